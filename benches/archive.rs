@@ -1,0 +1,408 @@
+//! Measures the release binary on a generated corpus, each figure beside its limit and beside a floor: what
+//! the same machine needs at least for the same bytes in the same run.
+//!
+//! `cargo bench` measures 1 GB and fails when a limit is exceeded. `cargo bench -- --smoke`, or
+//! ANNALS_BENCH_SMOKE=1, takes 20 MB and fails only when a run fails or its figures are absurd. `--bytes N`
+//! chooses another size, and ANNALS_BENCH_KEEP=1 keeps the corpora.
+
+// A bench is a program of its own: it prints its table, and it reads its own switches.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used
+)]
+
+mod corpus;
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use corpus::{Plan, Written, append_turns, write_codex_home};
+
+const GIGABYTE: f64 = 1e9;
+const MEGABYTE: f64 = 1e6;
+const BLOCK: usize = 256 << 10;
+const SEED: u64 = 20_260_301;
+
+type Outcome<T> = Result<T, String>;
+
+struct Settings {
+    smoke: bool,
+    bytes: u64,
+    files: usize,
+}
+
+impl Settings {
+    fn read(arguments: impl Iterator<Item = String>) -> Outcome<Self> {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| value != "0" && !value.is_empty());
+        // `cargo test --all-targets` runs benches too, unoptimised: no figure of such a build means anything.
+        let mut smoke = set("ANNALS_BENCH_SMOKE") || cfg!(debug_assertions);
+        let (mut bytes, mut arguments) = (None, arguments);
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--smoke" => smoke = true,
+                "--bytes" => {
+                    let number = arguments.next().and_then(|text| text.replace('_', "").parse::<u64>().ok());
+                    bytes = Some(number.ok_or("--bytes needs a number")?);
+                }
+                "--bench" => {}
+                other => return Err(format!("unknown argument {other}; known are --smoke and --bytes N")),
+            }
+        }
+        let (bytes, files) = match bytes {
+            None if smoke => (20_000_000, 60),
+            None => (1_000_000_000, 2_900),
+            Some(bytes) => (bytes, usize::try_from(bytes / 345_000).unwrap_or(usize::MAX).max(8)),
+        };
+        Ok(Self { smoke, bytes, files })
+    }
+}
+
+/// One line of the table.
+struct Row {
+    what: String,
+    unit: &'static str,
+    measured: f64,
+    limit: Option<f64>,
+    floor: String,
+}
+
+impl Row {
+    fn new(what: &str, unit: &'static str, measured: f64, limit: Option<f64>, floor: String) -> Self {
+        Self { what: what.to_owned(), unit, measured, limit, floor }
+    }
+
+    fn is_over(&self) -> bool {
+        self.limit.is_some_and(|limit| self.measured > limit)
+    }
+
+    fn cells(&self) -> [String; 5] {
+        let verdict = match self.limit {
+            None => "",
+            Some(_) if self.is_over() => "OVER",
+            Some(_) => "ok",
+        };
+        let limit = self.limit.map_or_else(|| "-".to_owned(), |limit| format!("{limit} {}", self.unit));
+        let measured =
+            format!("{:.*} {}", if self.measured < 100.0 { 2 } else { 0 }, self.measured, self.unit);
+        [self.what.clone(), measured, limit, self.floor.clone(), verdict.to_owned()]
+    }
+}
+
+fn print_table(rows: &[Row]) {
+    let head = ["what", "measured", "limit", "floor", "verdict"].map(str::to_owned);
+    let lines: Vec<[String; 5]> = std::iter::once(head).chain(rows.iter().map(Row::cells)).collect();
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 5] = std::array::from_fn(width);
+    for (index, line) in lines.iter().enumerate() {
+        let cells: Vec<String> =
+            line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        println!("{}", cells.join("  ").trim_end());
+        if index == 0 {
+            println!("{}", widths.map(|width| "-".repeat(width)).join("  "));
+        }
+    }
+}
+
+/// The folder of one run, gone at its end, also after a failure.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Outcome<Self> {
+        let folder =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-archive-{}", std::process::id()));
+        fs::create_dir_all(folder.join("empty")).map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if std::env::var_os("ANNALS_BENCH_KEEP").is_some_and(|value| value == "1") {
+            println!("kept: {}", self.0.display());
+        } else if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("{} is left behind: {error}", self.0.display());
+        }
+    }
+}
+
+/// A generated home and the archive that is made of it.
+struct Corpus<'a> {
+    scratch: &'a Path,
+    home: PathBuf,
+    archive: PathBuf,
+    written: Written,
+}
+
+/// What the binary says about a run of itself.
+struct Sync {
+    cpu_milliseconds: f64,
+    wall_milliseconds: f64,
+    peak_bytes: f64,
+}
+
+impl<'a> Corpus<'a> {
+    fn write(scratch: &'a Scratch, name: &str, bytes: u64, files: usize) -> Outcome<Self> {
+        let (home, archive) = (scratch.0.join(name), scratch.0.join(format!("{name}-archive")));
+        let begun = Instant::now();
+        let written = write_codex_home(&home, &Plan { seed: SEED, bytes, files })
+            .map_err(|error| format!("writing the corpus: {error}"))?;
+        let megabytes = written.bytes as f64 / MEGABYTE;
+        println!(
+            "{name} corpus: {megabytes:.0} MB, {} files, {} lines, written at {:.0} MB/s",
+            written.files,
+            written.lines,
+            megabytes / begun.elapsed().as_secs_f64()
+        );
+        Ok(Self { scratch: &scratch.0, home, archive, written })
+    }
+
+    /// The environment is built anew, so that no other source of the machine is found.
+    fn sync(&self) -> Outcome<Sync> {
+        let before = cpu_of_children();
+        let output = Command::new(env!("CARGO_BIN_EXE_annals"))
+            .arg("--home")
+            .arg(&self.archive)
+            .args(["sync", "--json"])
+            .env_clear()
+            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+            .env("HOME", self.scratch.join("empty"))
+            .env("CODEX_HOME", &self.home)
+            .output()
+            .map_err(|error| format!("starting annals: {error}"))?;
+        if !output.status.success() {
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("sync failed with {}: {complaint}", output.status));
+        }
+        let answer: serde_json::Value =
+            serde_json::from_slice(&output.stdout).map_err(|error| format!("the answer of sync: {error}"))?;
+        let number = |key: &str| {
+            answer
+                .get(key)
+                .and_then(serde_json::Value::as_f64)
+                .ok_or_else(|| format!("no number {key} in {answer}"))
+        };
+        let sync = Sync {
+            cpu_milliseconds: number("cpu_ms")?,
+            wall_milliseconds: number("wall_ms")?,
+            peak_bytes: number("peak_memory_bytes")?,
+        };
+        // The figures are the binary's own; the kernel's account of it tells whether they can be believed.
+        if let (Some(before), Some(after)) = (before, cpu_of_children()) {
+            let counted = (after - before).as_secs_f64() * 1e3;
+            if counted > sync.cpu_milliseconds * 1.25 + 50.0 {
+                eprintln!("warning: cpu_ms is {:.0}, the kernel counted {counted:.0}", sync.cpu_milliseconds);
+            }
+        }
+        Ok(sync)
+    }
+
+    fn database_bytes(&self) -> u64 {
+        let size = |name| fs::metadata(self.archive.join(name)).map_or(0, |metadata| metadata.len());
+        size("annals.db") + size("annals.db-wal")
+    }
+
+    /// All transcripts, oldest first.
+    fn transcripts(&self) -> Outcome<Vec<PathBuf>> {
+        let (mut found, mut folders) = (Vec::new(), vec![self.home.join("sessions")]);
+        while let Some(folder) = folders.pop() {
+            let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            for path in entries.flatten().map(|entry| entry.path()) {
+                if path.is_dir() { folders.push(path) } else { found.push(path) }
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+}
+
+/// User and system time out of `/proc/self/stat`, by the place of the first after the name.
+fn ticks(first_field: usize) -> Option<Duration> {
+    let text = fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |field: usize| fields.get(field)?.parse::<u64>().ok();
+    let ticks = number(first_field)? + number(first_field + 1)?;
+    Some(Duration::from_millis(ticks * 10)) // Linux shows hundredths of a second, whatever its own clock does
+}
+
+fn cpu_of_children() -> Option<Duration> {
+    ticks(13)
+}
+
+/// Nanoseconds of this thread where the kernel counts them, ticks where not, elsewhere the clock on the wall.
+fn cpu_now(since: Instant) -> Duration {
+    let counted = fs::read_to_string("/proc/self/schedstat").ok();
+    let counted =
+        counted.and_then(|text| text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos));
+    counted.or_else(|| ticks(11)).unwrap_or_else(|| since.elapsed())
+}
+
+/// CPU milliseconds of one round of work, repeated until a tick of the kernel's clock matters no more.
+fn cpu_milliseconds(mut work: impl FnMut() -> Outcome<()>) -> Outcome<f64> {
+    let begun = Instant::now();
+    let (before, mut rounds) = (cpu_now(begun), 0.0);
+    while begun.elapsed() < Duration::from_millis(300) {
+        work()?;
+        rounds += 1.0;
+    }
+    Ok((cpu_now(begun) - before).as_secs_f64() * 1e3 / rounds)
+}
+
+fn compressed_bytes(bytes: &[u8]) -> Outcome<usize> {
+    let pack =
+        |block| zstd::bulk::compress(block, 1).map(|packed| packed.len()).map_err(|error| error.to_string());
+    bytes.chunks(BLOCK).map(pack).sum()
+}
+
+/// The least that a corpus costs, in CPU milliseconds: reading it, finding its lines, compressing its blocks.
+struct Floor {
+    read: f64,
+    scan: f64,
+    compress: f64,
+    compressed_share: f64,
+}
+
+impl Floor {
+    fn of(files: &[PathBuf]) -> Outcome<Self> {
+        let mut buffer = Vec::new();
+        let mut for_each = |use_bytes: &mut dyn FnMut(&[u8]) -> Outcome<()>| {
+            cpu_milliseconds(|| {
+                for path in files {
+                    buffer.clear();
+                    let read = fs::File::open(path).and_then(|mut file| file.read_to_end(&mut buffer));
+                    read.map_err(|error| format!("{}: {error}", path.display()))?;
+                    use_bytes(&buffer)?;
+                }
+                Ok(())
+            })
+        };
+        let (mut lines, mut raw, mut packed) = (0, 0, 0);
+        let read = for_each(&mut |_| Ok(()))?;
+        let scan = for_each(&mut |bytes| {
+            lines += memchr::memchr_iter(b'\n', bytes).count();
+            Ok(())
+        })?;
+        let compress = for_each(&mut |bytes| {
+            (raw, packed) = (raw + bytes.len(), packed + compressed_bytes(bytes)?);
+            Ok(())
+        })?;
+        if lines == 0 || raw == 0 {
+            return Err("the corpus is empty".to_owned());
+        }
+        let (scan, compress) = ((scan - read).max(0.0), (compress - read).max(0.0));
+        Ok(Self { read, scan, compress, compressed_share: packed as f64 / raw as f64 })
+    }
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or_default()
+}
+
+/// A first sync that took nothing in would otherwise look like a very fast one.
+fn first_sync(corpus: &Corpus<'_>) -> Outcome<Sync> {
+    let sync = corpus.sync()?;
+    let share = corpus.database_bytes() as f64 / corpus.written.bytes as f64;
+    if share < 0.01 || sync.cpu_milliseconds <= 0.0 || sync.peak_bytes <= 0.0 {
+        let (cpu, peak) = (sync.cpu_milliseconds, sync.peak_bytes);
+        return Err(format!("absurd: database {share:.4} of raw, {cpu} ms of CPU, {peak} bytes of memory"));
+    }
+    Ok(sync)
+}
+
+/// What a repeated sync costs when something, or nothing, has been done before each of them.
+fn repeated_sync(corpus: &Corpus<'_>, times: u64, before: impl Fn(u64) -> Outcome<()>) -> Outcome<f64> {
+    let once = |round| before(round).and_then(|()| corpus.sync()).map(|sync| sync.cpu_milliseconds);
+    Ok(median((0..times).map(once).collect::<Outcome<Vec<f64>>>()?))
+}
+
+fn codex_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
+    let quarter = Corpus::write(scratch, "quarter", settings.bytes / 4, settings.files.div_ceil(4))?;
+    let small = first_sync(&quarter)?;
+    let corpus = Corpus::write(scratch, "whole", settings.bytes, settings.files)?;
+    let cold = first_sync(&corpus)?;
+    let gigabytes = corpus.written.bytes as f64 / GIGABYTE;
+    let database_share = corpus.database_bytes() as f64 / corpus.written.bytes as f64 * 100.0;
+    let files = corpus.transcripts()?;
+    let floor = Floor::of(&files)?;
+    let per_gigabyte = |milliseconds: f64| milliseconds / 1e3 / gigabytes;
+    let parts = [floor.read, floor.scan, floor.compress].map(per_gigabyte);
+    let cold_floor = format!("read {:.2} + newlines {:.2} + zstd -1 {:.2}", parts[0], parts[1], parts[2]);
+
+    let unchanged = repeated_sync(&corpus, 5, |_| Ok(()))?;
+    let stat =
+        cpu_milliseconds(|| corpus.transcripts()?.iter().try_for_each(|path| file_size(path).map(|_| ())))?;
+
+    // The later half is in the present form of transcripts, which is the one that people still append to.
+    let sizes: Vec<u64> = files.iter().map(|path| file_size(path)).collect::<Outcome<_>>()?;
+    let largest = (files.len() / 2..files.len()).max_by_key(|index| sizes[*index]).ok_or("no transcript")?;
+    let append = |round| {
+        let appended = append_turns(&files[largest], SEED + round, 1_000_000);
+        appended.map(|_| ()).map_err(|error| format!("appending: {error}"))
+    };
+    let appended = repeated_sync(&corpus, 3, append)?;
+    let grown = fs::read(&files[largest]).map_err(|error| error.to_string())?;
+    let tail = &grown[grown.len() - 1_000_000..];
+    let append_floor = cpu_milliseconds(|| {
+        std::hint::black_box(memchr::memchr_iter(b'\n', tail).count());
+        compressed_bytes(tail).map(|_| ())
+    })?;
+
+    let peaks = [cold.peak_bytes / MEGABYTE, small.peak_bytes / MEGABYTE];
+    let against_quarter = format!("a quarter of it: {:.0} MB", peaks[1]);
+    let append_name = format!("append of 1 MB to {:.0} MB", sizes[largest] as f64 / MEGABYTE);
+    let wall = per_gigabyte(cold.wall_milliseconds);
+    Ok(vec![
+        Row::new("cold sync, CPU a GB", "s", per_gigabyte(cold.cpu_milliseconds), Some(8.0), cold_floor),
+        Row::new("cold sync, wall clock a GB", "s", wall, None, "-".to_owned()),
+        Row::new("peak memory", "MB", peaks[0], Some(256.0), against_quarter),
+        Row::new("peak memory, quarter corpus", "MB", peaks[1], Some(256.0), "-".to_owned()),
+        Row::new(
+            &format!("no-change sync of {} files, CPU", files.len()),
+            "ms",
+            unchanged,
+            Some(100.0),
+            format!("list and stat {stat:.1}"),
+        ),
+        Row::new(&append_name, "ms", appended, Some(60.0), format!("newlines + zstd -1 {append_floor:.1}")),
+        Row::new(
+            "database, share of raw",
+            "%",
+            database_share,
+            Some(28.0),
+            format!("zstd -1 {:.1}", floor.compressed_share * 100.0),
+        ),
+    ])
+}
+
+fn file_size(path: &Path) -> Outcome<u64> {
+    fs::metadata(path).map(|metadata| metadata.len()).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn run() -> Outcome<ExitCode> {
+    let settings = Settings::read(std::env::args().skip(1))?;
+    let scratch = Scratch::new()?;
+    let rows = codex_rows(&scratch, &settings)?;
+    println!();
+    print_table(&rows);
+    let over = rows.iter().filter(|row| row.is_over()).count();
+    if settings.smoke {
+        println!("\nsmoke run: the limits are for the full corpus and are not enforced");
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("\n{over} of {} limits exceeded", rows.iter().filter(|row| row.limit.is_some()).count());
+    Ok(if over == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn main() -> ExitCode {
+    run().unwrap_or_else(|complaint| {
+        eprintln!("bench failed: {complaint}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,499 @@
+//! Writes Codex CLI homes out of a seed, with the shapes, sizes and texture of real ones, for benches and
+//! tests: integer arithmetic over one small generator, so that the same plan gives the same bytes everywhere.
+#![allow(dead_code)] // every bench and test that includes this file uses only a part of it
+
+use std::fmt::{Display, Write as _};
+use std::io::{self, Write as _};
+use std::time::{Duration, UNIX_EPOCH};
+use std::{fs, path::Path, rc::Rc};
+
+/// What home to write: about so many bytes in so many transcripts, the first third of them legacy ones.
+pub struct Plan {
+    pub seed: u64,
+    pub bytes: u64,
+    pub files: usize,
+}
+
+/// The transcripts written; the small files beside them are not counted.
+pub struct Written {
+    pub files: usize,
+    pub bytes: u64,
+    pub lines: u64,
+}
+
+const FIRST_DAY: u64 = 1_772_323_200_000; // 2026-03-01, in milliseconds
+const DAY: u64 = 86_400_000;
+const DAYS: u64 = 240;
+const LOCAL_TIME_AHEAD: u64 = 9 * 3_600_000; // Asia/Tokyo, a zone without summer time
+const KEPT_END: u64 = 32 << 10; // the client keeps this much of both ends of a long output in its item
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const PROJECTS: [&str; 8] = ["orchard", "ledger", "papier", "planner", "relay", "inkwell", "quarry", "atlas"];
+const WORDS: &str = "file test value state request index buffer reader writer cache page queue worker thread \
+    table column result change check build parse token stream socket client server session record update \
+    delete insert cursor window offset length count limit budget retry timeout error failure commit review \
+    format layout section module package version release archive backup restore import export schema field \
+    invoice customer payment order refund balance account harvest weather station sensor reading forecast";
+
+// Texture, one template a line and escaped for JSON: `%w` is a word, `%n` a name, `%d` a number, `%h` one in
+// hexadecimal. After `$` they are filled whenever the line is printed, after `%` once for the project.
+const PROSE: &str = r#" The %w of the %w is still %w, so `%n` has to wait.
+ Please check \"%w %w\" before you touch the %w %w again.
+\n\nI will rename `%n` and keep the %w that %w %d expects.
+\n- It looks like %n fails after %d %w: the %w was never a %w.
+ Größere Änderung: naïve %w, señal añadida, ångström → %w %d … привет, %w!
+\n\t設定を確認してください。テスト %n が失敗。缓存 %w 已失效。파일 %w 🚀 ✅ 👩‍💻 “%w”
+ We split the %w by %w, merge every %w and then drop what the %w does not use."#;
+const OUTPUT: &str = r#"    let %n = self.%w.%n()?;\n        if %n.%w() > %d {\n
+            return Err(format!(\"%w in %n: {}\\n\", %n));\n        }\n    }\n\n
+[$d.$d] INFO %n::%w: %w %w finished request=$h %n=$d took=$dms\n
+\u001b[33mWARN\u001b[0m [worker-$d] %n: retrying %w after $d ms: \"%w timed out\"\n
+    /// Returns the %w of every %w that the %w has, or %d.\n    pub fn %n(&self) -> %w {\n
+test %n::%w_$d ... ok\n
+\tfor %w in range(len(%n)):\n\t\tprint(f\"{%n} %w\\t{%d}\")\n
+-rw-r--r-- 1 pat pat $d Mar  1 %w/%n.rs\n
+    def %n(self, %w=None, *, %n: int = %d):\n        # %w %w: C:\\\\%w\\\\%n\n
+{\"level\":\"debug\",\"%w\":\"%n\",\"id\":\"$h\",\"%w\":$d}\n
+src/%w/%n.rs:$d:    let %n = %w(\"%w\");\n"#;
+
+/// Splitmix64: tiny, fast, and the same everywhere.
+#[derive(Default)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        ((self.next() >> 32) * limit) >> 32
+    }
+
+    /// The first ones more often than the last, as words are used.
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        let length = from.len() as u64;
+        &from[self.below(length).min(self.below(length)) as usize]
+    }
+
+    /// Each doubling of `low` is equally likely: a heavy tail without floating point.
+    fn sized(&mut self, low: u64, doublings: u64) -> u64 {
+        let base = low << self.below(doublings);
+        base + self.below(base)
+    }
+
+    fn id(&mut self) -> String {
+        format!("0{:016x}{:016x}{:08x}", self.next(), self.next(), self.next() >> 32)
+    }
+
+    fn uuid(&mut self, time: u64) -> String {
+        let (first, second) = (self.next(), self.next() >> 16);
+        let (middle, variant) = (first & 0xfff, 0x8000 | ((first >> 12) & 0x3fff));
+        format!("{:08x}-{:04x}-7{middle:03x}-{variant:04x}-{second:012x}", time >> 16, time & 0xffff)
+    }
+
+    fn base64(&mut self, length: u64) -> String {
+        (0..length).map(|_| BASE64[self.below(64) as usize] as char).collect()
+    }
+}
+
+/// Appends formatted text to a `String`, which cannot fail.
+macro_rules! put {
+    ($out:expr, $($part:tt)*) => {{ let _ = write!($out, $($part)*); }};
+}
+
+/// A working folder and the lines that its commands print: sessions repeat them as real ones do.
+#[derive(Default)]
+struct Project {
+    cwd: String,
+    words: Vec<&'static str>,
+    printed: Vec<String>,
+}
+
+impl Project {
+    fn new(seed: u64, cwd: &str) -> Self {
+        let (random, words) = (&mut Random(seed), WORDS.split_whitespace().collect());
+        let mut made = Self { cwd: cwd.to_owned(), words, printed: Vec::new() };
+        made.printed = (0..900).map(|_| made.text(random, OUTPUT, 1)).collect();
+        made
+    }
+
+    fn fill(&self, random: &mut Random, out: &mut String, template: &str, mark: char) {
+        for (place, piece) in template.split(mark).enumerate() {
+            let (letter, rest) = piece.split_at(usize::from(place > 0));
+            match letter {
+                "w" => *out += *random.pick(&self.words),
+                "n" => put!(out, "{}_{}", random.pick(&self.words), random.pick(&self.words)),
+                "d" => put!(out, "{}", random.below(2_000)),
+                "h" => put!(out, "{:08x}", random.next() >> 32),
+                _ => {}
+            }
+            *out += rest;
+        }
+    }
+
+    /// At least `length` bytes of any of the templates.
+    fn text(&self, random: &mut Random, templates: &str, length: u64) -> String {
+        let (templates, mut out): (Vec<_>, _) = (templates.lines().collect(), String::new());
+        while (out.len() as u64) < length {
+            let template = *random.pick(&templates);
+            self.fill(random, &mut out, template, '%');
+        }
+        out
+    }
+
+    /// At least `length` bytes of what commands print, in runs of lines that stand together.
+    fn output(&self, random: &mut Random, length: u64) -> String {
+        let (mut out, mut at) = (String::with_capacity(length as usize + 400), random.below(900) as usize);
+        while (out.len() as u64) < length {
+            self.fill(random, &mut out, &self.printed[at % 900], '$');
+            at = if random.below(20) == 0 { random.below(900) as usize } else { at + 1 };
+        }
+        out
+    }
+}
+
+/// `2026-03-01T09:30:00.000`, right until the leap day of 2028.
+fn timestamp(milliseconds: u64) -> String {
+    let (mut day, mut month, rest) = ((milliseconds - FIRST_DAY) / DAY, 2, milliseconds % DAY);
+    let length = |month: usize| [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month % 12];
+    while day >= length(month) {
+        day -= length(month);
+        month += 1;
+    }
+    let (year, month, day) = (2026 + month / 12, month % 12 + 1, day + 1);
+    let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1_000 % 60);
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}", rest % 1_000)
+}
+
+// Scripts of lines. First comes the kind: `M` as it stands, `P` the same in paginated files only, `E` event,
+// `L` event in legacy files only, `I` completed item in paginated files only, `R` response item with metadata
+// after `^`. Indented lines continue it, `$name` is a value, and `~` is around what legacy files lack.
+const META: &str = r#"
+M "session_meta","payload":{~"session_id":"$thread",~"id":"$thread","timestamp":"$begunZ","cwd":"$cwd",
+    "originator":"codex-tui","cli_version":"$version","source":"cli",~"thread_source":"user",~
+    "model_provider":"openai","base_instructions":{"text":"$text"},~"history_mode":"paginated",
+    "context_window":{"window_id":"$thread"},~"git":{"commit_hash":"$fresh","branch":"main"}"#;
+const PROMPT: &str = r#"
+E "type":"task_started","turn_id":"$turn",~"root_turn_id":"$turn",~"started_at":$seconds
+M "turn_context","payload":{"turn_id":"$turn","cwd":"$cwd","current_date":"$today","timezone":"Asia/Tokyo",
+    "approval_policy":"never","sandbox_policy":{"type":"workspace-write"},"effort":"medium",
+    "model":"$model","collaboration_mode":{"mode":"default","settings":{"model":"$model"}},"summary":"auto"
+R "type":"message",~"id":"msg_$fresh",~"role":"user","content":[$image{"type":"input_text","text":"$text"}]
+    ^~,"create_time":$seconds.25,"content_item_kinds":[$kind"user.text"]~
+I "type":"UserMessage","id":"$own","content":[$local{"type":"text","text":"$text","text_elements":[]}]
+L "type":"user_message","message":"$text","images":[$pasted],"local_images":[],"text_elements":[]"#;
+const REASONING: &str = r#"
+I "type":"Reasoning","id":"rs_$id","summary_text":["$text"],"raw_content":[]
+L "type":"agent_reasoning","text":"$text"
+R "type":"reasoning",~"id":"rs_$id",~"summary":[{"type":"summary_text","text":"$text"}],"content":null,
+    "encrypted_content":"gAAAAAB$secret""#;
+const ANSWER: &str = r#"
+I "type":"AgentMessage","id":"msg_$id","content":[{"type":"Text","text":"$text"}],"phase":"$phase"
+L "type":"agent_message","message":"$text","phase":"$phase","memory_citation":null
+R "type":"message",~"status":"completed","id":"msg_$id",~"role":"assistant","content":[
+    {"type":"output_text","text":"$text"}],"phase":"$phase"^~,"content_item_kinds":["unknown"]~"#;
+const COMMAND: &str = r#"
+R "type":"function_call",~"status":"completed","id":"fc_$fresh",~"name":"exec_command",
+    "arguments":"{\"cmd\":\"sed -n \\\"1,240p\\\" $path\",\"workdir\":\"$cwd\"}","call_id":"call_$call""#;
+const RESULT: &str = r#"
+I "type":"CommandExecution","id":"call_$call","process_id":"$ordinal",
+    "command":["/bin/bash","-lc","sed -n \"1,240p\" $path"],"cwd":"file://$cwd",
+    "parsed_cmd":[{"type":"read","cmd":"sed -n \"1,240p\" $path","name":"$path","path":"$path"}],
+    "source":"unified_exec_startup","status":"$status","aggregated_output":"$front$back","exit_code":$code,
+    "duration":{"secs":0,"nanos":$ordinal}
+R "type":"function_call_output",~"id":"fco_$fresh",~"call_id":"call_$call",
+    "output":"Wall time: 0.4 seconds\nProcess exited with code $code\nOutput:\n$front$middle$back""#;
+const PATCH: &str = r#"
+R "type":"custom_tool_call",~"id":"ctc_$fresh",~"status":"completed","call_id":"call_$call",
+    "name":"apply_patch","input":"*** Begin Patch\n*** Update File: $path\n@@\n$hunk*** End Patch""#;
+const PATCHED: &str = r#"
+I "type":"FileChange","id":"call_$call","changes":{"$cwd/$path":{"type":"update","unified_diff":
+    "@@ -1,2 +1,9 @@\n$hunk","move_path":null}},"status":"completed","stdout":"M $path\n","stderr":""
+L "type":"patch_apply_end","call_id":"call_$call","turn_id":"$turn","stdout":"M $path\n","stderr":"",
+    "success":true,"changes":{"$cwd/$path":{"type":"update","unified_diff":"@@ -1,2 +1,9 @@\n$hunk"}}
+R "type":"custom_tool_call_output",~"id":"ctco_$fresh",~"call_id":"call_$call",
+    "output":"Exit code: 0\nOutput:\nSuccess. Updated the following files:\nM $path\n""#;
+const RECORD: &str = r#"
+P "token_usage_record","payload":{"thread_id":"$thread","turn_id":"$turn","session_id":"$thread",
+    "root_turn_id":"$turn","response_id":"resp_$fresh","usage":$last,"turn_token_usage":$spent,
+    "thread_token_usage":$total"#;
+const COUNT: &str = r#"
+E "type":"token_count","info":{"total_token_usage":$total,"last_token_usage":$last,
+    "model_context_window":258400},"rate_limits":{"limit_id":"codex","primary":{"used_percent":12.5,
+    "window_minutes":300,"resets_at":$seconds},"secondary":null,"credits":null,"plan_type":"plus"}"#;
+const COMPLETE: &str = r#"
+E "type":"task_complete","turn_id":"$turn","last_agent_message":"$text","started_at":$started,
+    "completed_at":$seconds"#;
+
+const ITEM: [&str; 2] = [
+    r#""event_msg","payload":{"type":"item_completed","thread_id":"$thread","turn_id":"$turn","item":{"#,
+    r#"},"started_at_ms":$now,"completed_at_ms":$now}"#,
+];
+const RESPONSE: [&str; 2] =
+    [r#""response_item","payload":{"#, r#"~}~}~,"metadata":{"client_authored":false}~"#];
+const METADATA: &str = r#"~,"internal_chat_message_metadata_passthrough":{"turn_id":"$turn"~"#;
+
+/// Writes the lines of scripts with the named values.
+macro_rules! play {
+    ($session:expr, $scripts:expr $(, $name:ident: $value:expr)*) => {{
+        $(let $name = &$value;)*
+        $session.play(&$scripts.concat(), &[$((stringify!($name), $name as &dyn Display)),*]);
+    }};
+}
+
+/// One session being written: its lines so far, its clock, and the counters that its lines repeat.
+#[derive(Default)]
+struct Session {
+    project: Rc<Project>,
+    random: Random,
+    out: String,
+    target: u64,
+    paginated: bool,
+    images: bool,
+    ordinal: u64,
+    now: u64,
+    thread: String,
+    turn: String,
+    prompt: String,
+    usage: [[u64; 3]; 3], // tokens in, out and for reasoning: of the last response, the turn, the thread
+}
+
+impl Session {
+    fn play(&mut self, scripts: &str, values: &[(&str, &dyn Display)]) {
+        for line in scripts.replace("\n    ", "").lines().skip(1) {
+            let ([head, tail], metadata) = match (&line[..1], self.paginated) {
+                ("L", true) | ("P" | "I", false) => continue,
+                ("M" | "P", _) => (["", "}"], ""),
+                ("R", _) => (RESPONSE, METADATA),
+                ("I", _) => (ITEM, ""),
+                _ => ([r#""event_msg","payload":{"#, "}"], ""),
+            };
+            let (body, more) = line[2..].split_once('^').unwrap_or((&line[2..], ""));
+            put!(self.out, r#"{{"timestamp":"{}Z","#, timestamp(self.now));
+            for part in [r#"~"ordinal":$ordinal,~"type":"#, head, body, metadata, more, tail, "}\n"] {
+                self.expand(part, values);
+            }
+            self.ordinal += 1;
+            self.now += 1 + self.random.below(300);
+        }
+    }
+
+    fn expand(&mut self, template: &str, values: &[(&str, &dyn Display)]) {
+        let paginated = self.paginated;
+        let segments = template.split('~').enumerate().filter(|(place, _)| place % 2 == 0 || paginated);
+        for (place, piece) in segments.flat_map(|(_, segment)| segment.split('$').enumerate()) {
+            let letters = piece.find(|letter: char| !letter.is_ascii_lowercase()).unwrap_or(piece.len());
+            let (name, rest) = piece.split_at(if place == 0 { 0 } else { letters });
+            match name {
+                "turn" => self.out += &self.turn,
+                "thread" => self.out += &self.thread,
+                "cwd" => self.out += &self.project.cwd,
+                "fresh" => self.out += &self.random.id(),
+                "ordinal" => put!(self.out, "{}", self.ordinal),
+                "now" => put!(self.out, "{}", self.now),
+                "seconds" => put!(self.out, "{}", self.now / 1_000),
+                "last" => self.put_usage(0),
+                "spent" => self.put_usage(1),
+                "total" => self.put_usage(2),
+                _ => values.iter().filter(|one| one.0 == name).for_each(|one| put!(self.out, "{}", one.1)),
+            }
+            self.out += rest;
+        }
+    }
+
+    fn put_usage(&mut self, of: usize) {
+        let ([input, output, thought], out) = (self.usage[of], &mut self.out);
+        put!(out, r#"{{"input_tokens":{input},"cached_input_tokens":{},"#, input / 10 * 9);
+        *out += if self.paginated { r#""cache_write_input_tokens":0,"# } else { "" };
+        put!(out, r#""output_tokens":{output},"reasoning_output_tokens":{thought},"#);
+        put!(out, r#""total_tokens":{}}}"#, input + output);
+    }
+
+    fn count_response(&mut self) {
+        let (thought, said) = (self.random.below(400), self.random.below(600));
+        let counts = [12_000 + (self.out.len() as u64 / 4) % 200_000, thought + said, thought];
+        self.usage[0] = [0; 3];
+        for sums in &mut self.usage {
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+    }
+
+    fn room(&self) -> u64 {
+        self.target.saturating_sub(self.out.len() as u64)
+    }
+
+    fn prose(&mut self, low: u64, doublings: u64) -> String {
+        let length = self.random.sized(low, doublings);
+        self.project.text(&mut self.random, PROSE, length)
+    }
+
+    fn ask(&mut self) {
+        let (mut image, mut pasted, mut local, mut kind) = (String::new(), String::new(), "", "");
+        if self.images && self.random.below(3) > 0 {
+            let length = self.random.sized(40_000, 4).min(self.room() / 3) / 4 * 4;
+            let data = self.random.base64(length);
+            pasted = format!(r#""data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAA{data}""#);
+            image = format!(r#"{{"type":"input_image","image_url":{pasted}}},"#);
+            (local, kind) = (r#"{"type":"local_image","path":"/tmp/screen.png"},"#, r#""user.image","#);
+        }
+        let (own, local_time) = (self.random.uuid(self.now), timestamp(self.now + LOCAL_TIME_AHEAD));
+        let model = if self.paginated { "gpt-5.5" } else { "gpt-5.1-codex" };
+        self.prompt = self.prose(30, 6);
+        play!(self, [PROMPT], own: own, today: &local_time[..10], model: model, text: self.prompt.clone(),
+            image: image, pasted: pasted, local: local, kind: kind);
+    }
+
+    fn work(&mut self) {
+        let (call, project) = (self.random.id(), Rc::clone(&self.project));
+        let path = project.text(&mut self.random, "src/%w/%n.rs", 1);
+        if self.random.below(6) == 0 {
+            let length = self.random.sized(80, 5);
+            let lines = project.output(&mut self.random, length).replace("\\n", "\\n+");
+            let hunk = format!(" {}", lines.trim_end_matches('+'));
+            play!(self, [PATCH, RECORD, PATCHED, COUNT], call: call, path: path, hunk: hunk);
+            return;
+        }
+        let size = match self.random.below(1_500) {
+            0 => self.random.sized(1_500_000, 1),
+            1..=200 => self.random.sized(20_000, 3),
+            201..=600 => self.random.sized(4_000, 3),
+            _ => self.random.sized(200, 4),
+        };
+        let size = size.min(self.room() / 2 + 200);
+        let mut print = |length: u64| project.output(&mut self.random, length);
+        let (front, back) = (print(size.min(KEPT_END)), print(size.saturating_sub(KEPT_END).min(KEPT_END)));
+        let middle = print(size.saturating_sub(2 * KEPT_END));
+        let (code, status) = *self.random.pick(&[(0, "completed"), (0, "completed"), (1, "failed")]);
+        play!(self, [COMMAND, RECORD, RESULT, COUNT], call: call, path: path, front: front, middle: middle,
+            back: back, code: code, status: status);
+    }
+
+    /// At least one turn, and as many as the size needs.
+    fn turns(&mut self) {
+        let mut more = true;
+        while more {
+            let (started, mut steps) = (self.now / 1_000, self.random.sized(1, 5));
+            self.turn = self.random.uuid(self.now);
+            self.usage[1] = [0; 3];
+            self.ask();
+            while steps > 0 {
+                self.now += self.random.sized(200, 6);
+                let (id, length) = (self.random.id(), self.random.sized(1_000, 2));
+                if self.random.below(2) == 0 {
+                    let secret = self.random.base64(length);
+                    play!(self, [REASONING], id: id, text: self.prose(60, 3), secret: secret);
+                } else if self.random.below(3) == 0 {
+                    play!(self, [ANSWER], id: id, text: self.prose(60, 4), phase: "commentary");
+                }
+                self.count_response();
+                self.work();
+                steps = if self.room() < 4_000 { 0 } else { steps - 1 };
+            }
+            self.count_response();
+            let (id, text, last) = (self.random.id(), self.prose(150, 4), [ANSWER, RECORD, COUNT, COMPLETE]);
+            play!(self, last, id: id, text: text, phase: "final_answer", started: started);
+            self.now += self.random.sized(4_000, 8);
+            more = self.room() > 8_000;
+        }
+    }
+}
+
+/// Heavy-tailed sizes: most of 50 to 300 KB, some of megabytes, and one in six hundred of 20 to 50 MB.
+fn sizes(plan: &Plan) -> Vec<u64> {
+    let (random, files) = (&mut Random(plan.seed), plan.files as u64);
+    let mut weight = |index: u64| match random.below(100) {
+        _ if index % 600 == files.min(600) / 2 => random.sized(30_000_000, 1).min(plan.bytes / 8),
+        0..=79 => random.sized(50_000, 3),
+        _ => random.sized(300_000, 4),
+    };
+    let weights: Vec<u64> = (0..files).map(&mut weight).collect();
+    let sum = u128::from(weights.iter().sum::<u64>().max(1));
+    weights.iter().map(|weight| (u128::from(*weight) * u128::from(plan.bytes) / sum) as u64).collect()
+}
+
+/// Writes a home with its transcripts, settings, thread names and prompt history.
+pub fn write_codex_home(home: &Path, plan: &Plan) -> io::Result<Written> {
+    let mut random = Random(plan.seed ^ 0x5eed);
+    let project = |name: &&str| Rc::new(Project::new(random.next(), &format!("/home/pat/code/{name}")));
+    let projects: Vec<Rc<Project>> = PROJECTS.iter().map(project).collect();
+    let mut written = Written { files: plan.files, bytes: 0, lines: 0 };
+    let (mut names, mut history, mut out) = (String::new(), String::new(), String::new());
+    fs::create_dir_all(home.join("sessions"))?;
+    for (index, target) in sizes(plan).into_iter().enumerate() {
+        let now = FIRST_DAY + DAYS * DAY * index as u64 / plan.files as u64 + random.below(DAY);
+        out.clear();
+        let mut session = Session {
+            project: Rc::clone(random.pick(&projects)),
+            random: Random(random.next()),
+            thread: random.uuid(now),
+            paginated: index * 3 + 3 > plan.files,
+            images: index % 64 == 7,
+            now,
+            out,
+            target,
+            ..Session::default()
+        };
+        // The client ships its instructions, so all sessions begin with the same ones.
+        let text = projects[0].text(&mut Random(plan.seed), PROSE, (target / 4).min(15_000));
+        let version = if session.paginated { "0.166.0" } else { "0.135.0" };
+        play!(session, [META], begun: timestamp(now), version: version, text: text);
+        session.turns();
+        let (local, thread, prompt) = (timestamp(now + LOCAL_TIME_AHEAD), &session.thread, &session.prompt);
+        let folder = home.join("sessions").join(local[..10].replace('-', "/"));
+        fs::create_dir_all(&folder)?;
+        let path = folder.join(format!("rollout-{}-{thread}.jsonl", local[..19].replace(':', "-")));
+        fs::write(&path, &session.out)?;
+        let ended = UNIX_EPOCH + Duration::from_millis(session.now);
+        fs::File::options().append(true).open(&path)?.set_modified(ended)?;
+        let (seconds, end) = (session.now / 1_000, timestamp(session.now));
+        history += &format!("{{\"session_id\":\"{thread}\",\"ts\":{seconds},\"text\":\"{prompt}\"}}\n");
+        names +=
+            &format!("{{\"id\":\"{thread}\",\"thread_name\":\"Job {index}\",\"updated_at\":\"{end}Z\"}}\n");
+        written.bytes += session.out.len() as u64;
+        written.lines += session.ordinal;
+        out = session.out;
+    }
+    fs::write(home.join("session_index.jsonl"), names)?;
+    fs::write(home.join("history.jsonl"), history)?;
+    fs::write(home.join("config.toml"), "model = \"gpt-5.5\"\napproval_policy = \"never\"\n")?;
+    Ok(written)
+}
+
+/// Appends about `bytes` of whole turns in the form of the transcript, and returns how many bytes that were.
+/// A torn last line is ended first, as the client does when it resumes.
+pub fn append_turns(file: &Path, seed: u64, bytes: u64) -> io::Result<u64> {
+    let data = fs::read(file)?;
+    let whole = data.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let text = String::from_utf8_lossy(&data[..whole]);
+    let first = text.lines().next().unwrap_or_default();
+    let last = |text: &str, key: &str| {
+        let found = text.rfind(key).and_then(|at| text[at + key.len()..].split(['"', ',']).next());
+        found.map(str::to_owned).ok_or_else(|| io::Error::other("not a generated transcript"))
+    };
+    let (thread, cwd) = (last(first, r#""id":""#)?, last(first, r#""cwd":""#)?);
+    // Timestamps sort like their times, so the time of the last line is found by halving.
+    let (latest, mut now, mut later) = (last(&text, r#"{"timestamp":""#)?, FIRST_DAY, FIRST_DAY + 700 * DAY);
+    while now < later {
+        let middle = now.midpoint(later);
+        if timestamp(middle) < latest { now = middle + 1 } else { later = middle }
+    }
+    let ordinal = last(&text, r#"Z","ordinal":"#).ok().and_then(|number| number.parse::<u64>().ok());
+    let unique = thread.bytes().fold(data.len() as u64, |hash, byte| hash.wrapping_mul(31) + u64::from(byte));
+    let mut random = Random(seed ^ unique.rotate_left(32));
+    let mut session = Session {
+        project: Rc::new(Project::new(random.next(), &cwd)),
+        random,
+        thread,
+        paginated: first.contains(r#""history_mode":"paginated""#),
+        now: now + 3_600_000,
+        target: bytes,
+        ordinal: ordinal.map_or(0, |ordinal| ordinal + 1),
+        out: String::from(if whole == data.len() { "" } else { "\n" }),
+        ..Session::default()
+    };
+    session.turns();
+    fs::File::options().append(true).open(file)?.write_all(session.out.as_bytes())?;
+    Ok(session.out.len() as u64)
+}

@@ -1,0 +1,164 @@
+//! The command line: reads arguments, calls a verb, turns its answer into an exit code.
+
+mod measure;
+mod moments;
+mod output;
+mod progress;
+mod settings;
+mod tables;
+
+mod manifest;
+mod rebuild;
+mod records;
+mod restore;
+mod sessions;
+mod show;
+mod sources;
+mod sync;
+mod up;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::Config;
+use crate::model::{Result, Scope, Time};
+use crate::store::Store;
+use crate::view::Door;
+use output::Output;
+
+/// Keeps your whole history with AI assistants in one file you own, and answers questions about it.
+#[derive(Parser)]
+#[command(name = "annals", version, about, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_help = "Everything stays on this machine: no telemetry, no network. \
+                        Secrets are masked in every answer; the archive keeps the bytes as they are.")]
+struct Arguments {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Args)]
+struct Common {
+    /// Folder of the archive [default: the platform's data folder; env: ANNALS_HOME]
+    #[arg(long, value_name = "DIR", global = true)]
+    home: Option<PathBuf>,
+    /// Answer with one JSON document
+    #[arg(long, global = true)]
+    json: bool,
+    /// No progress, no hints
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// Say more on stderr: time, memory, every problem
+    #[arg(long, short, global = true)]
+    verbose: bool,
+    /// Show secrets instead of masks (for the owner, at this machine)
+    #[arg(long, global = true)]
+    reveal: bool,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Bring the archive up to date and show what it has: the main job
+    Up(up::Options),
+    /// Capture what is new in the clients' homes
+    Sync(sync::Options),
+    /// Show each source: available, empty, or how to set it up
+    Sources(sources::Options),
+    /// List sessions, newest first
+    Sessions(sessions::Options),
+    /// Show one session's conversation
+    Show(show::Options),
+    /// Print native records of a stream
+    Records(records::Options),
+    /// Print what a source reads, keeps and never opens
+    Manifest(manifest::Options),
+    /// Write captured files back out, byte for byte
+    Restore(restore::Options),
+    /// Read all rows anew from the archived bytes
+    Rebuild(rebuild::Options),
+}
+
+/// How a verb ended, when it did not fail.
+pub enum Answer {
+    Done,
+    /// Nothing matched: exit code 1.
+    Nothing,
+}
+
+/// What every verb works with.
+pub struct Desk {
+    pub config: Config,
+    pub output: Output,
+    pub scope: Scope,
+    pub json: bool,
+    pub quiet: bool,
+    pub verbose: bool,
+    reveal: bool,
+}
+
+impl Desk {
+    /// The archive, or none when nothing was ever captured.
+    pub fn archive(&self) -> Result<Option<Store>> {
+        Store::open_existing(&self.config.home)
+    }
+
+    pub fn door(&self, store: &Store) -> Result<Door> {
+        if self.reveal { Ok(Door::revealing(&self.scope)) } else { Door::masking(&self.scope, store) }
+    }
+}
+
+/// The clock of the whole program.
+pub fn now() -> Time {
+    Time::from_micros(jiff::Timestamp::now().as_microsecond())
+}
+
+/// The program: everything that `main` does.
+pub fn run() -> ExitCode {
+    let arguments = Arguments::parse();
+    let mut output = Output::new();
+    let common = arguments.common;
+    let config = match Config::load(common.home) {
+        Ok(config) => config,
+        Err(problem) => {
+            output.problem(&problem, common.json);
+            return ExitCode::from(2);
+        }
+    };
+    output.colour(config.colour);
+    let mut desk = Desk {
+        config,
+        output,
+        scope: Scope::owner(),
+        json: common.json,
+        quiet: common.quiet,
+        verbose: common.verbose,
+        reveal: common.reveal,
+    };
+    let answer = match arguments.verb {
+        Verb::Up(options) => up::run(&mut desk, &options),
+        Verb::Sync(options) => sync::run(&mut desk, &options),
+        Verb::Sources(options) => sources::run(&mut desk, &options),
+        Verb::Sessions(options) => sessions::run(&mut desk, &options),
+        Verb::Show(options) => show::run(&mut desk, &options),
+        Verb::Records(options) => records::run(&mut desk, &options),
+        Verb::Manifest(options) => manifest::run(&mut desk, &options),
+        Verb::Restore(options) => restore::run(&mut desk, &options),
+        Verb::Rebuild(options) => rebuild::run(&mut desk, &options),
+    };
+    if desk.verbose {
+        measure::report(&mut desk.output);
+    }
+    match answer {
+        Ok(Answer::Done) => ExitCode::SUCCESS,
+        Ok(Answer::Nothing) => ExitCode::from(1),
+        // A reader that went away, as `head` does, has all it wanted.
+        Err(_) if desk.output.is_closed() => ExitCode::SUCCESS,
+        Err(problem) => {
+            desk.output.problem(&problem, desk.json);
+            ExitCode::from(2)
+        }
+    }
+}

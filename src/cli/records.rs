@@ -1,0 +1,69 @@
+//! `annals records`: native records of one stream.
+
+use clap::Args;
+
+use super::{Answer, Desk, now};
+use crate::model::{Problem, Result};
+use crate::view::{RecordsAsk, records};
+
+#[derive(Args)]
+pub struct Options {
+    /// A source and one of its streams, as in codex_cli/messages
+    #[arg(value_name = "SOURCE/STREAM")]
+    stream: String,
+    /// Only records with this key; of a mutable stream all its versions
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// How many at most
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// One record a line (the form on a pipe as well)
+    #[arg(long, conflicts_with = "json")]
+    jsonl: bool,
+    /// Whole texts instead of previews
+    #[arg(long)]
+    full: bool,
+}
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    let ask = read(options)?;
+    let Some(store) = desk.archive()? else {
+        if desk.json {
+            desk.output.piece("{\"records\":[],\"next_cursor\":null}\n")?;
+        }
+        return Ok(Answer::Nothing);
+    };
+    let door = desk.door(&store)?;
+    let scope = desk.scope.clone();
+    let json = desk.json && !options.jsonl;
+    if json {
+        desk.output.piece("{\"records\":[")?;
+    }
+    let mut first = true;
+    let count = records(&scope, &store, &door, &ask, now(), &mut |record| {
+        if json {
+            let comma = if std::mem::take(&mut first) { "" } else { "," };
+            return desk.output.piece(&format!("{comma}{}", serde_json::to_string(&record)?));
+        }
+        desk.output.json_line(&record)
+    })?;
+    if json {
+        desk.output.piece("],\"next_cursor\":null}\n")?;
+    }
+    Ok(if count == 0 { Answer::Nothing } else { Answer::Done })
+}
+
+fn read(options: &Options) -> Result<RecordsAsk> {
+    let (source, stream) = options.stream.split_once('/').ok_or_else(|| {
+        Problem::new(format!("not a stream: {:?}", options.stream))
+            .hint("give a source and a stream, as in codex_cli/messages; `annals manifest SOURCE` lists them")
+    })?;
+    let source = super::sync::source_named(source)?;
+    let manifest = source.manifest();
+    let stream = manifest.stream(stream).ok_or_else(|| {
+        let known: Vec<&str> = manifest.streams.iter().map(|stream| stream.name).collect();
+        Problem::new(format!("{} has no stream {stream:?}", manifest.source))
+            .hint(format!("its streams: {}", known.join(", ")))
+    })?;
+    Ok(RecordsAsk { source, stream, key: options.key.clone(), limit: options.limit, full: options.full })
+}

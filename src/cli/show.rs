@@ -1,0 +1,160 @@
+//! `annals show`: one session's conversation, as it was.
+
+use clap::Args;
+
+use super::tables::number;
+use super::{Answer, Desk, moments, now};
+use crate::model::{Problem, Result};
+use crate::view::{BlockView, Entry, SessionView, TranscriptAsk, find_session, transcript};
+
+#[derive(Args)]
+pub struct Options {
+    /// A session's id, or the start of it
+    #[arg(value_name = "SESSION")]
+    session: String,
+    /// Whole texts instead of previews
+    #[arg(long)]
+    full: bool,
+    /// Also what the client put before the model: environment, instructions, summaries
+    #[arg(long)]
+    context: bool,
+    /// Also what was copied from another session
+    #[arg(long)]
+    copies: bool,
+}
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    let unknown = || {
+        Problem::new(format!("no session begins with {:?}", options.session))
+            .hint("`annals sessions --all` lists them; `annals sync` captures new ones")
+    };
+    let store = desk.archive()?.ok_or_else(unknown)?;
+    let door = desk.door(&store)?;
+    let session = find_session(&desk.scope, &store, &door, &options.session, now())?.ok_or_else(unknown)?;
+    let ask = TranscriptAsk { full: options.full, copies: options.copies };
+    let scope = desk.scope.clone();
+    if desk.json {
+        desk.output.piece(&format!("{{\"session\":{},\"messages\":[", serde_json::to_string(&session)?))?;
+        let mut first = true;
+        transcript(&scope, &store, &door, &session, ask, &mut |entry| {
+            let comma = if std::mem::take(&mut first) { "" } else { "," };
+            desk.output.piece(&format!("{comma}{}", serde_json::to_string(&entry)?))
+        })?;
+        desk.output.piece("],\"next_cursor\":null}\n")?;
+        return Ok(Answer::Done);
+    }
+    head(desk, &session)?;
+    transcript(&scope, &store, &door, &session, ask, &mut |entry| {
+        if options.context || entry.is_conversation() { show(desk, &entry) } else { Ok(()) }
+    })?;
+    Ok(Answer::Done)
+}
+
+fn head(desk: &mut Desk, session: &SessionView) -> Result<()> {
+    let title = session.title.as_ref().map_or("(no title)", |title| title.as_str());
+    let title = desk.output.strong(title);
+    desk.output.line(title)?;
+    let mut facts = vec![session.provider_label.to_owned()];
+    facts.extend(session.cwd.as_ref().map(ToString::to_string));
+    facts.extend(session.git_branch.as_ref().map(ToString::to_string));
+    facts.push(session.models.join(", "));
+    facts.push(format!(
+        "{} – {}",
+        moments::local_text(session.first_message_at.as_ref()),
+        moments::local_text(session.last_message_at.as_ref())
+    ));
+    facts.retain(|fact| !fact.is_empty());
+    desk.output.line(facts.join(" · "))?;
+    desk.output.line(format!(
+        "{} prompts · {} answers · {} calls · {} tokens",
+        number(session.user_message_count),
+        number(session.assistant_message_count),
+        number(session.tool_call_count),
+        number(session.tokens.total)
+    ))?;
+    if let (Some(parent), Some(kind)) = (&session.parent_session_id, &session.parent_kind) {
+        desk.output.line(format!("{} of {parent}", kind.replace('_', "-")))?;
+    }
+    if session.archived {
+        desk.output.line("archived in the client")?;
+    }
+    if session.source_gone {
+        desk.output.line("gone from the client's home; shown from the archive")?;
+    }
+    desk.output.line(format!("resume: {}", session.resume_command))
+}
+
+fn show(desk: &mut Desk, entry: &Entry) -> Result<()> {
+    let who = match entry.kind {
+        "prompt" => "you",
+        "answer" => "assistant",
+        other => other,
+    };
+    let clock = entry.at.as_deref().map(moments::local_clock).unwrap_or_default();
+    if entry.kind != "call" {
+        desk.output.line("")?;
+        let who = desk.output.strong(&format!("── {who}"));
+        let copied = if entry.copied { " (copied)" } else { "" };
+        desk.output.line(format!("{who} {clock}{copied}").trim_end())?;
+    }
+    for block in &entry.blocks {
+        show_block(desk, block, &clock)?;
+    }
+    Ok(())
+}
+
+fn show_block(desk: &mut Desk, block: &BlockView, clock: &str) -> Result<()> {
+    match block {
+        BlockView::Text { text, cut } => {
+            desk.output.line(text.as_str())?;
+            more(desk, cut.full_bytes)
+        }
+        BlockView::Thinking { text, cut } => {
+            let text = desk.output.faint(text.as_str());
+            desk.output.line(text)?;
+            more(desk, cut.full_bytes)
+        }
+        BlockView::Image { media_type, bytes, path } => {
+            let path = path.as_ref().map_or("", |path| path.as_str());
+            desk.output.line(format!("[image {media_type} {bytes} bytes {path}]"))
+        }
+        BlockView::Attachment { name } => desk.output.line(format!("[attachment {name}]")),
+        BlockView::Event { name, text } => desk.output.line(format!("{name}: {text}")),
+        BlockView::ToolCall { name, kind, title, files, .. } => {
+            desk.output.line("")?;
+            let sign = if *kind == "shell" { "$".to_owned() } else { format!("{name}:") };
+            let call = desk.output.strong(&format!("── {sign} {title}"));
+            desk.output.line(format!("{call} {clock}"))?;
+            for file in files {
+                let lines = file.after.or(file.before);
+                let lines = lines.map(|[start, end]| format!(" lines {start}-{end}")).unwrap_or_default();
+                desk.output.line(format!("   {} {}{lines}", file.operation, file.path))?;
+            }
+            Ok(())
+        }
+        BlockView::ToolResult { ok, exit_code, duration_ms, output, cut, .. } => {
+            for line in output.as_str().lines() {
+                let line = desk.output.faint(&format!("   {line}"));
+                desk.output.line(line)?;
+            }
+            more(desk, cut.full_bytes)?;
+            let mut end = Vec::new();
+            end.extend(exit_code.map(|code| format!("exit {code}")));
+            if exit_code.is_none() && *ok == Some(false) {
+                end.push("failed".to_owned());
+            }
+            end.extend(duration_ms.map(|millis| format!("{:.1} s", millis as f64 / 1000.0)));
+            if end.is_empty() { Ok(()) } else { desk.output.line(format!("   ({})", end.join(", "))) }
+        }
+    }
+}
+
+fn more(desk: &mut Desk, full_bytes: Option<u64>) -> Result<()> {
+    match full_bytes {
+        Some(bytes) => {
+            let whole = number(i64::try_from(bytes).unwrap_or(i64::MAX));
+            desk.output.line(format!("   … preview of {whole} bytes; --full shows all"))
+        }
+        None => Ok(()),
+    }
+}

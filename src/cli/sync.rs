@@ -1,0 +1,181 @@
+//! `annals sync`: captures what is new and tells what was found.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::measure::{Clock, cpu_ms, peak_memory_bytes};
+use super::progress::Bar;
+use super::settings::Declared;
+use super::tables::{number, size, table};
+use super::{Answer, Desk, moments, now};
+use crate::collect::{Ask, Environment, HomeState, Lock, SourceReport, sync};
+use crate::model::{Problem, Result};
+use crate::sources::{Source, by_name, registry};
+
+#[derive(Args, Default)]
+pub struct Options {
+    /// Sources to sync [default: all]
+    #[arg(value_name = "SOURCE")]
+    sources: Vec<String>,
+    /// Only files that changed since then (2026-03-01, 7d, yesterday)
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Compare every file with the archive, even those that look unchanged
+    #[arg(long)]
+    full: bool,
+}
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    let clock = Clock::start();
+    let reports = collect(desk, options)?;
+    if desk.json {
+        let sources: Vec<Value> = reports.iter().map(report_json).collect();
+        let document = json!({
+            "sources": sources,
+            "wall_ms": clock.wall_ms(),
+            "cpu_ms": cpu_ms(),
+            "peak_memory_bytes": peak_memory_bytes(),
+        });
+        desk.output.json(&document)?;
+    } else {
+        print(desk, &reports)?;
+    }
+    Ok(Answer::Done)
+}
+
+/// The sync itself, for every verb that starts with one.
+pub fn collect(desk: &mut Desk, options: &Options) -> Result<Vec<SourceReport>> {
+    let since = options.since.as_deref().map(|text| moments::parse(text, now())).transpose()?;
+    let ask = Ask { sources: named(&options.sources)?, since, verify: options.full };
+    let _lock = Lock::take(&desk.config.home, "sync")?;
+    let environment = Environment {
+        home: &desk.config.home,
+        machine: desk.config.machine.clone(),
+        settings: &Declared(&desk.config),
+        threads: std::thread::available_parallelism().map_or(1, usize::from).min(4),
+        now,
+    };
+    let mut bar = Bar::new(desk.quiet);
+    let reports = sync(&ask, &environment, &desk.scope, &mut bar)?;
+    tell_problems(desk, &reports);
+    Ok(reports)
+}
+
+fn named(names: &[String]) -> Result<Vec<&'static dyn Source>> {
+    if names.is_empty() {
+        return Ok(registry().to_vec());
+    }
+    names.iter().map(|name| source_named(name)).collect()
+}
+
+pub fn source_named(name: &str) -> Result<&'static dyn Source> {
+    by_name(name).ok_or_else(|| {
+        let known: Vec<&str> = registry().iter().map(|source| source.manifest().source).collect();
+        Problem::new(format!("no source is called {name:?}")).hint(format!("sources: {}", known.join(", ")))
+    })
+}
+
+fn tell_problems(desk: &mut Desk, reports: &[SourceReport]) {
+    if desk.quiet {
+        return;
+    }
+    for report in reports {
+        let shown = if desk.verbose { report.problems.len() } else { 5 };
+        for problem in report.problems.iter().take(shown) {
+            desk.output.note(format!("warning: {}: {problem}", report.source.manifest().source));
+        }
+        if report.problems.len() > shown {
+            let more = report.problems.len() - shown;
+            desk.output.note(format!("warning: {more} more problems; --verbose shows them"));
+        }
+    }
+}
+
+fn print(desk: &mut Desk, reports: &[SourceReport]) -> Result<()> {
+    let head =
+        ["source", "#found", "#bytes", "#captured", "#new", "#changed", "#unchanged", "#gone", "#unknown", "#broken"];
+    let rows: Vec<Vec<String>> = reports.iter().map(row).collect();
+    for line in table(&head, &rows) {
+        desk.output.line(line)?;
+    }
+    for report in reports {
+        let totals = &report.totals;
+        if totals.unaccounted_files > 0 {
+            let count = totals.unaccounted_files;
+            desk.output.note(format!("note: {count} files of unknown kinds were not opened"));
+        }
+        for (path, state) in &report.homes {
+            if *state != HomeState::Available && !desk.quiet {
+                let manifest = report.source.manifest();
+                desk.output.note(format!("{}: {} ({})", manifest.label, path.display(), state_words(state).0));
+                desk.output.note(format!("hint: {}", manifest.setup_hint));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn row(report: &SourceReport) -> Vec<String> {
+    let totals = &report.totals;
+    let count = |number_of: u64| number(i64::try_from(number_of).unwrap_or(i64::MAX));
+    vec![
+        report.source.manifest().source.to_owned(),
+        count(totals.found_files),
+        size(totals.found_bytes),
+        size(totals.captured_bytes),
+        count(totals.new_files + totals.new_documents),
+        count(totals.changed_files),
+        count(totals.unchanged_files),
+        count(totals.gone_files),
+        count(totals.unknown_lines),
+        count(totals.malformed_lines + totals.failed_files),
+    ]
+}
+
+/// Status and reason of a home, in the words of the answers.
+pub fn state_words(state: &HomeState) -> (&'static str, String) {
+    match state {
+        HomeState::Available => ("available", String::new()),
+        HomeState::Empty => ("empty", "nothing of this source in it".into()),
+        HomeState::Missing => ("unavailable", "no such folder".into()),
+        HomeState::Unreadable(why) => ("error", why.clone()),
+    }
+}
+
+fn report_json(report: &SourceReport) -> Value {
+    let totals = &report.totals;
+    let homes: Vec<Value> = report
+        .homes
+        .iter()
+        .map(|(path, state)| {
+            let (status, reason) = state_words(state);
+            json!({"path": path, "source_status": status, "reason": reason})
+        })
+        .collect();
+    json!({
+        "source": report.source.manifest().source,
+        "provider_label": report.source.manifest().label,
+        "homes": homes,
+        "setup_hint": report.source.manifest().setup_hint,
+        "found_files": totals.found_files,
+        "found_bytes": totals.found_bytes,
+        "captured_bytes": totals.captured_bytes,
+        "new_files": totals.new_files,
+        "changed_files": totals.changed_files,
+        "unchanged_files": totals.unchanged_files,
+        "put_off_files": totals.put_off_files,
+        "failed_files": totals.failed_files,
+        "gone_files": totals.gone_files,
+        "documents": totals.documents,
+        "new_documents": totals.new_documents,
+        "lines": {
+            "kept": totals.kept_lines,
+            "unknown": totals.unknown_lines,
+            "malformed": totals.malformed_lines,
+            "skipped": totals.skipped_lines,
+        },
+        "left_out_files": totals.left_out_files,
+        "unaccounted_files": totals.unaccounted_files,
+        "problems": report.problems,
+    })
+}

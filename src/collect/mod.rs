@@ -1,0 +1,17 @@
+//! Drives the sources: finds what changed, captures bytes, reads rows, commits both together.
+
+mod capture;
+mod databases;
+mod lock;
+mod parse;
+mod plan;
+mod rebuild;
+mod restore;
+mod sync;
+mod walk;
+
+pub use lock::Lock;
+pub use rebuild::{Rebuilt, rebuild};
+pub use restore::{Restored, restore};
+pub use sync::{Ask, Environment, Progress, SourceReport, survey_homes, sync};
+pub use walk::HomeState;

@@ -1,0 +1,378 @@
+//! One run: survey the homes, capture what changed with two threads, commit in batches, mark what is gone.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Mutex, PoisonError};
+
+use super::capture::{Capturer, Outcome, Report};
+use super::databases::read_database;
+use super::plan::{Job, Plan, plan};
+use super::walk::{HomeState, Rules, Survey, state_of, survey};
+use crate::model::{Result, Scope, Time};
+use crate::sources::{Home, Settings, Source};
+use crate::store::{Batch, Store, Writer};
+
+/// Raw bytes and batches between two commits.
+const COMMIT_BYTES: u64 = 32 << 20;
+const COMMIT_BATCHES: u32 = 2_000;
+
+/// What to collect.
+pub struct Ask {
+    pub sources: Vec<&'static dyn Source>,
+    /// Files that changed earlier are left for another run.
+    pub since: Option<Time>,
+    /// Compares every file with the archive's hashes, even when the disk says it is unchanged.
+    pub verify: bool,
+}
+
+/// Where the run takes place.
+pub struct Environment<'a> {
+    pub home: &'a Path,
+    pub machine: String,
+    pub settings: &'a dyn Settings,
+    pub threads: usize,
+    pub now: fn() -> Time,
+}
+
+/// Somebody who watches.
+pub trait Progress {
+    fn begin(&mut self, files: u64, bytes: u64);
+    fn advance(&mut self, files: u64, bytes: u64);
+    fn end(&mut self);
+}
+
+#[derive(Debug)]
+pub struct SourceReport {
+    pub source: &'static dyn Source,
+    pub homes: Vec<(PathBuf, HomeState)>,
+    pub totals: Totals,
+    pub problems: Vec<String>,
+}
+
+impl std::fmt::Debug for dyn Source {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.manifest().source)
+    }
+}
+
+#[derive(Debug, Default, Clone)]
+pub struct Totals {
+    pub found_files: u64,
+    pub found_bytes: u64,
+    pub captured_bytes: u64,
+    pub new_files: u64,
+    pub changed_files: u64,
+    pub unchanged_files: u64,
+    pub put_off_files: u64,
+    pub failed_files: u64,
+    pub gone_files: u64,
+    pub documents: u64,
+    pub new_documents: u64,
+    /// Lines of this run by status.
+    pub kept_lines: u64,
+    pub unknown_lines: u64,
+    pub malformed_lines: u64,
+    pub skipped_lines: u64,
+    pub left_out_files: u64,
+    pub unaccounted_files: u64,
+    pub links_out: u64,
+}
+
+/// Each source's homes and whether they can be read.
+pub fn survey_homes(source: &'static dyn Source, settings: &dyn Settings) -> Vec<(Home, HomeState)> {
+    let homes = source.homes(settings).into_iter();
+    homes.map(|home| (home.clone(), state_of(&home))).collect()
+}
+
+/// The caller holds the lock.
+pub fn sync(
+    ask: &Ask,
+    environment: &Environment<'_>,
+    scope: &Scope,
+    progress: &mut dyn Progress,
+) -> Result<Vec<SourceReport>> {
+    let now = (environment.now)();
+    for source in &ask.sources {
+        let manifest = source.manifest();
+        let behind = match Store::open_existing(environment.home)? {
+            Some(store) => store.needs_rebuild(scope, manifest.source, manifest.reader_version)?,
+            None => false,
+        };
+        if behind {
+            super::rebuild(environment.home, scope, now, &mut |_| {})?;
+        }
+    }
+    let mut store = Store::open(environment.home)?;
+    let mut reports = Vec::new();
+    let mut visits = Vec::new();
+    let mut jobs = VecDeque::new();
+    for source in &ask.sources {
+        let mut report =
+            SourceReport { source: *source, homes: Vec::new(), totals: Totals::default(), problems: Vec::new() };
+        for (home, state) in survey_homes(*source, environment.settings) {
+            let place = reports.len();
+            visits.extend(visit(&store, scope, ask, environment, place, home, state, &mut report, &mut jobs)?);
+        }
+        reports.push(report);
+    }
+    let run = store.start_run(scope, "sync", now)?;
+    let (files, bytes) = (jobs.len() as u64, jobs.iter().map(|job: &Job| job.found.size).sum());
+    progress.begin(files, bytes);
+    let places: BTreeMap<i64, usize> = visits.iter().map(|visit| (visit.instance, visit.place)).collect();
+    capture_all(&mut store, scope, environment, jobs, &places, &mut reports, progress)?;
+    progress.end();
+    for visit in &visits {
+        finish_visit(&mut store, scope, environment, visit, &mut reports[visit.place])?;
+    }
+    let summary: Vec<String> = reports.iter().map(|report| format!("{:?}", report.totals)).collect();
+    store.finish_run(scope, run, &summary.join("\n"), (environment.now)())?;
+    store.checkpoint()?;
+    Ok(reports)
+}
+
+/// A home of this run that the archive knows.
+struct Visit {
+    place: usize,
+    instance: i64,
+    source: &'static dyn Source,
+    state: HomeState,
+    survey: Survey,
+    gone: Vec<i64>,
+}
+
+#[allow(clippy::too_many_arguments, reason = "the parts of one run, used once")]
+fn visit(
+    store: &Store,
+    scope: &Scope,
+    ask: &Ask,
+    environment: &Environment<'_>,
+    place: usize,
+    home: Home,
+    state: HomeState,
+    report: &mut SourceReport,
+    jobs: &mut VecDeque<Job>,
+) -> Result<Option<Visit>> {
+    let source = report.source;
+    let manifest = source.manifest();
+    let root = home.root.canonicalize().unwrap_or_else(|_| home.root.clone());
+    let root_name = root.to_string_lossy().into_owned();
+    let known = store.instances(scope)?.iter().any(|row| row.source == manifest.source && row.root == root_name);
+    if state != HomeState::Available && !known {
+        report.homes.push((home.root, state));
+        return Ok(None);
+    }
+    let instance =
+        store.instance(scope, manifest.source, &environment.machine, &root_name, (environment.now)())?;
+    let mut looked = match &state {
+        HomeState::Available => survey(&home, &Rules::of(manifest)?)?,
+        HomeState::Unreadable(why) => {
+            Survey { unreadable: vec![(String::new(), why.clone())], ..Survey::default() }
+        }
+        HomeState::Missing | HomeState::Empty => Survey::default(),
+    };
+    let totals = &mut report.totals;
+    totals.found_files += looked.found.len() as u64;
+    totals.found_bytes += looked.found.iter().map(|found| found.size).sum::<u64>();
+    totals.left_out_files += looked.left_out.values().map(|(files, _)| files).sum::<u64>();
+    totals.unaccounted_files += looked.unaccounted.len() as u64;
+    totals.links_out += looked.outside.len() as u64;
+    let transcripts = looked.found.iter().any(|found| found.rule.reader.is_some());
+    let state = if state == HomeState::Available && !transcripts && !known { HomeState::Empty } else { state };
+    let captured = store.captured_files(scope, instance)?;
+    let Plan { jobs: new, unchanged, put_off, gone } =
+        plan(instance, source, &mut looked, captured, ask.since, ask.verify);
+    totals.unchanged_files += unchanged.0;
+    totals.put_off_files += put_off;
+    totals.gone_files += gone.len() as u64;
+    for path in &looked.outside {
+        report.problems.push(format!("{path}: a link that leads out of the home is not followed"));
+    }
+    jobs.extend(new);
+    report.homes.push((home.root, state.clone()));
+    Ok(Some(Visit { place, instance, source, state, survey: looked, gone }))
+}
+
+fn capture_all(
+    store: &mut Store,
+    scope: &Scope,
+    environment: &Environment<'_>,
+    jobs: VecDeque<Job>,
+    places: &BTreeMap<i64, usize>,
+    reports: &mut [SourceReport],
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let threads = environment.threads.clamp(1, jobs.len());
+    let mut capturers = Vec::new();
+    for _ in 0..threads {
+        capturers.push(Capturer::new(Store::open(environment.home)?, scope)?);
+    }
+    let jobs = Mutex::new(jobs);
+    let stop = AtomicBool::new(false);
+    let (sender, receiver) = sync_channel::<Report>(4);
+    std::thread::scope(|threads| {
+        for mut capturer in capturers {
+            let (sender, jobs, stop) = (sender.clone(), &jobs, &stop);
+            threads.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                    let Some(job) = job else { break };
+                    capturer.capture(&job, &mut |report| {
+                        if sender.send(report).is_err() {
+                            stop.store(true, Ordering::Relaxed);
+                        }
+                    });
+                }
+            });
+        }
+        drop(sender);
+        let written = write_all(store, scope, environment, &receiver, places, reports, progress);
+        stop.store(true, Ordering::Relaxed);
+        // Threads that wait for room go on, see the mark and end.
+        for _ in receiver {}
+        written
+    })
+}
+
+fn write_all(
+    store: &mut Store,
+    scope: &Scope,
+    environment: &Environment<'_>,
+    receiver: &Receiver<Report>,
+    places: &BTreeMap<i64, usize>,
+    reports: &mut [SourceReport],
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let now = (environment.now)();
+    let mut writer = store.writer(scope, now)?;
+    let (mut bytes, mut batches) = (0, 0);
+    for report in receiver {
+        match report {
+            Report::Batch(batch) => {
+                let place = places.get(&batch.instance).copied();
+                if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
+                    count(&mut report.totals, &batch);
+                }
+                let new_bytes = batch.new_bytes;
+                progress.advance(0, new_bytes);
+                bytes += new_bytes;
+                batches += 1;
+                writer.apply(*batch)?;
+            }
+            Report::Restat { file, path, stat } => writer.restat(file, &path, stat)?,
+            Report::Gap { instance, path, reason } => {
+                writer.open_gap(instance, "files", &path, &reason, now)?;
+                let place = places.get(&instance).copied();
+                if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
+                    report.problems.push(format!("{path}: {reason}"));
+                }
+            }
+            Report::Done { instance, path, bytes, outcome } => {
+                progress.advance(1, bytes);
+                let place = places.get(&instance).copied();
+                if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
+                    match outcome {
+                        Outcome::New => report.totals.new_files += 1,
+                        Outcome::Changed => report.totals.changed_files += 1,
+                        Outcome::Unchanged => report.totals.unchanged_files += 1,
+                        Outcome::Failed => report.totals.failed_files += 1,
+                    }
+                }
+                if outcome == Outcome::Changed || outcome == Outcome::Unchanged {
+                    writer.close_gap(instance, "files", &path, now)?;
+                }
+            }
+        }
+        if bytes >= COMMIT_BYTES || batches >= COMMIT_BATCHES {
+            writer.commit()?;
+            writer = store.writer(scope, now)?;
+            (bytes, batches) = (0, 0);
+        }
+    }
+    writer.commit()
+}
+
+fn count(totals: &mut Totals, batch: &Batch) {
+    totals.captured_bytes += batch.new_bytes;
+    for count in &batch.counts {
+        let sum = match count.status {
+            "kept" => &mut totals.kept_lines,
+            "unknown" => &mut totals.unknown_lines,
+            "malformed" => &mut totals.malformed_lines,
+            _ => &mut totals.skipped_lines,
+        };
+        *sum += count.lines;
+    }
+}
+
+/// Databases, what is gone, and the home's status.
+fn finish_visit(
+    store: &mut Store,
+    scope: &Scope,
+    environment: &Environment<'_>,
+    visit: &Visit,
+    report: &mut SourceReport,
+) -> Result<()> {
+    let now = (environment.now)();
+    let scratch = environment.home.join("scratch");
+    let mut tables = Vec::new();
+    let captured = store.captured_files(scope, visit.instance)?;
+    for declared in visit.source.manifest().databases {
+        let databases = &visit.survey.databases;
+        let table = read_database(
+            store,
+            scope,
+            visit.instance,
+            visit.source,
+            declared,
+            databases,
+            &captured,
+            &scratch,
+        )?;
+        tables.extend(table);
+    }
+    let mut writer = store.writer(scope, now)?;
+    for table in tables {
+        report.totals.documents += table.unchanged + table.batches.len() as u64;
+        report.totals.new_documents += table.batches.len() as u64;
+        for batch in table.batches {
+            count(&mut report.totals, &batch);
+            writer.apply(batch)?;
+        }
+        match table.problem {
+            Some(problem) => {
+                writer.open_gap(visit.instance, "databases", &table.cursor.0, &problem, now)?;
+                report.problems.push(problem);
+            }
+            None => {
+                writer.mark_gone(&table.gone, now)?;
+                writer.set_cursor(visit.instance, &table.cursor.0, &table.cursor.1)?;
+                writer.close_gap(visit.instance, "databases", &table.cursor.0, now)?;
+            }
+        }
+    }
+    for (path, why) in &visit.survey.unreadable {
+        let path = if path.is_empty() { "." } else { path };
+        writer.open_gap(visit.instance, "files", path, why, now)?;
+        report.problems.push(format!("{path}: {why}"));
+    }
+    writer.mark_gone(&visit.gone, now)?;
+    finish_sessions(&mut writer, visit, now)?;
+    writer.commit()
+}
+
+fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, now: Time) -> Result<()> {
+    writer.settle_now()?;
+    writer.mark_sessions(visit.instance, now)?;
+    let (status, reason) = match &visit.state {
+        HomeState::Available => ("available", String::new()),
+        HomeState::Empty => ("empty", "nothing of this source in it".to_owned()),
+        HomeState::Missing => ("unavailable", "the folder is no longer there".to_owned()),
+        HomeState::Unreadable(why) => ("error", why.clone()),
+    };
+    writer.set_instance_status(visit.instance, status, &reason, now)
+}

@@ -1,0 +1,221 @@
+//! Looks at a home: every file falls under a declared rule or is unaccounted; nothing is opened.
+
+use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::model::{Manifest, Problem, Result, Rule, Time, Treatment};
+use crate::sources::Home;
+use crate::store::Stat;
+
+/// Whether a home can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HomeState {
+    Available,
+    /// It is there, with nothing of this source in it.
+    Empty,
+    Missing,
+    Unreadable(String),
+}
+
+#[derive(Debug)]
+pub struct Found {
+    /// Relative to the home, with `/` on every system.
+    pub path: String,
+    pub disk: PathBuf,
+    pub size: u64,
+    pub stat: Stat,
+    pub rule: &'static Rule,
+}
+
+#[derive(Debug, Default)]
+pub struct Survey {
+    pub found: Vec<Found>,
+    pub databases: Vec<Found>,
+    /// Files and bytes by reason.
+    pub left_out: BTreeMap<&'static str, (u64, u64)>,
+    pub unaccounted: Vec<(String, u64)>,
+    /// Folders and files that could not be looked at: nothing below them counts as gone.
+    pub unreadable: Vec<(String, String)>,
+    pub outside: Vec<String>,
+}
+
+/// The rules of one source, matched in one pass.
+pub struct Rules {
+    rules: &'static [Rule],
+    globs: GlobSet,
+}
+
+impl Rules {
+    pub fn of(manifest: &'static Manifest) -> Result<Rules> {
+        let mut builder = GlobSetBuilder::new();
+        let bad = |error: globset::Error| Problem::new(format!("pattern of {}: {error}", manifest.source));
+        for rule in manifest.footprint.rules {
+            builder.add(GlobBuilder::new(rule.pattern).literal_separator(true).build().map_err(bad)?);
+        }
+        Ok(Rules { rules: manifest.footprint.rules, globs: builder.build().map_err(bad)? })
+    }
+
+    fn decide(&self, path: &str) -> Option<&'static Rule> {
+        self.globs.matches(path).first().map(|at| &self.rules[*at])
+    }
+}
+
+pub fn state_of(home: &Home) -> HomeState {
+    match std::fs::metadata(&home.root) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => HomeState::Missing,
+        Err(error) => HomeState::Unreadable(error.to_string()),
+        Ok(metadata) if !metadata.is_dir() => HomeState::Unreadable("not a folder".into()),
+        Ok(_) => match std::fs::read_dir(&home.root) {
+            Ok(_) => HomeState::Available,
+            Err(error) => HomeState::Unreadable(error.to_string()),
+        },
+    }
+}
+
+/// Walks the home without recursion on the stack and without following links out of it.
+pub fn survey(home: &Home, rules: &Rules) -> Result<Survey> {
+    let root = home.root.canonicalize()?;
+    let mut survey = Survey::default();
+    let mut folders = vec![(root.clone(), home.prefix.to_owned())];
+    while let Some((folder, at)) = folders.pop() {
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) => {
+                survey.unreadable.push((at, error.to_string()));
+                continue;
+            }
+        };
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    survey.unreadable.push((at.clone(), error.to_string()));
+                    continue;
+                }
+            };
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = if at.is_empty() { name } else { format!("{at}/{name}") };
+            look(&root, entry.path(), path, rules, &mut survey, &mut folders);
+        }
+    }
+    survey.found.sort_by(|a, b| a.path.cmp(&b.path));
+    survey.databases.sort_by(|a, b| a.path.cmp(&b.path));
+    survey.unaccounted.sort();
+    Ok(survey)
+}
+
+fn look(
+    root: &Path,
+    disk: PathBuf,
+    path: String,
+    rules: &Rules,
+    survey: &mut Survey,
+    folders: &mut Vec<(PathBuf, String)>,
+) {
+    let rule = rules.decide(&path);
+    if let Some(rule) = rule.filter(|rule| matches!(rule.treatment, Treatment::Never | Treatment::LeftOut)) {
+        let size = std::fs::symlink_metadata(&disk).map_or(0, |metadata| metadata.len());
+        let entry = survey.left_out.entry(rule.why).or_default();
+        *entry = (entry.0 + 1, entry.1 + size);
+        return;
+    }
+    let metadata = match resolve(root, &disk) {
+        Ok(Some(metadata)) => metadata,
+        Ok(None) => {
+            survey.outside.push(path);
+            return;
+        }
+        Err(error) => {
+            survey.unreadable.push((path, error.to_string()));
+            return;
+        }
+    };
+    if metadata.is_dir() {
+        // A link to a folder inside the home leads to what is walked anyway.
+        if !disk.is_symlink() {
+            folders.push((disk, path));
+        }
+        return;
+    }
+    let Some(rule) = rule.filter(|_| metadata.is_file()) else {
+        if metadata.is_file() {
+            survey.unaccounted.push((path, metadata.len()));
+        }
+        return;
+    };
+    let found = Found { path, disk, size: metadata.len(), stat: stat_of(&metadata), rule };
+    match rule.treatment {
+        Treatment::Database => survey.databases.push(found),
+        Treatment::Capture | Treatment::LeftOut | Treatment::Never => survey.found.push(found),
+    }
+}
+
+/// What an entry is; `None` for a link that leads out of the root.
+fn resolve(root: &Path, disk: &Path) -> io::Result<Option<Metadata>> {
+    let metadata = std::fs::symlink_metadata(disk)?;
+    if !metadata.is_symlink() {
+        return Ok(Some(metadata));
+    }
+    let target = disk.canonicalize()?;
+    if target.starts_with(root) { std::fs::metadata(&target).map(Some) } else { Ok(None) }
+}
+
+#[cfg(unix)]
+pub fn stat_of(metadata: &Metadata) -> Stat {
+    use std::os::unix::fs::MetadataExt;
+    let micros = |seconds: i64, nanos: i64| Time::from_micros(seconds * 1_000_000 + nanos / 1_000);
+    Stat {
+        inode: metadata.ino() as i64,
+        modified: micros(metadata.mtime(), metadata.mtime_nsec()),
+        changed: micros(metadata.ctime(), metadata.ctime_nsec()),
+    }
+}
+
+#[cfg(not(unix))]
+pub fn stat_of(metadata: &Metadata) -> Stat {
+    let modified = metadata
+        .modified()
+        .ok()
+        .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
+        .map_or(0, |since| since.as_micros() as i64);
+    Stat { inode: 0, modified: Time::from_micros(modified), changed: Time::from_micros(modified) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rules;
+    use crate::model::Treatment;
+    use crate::sources::registry;
+
+    /// The treatment of a path by the rules of the source that has a `sessions` folder.
+    fn treatment(path: &str) -> Option<Treatment> {
+        let rules = Rules::of(registry()[0].manifest()).unwrap();
+        rules.decide(path).map(|rule| rule.treatment)
+    }
+
+    #[test]
+    fn credentials_and_environments_are_never_opened() {
+        for path in ["auth.json", ".credentials.json", "secrets", "keys/a.age", "logs_2.sqlite", "logs_2.sqlite-wal"] {
+            assert_eq!(treatment(path), Some(Treatment::Never), "{path}");
+        }
+        assert_eq!(treatment("shell_snapshots"), Some(Treatment::Never));
+    }
+
+    #[test]
+    fn transcripts_are_kept_wherever_they_are() {
+        for path in [
+            "sessions/2026/11/15/rollout-x.jsonl",
+            "sessions/rollout-x.jsonl",
+            "sessions/rollout-x.json",
+            "archived_sessions/rollout-x.jsonl.zst",
+        ] {
+            assert_eq!(treatment(path), Some(Treatment::Capture), "{path}");
+        }
+        assert_eq!(treatment("newthing.db"), None);
+        assert_eq!(treatment("state_5.sqlite"), Some(Treatment::Database));
+    }
+}

@@ -1,0 +1,12 @@
+//! annals keeps a person's whole history with AI assistants and answers questions about it.
+
+mod cli;
+mod collect;
+mod config;
+mod model;
+mod redact;
+mod sources;
+mod store;
+mod view;
+
+pub use cli::run;

@@ -1,0 +1,5 @@
+//! The `annals` program.
+
+fn main() -> std::process::ExitCode {
+    annals::run()
+}

@@ -1,0 +1,184 @@
+//! What a source declares about itself: streams with schemas, files it may read and must not, settings.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// Constant data of one source; `annals manifest SOURCE` prints it.
+#[derive(Debug, Serialize)]
+pub struct Manifest {
+    pub source: &'static str,
+    pub label: &'static str,
+    /// Raised when its readers change what they make of the same bytes.
+    pub reader_version: u32,
+    pub summary: &'static str,
+    pub setup_hint: &'static str,
+    pub default_homes: &'static [&'static str],
+    pub variables: &'static [Variable],
+    pub streams: &'static [Stream],
+    pub footprint: Footprint,
+    pub databases: &'static [Database],
+    pub bindings: &'static [&'static str],
+    /// Words that open the client again at a session: `{id}` stands for the session.
+    pub resume_command: &'static str,
+}
+
+impl Manifest {
+    pub fn stream(&self, name: &str) -> Option<&'static Stream> {
+        self.streams.iter().find(|stream| stream.name == name)
+    }
+}
+
+/// An environment variable of the client, which is also a key of config.toml.
+#[derive(Debug, Serialize)]
+pub struct Variable {
+    pub name: &'static str,
+    pub config_key: &'static str,
+    pub what: &'static str,
+    pub default: &'static str,
+}
+
+/// Every path pattern relative to the home; the first that matches decides.
+#[derive(Debug, Serialize)]
+pub struct Footprint {
+    pub rules: &'static [Rule],
+    pub otherwise: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Rule {
+    pub pattern: &'static str,
+    pub treatment: Treatment,
+    /// The kind of file in words of the audit.
+    pub store: &'static str,
+    pub reader: Option<&'static str>,
+    pub framing: Framing,
+    pub encoding: Encoding,
+    pub why: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Treatment {
+    /// Bytes are kept, with versions.
+    Capture,
+    /// Read through the declared database, row by row; the file itself is not kept.
+    Database,
+    /// Not kept, on purpose.
+    LeftOut,
+    /// Not even opened.
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Framing {
+    /// One object a line, appended to.
+    Lines,
+    /// Read whole, replaced whole.
+    Whole,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Encoding {
+    Plain,
+    Zstd,
+}
+
+/// A client's own SQLite database: the newest file of the pattern, its rows kept as documents.
+#[derive(Debug, Serialize)]
+pub struct Database {
+    pub pattern: &'static str,
+    pub table: &'static str,
+    pub key_column: &'static str,
+    pub reader: &'static str,
+    pub why: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Stream {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub family: Family,
+    pub semantics: Semantics,
+    #[serde(skip)]
+    pub rows: Rows,
+    pub primary_key: &'static [&'static str],
+    pub cursor_field: &'static str,
+    pub consent_time_field: Option<&'static str>,
+    pub coverage: Coverage,
+    #[serde(rename = "schema", serialize_with = "schema")]
+    pub fields: &'static [Field],
+}
+
+#[derive(Debug)]
+pub struct Field {
+    pub name: &'static str,
+    /// JSON types, for example `string` or `string|null`.
+    pub kind: &'static str,
+    pub what: &'static str,
+    /// Set when lists carry a preview: how the whole value is reached.
+    pub preview: Option<&'static str>,
+    /// The normalized field it is taken from, where the client has another name for it.
+    pub from: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    Transcript,
+    Authored,
+    Memory,
+    Settings,
+    Account,
+    Reference,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Semantics {
+    AppendOnly,
+    MutableState,
+}
+
+/// Where a stream's rows live: the normalized transcript, or the plain record table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    Sessions,
+    Messages,
+    Calls,
+    Records,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Coverage {
+    /// Every line of every file is counted: kept, unknown, malformed or skipped with a reason.
+    FullInventory,
+}
+
+/// Fields as JSON Schema 2020-12.
+fn schema<S: serde::Serializer>(fields: &[Field], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut properties = Map::new();
+    for field in fields {
+        let kinds: Vec<&str> = field.kind.split('|').collect();
+        let mut property = match kinds.as_slice() {
+            [kind] => json!({"type": kind, "description": field.what}),
+            many => json!({"type": many, "description": field.what}),
+        };
+        if let (Some(preview), Value::Object(object)) = (field.preview, &mut property) {
+            object.insert("x_preview".into(), Value::from(preview));
+        }
+        properties.insert(field.name.into(), property);
+    }
+    let required: Vec<&str> =
+        fields.iter().filter(|field| !field.kind.contains("null")).map(|field| field.name).collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": true,
+    })
+    .serialize(serializer)
+}

@@ -1,0 +1,23 @@
+//! The nouns that every room shares: time, text with its door, scope, manifest and transcript.
+
+mod answer;
+mod key;
+mod manifest;
+mod scope;
+mod text;
+mod time;
+mod transcript;
+
+pub use answer::{Problem, Result};
+pub use key::Key;
+pub use manifest::{
+    Coverage, Database, Encoding, Family, Field, Footprint, Framing, Manifest, Rows, Rule, Semantics, Stream,
+    Treatment, Variable,
+};
+pub use scope::Scope;
+pub use text::{Raw, Shown, ShownJson};
+pub use time::Time;
+pub use transcript::{
+    Block, Call, CallKind, CallResult, Document, Item, Link, LinkKind, Message, MessageKind, Operation, Range,
+    Role, SessionFacts, Span, Touch, Usage, Verdict,
+};

@@ -1,0 +1,73 @@
+//! The door for content: what the archive holds is `Raw`, what leaves the program is `Shown`.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// Text or bytes as a client wrote them. It can be neither printed nor serialized; only `view` opens it.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Raw(Vec<u8>);
+
+impl Raw {
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Raw {
+        Raw(bytes.into())
+    }
+
+    /// For the redaction door in `view` alone (the tidy test says so).
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Raw({} bytes)", self.0.len())
+    }
+}
+
+/// Text that went through redaction, or was made by annals itself.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct Shown(String);
+
+impl Shown {
+    /// Only for text that passed the door, and for words of our own such as labels and statuses.
+    pub fn new(text: impl Into<String>) -> Shown {
+        Shown(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl Serialize for Shown {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// JSON whose every string went through the door.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct ShownJson(serde_json::Value);
+
+impl ShownJson {
+    /// Only for values that passed the door, and for ones of our own making.
+    pub fn new(value: serde_json::Value) -> ShownJson {
+        ShownJson(value)
+    }
+
+    pub fn value(&self) -> &serde_json::Value {
+        &self.0
+    }
+}

@@ -1,0 +1,145 @@
+//! A moment: microseconds since 1970 in UTC, read from what clients write and written as RFC 3339.
+
+use serde::{Deserialize, Serialize, Serializer};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(transparent)]
+pub struct Time(i64);
+
+impl Time {
+    pub fn from_micros(micros: i64) -> Time {
+        Time(micros)
+    }
+
+    pub fn from_millis(millis: i64) -> Time {
+        Time(millis.saturating_mul(1_000))
+    }
+
+    pub fn from_seconds(seconds: i64) -> Time {
+        Time(seconds.saturating_mul(1_000_000))
+    }
+
+    pub fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// RFC 3339 with any fraction and offset; text without an offset is taken as UTC.
+    pub fn parse(text: &str) -> Option<Time> {
+        parse_utc(text.as_bytes()).or_else(|| {
+            text.parse::<jiff::Timestamp>().ok().map(|stamp| Time(stamp.as_microsecond()))
+        })
+    }
+
+    /// UTC with milliseconds, or microseconds when there are any.
+    pub fn rfc3339(self) -> String {
+        let (days, in_day) = (self.0.div_euclid(DAY), self.0.rem_euclid(DAY));
+        let (year, month, day) = civil_from_days(days);
+        let seconds = in_day / 1_000_000;
+        let micros = in_day % 1_000_000;
+        let clock = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+        if micros % 1_000 == 0 {
+            format!("{year:04}-{month:02}-{day:02}T{clock}.{:03}Z", micros / 1_000)
+        } else {
+            format!("{year:04}-{month:02}-{day:02}T{clock}.{micros:06}Z")
+        }
+    }
+}
+
+/// Answers carry text; stored states keep the number (see `Deserialize` and `stored`).
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(self.0)
+    }
+}
+
+const DAY: i64 = 86_400_000_000;
+
+/// The form nearly every line has, `2026-11-15T07:28:43.975Z`, without a general parser's cost.
+fn parse_utc(text: &[u8]) -> Option<Time> {
+    if text.len() < 20 || *text.last()? != b'Z' {
+        return None;
+    }
+    let number = |from: usize, to: usize| -> Option<i64> {
+        text[from..to].iter().try_fold(0i64, |sum, byte| {
+            byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0'))
+        })
+    };
+    let separators = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
+    if separators.iter().any(|(at, byte)| text[*at] != *byte) {
+        return None;
+    }
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let fraction = match &text[19..text.len() - 1] {
+        [] => 0,
+        [b'.', digits @ ..] if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
+            (0..6).fold(0i64, |sum, at| sum * 10 + digits.get(at).map_or(0, |byte| i64::from(byte - b'0')))
+        }
+        _ => return None,
+    };
+    let seconds = days_from_civil(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
+    Some(Time(seconds * 1_000_000 + fraction))
+}
+
+/// Days since 1970-01-01 of a date in the Gregorian calendar, by eras of 400 years that begin in March.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Time;
+
+    #[test]
+    fn reads_what_clients_write() {
+        let cases = [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2026-11-15T07:28:43.975Z", 1_794_727_723_975_000),
+            ("2026-11-15T07:28:37.664620952Z", 1_794_727_717_664_620),
+            ("2026-11-15T09:28:43.975+02:00", 1_794_727_723_975_000),
+            ("2024-02-29T23:59:59Z", 1_709_251_199_000_000),
+        ];
+        for (text, micros) in cases {
+            assert_eq!(Time::parse(text), Some(Time(micros)), "{text}");
+        }
+        for text in ["", "yesterday", "2026-13-15T07:28:43Z", "2026-11-15T07:28:43.Z", "2026-11-15 07:28"] {
+            assert_eq!(Time::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn writes_back_what_it_read() {
+        for text in ["1969-12-31T23:59:59.999Z", "2026-11-15T07:28:43.975Z", "2000-02-29T00:00:00.000001Z"] {
+            assert_eq!(Time::parse(text).unwrap().rfc3339(), text);
+        }
+    }
+
+    #[test]
+    fn agrees_with_jiff_over_two_centuries() {
+        for day in (-20_000..60_000).step_by(17) {
+            let ours = Time(day * super::DAY + 12_345_678_000);
+            let theirs = jiff::Timestamp::from_microsecond(ours.micros()).unwrap();
+            assert_eq!(Time::parse(&theirs.to_string()), Some(ours));
+            assert_eq!(ours.rfc3339().parse::<jiff::Timestamp>().unwrap(), theirs);
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! The normalized transcript: what a reader finds in a file, as rows that point back into its bytes.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Key, Time};
+
+/// Bytes of a file's (decoded) content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    pub offset: u64,
+    pub length: u64,
+}
+
+/// What one line was: each physical line gets exactly one verdict, so that the audit adds up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Understood, or known to carry nothing to show; the text is the line's type.
+    Kept(String),
+    /// Well-formed, of a type this reader does not know.
+    Unknown(String),
+    /// Not a JSON object.
+    Malformed(String),
+    /// Deliberately not read, with the reason.
+    Skipped(String),
+}
+
+/// What a reader emits.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    Message(Message),
+    /// A message seen earlier turns out to be of another kind.
+    Amend {
+        session: Arc<str>,
+        offset: u64,
+        kind: MessageKind,
+    },
+    Call(Call),
+    Result(CallResult),
+    Usage(Usage),
+    Touch(Touch),
+    Link(Link),
+    Document(Document),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    pub session: Arc<str>,
+    pub span: Span,
+    pub role: Role,
+    pub kind: MessageKind,
+    pub at: Option<Time>,
+    pub key: Key,
+    /// True where the line stands in a stretch that a fork or sub-agent may have copied from another session.
+    pub inherited: bool,
+    pub model: Option<Arc<str>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    User,
+    Assistant,
+    System,
+    Developer,
+    Tool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageKind {
+    /// The person's own words.
+    Prompt,
+    /// The assistant's words.
+    Answer,
+    /// A readable reasoning summary.
+    Thinking,
+    /// Text that the client put before the model: environment, instructions, skills, markers.
+    Injected,
+    /// A compaction summary.
+    Summary,
+    /// An event worth a line: interrupted, compacted, failed, rolled back.
+    Notice,
+    /// A message between agents.
+    Agent,
+}
+
+impl MessageKind {
+    const ALL: [MessageKind; 7] = [
+        MessageKind::Prompt,
+        MessageKind::Answer,
+        MessageKind::Thinking,
+        MessageKind::Injected,
+        MessageKind::Summary,
+        MessageKind::Notice,
+        MessageKind::Agent,
+    ];
+
+    pub fn stored(self) -> i64 {
+        self as i64
+    }
+
+    pub fn from_stored(stored: i64) -> MessageKind {
+        usize::try_from(stored).ok().and_then(|at| Self::ALL.get(at).copied()).unwrap_or(MessageKind::Notice)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            MessageKind::Prompt => "prompt",
+            MessageKind::Answer => "answer",
+            MessageKind::Thinking => "thinking",
+            MessageKind::Injected => "injected",
+            MessageKind::Summary => "summary",
+            MessageKind::Notice => "notice",
+            MessageKind::Agent => "agent",
+        }
+    }
+}
+
+impl Role {
+    const ALL: [Role; 5] = [Role::User, Role::Assistant, Role::System, Role::Developer, Role::Tool];
+
+    pub fn stored(self) -> i64 {
+        self as i64
+    }
+
+    pub fn from_stored(stored: i64) -> Role {
+        usize::try_from(stored).ok().and_then(|at| Self::ALL.get(at).copied()).unwrap_or(Role::System)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::System => "system",
+            Role::Developer => "developer",
+            Role::Tool => "tool",
+        }
+    }
+}
+
+/// One invocation of a tool; its result comes as its own item, perhaps in a later run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    pub session: Arc<str>,
+    pub span: Span,
+    pub at: Option<Time>,
+    pub key: Key,
+    pub inherited: bool,
+    pub call_id: String,
+    pub name: Arc<str>,
+    pub kind: CallKind,
+    /// The command, path or query in a line; at most 200 characters.
+    pub title: String,
+    /// The call whose script made this one; such calls are not counted again.
+    pub parent: Option<u64>,
+    pub model: Option<Arc<str>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallKind {
+    Function,
+    Shell,
+    Edit,
+    Read,
+    Search,
+    Web,
+    Mcp,
+    Agent,
+    Script,
+    /// A result whose call is nowhere in the file.
+    Orphan,
+}
+
+impl CallKind {
+    const ALL: [CallKind; 10] = [
+        CallKind::Function,
+        CallKind::Shell,
+        CallKind::Edit,
+        CallKind::Read,
+        CallKind::Search,
+        CallKind::Web,
+        CallKind::Mcp,
+        CallKind::Agent,
+        CallKind::Script,
+        CallKind::Orphan,
+    ];
+
+    pub fn stored(self) -> i64 {
+        self as i64
+    }
+
+    pub fn from_stored(stored: i64) -> CallKind {
+        usize::try_from(stored).ok().and_then(|at| Self::ALL.get(at).copied()).unwrap_or(CallKind::Function)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            CallKind::Function => "function",
+            CallKind::Shell => "shell",
+            CallKind::Edit => "edit",
+            CallKind::Read => "read",
+            CallKind::Search => "search",
+            CallKind::Web => "web",
+            CallKind::Mcp => "mcp",
+            CallKind::Agent => "agent",
+            CallKind::Script => "script",
+            CallKind::Orphan => "orphan",
+        }
+    }
+}
+
+/// What became of a call. Fields that are `None` leave what an earlier result said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallResult {
+    pub session: Arc<str>,
+    /// Offset of the call's line: its identity within the file.
+    pub call: u64,
+    /// The line that holds the output for the model.
+    pub output: Option<Span>,
+    /// A second line that tells more (the client's own record of the command).
+    pub detail: Option<Span>,
+    pub at: Option<Time>,
+    pub ok: Option<bool>,
+    pub exit_code: Option<i64>,
+    pub duration_ms: Option<u64>,
+}
+
+/// Tokens of one model response. `input` has no cached tokens, `output` includes `reasoning`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Usage {
+    pub session: Arc<str>,
+    pub span: Span,
+    pub at: Option<Time>,
+    pub key: Key,
+    pub inherited: bool,
+    pub model: Option<Arc<str>>,
+    pub input: i64,
+    pub output: i64,
+    pub cache_read: i64,
+    /// Cache writes that live five minutes, or of unknown lifetime.
+    pub cache_write: i64,
+    pub cache_write_hour: i64,
+    pub reasoning: i64,
+}
+
+/// A file that a successful call read or changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Touch {
+    pub session: Arc<str>,
+    /// Offset of the call's line.
+    pub call: u64,
+    pub path: String,
+    pub operation: Operation,
+    pub before: Option<Range>,
+    pub after: Option<Range>,
+}
+
+/// Lines, 1-based and inclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    pub start: u32,
+    pub end: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    Read,
+    Create,
+    Update,
+    Delete,
+    /// The path is where the file went.
+    MoveTo,
+    /// The path is where the file was.
+    MoveFrom,
+}
+
+impl Operation {
+    const ALL: [Operation; 6] = [
+        Operation::Read,
+        Operation::Create,
+        Operation::Update,
+        Operation::Delete,
+        Operation::MoveTo,
+        Operation::MoveFrom,
+    ];
+
+    pub fn stored(self) -> i64 {
+        self as i64
+    }
+
+    pub fn from_stored(stored: i64) -> Operation {
+        usize::try_from(stored).ok().and_then(|at| Self::ALL.get(at).copied()).unwrap_or(Operation::Read)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Read => "read",
+            Operation::Create => "create",
+            Operation::Update => "update",
+            Operation::Delete => "delete",
+            Operation::MoveTo => "move_to",
+            Operation::MoveFrom => "move_from",
+        }
+    }
+}
+
+/// A tie from one session to another one, which may not be in the archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    pub session: Arc<str>,
+    pub other: String,
+    pub kind: LinkKind,
+    /// Where in the other session it holds on, in the client's own terms.
+    pub position: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkKind {
+    Fork,
+    Revert,
+    SubAgent,
+    Review,
+}
+
+impl LinkKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkKind::Fork => "fork",
+            LinkKind::Revert => "revert",
+            LinkKind::SubAgent => "sub_agent",
+            LinkKind::Review => "review",
+        }
+    }
+}
+
+/// A native record of a stream that has no transcript table: its bytes are the record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    pub stream: &'static str,
+    pub key: String,
+    pub session: Option<Arc<str>>,
+    pub at: Option<Time>,
+    pub span: Span,
+    /// Equal content is the same version of the record.
+    pub content: Key,
+}
+
+/// What one file says about a session. Several files may speak of one session; `rank` decides who wins.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SessionFacts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// A name that the person chose; shown before any title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entrypoint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_version: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_commit: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_kind: Option<LinkKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_at: Option<Time>,
+    /// What only this client knows, under its own names.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub native: Map<String, Value>,
+}
+
+impl SessionFacts {
+    /// Adds what `weaker` knows and this does not; moments widen, models join.
+    pub fn fill_from(&mut self, weaker: &SessionFacts) {
+        fn fill<T: Clone>(mine: &mut Option<T>, theirs: &Option<T>) {
+            if mine.is_none() {
+                mine.clone_from(theirs);
+            }
+        }
+        fill(&mut self.cwd, &weaker.cwd);
+        fill(&mut self.title, &weaker.title);
+        fill(&mut self.name, &weaker.name);
+        fill(&mut self.entrypoint, &weaker.entrypoint);
+        fill(&mut self.client_version, &weaker.client_version);
+        fill(&mut self.git_branch, &weaker.git_branch);
+        fill(&mut self.git_commit, &weaker.git_commit);
+        fill(&mut self.git_url, &weaker.git_url);
+        fill(&mut self.parent, &weaker.parent);
+        fill(&mut self.parent_kind, &weaker.parent_kind);
+        fill(&mut self.archived, &weaker.archived);
+        self.started_at = [self.started_at, weaker.started_at].into_iter().flatten().min();
+        self.last_at = [self.last_at, weaker.last_at].into_iter().flatten().max();
+        for model in &weaker.models {
+            if !self.models.contains(model) {
+                self.models.push(model.clone());
+            }
+        }
+        for (name, value) in &weaker.native {
+            if !self.native.contains_key(name) {
+                self.native.insert(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// A piece of a message as it is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Block {
+    Text(String),
+    Thinking(String),
+    Image { media_type: String, bytes: u64, path: Option<String> },
+    Attachment { name: String },
+    Event { name: String, text: String },
+    ToolCall { call_id: String, name: String, input: Value },
+    ToolResult { call_id: String, output: String },
+}

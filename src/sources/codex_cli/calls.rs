@@ -1,0 +1,511 @@
+//! Pairs calls with their outputs, the client's own records of commands, patches and scripts, and the files touched.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::json::{Json, unescape};
+use super::outcome::{Outcome, read_outcome};
+use super::patch::{Change, PatchedFile, find_patches, parse_patch, unified_diff_hunks};
+use super::rollout::Line;
+use super::words::in_a_line;
+use crate::model::{Call, CallKind, CallResult, Item, Operation, Range, Touch};
+
+/// More calls than this without an answer are not a conversation; the oldest are let go as unanswered.
+const OPEN: usize = 4096;
+/// Records of a command may follow its output by a few lines.
+const CLOSED: usize = 64;
+/// How much of an output's two ends is looked at for its outcome.
+const EDGE: usize = 4096;
+
+/// Session, whether the stretch may be a copy, and the model of the turn.
+pub type Turn = (Arc<str>, bool, Option<Arc<str>>);
+
+/// Calls that wait for their output, and those answered lately.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ledger {
+    open: VecDeque<Entry>,
+    closed: VecDeque<Entry>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Entry {
+    call_id: String,
+    offset: u64,
+    kind: CallKind,
+    /// Files that a patch names, touched if it succeeds and the client does not say more itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    patched: Vec<(String, Operation, Option<Range>)>,
+    #[serde(default)]
+    touched: bool,
+    /// The worst exit code of commands that a script ran.
+    #[serde(default)]
+    inner_exit: Option<i64>,
+}
+
+impl Ledger {
+    pub fn call(&mut self, kind: &str, line: &Line<'_>, turn: Turn, cwd: Option<&str>, out: &mut Vec<Item>) {
+        let payload = line.payload;
+        let call_id = payload.get_text("call_id").or_else(|| payload.get_text("id")).unwrap_or_default().into_owned();
+        let request = Request::read(kind, payload);
+        let patches: Vec<PatchedFile> = match request.kind {
+            // What a script patches, the client records as calls of its own.
+            CallKind::Script => Vec::new(),
+            _ => find_patches(&request.body).iter().flat_map(|body| parse_patch(body)).collect(),
+        };
+        let call_kind = if patches.is_empty() { request.kind } else { CallKind::Edit };
+        let workdir = request.workdir.as_deref().or(cwd);
+        let patched = patches.iter().flat_map(|file| touches_of(file, workdir)).collect();
+        let session = turn.0.clone();
+        out.push(Item::Call(Call {
+            session: turn.0,
+            span: line.span,
+            at: line.at,
+            key: line.key,
+            inherited: turn.1,
+            call_id: call_id.clone(),
+            name: request.name.into(),
+            kind: call_kind,
+            title: request.title,
+            parent: None,
+            model: turn.2,
+        }));
+        if kind == "web_search_call" || kind == "image_generation_call" {
+            // The provider ran it; the item carries its own status and no output follows.
+            out.push(Item::Result(CallResult {
+                session,
+                call: line.span.offset,
+                output: None,
+                detail: None,
+                at: line.at,
+                ok: payload.get_text("status").map(|status| status == "completed"),
+                exit_code: None,
+                duration_ms: None,
+            }));
+            return;
+        }
+        if self.open.len() >= OPEN {
+            self.open.pop_front();
+        }
+        let offset = line.span.offset;
+        self.open.push_back(Entry {
+            call_id,
+            offset,
+            kind: call_kind,
+            patched,
+            touched: false,
+            inner_exit: None,
+        });
+    }
+
+    /// The output that the model saw.
+    pub fn output(&mut self, session: &Arc<str>, line: &Line<'_>, inherited: bool, out: &mut Vec<Item>) {
+        let call_id = line.payload.get_text("call_id").unwrap_or_default();
+        let output = line.payload.get("output").or_else(|| line.payload.get("tools"));
+        let mut outcome = output.map(outcome_of).unwrap_or_default();
+        let Some(at) = self.open.iter().rposition(|entry| *entry.call_id == *call_id) else {
+            self.orphan(session, line, call_id.into_owned(), outcome, inherited, out);
+            return;
+        };
+        let Some(mut entry) = self.open.remove(at) else { return };
+        if let Some(exit) = entry.inner_exit {
+            outcome.exit_code = Some(exit);
+            outcome.ok = Some(exit == 0 && outcome.ok != Some(false));
+        }
+        out.push(Item::Result(CallResult {
+            session: session.clone(),
+            call: entry.offset,
+            output: Some(line.span),
+            detail: None,
+            at: line.at,
+            ok: outcome.ok,
+            exit_code: outcome.exit_code,
+            duration_ms: outcome.duration_ms,
+        }));
+        if outcome.ok == Some(true) && !entry.touched {
+            entry.touched = !entry.patched.is_empty();
+            for (path, operation, after) in std::mem::take(&mut entry.patched) {
+                let call = entry.offset;
+                out.push(Item::Touch(Touch {
+                    session: session.clone(),
+                    call,
+                    path,
+                    operation,
+                    before: None,
+                    after,
+                }));
+            }
+        }
+        self.close(entry);
+    }
+
+    /// A result without a call keeps a row of its own, so that its text can be found.
+    fn orphan(
+        &mut self,
+        session: &Arc<str>,
+        line: &Line<'_>,
+        call_id: String,
+        outcome: Outcome,
+        inherited: bool,
+        out: &mut Vec<Item>,
+    ) {
+        out.push(Item::Call(Call {
+            session: session.clone(),
+            span: line.span,
+            at: line.at,
+            key: line.key,
+            inherited,
+            call_id,
+            name: "unknown".into(),
+            kind: CallKind::Orphan,
+            title: String::new(),
+            // Not an invocation of its own: nothing to count.
+            parent: Some(line.span.offset),
+            model: None,
+        }));
+        out.push(Item::Result(CallResult {
+            session: session.clone(),
+            call: line.span.offset,
+            output: Some(line.span),
+            detail: None,
+            at: line.at,
+            ok: outcome.ok,
+            exit_code: outcome.exit_code,
+            duration_ms: outcome.duration_ms,
+        }));
+    }
+
+    /// `patch_apply_end`, `exec_command_end`, `mcp_tool_call_end`, `web_search_end`.
+    pub fn ended(&mut self, kind: &str, session: &Arc<str>, line: &Line<'_>, out: &mut Vec<Item>) {
+        let payload = line.payload;
+        let call_id = payload.get_text("call_id").unwrap_or_default().into_owned();
+        let Some(entry) = self.find(&call_id) else { return };
+        let call = entry.offset;
+        let success = payload.get("success").and_then(Json::boolean).or_else(|| match kind {
+            "mcp_tool_call_end" => payload.get("result").map(|result| result.get("Err").is_none()),
+            _ => None,
+        });
+        let exit_code = payload.get_integer("exit_code");
+        out.push(Item::Result(CallResult {
+            session: session.clone(),
+            call,
+            output: None,
+            detail: Some(line.span),
+            at: line.at,
+            ok: success.or(exit_code.map(|code| code == 0)),
+            exit_code,
+            duration_ms: duration(payload),
+        }));
+        if success == Some(true) && !entry.touched {
+            entry.touched = true;
+            changes(session, call, payload, out);
+        }
+        if exit_code == Some(0) {
+            reads(session, call, payload, out);
+        }
+    }
+
+    /// An item of a paginated file: the client's own record of a command, patch or MCP call.
+    pub fn item(&mut self, kind: &str, item: Json<'_>, line: &Line<'_>, turn: Turn, out: &mut Vec<Item>) {
+        if item.get_text("source").is_some_and(|source| source == "user_shell") {
+            // The person's own command; the message that tells the model about it has the row.
+            return;
+        }
+        let id = item.get_text("id").unwrap_or_default().into_owned();
+        let exit_code = item.get_integer("exit_code");
+        let ok = item.get_text("status").and_then(|status| match status.as_ref() {
+            "completed" => Some(true),
+            "failed" | "declined" => Some(false),
+            _ => None,
+        });
+        let session = turn.0.clone();
+        let (call, fresh) = match self.find(&id) {
+            Some(entry) => {
+                let fresh = !entry.touched;
+                entry.touched |= kind == "FileChange";
+                (entry.offset, fresh)
+            }
+            None => {
+                self.inner_call(kind, item, id, line, turn, exit_code, out);
+                (line.span.offset, true)
+            }
+        };
+        out.push(Item::Result(CallResult {
+            session: session.clone(),
+            call,
+            output: None,
+            detail: Some(line.span),
+            at: line.at,
+            ok: exit_code.map(|code| code == 0).or(ok),
+            exit_code,
+            duration_ms: duration(item),
+        }));
+        match kind {
+            "FileChange" if ok == Some(true) && fresh => changes(&session, call, item, out),
+            "CommandExecution" if exit_code == Some(0) => reads(&session, call, item, out),
+            _ => {}
+        }
+    }
+
+    /// A call that a script made: a row under the script's, not counted again.
+    #[allow(clippy::too_many_arguments, reason = "one call site; a struct would only rename the arguments")]
+    fn inner_call(
+        &mut self,
+        kind: &str,
+        item: Json<'_>,
+        id: String,
+        line: &Line<'_>,
+        turn: Turn,
+        exit_code: Option<i64>,
+        out: &mut Vec<Item>,
+    ) {
+        let script = self.open.iter_mut().rev().find(|entry| entry.kind == CallKind::Script);
+        let parent = script.as_ref().map_or(line.span.offset, |script| script.offset);
+        if let (Some(script), Some(code)) = (script, exit_code) {
+            script.inner_exit = Some(script.inner_exit.filter(|before| *before != 0).unwrap_or(code));
+        }
+        let (name, call_kind, title) = match kind {
+            "CommandExecution" => ("exec_command".to_owned(), CallKind::Shell, command_of(item)),
+            "FileChange" => {
+                let first = item.get("changes").and_then(|changes| changes.fields().next());
+                let path = first.map(|(path, _)| unescape(path)).unwrap_or_default();
+                ("apply_patch".to_owned(), CallKind::Edit, path)
+            }
+            _ => {
+                let server = item.get_text("server").unwrap_or_default();
+                let tool = item.get_text("tool").unwrap_or_default();
+                (format!("mcp__{server}__{tool}"), CallKind::Mcp, tool.into_owned())
+            }
+        };
+        out.push(Item::Call(Call {
+            session: turn.0,
+            span: line.span,
+            at: line.at,
+            key: line.key,
+            inherited: turn.1,
+            call_id: id,
+            name: name.into(),
+            kind: call_kind,
+            title: in_a_line(&title),
+            parent: Some(parent),
+            model: turn.2,
+        }));
+    }
+
+    fn find(&mut self, call_id: &str) -> Option<&mut Entry> {
+        if let Some(at) = self.open.iter().rposition(|entry| entry.call_id == call_id) {
+            return self.open.get_mut(at);
+        }
+        self.closed.iter_mut().rev().find(|entry| entry.call_id == call_id)
+    }
+
+    fn close(&mut self, entry: Entry) {
+        if self.closed.len() >= CLOSED {
+            self.closed.pop_front();
+        }
+        self.closed.push_back(entry);
+    }
+}
+
+/// What a call asks for.
+struct Request {
+    name: String,
+    kind: CallKind,
+    title: String,
+    workdir: Option<String>,
+    /// Text that may carry a patch.
+    body: String,
+}
+
+impl Request {
+    fn read(kind: &str, payload: Json<'_>) -> Request {
+        let name = payload.get_text("name").unwrap_or_default().into_owned();
+        let plain = |name: &str, kind, title: String| Request {
+            name: name.into(),
+            kind,
+            title: in_a_line(&title),
+            workdir: None,
+            body: String::new(),
+        };
+        match kind {
+            "web_search_call" => {
+                let action = payload.get("action");
+                let word = |name: &str| action.and_then(|action| action.get_text(name));
+                let title = word("query").or_else(|| word("url")).unwrap_or_default().into_owned();
+                plain("web_search", CallKind::Web, title)
+            }
+            "tool_search_call" => {
+                let query = payload.get("arguments").and_then(|arguments| arguments.get_text("query"));
+                plain("tool_search", CallKind::Search, query.unwrap_or_default().into_owned())
+            }
+            "image_generation_call" => {
+                let prompt = payload.get_text("revised_prompt").unwrap_or_default();
+                plain("image_generation", CallKind::Function, prompt.into_owned())
+            }
+            "local_shell_call" => {
+                let action = payload.get("action");
+                let command = action.map(command_of).unwrap_or_default();
+                let workdir = action.and_then(|action| action.get_text("working_directory"));
+                Request {
+                    name: "local_shell".into(),
+                    kind: CallKind::Shell,
+                    title: in_a_line(&command),
+                    workdir: workdir.map(|path| path.into_owned()),
+                    body: command,
+                }
+            }
+            "custom_tool_call" => {
+                let body = payload.get_text("input").unwrap_or_default().into_owned();
+                let kind = if name == "exec" { CallKind::Script } else { CallKind::Function };
+                let title = match find_patches(&body).first().map(|patch| parse_patch(patch)) {
+                    Some(files) if !files.is_empty() && kind != CallKind::Script => files[0].path.clone(),
+                    _ => body.clone(),
+                };
+                Request { name, kind, title: in_a_line(&title), workdir: None, body }
+            }
+            _ => Request::function(name, payload),
+        }
+    }
+
+    /// A function call's arguments are JSON in a string, and may be invalid.
+    fn function(name: String, payload: Json<'_>) -> Request {
+        let text = payload.get_text("arguments").unwrap_or_default();
+        let arguments = Json::parse(text.as_bytes());
+        let word = |name: &str| arguments.and_then(|arguments| arguments.get_text(name));
+        let namespace = payload.get_text("namespace").filter(|namespace| namespace.starts_with("mcp__"));
+        let (kind, body) = match (name.as_str(), arguments) {
+            ("shell" | "container.exec" | "shell_command" | "exec_command" | "local_shell", Some(arguments)) => {
+                (CallKind::Shell, command_of(arguments))
+            }
+            ("apply_patch", Some(_)) => (CallKind::Edit, word("input").unwrap_or_default().into_owned()),
+            ("spawn_agent" | "wait_agent" | "send_input" | "close_agent" | "resume_agent", _) => {
+                (CallKind::Agent, word("message").unwrap_or_default().into_owned())
+            }
+            ("view_image", _) => (CallKind::Read, word("path").unwrap_or_default().into_owned()),
+            _ if namespace.is_some() => (CallKind::Mcp, String::new()),
+            _ => (CallKind::Function, String::new()),
+        };
+        let title = if body.is_empty() { text.as_ref() } else { &body };
+        let workdir = word("workdir").or_else(|| word("cwd")).map(|path| path.into_owned());
+        let title = in_a_line(title);
+        let name = match namespace {
+            Some(namespace) => format!("{namespace}__{name}"),
+            None => name,
+        };
+        Request { name, kind, title, workdir, body }
+    }
+}
+
+/// The command line of `{cmd}`, `{command: "…"}` or `{command: […]}`, without the shell around it.
+fn command_of(arguments: Json<'_>) -> String {
+    let Some(command) = arguments.get("cmd").or_else(|| arguments.get("command")) else { return String::new() };
+    if let Some(text) = command.text() {
+        return text.into_owned();
+    }
+    let words: Vec<_> = command.items().filter_map(Json::text).collect();
+    match words.as_slice() {
+        [shell, flag, script] if flag.starts_with('-') && flag.ends_with('c') && is_shell(shell) => {
+            script.clone().into_owned()
+        }
+        words => words.join(" "),
+    }
+}
+
+fn is_shell(program: &str) -> bool {
+    matches!(program.rsplit('/').next(), Some("bash" | "sh" | "zsh" | "dash" | "fish" | "ash"))
+}
+
+/// An output is a string, or parts of which the first texts matter.
+fn outcome_of(output: Json<'_>) -> Outcome {
+    if output.is_string() {
+        return read_outcome(&output.head(EDGE), &output.tail(EDGE));
+    }
+    let first = output.items().find_map(|part| part.get("text"));
+    first.map(|text| read_outcome(&text.head(EDGE), &text.tail(EDGE))).unwrap_or_default()
+}
+
+fn duration(record: Json<'_>) -> Option<u64> {
+    let duration = record.get("duration")?;
+    let seconds = duration.get_integer("secs")?;
+    let nanos = duration.get_integer("nanos").unwrap_or(0);
+    u64::try_from(seconds.saturating_mul(1_000).saturating_add(nanos / 1_000_000)).ok()
+}
+
+/// Files of a `changes` map, with the lines of each hunk.
+fn changes(session: &Arc<str>, call: u64, record: Json<'_>, out: &mut Vec<Item>) {
+    let Some(changes) = record.get("changes") else { return };
+    let mut touch = |path: &str, operation, before, after| {
+        let path = path.to_owned();
+        out.push(Item::Touch(Touch { session: session.clone(), call, path, operation, before, after }));
+    };
+    for (path, change) in changes.fields() {
+        let path = unescape(path);
+        let content_lines = || change.get_text("content").and_then(|content| all_lines(&content));
+        match change.get_text("type").unwrap_or_default().as_ref() {
+            "add" => touch(&path, Operation::Create, None, content_lines()),
+            "delete" => touch(&path, Operation::Delete, content_lines(), None),
+            _ => {
+                let moved = change.get_text("move_path");
+                let target = moved.as_deref().unwrap_or(&path);
+                if moved.is_some() {
+                    touch(&path, Operation::MoveFrom, None, None);
+                    touch(target, Operation::MoveTo, None, None);
+                }
+                let diff = change.get_text("unified_diff").unwrap_or_default();
+                let hunks = unified_diff_hunks(&diff);
+                for hunk in &hunks {
+                    let range = |range: super::patch::Range| Range { start: range.start, end: range.end };
+                    touch(target, Operation::Update, hunk.before.map(range), hunk.after.map(range));
+                }
+                if hunks.is_empty() && moved.is_none() {
+                    touch(target, Operation::Update, None, None);
+                }
+            }
+        }
+    }
+}
+
+fn all_lines(content: &str) -> Option<Range> {
+    let lines = u32::try_from(content.lines().count()).ok().filter(|lines| *lines > 0)?;
+    Some(Range { start: 1, end: lines })
+}
+
+/// Files that the client saw a command read.
+fn reads(session: &Arc<str>, call: u64, record: Json<'_>, out: &mut Vec<Item>) {
+    let Some(parsed) = record.get("parsed_cmd") else { return };
+    let cwd = record.get_text("cwd").map(|cwd| cwd.strip_prefix("file://").unwrap_or(&cwd).to_owned());
+    for command in parsed.items().filter(|command| command.get_text("type").is_some_and(|kind| kind == "read")) {
+        let Some(path) = command.get_text("path").or_else(|| command.get_text("name")) else { continue };
+        let path = absolute(&path, cwd.as_deref());
+        let session = session.clone();
+        out.push(Item::Touch(Touch { session, call, path, operation: Operation::Read, before: None, after: None }));
+    }
+}
+
+/// What a patch's own text says of one file.
+fn touches_of(file: &PatchedFile, cwd: Option<&str>) -> Vec<(String, Operation, Option<Range>)> {
+    let path = absolute(&file.path, cwd);
+    let after = file.hunks.first().and_then(|hunk| hunk.after);
+    let after = after.map(|range| Range { start: range.start, end: range.end });
+    match (file.change, &file.moved_to) {
+        (Change::Add, _) => vec![(path, Operation::Create, after)],
+        (Change::Delete, _) => vec![(path, Operation::Delete, None)],
+        (Change::Update, None) => vec![(path, Operation::Update, None)],
+        (Change::Update, Some(target)) => {
+            vec![(path, Operation::MoveFrom, None), (absolute(target, cwd), Operation::MoveTo, None)]
+        }
+    }
+}
+
+fn absolute(path: &str, cwd: Option<&str>) -> String {
+    let drive = path.as_bytes().get(1) == Some(&b':');
+    match cwd {
+        Some(cwd) if !path.starts_with('/') && !drive => {
+            format!("{}/{}", cwd.trim_end_matches('/'), path.strip_prefix("./").unwrap_or(path))
+        }
+        _ => path.to_owned(),
+    }
+}
+

@@ -1,0 +1,78 @@
+//! Codex CLI: transcripts of every era, thread table, prompt history and names.
+
+mod blocks;
+mod calls;
+mod footprint;
+mod manifest;
+mod outcome;
+mod patch;
+mod rollout;
+mod sidecars;
+mod usage;
+mod words;
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::{FileContext, Home, Reader, Settings, Source};
+use crate::model::{Block, Manifest};
+
+pub struct CodexCli;
+
+impl Source for CodexCli {
+    fn manifest(&self) -> &'static Manifest {
+        &manifest::MANIFEST
+    }
+
+    fn homes(&self, settings: &dyn Settings) -> Vec<Home> {
+        let home = settings.get("CODEX_HOME").map(Into::into);
+        let sessions = settings.get("CODEX_SESSIONS_PATH").or_else(|| settings.get("CODEX_SESSIONS_DIR"));
+        let default = settings.user_home().map(|user| user.join(".codex"));
+        match (home, sessions) {
+            (None, None) => default.into_iter().map(|root| Home { root, prefix: "" }).collect(),
+            (home, sessions) => {
+                let whole = home.map(|root| Home { root, prefix: "" });
+                let bare = sessions.map(|root| bare_folder(Path::new(&root)));
+                match (whole, bare) {
+                    // The folder inside the home is the home's own.
+                    (Some(whole), Some(bare)) if bare.root.starts_with(&whole.root) => vec![whole],
+                    (whole, bare) => whole.into_iter().chain(bare).collect(),
+                }
+            }
+        }
+    }
+
+    fn unit(&self, path: &str) -> String {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        match name.strip_prefix("rollout-") {
+            Some(rest) => format!("rollout-{}", rest.strip_suffix(".zst").unwrap_or(rest)),
+            None => path.to_owned(),
+        }
+    }
+
+    fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader> {
+        match name {
+            "rollout" => Box::new(rollout::RolloutReader::new(file, saved)),
+            "rollout_document" => Box::new(rollout::DocumentReader::new(file)),
+            "history" => Box::new(sidecars::HistoryReader),
+            "session_index" => Box::new(sidecars::NameReader::new(saved)),
+            "thread_row" => Box::new(sidecars::ThreadReader::default()),
+            _ => Box::new(sidecars::KeptReader),
+        }
+    }
+
+    fn blocks(&self, bytes: &[u8]) -> Vec<Block> {
+        blocks::blocks(bytes)
+    }
+
+    fn native(&self, bytes: &[u8]) -> Map<String, Value> {
+        blocks::native(bytes)
+    }
+}
+
+/// A folder given as the sessions folder; when it turns out to be a whole home, it is taken as one.
+fn bare_folder(root: &Path) -> Home {
+    let prefix = if root.join("sessions").is_dir() { "" } else { "sessions" };
+    Home { root: root.to_owned(), prefix }
+}

@@ -1,0 +1,598 @@
+//! Reads transcripts line by line, by shape and not by version: bare lines, wrapped lines, turns, ordinals.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::json::{Json, unescape};
+use super::super::{Facts, FileContext, Reader, each_object};
+use super::calls::Ledger;
+use super::usage::{Meter, Tokens};
+use super::words::{Author, author, in_a_line, typed_bytes};
+use crate::model::{
+    Item, Key, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Time, Usage, Verdict,
+};
+
+/// How many messages wait for their twin (event or response item) at most.
+const WAITING: usize = 64;
+
+pub struct RolloutReader {
+    session: Arc<str>,
+    /// The second id in a file name: a transcript that replaces an earlier one of the same thread.
+    replaces: bool,
+    modified: Option<Time>,
+    state: State,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct State {
+    thread: Option<String>,
+    /// Identity of the line before, so that copied history has the same keys in every copy.
+    chain: Option<Key>,
+    inherited: bool,
+    wrapped: bool,
+    model: Option<Arc<str>>,
+    facts: SessionFacts,
+    waiting: VecDeque<Waiting>,
+    ledger: Ledger,
+    meter: Meter,
+    encrypted_reasoning: u64,
+}
+
+/// A message seen on one side only so far.
+#[derive(Serialize, Deserialize)]
+struct Waiting {
+    side: Side,
+    role: Role,
+    text: Key,
+    length: usize,
+    offset: u64,
+    /// Its row says injected until an event confirms the prompt.
+    unconfirmed: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Side {
+    Event,
+    Item,
+}
+
+/// One object of the file and what its envelope says.
+pub struct Line<'a> {
+    pub span: Span,
+    pub at: Option<Time>,
+    pub key: Key,
+    pub payload: Json<'a>,
+}
+
+impl RolloutReader {
+    pub fn new(file: &FileContext, saved: Option<&str>) -> RolloutReader {
+        let state: State = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
+        let (named, replaces) = ids_in_name(&file.path);
+        let session = state.thread.clone().unwrap_or(named).into();
+        RolloutReader { session, replaces, modified: file.modified, state }
+    }
+
+    fn object(&mut self, offset: u64, object: Json<'_>, out: &mut Vec<Item>) -> Verdict {
+        let (mut timestamp, mut kind, mut payload, mut record_type) = (None, None, None, None);
+        let (mut metadata, mut id) = (None, None);
+        for (name, value) in object.fields() {
+            match name {
+                b"timestamp" => timestamp = value.text().and_then(|text| Time::parse(&text)),
+                b"type" => kind = value.text(),
+                b"payload" => payload = Some(value),
+                b"metadata" => metadata = Some(value),
+                b"record_type" => record_type = Some(value),
+                b"id" => id = Some(value),
+                _ => {}
+            }
+        }
+        let span = Span { offset, length: object.bytes().len() as u64 };
+        match (kind, payload) {
+            (Some(kind), Some(payload)) => {
+                self.state.wrapped = true;
+                self.note_time(timestamp);
+                if kind == "session_meta" {
+                    self.meta(payload, timestamp, out);
+                    return Verdict::Kept("session_meta".into());
+                }
+                let key = self.advance(payload.bytes());
+                let line = Line { span, at: timestamp, key, payload };
+                self.wrapped(&kind, &line, metadata, out)
+            }
+            (Some(kind), None) => {
+                let key = self.advance(object.bytes());
+                let line = Line { span, at: None, key, payload: object };
+                self.response_item(&kind, &line, None, out)
+            }
+            (None, _) if record_type.is_some() => Verdict::Kept("state".into()),
+            (None, _) if id.is_some() && self.state.thread.is_none() => {
+                self.meta(object, None, out);
+                Verdict::Kept("session_meta".into())
+            }
+            (None, _) => Verdict::Unknown("no type".into()),
+        }
+    }
+
+    /// The key of a line follows from all lines before it back to the `session_meta` of the thread they belong to.
+    fn advance(&mut self, bytes: &[u8]) -> Key {
+        let before = self.state.chain.unwrap_or_else(|| Key::of(&[self.session.as_bytes()]));
+        let key = before.then(bytes);
+        self.state.chain = Some(key);
+        key
+    }
+
+    fn note_time(&mut self, at: Option<Time>) {
+        let facts = &mut self.state.facts;
+        facts.last_at = facts.last_at.max(at);
+    }
+
+    fn meta(&mut self, meta: Json<'_>, at: Option<Time>, out: &mut Vec<Item>) {
+        let id = meta.get_text("id").unwrap_or_default().into_owned();
+        if self.state.thread.is_some() {
+            // A copied meta opens a stretch of another thread's lines; the same id again is only a line.
+            if self.state.thread.as_deref() == Some(id.as_str()) {
+                self.advance(meta.bytes());
+            } else {
+                self.state.chain = Some(Key::of(&[id.as_bytes()]));
+                self.state.inherited = true;
+            }
+            return;
+        }
+        if !id.is_empty() {
+            self.session = id.as_str().into();
+        }
+        self.state.thread = Some(self.session.to_string());
+        self.state.chain = Some(Key::of(&[self.session.as_bytes()]));
+        let text = |name: &str| meta.get_text(name).map(|text| text.into_owned());
+        let git = meta.get("git");
+        let git_text = |name: &str| git.and_then(|git| git.get_text(name)).map(|text| text.into_owned());
+        let source = meta.get("source");
+        let facts = &mut self.state.facts;
+        facts.started_at = text("timestamp").and_then(|text| Time::parse(&text)).or(at);
+        facts.cwd = text("cwd");
+        facts.client_version = text("cli_version");
+        facts.git_commit = git_text("commit_hash");
+        facts.git_branch = git_text("branch");
+        facts.git_url = git_text("repository_url");
+        facts.entrypoint = source.and_then(|source| match source.text() {
+            Some(word) => Some(word.into_owned()),
+            None => source.fields().next().map(|(name, _)| String::from_utf8_lossy(name).into_owned()),
+        });
+        for name in NATIVE_META {
+            if let Some(value) = meta.get(name) {
+                facts.native.insert((*name).into(), value.value());
+            }
+        }
+        if at.is_none() {
+            // Clients of this era wrote local time with a false Z.
+            facts.native.insert("started_at_zone".into(), Value::from("unknown"));
+        }
+        self.links(meta, source, out);
+    }
+
+    fn links(&mut self, meta: Json<'_>, source: Option<Json<'_>>, out: &mut Vec<Item>) {
+        let text = |name: &str| meta.get_text(name).map(|text| text.into_owned());
+        let agent = source.and_then(|source| source.get("subagent"));
+        let spawn = agent.and_then(|agent| agent.get("thread_spawn"));
+        if let Some(spawn) = spawn {
+            for name in ["agent_nickname", "agent_role", "agent_type", "agent_path"] {
+                if let Some(value) = spawn.get(name) {
+                    let name = if name == "agent_type" { "agent_role" } else { name };
+                    self.state.facts.native.entry(name).or_insert_with(|| value.value());
+                }
+            }
+        }
+        let parent = text("parent_thread_id")
+            .or_else(|| spawn.and_then(|spawn| spawn.get_text("parent_thread_id")).map(|id| id.into_owned()));
+        let root = text("session_id").filter(|root| **root != *self.session);
+        let review = agent.and_then(Json::text).is_some_and(|word| word == "review");
+        let base = meta.get("history_base");
+        let position =
+            base.and_then(|base| base.get_integer("end_ordinal_exclusive")).map(|ordinal| ordinal.to_string());
+        let (other, kind) = if agent.is_some() {
+            let kind = if review { LinkKind::Review } else { LinkKind::SubAgent };
+            (parent.or_else(|| text("forked_from_id")).or(root), kind)
+        } else if let Some(forked) = text("forked_from_id") {
+            (Some(forked), LinkKind::Fork)
+        } else if self.replaces {
+            (Some(self.session.to_string()), LinkKind::Revert)
+        } else {
+            (parent.or(root), LinkKind::SubAgent)
+        };
+        let Some(other) = other else { return };
+        if kind != LinkKind::Revert {
+            self.state.facts.parent = Some(other.clone());
+            self.state.facts.parent_kind = Some(kind);
+        }
+        out.push(Item::Link(Link { session: self.session.clone(), other, kind, position }));
+    }
+
+    fn wrapped(
+        &mut self,
+        kind: &str,
+        line: &Line<'_>,
+        metadata: Option<Json<'_>>,
+        out: &mut Vec<Item>,
+    ) -> Verdict {
+        let inner = line.payload.get_text("type").unwrap_or_default();
+        match kind {
+            "response_item" => self.response_item(&inner, line, metadata, out),
+            "event_msg" => self.event(&inner, line, out),
+            "turn_context" => {
+                self.turn(line.payload);
+                kept(kind)
+            }
+            "token_usage_record" => {
+                let payload = line.payload;
+                if let Some(tokens) = self.state.meter.record(payload) {
+                    let thread = payload.get_text("thread_id").unwrap_or_default();
+                    let key = match payload.get_text("response_id") {
+                        Some(id) => Key::of(&[b"response", thread.as_bytes(), id.as_bytes()]),
+                        None => line.key,
+                    };
+                    let inherited = !thread.is_empty() && *thread != *self.session;
+                    out.push(self.usage(line, tokens, key, inherited));
+                }
+                kept(kind)
+            }
+            "compacted" => {
+                self.compacted(line, out);
+                kept(kind)
+            }
+            "inter_agent_communication" => {
+                out.push(self.message(line, Role::User, MessageKind::Agent));
+                kept(kind)
+            }
+            "world_state" | "inter_agent_communication_metadata" | "security_risk_score" => kept(kind),
+            other => Verdict::Unknown(other.into()),
+        }
+    }
+
+    fn turn(&mut self, context: Json<'_>) {
+        if let Some(model) = context.get_text("model") {
+            if !self.state.facts.models.iter().any(|known| **known == *model) {
+                self.state.facts.models.push(model.clone().into_owned());
+            }
+            if self.state.model.as_deref() != Some(&model) {
+                self.state.model = Some(model.as_ref().into());
+            }
+        }
+        for (name, fact) in
+            [("effort", "reasoning_effort"), ("approval_policy", "approval_mode"), ("sandbox_policy", "sandbox_policy")]
+        {
+            if let Some(value) = context.get(name) {
+                self.state.facts.native.insert(fact.into(), value.value());
+            }
+        }
+    }
+
+    fn response_item(
+        &mut self,
+        kind: &str,
+        line: &Line<'_>,
+        metadata: Option<Json<'_>>,
+        out: &mut Vec<Item>,
+    ) -> Verdict {
+        match kind {
+            "message" => self.response_message(line, metadata, out),
+            "reasoning" => {
+                let readable = ["summary", "content"]
+                    .iter()
+                    .any(|name| line.payload.get(name).is_some_and(|parts| parts.items().next().is_some()));
+                if readable {
+                    out.push(self.message(line, Role::Assistant, MessageKind::Thinking));
+                } else if line.payload.get("encrypted_content").is_some() {
+                    self.state.encrypted_reasoning += 1;
+                    let count = Value::from(self.state.encrypted_reasoning);
+                    self.state.facts.native.insert("encrypted_reasoning".into(), count);
+                }
+            }
+            "agent_message" => out.push(self.message(line, Role::User, MessageKind::Agent)),
+            "function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call" | "tool_search_call"
+            | "image_generation_call" => {
+                let turn = (self.session.clone(), self.state.inherited, self.state.model.clone());
+                self.state.ledger.call(kind, line, turn, self.state.facts.cwd.as_deref(), out);
+            }
+            "function_call_output" | "custom_tool_call_output" | "tool_search_output" => {
+                self.state.ledger.output(&self.session, line, self.state.inherited, out);
+            }
+            "ghost_snapshot" | "compaction" | "compaction_summary" | "context_compaction" | "additional_tools" => {}
+            other => return Verdict::Unknown(format!("response_item/{other}")),
+        }
+        Verdict::Kept(format!("response_item/{kind}"))
+    }
+
+    fn response_message(&mut self, line: &Line<'_>, metadata: Option<Json<'_>>, out: &mut Vec<Item>) {
+        let role = line.payload.get_text("role").unwrap_or_default();
+        let typed = line.payload.get("content").map(typed_bytes).unwrap_or_default();
+        match role.as_ref() {
+            "user" => {
+                let author = author(line.payload);
+                if author != Author::Client && self.take_twin(Side::Item, Role::User, &typed).is_some() {
+                    return;
+                }
+                // Wrapped files confirm a prompt by an event; bare ones have no events.
+                let kind = match author {
+                    Author::Person => MessageKind::Prompt,
+                    Author::Unmarked if !self.state.wrapped => MessageKind::Prompt,
+                    Author::Unmarked | Author::Client => MessageKind::Injected,
+                };
+                if kind == MessageKind::Prompt {
+                    self.note_prompt(&typed);
+                }
+                if author != Author::Client {
+                    self.wait(Side::Item, Role::User, &typed, line, kind);
+                }
+                out.push(self.message(line, Role::User, kind));
+            }
+            "assistant" => {
+                let compaction = metadata.and_then(|metadata| metadata.get("compaction_output")).and_then(Json::boolean);
+                if compaction == Some(true) {
+                    out.push(self.message(line, Role::Assistant, MessageKind::Summary));
+                } else if self.take_twin(Side::Item, Role::Assistant, &typed).is_none() {
+                    self.wait(Side::Item, Role::Assistant, &typed, line, MessageKind::Answer);
+                    out.push(self.message(line, Role::Assistant, MessageKind::Answer));
+                }
+            }
+            "developer" => out.push(self.message(line, Role::Developer, MessageKind::Injected)),
+            _ => out.push(self.message(line, Role::System, MessageKind::Injected)),
+        }
+    }
+
+    fn event(&mut self, kind: &str, line: &Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let payload = line.payload;
+        match kind {
+            "user_message" => {
+                let plain = payload.get_text("kind").is_none_or(|kind| kind == "plain");
+                let typed = payload.get("message").and_then(Json::inner).unwrap_or_default();
+                if plain {
+                    self.said(Role::User, typed, line, out);
+                }
+            }
+            "agent_message" => {
+                let typed = payload.get("message").and_then(Json::inner).unwrap_or_default();
+                self.said(Role::Assistant, typed, line, out);
+            }
+            "item_completed" => return self.item(line, out),
+            "token_count" => {
+                if let Some(tokens) = self.state.meter.running_total(payload) {
+                    out.push(self.usage(line, tokens, line.key, self.state.inherited));
+                }
+            }
+            "task_complete" | "turn_complete" => {
+                if payload.get("error").is_some() {
+                    out.push(self.message(line, Role::System, MessageKind::Notice));
+                }
+            }
+            "turn_aborted" | "context_compacted" | "thread_rolled_back" | "entered_review_mode"
+            | "exited_review_mode" | "error" | "undo_completed" => {
+                out.push(self.message(line, Role::System, MessageKind::Notice));
+            }
+            "patch_apply_end" | "mcp_tool_call_end" | "exec_command_end" | "web_search_end" => {
+                self.state.ledger.ended(kind, &self.session, line, out);
+            }
+            "agent_reasoning" | "agent_reasoning_raw_content" | "task_started" | "turn_started"
+            | "thread_goal_updated" | "thread_settings_applied" | "thread_name_updated" | "sub_agent_activity"
+            | "image_generation_end" | "view_image_tool_call" => {}
+            other if other.starts_with("collab_") || other.starts_with("dynamic_tool_call_") => {}
+            other => return Verdict::Unknown(format!("event_msg/{other}")),
+        }
+        Verdict::Kept(format!("event_msg/{kind}"))
+    }
+
+    /// The chat of paginated files.
+    fn item(&mut self, line: &Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let Some(item) = line.payload.get("item") else { return Verdict::Unknown("event_msg/item_completed".into()) };
+        let kind = item.get_text("type").unwrap_or_default();
+        let foreign = line.payload.get_text("thread_id").is_some_and(|thread| *thread != *self.session);
+        if foreign && !self.state.inherited {
+            // A review's parent holds its child's items; the child's own file counts them.
+            return Verdict::Kept(format!("item_completed/{kind} of another thread"));
+        }
+        let content = item.get("content");
+        match kind.as_ref() {
+            "UserMessage" => {
+                self.said(Role::User, &content.map(typed_bytes).unwrap_or_default(), line, out);
+            }
+            "AgentMessage" => {
+                self.said(Role::Assistant, &content.map(typed_bytes).unwrap_or_default(), line, out);
+            }
+            "CommandExecution" | "FileChange" | "McpToolCall" | "DynamicToolCall" => {
+                let turn = (self.session.clone(), self.state.inherited, self.state.model.clone());
+                self.state.ledger.item(&kind, item, line, turn, out);
+            }
+            "ContextCompaction" | "EnteredReviewMode" | "ExitedReviewMode" | "Plan" => {
+                out.push(self.message(line, Role::System, MessageKind::Notice));
+            }
+            "Reasoning" | "WebSearch" | "CollabAgentToolCall" | "SubAgentActivity" | "ImageView"
+            | "ImageGeneration" | "HookPrompt" | "Extension" | "Sleep" => {}
+            other => return Verdict::Unknown(format!("item_completed/{other}")),
+        }
+        Verdict::Kept(format!("item_completed/{kind}"))
+    }
+
+    /// An event says that something was said: its response item stands before, follows, or is missing.
+    fn said(&mut self, role: Role, typed: &[u8], line: &Line<'_>, out: &mut Vec<Item>) {
+        let kind = if role == Role::User { MessageKind::Prompt } else { MessageKind::Answer };
+        if role == Role::User {
+            self.note_prompt(typed);
+        }
+        if let Some(twin) = self.take_twin(Side::Event, role, typed) {
+            if twin.unconfirmed {
+                out.push(Item::Amend { session: self.session.clone(), offset: twin.offset, kind });
+            }
+            return;
+        }
+        self.wait(Side::Event, role, typed, line, kind);
+        out.push(self.message(line, role, kind));
+    }
+
+    fn take_twin(&mut self, side: Side, role: Role, typed: &[u8]) -> Option<Waiting> {
+        let text = Key::of(&[typed]);
+        let found = self.state.waiting.iter().position(|waiting| {
+            waiting.side != side && waiting.role == role && waiting.text == text
+        })?;
+        self.state.waiting.remove(found)
+    }
+
+    fn wait(&mut self, side: Side, role: Role, typed: &[u8], line: &Line<'_>, kind: MessageKind) {
+        if !self.state.wrapped {
+            return;
+        }
+        if self.state.waiting.len() >= WAITING {
+            self.state.waiting.pop_front();
+        }
+        let text = Key::of(&[typed]);
+        self.state.waiting.push_back(Waiting {
+            side,
+            role,
+            text,
+            length: typed.len(),
+            offset: line.span.offset,
+            unconfirmed: kind == MessageKind::Injected,
+        });
+    }
+
+    /// A compaction: its summary, and the assistant's message that was that summary and no answer.
+    fn compacted(&mut self, line: &Line<'_>, out: &mut Vec<Item>) {
+        let summary = line.payload.get("message").and_then(Json::inner).unwrap_or_default();
+        let written = self.state.waiting.iter().position(|waiting| {
+            waiting.side == Side::Item
+                && waiting.role == Role::Assistant
+                && waiting.length > 0
+                && waiting.length <= summary.len()
+                && Key::of(&[&summary[summary.len() - waiting.length..]]) == waiting.text
+        });
+        if let Some(waiting) = written.and_then(|at| self.state.waiting.remove(at)) {
+            let kind = MessageKind::Summary;
+            out.push(Item::Amend { session: self.session.clone(), offset: waiting.offset, kind });
+        }
+        if !summary.is_empty() {
+            out.push(self.message(line, Role::System, MessageKind::Summary));
+        }
+    }
+
+    fn note_prompt(&mut self, typed: &[u8]) {
+        if self.state.facts.title.is_none() {
+            let title = in_a_line(&unescape(&typed[..typed.len().min(2_000)]));
+            self.state.facts.title = Some(title).filter(|title| !title.is_empty());
+        }
+    }
+
+    fn message(&self, line: &Line<'_>, role: Role, kind: MessageKind) -> Item {
+        Item::Message(Message {
+            session: self.session.clone(),
+            span: line.span,
+            role,
+            kind,
+            at: line.at,
+            key: line.key,
+            inherited: self.state.inherited,
+            model: self.state.model.clone().filter(|_| role == Role::Assistant),
+        })
+    }
+
+    fn usage(&self, line: &Line<'_>, tokens: Tokens, key: Key, inherited: bool) -> Item {
+        Item::Usage(Usage {
+            session: self.session.clone(),
+            span: line.span,
+            at: line.at,
+            key,
+            inherited,
+            model: self.state.model.clone(),
+            input: tokens.input,
+            output: tokens.output,
+            cache_read: tokens.cache_read,
+            cache_write: tokens.cache_write,
+            cache_write_hour: 0,
+            reasoning: tokens.reasoning,
+        })
+    }
+}
+
+impl Reader for RolloutReader {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+        each_object(bytes, |at, object| self.object(offset + at, object, out))
+    }
+
+    fn save(&self) -> String {
+        serde_json::to_string(&self.state).unwrap_or_default()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        let mut facts = self.state.facts.clone();
+        if !self.state.wrapped {
+            facts.last_at = self.modified;
+        }
+        vec![Facts { session: self.session.clone(), rank: 0, facts }]
+    }
+}
+
+/// The first client's file: one object with all items, written anew each turn.
+pub struct DocumentReader {
+    lines: RolloutReader,
+}
+
+impl DocumentReader {
+    pub fn new(file: &FileContext) -> DocumentReader {
+        DocumentReader { lines: RolloutReader::new(file, None) }
+    }
+}
+
+impl Reader for DocumentReader {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+        let Some(document) = Json::parse(bytes) else { return Verdict::Malformed("not JSON".into()) };
+        let (Some(session), Some(items)) = (document.get("session"), document.get("items")) else {
+            return Verdict::Unknown("document without session and items".into());
+        };
+        // Offsets of pieces follow from where they stand in the file's own bytes.
+        let place = |piece: Json<'_>| offset + (piece.bytes().as_ptr() as usize - bytes.as_ptr() as usize) as u64;
+        self.lines.object(place(session), session, out);
+        self.lines.state.facts.native.remove("started_at_zone");
+        for item in items.items() {
+            self.lines.object(place(item), item, out);
+        }
+        Verdict::Kept("document".into())
+    }
+
+    fn save(&self) -> String {
+        String::new()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        self.lines.facts()
+    }
+}
+
+const NATIVE_META: &[&str] = &[
+    "originator",
+    "source",
+    "thread_source",
+    "model_provider",
+    "history_mode",
+    "forked_from_id",
+    "agent_nickname",
+    "agent_role",
+    "agent_path",
+    "memory_mode",
+];
+
+fn kept(kind: &str) -> Verdict {
+    Verdict::Kept(kind.into())
+}
+
+/// The thread id in `rollout-<time>-<thread>[_<rollout>].jsonl`, and whether there is a second id.
+fn ids_in_name(path: &str) -> (String, bool) {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let stem = name.split(".json").next().unwrap_or(name);
+    let (first, second) = match stem.split_once('_') {
+        Some((first, _)) => (first, true),
+        None => (stem, false),
+    };
+    let id = first.len().checked_sub(36).and_then(|start| first.get(start..)).unwrap_or(first);
+    (id.to_owned(), second)
+}

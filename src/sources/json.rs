@@ -1,0 +1,488 @@
+//! Lazy JSON over bytes: finds fields without building trees, never recurses on input, keeps what is not quite JSON.
+//!
+//! Transcripts are mostly long strings that no row needs. Scanning past them runs at memory speed, and a line that
+//! nests 10,000 deep, holds lone surrogates or raw control bytes is read like any other.
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+use serde_json::{Map, Number, Value};
+
+/// One JSON value as it stands in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Json<'a>(&'a [u8]);
+
+/// The objects on one line (nearly always one), or where it stops being JSON.
+pub struct Objects<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+/// Nothing but whitespace, or JSON objects one after another; a failure gives the offset of what is not JSON.
+pub fn objects(line: &[u8]) -> Objects<'_> {
+    Objects { bytes: line, at: 0 }
+}
+
+impl<'a> Iterator for Objects<'a> {
+    type Item = Result<(usize, Json<'a>), usize>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let start = skip_space(self.bytes, self.at);
+        if start >= self.bytes.len() {
+            return None;
+        }
+        self.at = self.bytes.len();
+        if self.bytes[start] != b'{' {
+            return Some(Err(start));
+        }
+        match skip_value(self.bytes, start) {
+            Some(end) => {
+                self.at = end;
+                Some(Ok((start, Json(&self.bytes[start..end]))))
+            }
+            None => Some(Err(start)),
+        }
+    }
+}
+
+impl<'a> Json<'a> {
+    /// Any one value, with nothing but space around it.
+    pub fn parse(bytes: &'a [u8]) -> Option<Json<'a>> {
+        let start = skip_space(bytes, 0);
+        let end = skip_value(bytes, start)?;
+        (skip_space(bytes, end) == bytes.len()).then(|| Json(&bytes[start..end]))
+    }
+
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    pub fn is_object(self) -> bool {
+        self.0.first() == Some(&b'{')
+    }
+
+    pub fn is_array(self) -> bool {
+        self.0.first() == Some(&b'[')
+    }
+
+    pub fn is_string(self) -> bool {
+        self.0.first() == Some(&b'"')
+    }
+
+    pub fn is_null(self) -> bool {
+        self.0 == b"null"
+    }
+
+    /// Names and values of an object, in order; nothing for any other value.
+    pub fn fields(self) -> Fields<'a> {
+        Fields { bytes: self.0, at: if self.is_object() { 1 } else { self.0.len() } }
+    }
+
+    pub fn items(self) -> Items<'a> {
+        Items { bytes: self.0, at: if self.is_array() { 1 } else { self.0.len() } }
+    }
+
+    /// The first field of that name that is not null.
+    pub fn get(self, name: &str) -> Option<Json<'a>> {
+        self.fields().find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| value).filter(|v| !v.is_null())
+    }
+
+    pub fn text(self) -> Option<Cow<'a, str>> {
+        let inner = self.inner()?;
+        Some(match memchr::memchr(b'\\', inner) {
+            None => String::from_utf8_lossy(inner),
+            Some(_) => Cow::Owned(unescape(inner)),
+        })
+    }
+
+    pub fn get_text(self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name)?.text()
+    }
+
+    /// The bytes between the quotes, escapes and all.
+    pub fn inner(self) -> Option<&'a [u8]> {
+        (self.is_string() && self.0.len() >= 2).then(|| &self.0[1..self.0.len() - 1])
+    }
+
+    /// About the first `limit` bytes of a string, cut between escapes.
+    pub fn head(self, limit: usize) -> String {
+        let Some(inner) = self.inner() else { return String::new() };
+        if inner.len() <= limit {
+            return unescape(inner);
+        }
+        let mut at = 0;
+        while at < limit {
+            at += match inner[at] {
+                b'\\' if inner.get(at + 1) == Some(&b'u') => 6,
+                b'\\' => 2,
+                _ => 1,
+            };
+        }
+        at = at.min(inner.len());
+        while at < inner.len() && inner[at] & 0xC0 == 0x80 {
+            at += 1;
+        }
+        unescape(&inner[..at])
+    }
+
+    /// About the last `limit` bytes of a string. The cut may fall into an escape, whose rest then shows as text.
+    pub fn tail(self, limit: usize) -> String {
+        let Some(inner) = self.inner() else { return String::new() };
+        let mut at = inner.len().saturating_sub(limit);
+        while at > 0 && at < inner.len() && (inner[at] & 0xC0 == 0x80 || inner[at - 1] == b'\\') {
+            at += 1;
+        }
+        unescape(&inner[at..])
+    }
+
+    pub fn integer(self) -> Option<i64> {
+        let text = std::str::from_utf8(self.0).ok()?;
+        text.parse().ok().or_else(|| {
+            text.parse::<f64>().ok().filter(|number| number.abs() < 9e15).map(|number| number as i64)
+        })
+    }
+
+    pub fn get_integer(self, name: &str) -> Option<i64> {
+        self.get(name)?.integer()
+    }
+
+    pub fn boolean(self) -> Option<bool> {
+        match self.0 {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// A tree for small values. What nests deeper than 64 stays as its own text.
+    pub fn value(self) -> Value {
+        self.value_within(64)
+    }
+
+    fn value_within(self, depth: usize) -> Value {
+        match self.0.first() {
+            Some(b'{' | b'[') if depth == 0 => Value::String(String::from_utf8_lossy(self.0).into_owned()),
+            Some(b'{') => {
+                let mut object = Map::new();
+                for (key, value) in self.fields() {
+                    object.insert(unescape(key), value.value_within(depth - 1));
+                }
+                Value::Object(object)
+            }
+            Some(b'[') => Value::Array(self.items().map(|item| item.value_within(depth - 1)).collect()),
+            Some(b'"') => Value::String(self.text().unwrap_or_default().into_owned()),
+            Some(b't') => Value::Bool(true),
+            Some(b'f') => Value::Bool(false),
+            Some(b'n') | None => Value::Null,
+            Some(_) => serde_json::from_slice::<Number>(self.0)
+                .map(Value::Number)
+                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(self.0).into_owned())),
+        }
+    }
+}
+
+pub struct Fields<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (&'a [u8], Json<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut at = skip_space(self.bytes, self.at);
+        if self.bytes.get(at) == Some(&b',') {
+            at = skip_space(self.bytes, at + 1);
+        }
+        if self.bytes.get(at) != Some(&b'"') {
+            self.at = self.bytes.len();
+            return None;
+        }
+        let key_end = skip_string(self.bytes, at)?;
+        let key = &self.bytes[at + 1..key_end - 1];
+        let colon = skip_space(self.bytes, key_end);
+        let start = skip_space(self.bytes, colon + 1);
+        let end = skip_value(self.bytes, start)?;
+        self.at = end;
+        Some((key, Json(&self.bytes[start..end])))
+    }
+}
+
+pub struct Items<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Json<'a>;
+
+    fn next(&mut self) -> Option<Json<'a>> {
+        let mut at = skip_space(self.bytes, self.at);
+        if self.bytes.get(at) == Some(&b',') {
+            at = skip_space(self.bytes, at + 1);
+        }
+        if matches!(self.bytes.get(at), None | Some(b']')) {
+            self.at = self.bytes.len();
+            return None;
+        }
+        let end = skip_value(self.bytes, at)?;
+        self.at = end;
+        Some(Json(&self.bytes[at..end]))
+    }
+}
+
+/// Text of escaped bytes. A lone surrogate or bad UTF-8 becomes U+FFFD here; the archive keeps the bytes.
+pub fn unescape(inner: &[u8]) -> String {
+    let mut out = Vec::with_capacity(inner.len());
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\\', &inner[at..]) {
+        out.extend_from_slice(&inner[at..at + found]);
+        at += found + 1;
+        let Some(escape) = inner.get(at) else { break };
+        at += 1;
+        let plain = match escape {
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'b' => 8,
+            b'f' => 12,
+            b'u' => {
+                let (character, used) = unescape_unicode(&inner[at..]);
+                at += used;
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                continue;
+            }
+            other => *other,
+        };
+        out.push(plain);
+    }
+    out.extend_from_slice(inner.get(at..).unwrap_or_default());
+    match String::from_utf8(out) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    }
+}
+
+/// The character after `\u`, and how many bytes it took.
+fn unescape_unicode(rest: &[u8]) -> (char, usize) {
+    let unit = |at: usize| -> Option<u32> {
+        let digits = std::str::from_utf8(rest.get(at..at + 4)?).ok()?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    let Some(first) = unit(0) else { return (char::REPLACEMENT_CHARACTER, 0) };
+    if let Some(character) = char::from_u32(first) {
+        return (character, 4);
+    }
+    let pair = (first < 0xDC00 && rest.get(4..6) == Some(b"\\u")).then(|| unit(6)).flatten();
+    match pair {
+        Some(second) if (0xDC00..0xE000).contains(&second) => {
+            let code = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+            (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 10)
+        }
+        _ => (char::REPLACEMENT_CHARACTER, 4),
+    }
+}
+
+fn skip_space(bytes: &[u8], mut at: usize) -> usize {
+    while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+        at += 1;
+    }
+    at
+}
+
+/// From an opening quote to behind the closing one. Raw control bytes are let through: they are data.
+fn skip_string(bytes: &[u8], open: usize) -> Option<usize> {
+    let mut at = open + 1;
+    loop {
+        at += memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        if bytes[at] == b'"' {
+            return Some(at + 1);
+        }
+        at += 2;
+    }
+}
+
+fn skip_word(bytes: &[u8], at: usize) -> Option<usize> {
+    for word in [&b"true"[..], b"false", b"null"] {
+        if bytes[at..].starts_with(word) {
+            return Some(at + word.len());
+        }
+    }
+    let length = bytes[at..]
+        .iter()
+        .take_while(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'))
+        .count();
+    (length > 0).then_some(at + length)
+}
+
+/// Which containers are open, as bits: a set bit is an object. No allocation until depth 64.
+#[derive(Default)]
+struct Open {
+    bits: u64,
+    depth: usize,
+    deeper: Vec<u64>,
+}
+
+impl Open {
+    fn push(&mut self, object: bool) {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.deeper.push(self.bits);
+        }
+        self.bits = self.bits << 1 | u64::from(object);
+        self.depth += 1;
+    }
+
+    fn pop(&mut self) {
+        self.depth -= 1;
+        self.bits >>= 1;
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.bits = self.deeper.pop().unwrap_or_default();
+        }
+    }
+
+    fn in_object(&self) -> bool {
+        self.bits & 1 == 1
+    }
+}
+
+/// From the first byte of a value to behind its last, checking structure; `None` if it is not JSON.
+fn skip_value(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut open = Open::default();
+    let mut at = start;
+    loop {
+        at = skip_space(bytes, at);
+        at = match bytes.get(at)? {
+            b'"' => skip_string(bytes, at)?,
+            b'{' => {
+                let inside = skip_space(bytes, at + 1);
+                if bytes.get(inside)? == &b'}' {
+                    inside + 1
+                } else {
+                    open.push(true);
+                    at = skip_name(bytes, inside)?;
+                    continue;
+                }
+            }
+            b'[' => {
+                let inside = skip_space(bytes, at + 1);
+                if bytes.get(inside)? == &b']' {
+                    inside + 1
+                } else {
+                    open.push(false);
+                    at = inside;
+                    continue;
+                }
+            }
+            _ => skip_word(bytes, at)?,
+        };
+        loop {
+            if open.depth == 0 {
+                return Some(at);
+            }
+            at = skip_space(bytes, at);
+            match (bytes.get(at)?, open.in_object()) {
+                (b',', true) => {
+                    at = skip_name(bytes, skip_space(bytes, at + 1))?;
+                    break;
+                }
+                (b',', false) => {
+                    at += 1;
+                    break;
+                }
+                (b'}', true) | (b']', false) => {
+                    at += 1;
+                    open.pop();
+                }
+                _ => return None,
+            }
+        }
+    }
+}
+
+/// Over `"name" :`.
+fn skip_name(bytes: &[u8], at: usize) -> Option<usize> {
+    if bytes.get(at)? != &b'"' {
+        return None;
+    }
+    let colon = skip_space(bytes, skip_string(bytes, at)?);
+    (bytes.get(colon)? == &b':').then_some(colon + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Json, objects, unescape};
+    use proptest::prelude::*;
+
+    fn json(text: &str) -> Json<'_> {
+        Json::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn finds_fields_without_reading_the_rest() {
+        let line = json(r#"{"a": {"b": [1, {"c": "x\"}"}]}, "d": null, "e": "\u00e9\n", "f": -1.5e3, "g": true}"#);
+        assert_eq!(line.get("a").unwrap().get("b").unwrap().items().count(), 2);
+        assert!(line.get("d").is_none(), "null is absent");
+        assert_eq!(line.get_text("e").unwrap(), "é\n");
+        assert_eq!(line.get_integer("f"), Some(-1500));
+        assert_eq!(line.get("g").unwrap().boolean(), Some(true));
+        assert!(line.get("nothing").is_none());
+    }
+
+    #[test]
+    fn tells_json_from_what_is_not() {
+        for good in [r#"{}"#, r#" {"a":[]} "#, r#"{"a":{"b":"\\"}}"#, "{\"a\":\"\u{0}\u{1b}\"}"] {
+            assert!(objects(good.as_bytes()).all(|object| object.is_ok()), "{good}");
+        }
+        for bad in [r#"{"a":1"#, r#"{"a" 1}"#, r#"{"a":[1}"#, "plain", r#"{"a":"x}"#, r#"{"a":tru}"#, r#"{a:1}"#] {
+            assert!(objects(bad.as_bytes()).any(|object| object.is_err()), "{bad}");
+        }
+        let two: Vec<usize> = objects(br#"{"a":1}{"b":2}"#).map(|object| object.unwrap().0).collect();
+        assert_eq!(two, [0, 7]);
+        let torn: Vec<bool> = objects(br#"{"a":1}{"b":"#).map(|object| object.is_ok()).collect();
+        assert_eq!(torn, [true, false]);
+    }
+
+    #[test]
+    fn survives_deep_nesting_and_odd_text() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
+        let value = json(&deep);
+        assert!(value.get("a").unwrap().is_array());
+        assert!(value.value().is_object());
+        let mixed = format!("{}1{}", r#"{"a":["#.repeat(500), "]}".repeat(500));
+        assert_eq!(json(&mixed).bytes().len(), mixed.len());
+        assert!(Json::parse(format!("{}1{}", r#"{"a":["#.repeat(500), "}]".repeat(500)).as_bytes()).is_none());
+        assert_eq!(unescape(br"lone \ud83d end"), "lone \u{fffd} end");
+        assert_eq!(unescape(br"\ud83d\ude00"), "😀");
+        assert_eq!(unescape(b"bad \xff utf8"), "bad \u{fffd} utf8");
+        assert_eq!(unescape(br"cut \"), "cut ");
+        assert_eq!(unescape(br"cut \u12"), "cut \u{fffd}12");
+    }
+
+    #[test]
+    fn heads_and_tails_are_cut_between_characters() {
+        let text = json(r#""ab\ncd\u00e9éef""#);
+        assert_eq!(text.head(3), "ab\n");
+        assert_eq!(text.head(100), "ab\ncdéeéf".replace("eéf", "éef"));
+        assert!(text.tail(3).ends_with("ef"));
+        assert!(json(&format!("\"{}\"", "é".repeat(50))).head(7).chars().all(|c| c == 'é'));
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_serde_json(text in "\\PC{0,40}", number in any::<i64>(), flag in any::<bool>()) {
+            let value = serde_json::json!({"t": text, "n": number, "f": flag, "o": {"t": [text, null]}});
+            let written = value.to_string();
+            prop_assert_eq!(json(&written).value(), value);
+        }
+
+        #[test]
+        fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            for object in objects(&bytes) {
+                if let Ok((_, object)) = object {
+                    let _ = object.value();
+                }
+            }
+            let _ = unescape(&bytes);
+        }
+    }
+}

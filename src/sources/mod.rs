@@ -1,0 +1,100 @@
+//! The providers: what a source is, and the registry of all there are.
+
+pub mod json;
+
+mod codex_cli;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::model::{Block, Item, Manifest, SessionFacts, Time, Verdict};
+
+/// All sources. Adding one is a folder, its `mod` line above and its line here.
+pub fn registry() -> &'static [&'static dyn Source] {
+    &[&codex_cli::CodexCli]
+}
+
+pub fn by_name(name: &str) -> Option<&'static dyn Source> {
+    registry().iter().copied().find(|source| source.manifest().source == name)
+}
+
+/// One provider: where its files are, how its lines read, what it declares.
+pub trait Source: Sync {
+    fn manifest(&self) -> &'static Manifest;
+
+    /// Folders that may hold this source's files, whether they exist or not.
+    fn homes(&self, settings: &dyn Settings) -> Vec<Home>;
+
+    /// The logical name of a file. Two paths with one unit hold the same thing: moved, or in another encoding.
+    fn unit(&self, path: &str) -> String;
+
+    /// A reader that goes on from what `saved` remembers, or starts at the beginning.
+    fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader>;
+
+    /// A message's, call's or output's own bytes, as blocks to show.
+    fn blocks(&self, bytes: &[u8]) -> Vec<Block>;
+
+    /// What the bytes of a row say under the client's own names.
+    fn native(&self, bytes: &[u8]) -> serde_json::Map<String, serde_json::Value>;
+}
+
+/// How a source asks for its settings: by the names its manifest declares.
+pub trait Settings {
+    fn get(&self, variable: &str) -> Option<String>;
+    fn user_home(&self) -> Option<PathBuf>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    pub root: PathBuf,
+    /// Where `root` stands within a whole home: empty, or `sessions` when only that folder was named.
+    pub prefix: &'static str,
+}
+
+/// What a reader may know of its file besides the bytes.
+#[derive(Debug, Clone)]
+pub struct FileContext {
+    pub path: String,
+    pub modified: Option<Time>,
+}
+
+/// Turns a file's pieces (lines, or the whole of it) into items. Pure: the same bytes give the same items, whether
+/// they come in one run or in many.
+pub trait Reader: Send {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict;
+
+    /// What the next run needs to go on here.
+    fn save(&self) -> String;
+
+    /// What this file says about sessions so far.
+    fn facts(&self) -> Vec<Facts>;
+}
+
+/// Reads every object of a line; the line's verdict is the worst of theirs.
+pub fn each_object(bytes: &[u8], mut read: impl FnMut(u64, json::Json<'_>) -> Verdict) -> Verdict {
+    let badness = |verdict: &Verdict| match verdict {
+        Verdict::Skipped(_) => 0,
+        Verdict::Kept(_) => 1,
+        Verdict::Unknown(_) => 2,
+        Verdict::Malformed(_) => 3,
+    };
+    let mut worst = Verdict::Skipped("blank line".into());
+    for object in json::objects(bytes) {
+        let verdict = match object {
+            Ok((at, object)) => read(at as u64, object),
+            Err(_) => Verdict::Malformed("not JSON".into()),
+        };
+        if badness(&verdict) > badness(&worst) {
+            worst = verdict;
+        }
+    }
+    worst
+}
+
+#[derive(Debug, Clone)]
+pub struct Facts {
+    pub session: Arc<str>,
+    /// Higher wins.
+    pub rank: u8,
+    pub facts: SessionFacts,
+}

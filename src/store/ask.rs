@@ -1,0 +1,541 @@
+//! Questions to the archive: rows as they are kept, text behind its door.
+
+use rusqlite::{Row, ToSql, params};
+
+use super::{Store, sql};
+use crate::model::{
+    CallKind, Encoding, Key, MessageKind, Operation, Range, Raw, Result, Role, Scope, Span, Time,
+};
+
+#[derive(Debug, Clone)]
+pub struct InstanceRow {
+    pub id: i64,
+    pub source: String,
+    pub root: String,
+    pub status: String,
+    pub reason: String,
+    pub last_scanned: Option<Time>,
+    pub sessions: i64,
+    pub messages: i64,
+    pub last_activity: Option<Time>,
+    pub files: i64,
+    pub bytes: i64,
+    pub gaps: i64,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct SessionFilter {
+    pub source: Option<String>,
+    /// A working folder: the folder itself and everything below it.
+    pub project: Option<String>,
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+    /// An exact id, or the start of one.
+    pub id: Option<String>,
+    pub with_agents: bool,
+}
+
+/// Where a page starts: after the last row of the page before.
+#[derive(Debug, Clone, Copy)]
+pub struct Page {
+    pub limit: i64,
+    pub after: Option<(i64, i64)>,
+}
+
+#[derive(Debug, Clone)]
+pub struct SessionRow {
+    pub id: i64,
+    pub source: String,
+    pub key: String,
+    pub title: Option<Raw>,
+    pub cwd: Option<Raw>,
+    pub git_branch: Option<Raw>,
+    pub parent: Option<String>,
+    pub parent_kind: Option<String>,
+    pub models: Vec<String>,
+    pub archived: bool,
+    pub started_at: Option<Time>,
+    pub last_at: Option<Time>,
+    /// All merged facts, as JSON.
+    pub facts: Raw,
+    pub user_messages: i64,
+    pub assistant_messages: i64,
+    pub tool_calls: i64,
+    /// Input, output, cache read, cache write, cache write for an hour, reasoning.
+    pub tokens: [i64; 6],
+    pub gone: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct MessageRow {
+    pub session: String,
+    pub file: i64,
+    pub span: Span,
+    pub role: Role,
+    pub kind: MessageKind,
+    pub at: Option<Time>,
+    pub key: Key,
+    pub copied: bool,
+    pub model: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct CallRow {
+    pub session: String,
+    pub session_id: i64,
+    pub file: i64,
+    pub span: Span,
+    pub at: Option<Time>,
+    pub key: Key,
+    pub copied: bool,
+    pub call_id: String,
+    pub name: String,
+    pub kind: CallKind,
+    pub title: Raw,
+    pub parent: Option<u64>,
+    pub model: Option<String>,
+    pub output: Option<Span>,
+    pub detail: Option<Span>,
+    pub ok: Option<bool>,
+    pub exit_code: Option<i64>,
+    pub duration_ms: Option<i64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct TouchRow {
+    pub path: Raw,
+    pub operation: Operation,
+    pub before: Option<Range>,
+    pub after: Option<Range>,
+}
+
+#[derive(Debug, Clone)]
+pub struct LinkRow {
+    pub kind: String,
+    pub other: String,
+    pub position: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct RecordRow {
+    pub key: String,
+    pub version: i64,
+    pub session: Option<String>,
+    pub at: Option<Time>,
+    pub file: i64,
+    pub file_version: i64,
+    pub encoding: Encoding,
+    pub span: Span,
+    pub deleted_at: Option<Time>,
+}
+
+#[derive(Debug, Clone)]
+pub struct FileRow {
+    pub id: i64,
+    pub source: String,
+    pub instance: i64,
+    pub path: String,
+    pub store: String,
+    pub version: i64,
+    pub rows_version: i64,
+    pub size: i64,
+    pub content_size: i64,
+    pub parsed: i64,
+    pub document: bool,
+    pub twin: bool,
+    pub gone: bool,
+    pub modified: Option<Time>,
+}
+
+#[derive(Debug, Clone)]
+pub struct CoverageRow {
+    pub file: i64,
+    pub status: String,
+    pub kind: String,
+    pub lines: i64,
+    pub bytes: i64,
+}
+
+impl Store {
+    pub fn instances(&self, _scope: &Scope) -> Result<Vec<InstanceRow>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select id, source, root, status, reason, last_scanned,
+                    (select count(*) from session where instance = instance.id),
+                    (select cast(coalesce(sum(user_messages + assistant_messages), 0) as bigint)
+                     from session where instance = instance.id),
+                    (select max(last_at) from session where instance = instance.id),
+                    (select count(*) from file where instance = instance.id and not document),
+                    (select cast(coalesce(sum(version.size), 0) as bigint) from file
+                     join version on version.file = file.id where file.instance = instance.id),
+                    (select count(*) from gap where instance = instance.id and status = 'pending')
+             from instance order by source, id"
+        ))?;
+        let rows = statement.query_map([], |row| {
+            Ok(InstanceRow {
+                id: row.get(0)?,
+                source: row.get(1)?,
+                root: row.get(2)?,
+                status: row.get(3)?,
+                reason: row.get(4)?,
+                last_scanned: time(row, 5)?,
+                sessions: row.get(6)?,
+                messages: row.get(7)?,
+                last_activity: time(row, 8)?,
+                files: row.get(9)?,
+                bytes: row.get(10)?,
+                gaps: row.get(11)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Newest first; sessions without a time come last.
+    pub fn sessions(&self, _scope: &Scope, filter: &SessionFilter, page: Page) -> Result<Vec<SessionRow>> {
+        let (conditions, mut values) = session_conditions(filter);
+        let (time, id) = page.after.unwrap_or((i64::MAX, i64::MAX));
+        values.push(Box::new(time));
+        values.push(Box::new(id));
+        values.push(Box::new(page.limit));
+        let count = values.len();
+        let text = format!(
+            "select session.id, instance.source, session.key, title, cwd, git_branch, parent, parent_kind, models,
+                    archived, started_at, last_at, facts, user_messages, assistant_messages, tool_calls,
+                    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_hour_tokens,
+                    reasoning_tokens, gone_at
+             from session join instance on instance.id = session.instance
+             where {conditions}
+             and (coalesce(last_at, {NO_TIME}), session.id) < (?{}, ?{})
+             order by coalesce(last_at, {NO_TIME}) desc, session.id desc limit ?{}",
+            count - 2,
+            count - 1,
+            count
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+        let rows = statement.query_map(values.as_slice(), session_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn count_sessions(&self, _scope: &Scope, filter: &SessionFilter) -> Result<i64> {
+        let (conditions, values) = session_conditions(filter);
+        let text = format!(
+            "select count(*) from session join instance on instance.id = session.instance where {conditions}"
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+        Ok(statement.query_row(values.as_slice(), |row| row.get(0))?)
+    }
+
+    /// What each file says of a session: `(path, rank, facts)`, strongest first.
+    pub fn session_parts(&self, _scope: &Scope, session: i64) -> Result<Vec<(String, i64, Raw)>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select file.path, part.rank, part.facts from session_part part join file on file.id = part.file
+             where part.session = $1 order by part.rank desc, file.path"
+        ))?;
+        let rows = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?, raw(row, 2)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn links(&self, _scope: &Scope, session: i64) -> Result<Vec<LinkRow>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select kind, other, position from link where session = $1 order by kind, other"
+        ))?;
+        let rows = statement.query_map([session], |row| {
+            Ok(LinkRow { kind: row.get(0)?, other: row.get(1)?, position: row.get(2)? })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Messages of a session in order, files by name (which begins with their start).
+    pub fn messages(&self, _scope: &Scope, session: i64) -> Result<Vec<MessageRow>> {
+        let text = format!("{MESSAGES} where message.session = ?1 order by file.unit, message.place");
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_map([session], message_row)?.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn calls(&self, _scope: &Scope, session: i64) -> Result<Vec<CallRow>> {
+        let text = format!("{CALLS} where tool_call.session = ?1 order by file.unit, tool_call.place");
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_map([session], call_row)?.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Messages of a source, or those of one key, one after another.
+    pub fn each_message(
+        &self,
+        _scope: &Scope,
+        source: &str,
+        key: Option<Key>,
+        see: &mut dyn FnMut(MessageRow) -> Result<bool>,
+    ) -> Result<()> {
+        let text = format!(
+            "{MESSAGES} where instance.source = ?1 and (?2 is null or message.key = ?2)
+             order by session.id, file.unit, message.place"
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let mut rows = statement.query(params![source, key.map(Key::stored)])?;
+        while let Some(row) = rows.next()? {
+            if !see(message_row(row)?)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls of a source, or those of one key or call id, one after another.
+    pub fn each_call(
+        &self,
+        _scope: &Scope,
+        source: &str,
+        key: Option<&str>,
+        see: &mut dyn FnMut(CallRow) -> Result<bool>,
+    ) -> Result<()> {
+        let hex = key.and_then(Key::from_hex).map(Key::stored);
+        let text = format!(
+            "{CALLS} where instance.source = ?1
+             and (?2 is null or tool_call.call_id = ?2 or tool_call.key = ?3)
+             order by session.id, file.unit, tool_call.place"
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let mut rows = statement.query(params![source, key, hex])?;
+        while let Some(row) = rows.next()? {
+            if !see(call_row(row)?)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn touches(&self, _scope: &Scope, session: i64, file: i64, call: u64) -> Result<Vec<TouchRow>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select name.text, operation, before_start, before_end, after_start, after_end
+             from file_touch join name on name.id = file_touch.path
+             where session = $1 and file = $2 and place = $3 order by number"
+        ))?;
+        let rows = statement.query_map(params![session, file, call as i64], |row| {
+            Ok(TouchRow {
+                path: raw(row, 0)?,
+                operation: Operation::from_stored(row.get(1)?),
+                before: range(row, 2)?,
+                after: range(row, 4)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Records of a plain stream, all versions of one key or the newest of all.
+    pub fn each_record(
+        &self,
+        _scope: &Scope,
+        source: &str,
+        stream: &str,
+        key: Option<&str>,
+        see: &mut dyn FnMut(RecordRow) -> Result<bool>,
+    ) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select record.key, record.version, record.session, record.at, record.file, record.file_version,
+                    file.encoding, record.place, record.length, record.deleted_at
+             from record join instance on instance.id = record.instance join file on file.id = record.file
+             where instance.source = $1 and record.stream = $2
+             and (record.key = $3 or ($3 is null and record.version =
+                  (select max(version) from record newest where newest.instance = record.instance
+                   and newest.stream = record.stream and newest.key = record.key)))
+             order by record.instance, record.at, record.key, record.version"
+        ))?;
+        let mut rows = statement.query(params![source, stream, key])?;
+        while let Some(row) = rows.next()? {
+            let record = RecordRow {
+                key: row.get(0)?,
+                version: row.get(1)?,
+                session: row.get(2)?,
+                at: time(row, 3)?,
+                file: row.get(4)?,
+                file_version: row.get(5)?,
+                encoding: super::archive::encoding(row.get_ref(6)?.as_str().unwrap_or_default()),
+                span: span(row, 7)?,
+                deleted_at: time(row, 9)?,
+            };
+            if !see(record)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn files(&self, _scope: &Scope, source: Option<&str>) -> Result<Vec<FileRow>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select file.id, instance.source, instance.id, path, store, version, rows_version, size, content_size,
+                    parsed, document, twin_of is not null, gone_at is not null, modified
+             from file join instance on instance.id = file.instance
+             where $1 is null or instance.source = $1 order by instance.id, path"
+        ))?;
+        let rows = statement.query_map([source], |row| {
+            Ok(FileRow {
+                id: row.get(0)?,
+                source: row.get(1)?,
+                instance: row.get(2)?,
+                path: row.get(3)?,
+                store: row.get(4)?,
+                version: row.get(5)?,
+                rows_version: row.get(6)?,
+                size: row.get(7)?,
+                content_size: row.get(8)?,
+                parsed: row.get(9)?,
+                document: row.get(10)?,
+                twin: row.get(11)?,
+                gone: row.get(12)?,
+                modified: time(row, 13)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn coverage(&self, _scope: &Scope, source: Option<&str>) -> Result<Vec<CoverageRow>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select coverage.file, coverage.status, coverage.kind, coverage.lines, coverage.bytes from coverage
+             join file on file.id = coverage.file join instance on instance.id = file.instance
+             where $1 is null or instance.source = $1 order by coverage.file, coverage.status, coverage.kind"
+        ))?;
+        let rows = statement.query_map([source], |row| {
+            Ok(CoverageRow {
+                file: row.get(0)?,
+                status: row.get(1)?,
+                kind: row.get(2)?,
+                lines: row.get(3)?,
+                bytes: row.get(4)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+/// Sorts behind every real time.
+const NO_TIME: i64 = i64::MIN + 1;
+
+const MESSAGES: &str = "select session.key, message.file, message.place, message.length, message.role, message.kind,
+    message.at, message.key, message.copied, name.text
+    from message join session on session.id = message.session join instance on instance.id = session.instance
+    join file on file.id = message.file left join name on name.id = message.model";
+
+const CALLS: &str = "select session.key, tool_call.file, tool_call.place, tool_call.length, tool_call.at,
+    tool_call.key, tool_call.copied, tool_call.call_id, name.text, tool_call.kind, tool_call.title,
+    tool_call.parent, model.text, output_place, output_length, detail_place, detail_length, ok, exit_code,
+    duration_ms, session.id
+    from tool_call join session on session.id = tool_call.session
+    join instance on instance.id = session.instance join file on file.id = tool_call.file
+    join name on name.id = tool_call.name left join name model on model.id = tool_call.model";
+
+fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn ToSql>>) {
+    let mut conditions = vec!["1 = 1".to_owned()];
+    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+    let mut add = |condition: &str, value: Box<dyn ToSql>| {
+        values.push(value);
+        conditions.push(condition.replace('#', &format!("?{}", values.len())));
+    };
+    if let Some(source) = &filter.source {
+        add("instance.source = #", Box::new(source.clone()));
+    }
+    if let Some(project) = &filter.project {
+        let project = project.trim_end_matches('/').to_owned();
+        add("(cwd = # or substr(cwd, 1, length(#) + 1) = # || '/')", Box::new(project));
+    }
+    if let Some(since) = filter.since {
+        add("last_at >= #", Box::new(since.micros()));
+    }
+    if let Some(until) = filter.until {
+        add("coalesce(started_at, last_at) < #", Box::new(until.micros()));
+    }
+    if let Some(id) = &filter.id {
+        add("substr(session.key, 1, length(#)) = #", Box::new(id.clone()));
+    }
+    if !filter.with_agents {
+        conditions.push("(parent_kind is null or parent_kind not in ('sub_agent', 'review'))".into());
+    }
+    (conditions.join(" and "), values)
+}
+
+fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+    let models: String = row.get(8)?;
+    Ok(SessionRow {
+        id: row.get(0)?,
+        source: row.get(1)?,
+        key: row.get(2)?,
+        title: optional_raw(row, 3)?,
+        cwd: optional_raw(row, 4)?,
+        git_branch: optional_raw(row, 5)?,
+        parent: row.get(6)?,
+        parent_kind: row.get(7)?,
+        models: serde_json::from_str(&models).unwrap_or_default(),
+        archived: row.get(9)?,
+        started_at: time(row, 10)?,
+        last_at: time(row, 11)?,
+        facts: raw(row, 12)?,
+        user_messages: row.get(13)?,
+        assistant_messages: row.get(14)?,
+        tool_calls: row.get(15)?,
+        tokens: [row.get(16)?, row.get(17)?, row.get(18)?, row.get(19)?, row.get(20)?, row.get(21)?],
+        gone: row.get::<_, Option<i64>>(22)?.is_some(),
+    })
+}
+
+fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
+    Ok(MessageRow {
+        session: row.get(0)?,
+        file: row.get(1)?,
+        span: span(row, 2)?,
+        role: Role::from_stored(row.get(4)?),
+        kind: MessageKind::from_stored(row.get(5)?),
+        at: time(row, 6)?,
+        key: Key::from_stored(row.get(7)?),
+        copied: row.get(8)?,
+        model: row.get(9)?,
+    })
+}
+
+fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
+    Ok(CallRow {
+        session: row.get(0)?,
+        file: row.get(1)?,
+        span: span(row, 2)?,
+        at: time(row, 4)?,
+        key: Key::from_stored(row.get(5)?),
+        copied: row.get(6)?,
+        call_id: row.get(7)?,
+        name: row.get(8)?,
+        kind: CallKind::from_stored(row.get(9)?),
+        title: raw(row, 10)?,
+        parent: row.get::<_, Option<i64>>(11)?.map(|place| place as u64),
+        model: row.get(12)?,
+        output: optional_span(row, 13)?,
+        detail: optional_span(row, 15)?,
+        ok: row.get(17)?,
+        exit_code: row.get(18)?,
+        duration_ms: row.get(19)?,
+        session_id: row.get(20)?,
+    })
+}
+
+fn time(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Time>> {
+    Ok(row.get::<_, Option<i64>>(at)?.map(Time::from_micros))
+}
+
+fn raw(row: &Row<'_>, at: usize) -> rusqlite::Result<Raw> {
+    Ok(Raw::new(row.get_ref(at)?.as_bytes_or_null()?.unwrap_or_default()))
+}
+
+fn optional_raw(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Raw>> {
+    Ok(row.get_ref(at)?.as_bytes_or_null()?.map(Raw::new))
+}
+
+fn span(row: &Row<'_>, at: usize) -> rusqlite::Result<Span> {
+    Ok(Span { offset: row.get::<_, i64>(at)? as u64, length: row.get::<_, i64>(at + 1)? as u64 })
+}
+
+fn optional_span(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Span>> {
+    let (offset, length): (Option<i64>, Option<i64>) = (row.get(at)?, row.get(at + 1)?);
+    Ok(offset.zip(length).map(|(offset, length)| Span { offset: offset as u64, length: length as u64 }))
+}
+
+fn range(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Range>> {
+    let (start, end): (Option<u32>, Option<u32>) = (row.get(at)?, row.get(at + 1)?);
+    Ok(start.zip(end).map(|(start, end)| Range { start, end }))
+}

@@ -1,0 +1,186 @@
+//! Counted once: of rows with one key, one is the original and the others are copies.
+//!
+//! Forks, resumes, sub-agents and replays repeat history. Which row is the original must not depend on the order in
+//! which files arrive: a line that stands in its own session's stretch goes before one that may be inherited, then
+//! the earlier one, then the session's name decides.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::rows::Writer;
+use super::sql;
+use crate::model::{Key, MessageKind, Result, Time};
+
+/// Where a row stands, and what decides whether it is the original.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Settled {
+    pub session: i64,
+    pub file: i64,
+    pub place: i64,
+    pub inherited: bool,
+    pub at: Option<Time>,
+}
+
+impl Writer<'_> {
+    /// True when the new row is a copy; when it is the original instead, the row that was becomes a copy.
+    pub(super) fn settle(&mut self, table: &'static str, key: Key, new: &Settled) -> Result<bool> {
+        let Some(old) = self.original(table, key)? else { return Ok(false) };
+        if self.precedence(new)? < self.precedence(&old)? {
+            self.mark(table, &old, true)?;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Rows of this file go; where one was an original, the best of its copies takes its place.
+    pub(super) fn forget_rows(&mut self, file: i64) -> Result<()> {
+        let mut statement =
+            self.transaction.prepare_cached(sql!("select session from session_part where file = $1"))?;
+        let sessions: Vec<i64> =
+            statement.query_map([file], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        for session in &sessions {
+            for table in ["message", "tool_call", "usage"] {
+                self.forget_in(table, *session, file)?;
+            }
+            for table in ["file_touch", "link", "session_part"] {
+                let text = format!("delete from {table} where session = ?1 and file = ?2");
+                self.transaction.prepare_cached(&text)?.execute([*session, file])?;
+            }
+            self.touched.insert(*session);
+        }
+        for table in ["coverage", "problem"] {
+            let text = format!("delete from {table} where file = ?1");
+            self.transaction.prepare_cached(&text)?.execute([file])?;
+        }
+        Ok(())
+    }
+
+    fn forget_in(&mut self, table: &'static str, session: i64, file: i64) -> Result<()> {
+        let text = format!(
+            "select place, key, inherited, at from {table} where session = ?1 and file = ?2 and copied = 0"
+        );
+        let mut statement = self.transaction.prepare_cached(&text)?;
+        let originals: Vec<(Key, Settled)> = statement
+            .query_map([session, file], |row| {
+                let key = Key::from_stored(row.get(1)?);
+                Ok((key, settled(session, file, row.get(0)?, row.get(2)?, row.get(3)?)))
+            })?
+            .collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        for (_, row) in &originals {
+            self.count(table, row, -1)?;
+        }
+        let text = format!("delete from {table} where session = ?1 and file = ?2");
+        self.transaction.prepare_cached(&text)?.execute([session, file])?;
+        for (key, _) in originals {
+            let mut heirs = self.copies(table, key)?;
+            let mut best: Option<Settled> = None;
+            for heir in heirs.drain(..) {
+                let better = match &best {
+                    None => true,
+                    Some(best) => self.precedence(&heir)? < self.precedence(best)?,
+                };
+                if better {
+                    best = Some(heir);
+                }
+            }
+            if let Some(heir) = best {
+                self.mark(table, &heir, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn original(&self, table: &'static str, key: Key) -> Result<Option<Settled>> {
+        let text = select_by_key(table, 0);
+        let mut statement = self.transaction.prepare_cached(text)?;
+        let found = statement
+            .query_row([key.stored()], |row| {
+                Ok(settled(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+            })
+            .optional()?;
+        Ok(found)
+    }
+
+    fn copies(&self, table: &'static str, key: Key) -> Result<Vec<Settled>> {
+        let mut statement = self.transaction.prepare_cached(select_by_key(table, 1))?;
+        let rows = statement.query_map([key.stored()], |row| {
+            Ok(settled(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn mark(&mut self, table: &'static str, row: &Settled, copied: bool) -> Result<()> {
+        let text = format!("update {table} set copied = ?4 where session = ?1 and file = ?2 and place = ?3");
+        let mut statement = self.transaction.prepare_cached(&text)?;
+        statement.execute(params![row.session, row.file, row.place, copied])?;
+        drop(statement);
+        self.touched.insert(row.session);
+        self.count(table, row, if copied { -1 } else { 1 })
+    }
+
+    /// Adds a row to its session's totals, or takes it out.
+    fn count(&mut self, table: &'static str, row: &Settled, by: i64) -> Result<()> {
+        let place = params![row.session, row.file, row.place];
+        match table {
+            "message" => {
+                let mut statement = self.transaction.prepare_cached(sql!(
+                    "select kind from message where session = $1 and file = $2 and place = $3"
+                ))?;
+                let kind = MessageKind::from_stored(statement.query_row(place, |row| row.get(0))?);
+                drop(statement);
+                self.count_message(row.session, kind, by);
+            }
+            "tool_call" => {
+                let mut statement = self.transaction.prepare_cached(sql!(
+                    "select parent from tool_call where session = $1 and file = $2 and place = $3"
+                ))?;
+                let parent: Option<i64> = statement.query_row(place, |row| row.get(0))?;
+                drop(statement);
+                if parent.is_none() {
+                    self.deltas.entry(row.session).or_default().calls += by;
+                }
+            }
+            _ => {
+                let mut statement = self.transaction.prepare_cached(sql!(
+                    "select input, output, cache_read, cache_write, cache_write_hour, reasoning
+                     from usage where session = $1 and file = $2 and place = $3"
+                ))?;
+                let tokens = statement.query_row(place, |row| {
+                    Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?])
+                })?;
+                drop(statement);
+                self.count_tokens(row.session, tokens, by);
+            }
+        }
+        Ok(())
+    }
+
+    /// The smaller is the original.
+    fn precedence(&self, row: &Settled) -> Result<(bool, i64, String, i64)> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select session.key || ' ' || file.path from session, file where session.id = $1 and file.id = $2"
+        ))?;
+        let name = statement.query_row([row.session, row.file], |row| row.get(0))?;
+        Ok((row.inherited, row.at.map_or(i64::MAX, Time::micros), name, row.place))
+    }
+}
+
+fn settled(session: i64, file: i64, place: i64, inherited: bool, at: Option<i64>) -> Settled {
+    Settled { session, file, place, inherited, at: at.map(Time::from_micros) }
+}
+
+fn select_by_key(table: &str, copied: u8) -> &'static str {
+    match (table, copied) {
+        ("message", 0) => sql!("select session, file, place, inherited, at from message where key = $1 and copied = 0"),
+        ("message", _) => sql!("select session, file, place, inherited, at from message where key = $1 and copied = 1"),
+        ("tool_call", 0) => {
+            sql!("select session, file, place, inherited, at from tool_call where key = $1 and copied = 0")
+        }
+        ("tool_call", _) => {
+            sql!("select session, file, place, inherited, at from tool_call where key = $1 and copied = 1")
+        }
+        (_, 0) => sql!("select session, file, place, inherited, at from usage where key = $1 and copied = 0"),
+        (_, _) => sql!("select session, file, place, inherited, at from usage where key = $1 and copied = 1"),
+    }
+}

@@ -1,0 +1,187 @@
+//! Homes, runs, gaps, cursors and marks of what is gone: what the collector remembers besides files.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::rows::Writer;
+use super::{Store, sql};
+use crate::model::{Result, Scope, Time};
+
+#[derive(Debug, Clone)]
+pub struct GapRow {
+    pub stream: String,
+    pub key: String,
+    pub reason: String,
+    pub attempts: i64,
+}
+
+impl Store {
+    pub fn instance(&self, _scope: &Scope, source: &str, machine: &str, root: &str, now: Time) -> Result<i64> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "insert into instance (source, machine, root, status, reason, first_seen)
+             values ($1, $2, $3, 'available', '', $4)
+             on conflict (source, machine, root) do update set root = excluded.root returning id"
+        ))?;
+        Ok(statement.query_row(params![source, machine, root, now.micros()], |row| row.get(0))?)
+    }
+
+    pub fn cursor(&self, _scope: &Scope, instance: i64, name: &str) -> Result<Option<String>> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("select value from cursor where instance = $1 and name = $2"))?;
+        Ok(statement.query_row(params![instance, name], |row| row.get(0)).optional()?)
+    }
+
+    /// A value made once for this archive, such as the key that masks secrets.
+    pub fn setting_or_make(&self, _scope: &Scope, name: &str, make: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>> {
+        let mut statement =
+            self.connection.prepare_cached(sql!("select value from setting where name = $1"))?;
+        if let Some(value) = statement.query_row([name], |row| row.get(0)).optional()? {
+            return Ok(value);
+        }
+        let mut insert = self.connection.prepare_cached(sql!(
+            "insert into setting (name, value) values ($1, $2) on conflict (name) do nothing"
+        ))?;
+        insert.execute(params![name, make()])?;
+        Ok(statement.query_row([name], |row| row.get(0))?)
+    }
+
+    /// True when rows must be read anew before anything is added: a rebuild was cut off, or readers have changed.
+    pub fn needs_rebuild(&self, _scope: &Scope, source: &str, reader_version: u32) -> Result<bool> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select exists (select 1 from setting where name = 'rebuilding')
+                 or exists (select 1 from file join instance on instance.id = file.instance
+                            where instance.source = $1 and file.reader_version < $2 and file.twin_of is null)"
+        ))?;
+        Ok(statement.query_row(params![source, reader_version], |row| row.get(0))?)
+    }
+
+    pub fn start_run(&self, _scope: &Scope, command: &str, now: Time) -> Result<i64> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("insert into run (started_at, process, command) values ($1, $2, $3)"))?;
+        statement.execute(params![now.micros(), std::process::id(), command])?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    pub fn finish_run(&self, _scope: &Scope, run: i64, report: &str, now: Time) -> Result<()> {
+        let mut statement =
+            self.connection.prepare_cached(sql!("update run set ended_at = $2, report = $3 where id = $1"))?;
+        statement.execute(params![run, now.micros(), report])?;
+        Ok(())
+    }
+
+    pub fn open_gaps(&self, _scope: &Scope, instance: i64) -> Result<Vec<GapRow>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select stream, key, reason, attempts from gap
+             where instance = $1 and status = 'pending' order by stream, key"
+        ))?;
+        let rows = statement.query_map([instance], |row| {
+            Ok(GapRow { stream: row.get(0)?, key: row.get(1)?, reason: row.get(2)?, attempts: row.get(3)? })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Moves the log into the database file, so that the archive is one file at rest.
+    // no scope: touches no content
+    pub fn checkpoint(&self) -> Result<()> {
+        self.connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
+        Ok(())
+    }
+}
+
+impl Writer<'_> {
+    // no scope: the writer was opened with one
+    pub fn set_instance_status(&mut self, instance: i64, status: &str, reason: &str, now: Time) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update instance set status = $2, reason = $3, last_scanned = $4 where id = $1"
+        ))?;
+        statement.execute(params![instance, status, reason, now.micros()])?;
+        Ok(())
+    }
+
+    // no scope: the writer was opened with one
+    pub fn set_cursor(&mut self, instance: i64, name: &str, value: &str) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into cursor (instance, name, value) values ($1, $2, $3)
+             on conflict (instance, name) do update set value = excluded.value"
+        ))?;
+        statement.execute(params![instance, name, value])?;
+        Ok(())
+    }
+
+    /// The client no longer has these files. Their bytes and rows stay; a record of a mutable thing gets its end.
+    // no scope: the writer was opened with one
+    pub fn mark_gone(&mut self, files: &[i64], now: Time) -> Result<()> {
+        for file in files {
+            let mut statement = self
+                .transaction
+                .prepare_cached(sql!("update file set gone_at = $2 where id = $1 and gone_at is null"))?;
+            statement.execute([*file, now.micros()])?;
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "update record set deleted_at = $2 where file = $1 and deleted_at is null
+                 and (select document from file where id = $1)"
+            ))?;
+            statement.execute([*file, now.micros()])?;
+        }
+        Ok(())
+    }
+
+    /// A session is gone when all its transcripts are, and back when one is.
+    // no scope: the writer was opened with one
+    pub fn mark_sessions(&mut self, instance: i64, now: Time) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update session set gone_at = $2
+             where instance = $1 and gone_at is null
+             and exists (select 1 from session_part part join file on file.id = part.file
+                         where part.session = session.id and part.rank = 0)
+             and not exists (select 1 from session_part part
+                             join file on file.id = part.file
+                             join file other on other.instance = file.instance and other.unit = file.unit
+                             where part.session = session.id and part.rank = 0 and other.gone_at is null)"
+        ))?;
+        statement.execute([instance, now.micros()])?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update session set gone_at = null
+             where instance = $1 and gone_at is not null
+             and exists (select 1 from session_part part
+                         join file on file.id = part.file
+                         join file other on other.instance = file.instance and other.unit = file.unit
+                         where part.session = session.id and part.rank = 0 and other.gone_at is null)"
+        ))?;
+        statement.execute([instance])?;
+        Ok(())
+    }
+
+    // no scope: the writer was opened with one
+    pub fn open_gap(&mut self, instance: i64, stream: &str, key: &str, reason: &str, now: Time) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into gap (instance, stream, key, locator, reason, attempts, status, first_seen, last_tried)
+             values ($1, $2, $3, $3, $4, 1, 'pending', $5, $5)
+             on conflict (instance, stream, key) do update
+             set reason = excluded.reason, attempts = gap.attempts + 1, status = 'pending',
+                 last_tried = excluded.last_tried"
+        ))?;
+        statement.execute(params![instance, stream, key, reason, now.micros()])?;
+        Ok(())
+    }
+
+    // no scope: the writer was opened with one
+    pub fn close_gap(&mut self, instance: i64, stream: &str, key: &str, now: Time) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update gap set status = 'recovered', last_tried = $4
+             where instance = $1 and stream = $2 and key = $3 and status = 'pending'"
+        ))?;
+        statement.execute(params![instance, stream, key, now.micros()])?;
+        Ok(())
+    }
+
+    /// Only what the disk says of it changed; its content did not.
+    // no scope: the writer was opened with one
+    pub fn restat(&mut self, file: i64, path: &str, stat: super::Stat) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update file set path = $2, inode = $3, modified = $4, changed = $5, gone_at = null where id = $1"
+        ))?;
+        statement.execute(params![file, path, stat.inode, stat.modified.micros(), stat.changed.micros()])?;
+        Ok(())
+    }
+}

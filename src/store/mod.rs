@@ -1,0 +1,161 @@
+//! The only SQL: one SQLite file with the bytes, and the rows that point into them.
+
+mod archive;
+mod ask;
+mod copies;
+mod foreign;
+mod housekeeping;
+mod rows;
+mod sessions;
+
+pub use archive::{Batch, CapturedFile, Contents, Count, Part, Segment, Stat, VersionRow};
+pub use ask::{
+    CallRow, CoverageRow, FileRow, MessageRow, Page, RecordRow, SessionFilter, SessionRow,
+};
+pub use foreign::{Unreadable, read_table};
+pub use rows::Writer;
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::model::{Problem, Result};
+
+/// Rewrites `$1` to `?1` while compiling. One SQL text serves SQLite and PostgreSQL; SQLite numbers `$n` by first
+/// appearance and would silently swap parameters.
+macro_rules! sql {
+    ($text:expr) => {{
+        const TEXT: &str = $text;
+        const NUMBERED: [u8; TEXT.len()] = $crate::store::numbered(TEXT);
+        const SQL: &str = match std::str::from_utf8(&NUMBERED) {
+            Ok(sql) => sql,
+            Err(_) => "",
+        };
+        SQL
+    }};
+}
+use sql;
+
+const fn numbered<const N: usize>(text: &str) -> [u8; N] {
+    let bytes = text.as_bytes();
+    let mut out = [0; N];
+    let mut at = 0;
+    while at < N {
+        out[at] = if bytes[at] == b'$' { b'?' } else { bytes[at] };
+        at += 1;
+    }
+    out
+}
+
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_archive.sql")];
+
+/// A handle on the archive. Readers never wait for the writer.
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Opens the archive for writing and brings its tables up to date; makes folder and file when there are none.
+    // no scope: this is where an archive starts to exist
+    pub fn open(home: &Path) -> Result<Store> {
+        make_private_folder(home)?;
+        let path = home.join("annals.db");
+        #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
+        let connection = Connection::open(&path).map_err(|error| cannot_open(&path, error))?;
+        make_private_file(&path)?;
+        connection.pragma_update(None, "page_size", 8192)?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        let mut store = Store { connection, path };
+        store.tune()?;
+        store.migrate()?;
+        Ok(store)
+    }
+
+    /// Opens an archive that is there; `None` when there is none yet.
+    // no scope: opening answers no question
+    pub fn open_existing(home: &Path) -> Result<Option<Store>> {
+        if home.join("annals.db").is_file() { Store::open(home).map(Some) } else { Ok(None) }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tune(&self) -> Result<()> {
+        self.connection.pragma_update(None, "synchronous", "normal")?;
+        self.connection.pragma_update(None, "cache_size", -16_384)?;
+        self.connection.pragma_update(None, "temp_store", "memory")?;
+        self.connection.pragma_update(None, "wal_autocheckpoint", 2_000)?;
+        self.connection.busy_timeout(std::time::Duration::from_secs(10))?;
+        self.connection.set_prepared_statement_cache_capacity(128);
+        Ok(())
+    }
+
+    fn migrate(&mut self) -> Result<()> {
+        let done: i64 = self.connection.query_row("pragma user_version", [], |row| row.get(0))?;
+        let done = usize::try_from(done).unwrap_or(0);
+        if done > MIGRATIONS.len() {
+            return Err(Problem::new(format!("{} was written by a newer annals", self.path.display()))
+                .hint("install the newest annals; this archive is unchanged"));
+        }
+        for (number, migration) in MIGRATIONS.iter().enumerate().skip(done) {
+            let transaction = self.connection.transaction()?;
+            transaction.execute_batch(migration)?;
+            transaction.pragma_update(None, "user_version", (number + 1) as i64)?;
+            transaction.commit()?;
+        }
+        Ok(())
+    }
+}
+
+impl From<rusqlite::Error> for Problem {
+    fn from(error: rusqlite::Error) -> Problem {
+        Problem::new(format!("archive: {error}"))
+    }
+}
+
+fn cannot_open(path: &Path, error: rusqlite::Error) -> Problem {
+    Problem::new(format!("cannot open {}: {error}", path.display()))
+        .hint("check the folder's permissions, or name another with --home DIR")
+}
+
+fn make_private_folder(folder: &Path) -> Result<()> {
+    let hint = "name a folder you may write to with --home DIR or ANNALS_HOME";
+    let failed = |error: std::io::Error| {
+        Problem::new(format!("cannot make {}: {error}", folder.display())).hint(hint)
+    };
+    if !folder.is_dir() {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        set_mode(folder, 0o700).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn make_private_file(path: &Path) -> Result<()> {
+    set_mode(path, 0o600)?;
+    Ok(())
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn set_mode(_path: &Path, _mode: u32) -> std::io::Result<()> {
+    Ok(())
+}
+
+fn read_only_flags() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn parameters_are_numbered_while_compiling() {
+        assert_eq!(sql!("select $2, $1"), "select ?2, ?1");
+    }
+}

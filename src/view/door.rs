@@ -1,0 +1,98 @@
+//! The one door for content: raw text becomes shown text, with secrets masked.
+
+use serde_json::Value;
+
+use crate::model::{Raw, Result, Scope, Shown, ShownJson};
+use crate::redact::Redactor;
+use crate::store::Store;
+
+/// Text longer than this is shown as a preview that says so.
+pub const PREVIEW: usize = 5 * 1024;
+
+pub struct Door {
+    redactor: Option<Redactor>,
+}
+
+impl Door {
+    /// Masks secrets with this archive's own key, so that one secret always has one mark.
+    pub fn masking(scope: &Scope, store: &Store) -> Result<Door> {
+        let made = store.setting_or_make(scope, "mask_key", random_key)?;
+        let mut key = [0; 32];
+        for (to, from) in key.iter_mut().zip(made) {
+            *to = from;
+        }
+        Ok(Door { redactor: Some(Redactor::new(key)) })
+    }
+
+    /// Shows everything: for the owner, at this machine, who asked for it.
+    pub fn revealing(_scope: &Scope) -> Door {
+        Door { redactor: None }
+    }
+
+    pub(super) fn raw(&self, raw: &Raw) -> Shown {
+        self.text(&String::from_utf8_lossy(raw.expose()))
+    }
+
+    pub(super) fn text(&self, text: &str) -> Shown {
+        match &self.redactor {
+            Some(redactor) => Shown::new(redactor.mask(text)),
+            None => Shown::new(text),
+        }
+    }
+
+    pub(super) fn json(&self, value: Value) -> ShownJson {
+        ShownJson::new(self.masked(value))
+    }
+
+    fn masked(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(&text).to_string()),
+            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.masked(item)).collect()),
+            Value::Object(fields) => Value::Object(
+                fields
+                    .into_iter()
+                    .map(|(name, value)| {
+                        let masked = match &value {
+                            // The name tells what the value is: they are judged together.
+                            Value::String(text) => self.masked_field(&name, text),
+                            _ => self.masked(value),
+                        };
+                        (self.text(&name).to_string(), masked)
+                    })
+                    .collect(),
+            ),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        }
+    }
+
+    fn masked_field(&self, name: &str, text: &str) -> Value {
+        let Some(redactor) = &self.redactor else { return Value::from(text) };
+        let joined = format!("\"{name}\": \"{text}\"");
+        let shown = redactor.mask(&joined);
+        let inner = shown.strip_prefix(&format!("\"{name}\": \"")).and_then(|rest| rest.strip_suffix('"'));
+        Value::from(inner.map_or_else(|| redactor.mask(text).into_owned(), str::to_owned))
+    }
+}
+
+/// The start of a long text, cut between characters, and how long it was.
+pub fn preview(text: &str, full: bool) -> (&str, Option<u64>) {
+    if full || text.len() <= PREVIEW {
+        return (text, None);
+    }
+    let mut cut = PREVIEW;
+    while !text.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    (&text[..cut], Some(text.len() as u64))
+}
+
+/// Unguessable bytes from the standard library's own random seeds.
+fn random_key() -> Vec<u8> {
+    use std::hash::{BuildHasher, Hasher};
+    let mut hasher = blake3::Hasher::new();
+    for _ in 0..8 {
+        let seed = std::hash::RandomState::new().build_hasher().finish();
+        hasher.update(&seed.to_le_bytes());
+    }
+    hasher.finalize().as_bytes().to_vec()
+}

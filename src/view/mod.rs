@@ -1,0 +1,15 @@
+//! The questions annals answers: kept facts turned into answers, every text through the door.
+
+mod accounts;
+mod cards;
+mod door;
+mod records;
+mod sessions;
+mod transcript;
+
+pub use accounts::accounts;
+pub use cards::{SourceCard, cards};
+pub use door::Door;
+pub use records::{RecordsAsk, records};
+pub use sessions::{SessionAsk, SessionList, SessionView, find_session, sessions};
+pub use transcript::{BlockView, Entry, TranscriptAsk, transcript};

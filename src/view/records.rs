@@ -1,0 +1,167 @@
+//! Native records of a stream, as its manifest declares them.
+
+use serde_json::{Map, Value, json};
+
+use super::door::{Door, preview};
+use super::sessions::{SessionAsk, SessionView, sessions};
+use super::transcript::Teller;
+use crate::model::{Key, Result, Rows, Scope, ShownJson, Stream, Time};
+use crate::sources::Source;
+use crate::store::{CallRow, Contents, MessageRow, RecordRow, SessionFilter, Store};
+
+pub struct RecordsAsk {
+    pub source: &'static dyn Source,
+    pub stream: &'static Stream,
+    pub key: Option<String>,
+    pub limit: Option<u64>,
+    pub full: bool,
+}
+
+/// Hands out records one at a time.
+pub fn records(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &RecordsAsk,
+    now: Time,
+    see: &mut dyn FnMut(ShownJson) -> Result<()>,
+) -> Result<u64> {
+    let source = ask.source.manifest().source;
+    let teller = Teller { scope, store, door, source: ask.source, full: ask.full };
+    let mut contents = store.contents(scope);
+    let mut count = 0;
+    let mut hand_out = |record: ShownJson| -> Result<bool> {
+        see(record)?;
+        count += 1;
+        Ok(ask.limit.is_none_or(|limit| count < limit))
+    };
+    match ask.stream.rows {
+        Rows::Sessions => {
+            let filter = SessionFilter {
+                source: Some(source.into()),
+                id: ask.key.clone(),
+                with_agents: true,
+                ..SessionFilter::default()
+            };
+            let mut page = SessionAsk { filter, limit: 500, cursor: None };
+            'pages: loop {
+                let list = sessions(scope, store, door, &page, now)?;
+                for session in &list.sessions {
+                    if !hand_out(session_record(ask, session)?)? {
+                        break 'pages;
+                    }
+                }
+                page.cursor = list.next_cursor;
+                if page.cursor.is_none() {
+                    break;
+                }
+            }
+        }
+        Rows::Messages => {
+            let key = ask.key.as_deref().map(|key| Key::from_hex(key).unwrap_or(Key::of(&[key.as_bytes()])));
+            store.each_message(scope, source, key, &mut |row| {
+                hand_out(message_record(&teller, ask, &mut contents, &row)?)
+            })?;
+        }
+        Rows::Calls => {
+            store.each_call(scope, source, ask.key.as_deref(), &mut |row| {
+                hand_out(call_record(&teller, &mut contents, &row)?)
+            })?;
+        }
+        Rows::Records => {
+            store.each_record(scope, source, ask.stream.name, ask.key.as_deref(), &mut |row| {
+                hand_out(plain_record(&teller, &mut contents, &row)?)
+            })?;
+        }
+    }
+    Ok(count)
+}
+
+/// The declared fields: from the session itself, else from what only this client knows.
+fn session_record(ask: &RecordsAsk, session: &SessionView) -> Result<ShownJson> {
+    let common = serde_json::to_value(session)?;
+    let native = session.native.value();
+    let mut record = Map::new();
+    for field in ask.stream.fields {
+        let value = match field.from.strip_prefix("native.") {
+            Some(name) => native.get(name),
+            None => common.get(field.from).or_else(|| native.get(field.from)),
+        };
+        record.insert(field.name.into(), value.cloned().unwrap_or(Value::Null));
+    }
+    Ok(ShownJson::new(Value::Object(record)))
+}
+
+fn message_record(
+    teller: &Teller<'_>,
+    ask: &RecordsAsk,
+    contents: &mut Contents<'_>,
+    row: &MessageRow,
+) -> Result<ShownJson> {
+    let entry = teller.message(contents, row)?;
+    let bytes = contents.span(row.file, row.span)?;
+    let native = teller.door.json(Value::Object(ask.source.native(bytes.expose())));
+    Ok(ShownJson::new(json!({
+        "id": entry.id,
+        "session_id": row.session,
+        "role": entry.role,
+        "kind": entry.kind,
+        "at": entry.at,
+        "model": entry.model,
+        "copied": row.copied,
+        "blocks": entry.blocks,
+        "native": native,
+    })))
+}
+
+fn call_record(teller: &Teller<'_>, contents: &mut Contents<'_>, row: &CallRow) -> Result<ShownJson> {
+    let input = teller.input(contents, row)?;
+    let output = teller.output(contents, row)?;
+    let mut record = json!({
+        "id": row.key.hex(),
+        "session_id": row.session,
+        "call_id": teller.door.text(&row.call_id),
+        "name": row.name,
+        "kind": row.kind.name(),
+        "title": teller.door.raw(&row.title),
+        "at": row.at.map(Time::rfc3339),
+        "model": row.model,
+        "ok": row.ok,
+        "exit_code": row.exit_code,
+        "duration_ms": row.duration_ms,
+        "parent_call": row.parent.map(|place| place.to_string()),
+        "copied": row.copied,
+        "files": teller.files(row)?,
+    });
+    let mut put = |name: &str, text: Value| {
+        let (shown, full_bytes) = match text {
+            Value::String(text) => {
+                let (start, full_bytes) = preview(&text, teller.full);
+                (Value::from(start), full_bytes)
+            }
+            other => (other, None),
+        };
+        record[name] = json!(teller.door.json(shown));
+        if let Some(full_bytes) = full_bytes {
+            record[format!("{name}_truncated")] = Value::from(true);
+            record[format!("{name}_full_bytes")] = Value::from(full_bytes);
+        }
+    };
+    put("input", input);
+    put("output", output.map_or(Value::Null, Value::from));
+    Ok(ShownJson::new(record))
+}
+
+fn plain_record(teller: &Teller<'_>, contents: &mut Contents<'_>, row: &RecordRow) -> Result<ShownJson> {
+    let bytes = contents.span_of_version(row.file, row.file_version, row.encoding, row.span)?;
+    let data = serde_json::from_slice(bytes.expose())
+        .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes.expose()).into_owned()));
+    Ok(ShownJson::new(json!({
+        "key": teller.door.text(&row.key),
+        "version": row.version,
+        "session_id": row.session,
+        "at": row.at.map(Time::rfc3339),
+        "deleted_at": row.deleted_at.map(Time::rfc3339),
+        "data": teller.door.json(data),
+    })))
+}

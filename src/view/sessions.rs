@@ -1,0 +1,166 @@
+//! Sessions as people list them, one shape for every source.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::door::Door;
+use crate::model::{Problem, Result, Scope, SessionFacts, Shown, ShownJson, Time};
+use crate::sources::by_name;
+use crate::store::{Page, SessionFilter, SessionRow, Store};
+
+/// A session that said something in the last five minutes.
+const ACTIVE: i64 = 300_000_000;
+
+#[derive(Debug, Clone, Default)]
+pub struct SessionAsk {
+    pub filter: SessionFilter,
+    pub limit: i64,
+    /// The `next_cursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SessionList {
+    pub sessions: Vec<SessionView>,
+    pub next_cursor: Option<String>,
+    pub total: i64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SessionView {
+    pub session_id: String,
+    pub source: String,
+    pub provider_label: &'static str,
+    pub project_dir: Option<Shown>,
+    pub cwd: Option<Shown>,
+    pub title: Option<Shown>,
+    pub models: Vec<String>,
+    pub tokens: Tokens,
+    pub cost_usd: Option<f64>,
+    pub billing_source: &'static str,
+    pub message_count: i64,
+    pub user_message_count: i64,
+    pub assistant_message_count: i64,
+    pub tool_call_count: i64,
+    pub first_message_at: Option<String>,
+    pub last_message_at: Option<String>,
+    pub is_active: bool,
+    pub entrypoints: Vec<Shown>,
+    pub git_branch: Option<Shown>,
+    pub git_commit: Option<Shown>,
+    pub git_origin_url: Option<Shown>,
+    pub parent_session_id: Option<String>,
+    pub parent_kind: Option<String>,
+    pub archived: bool,
+    pub source_gone: bool,
+    pub client_version: Option<Shown>,
+    pub resume_command: String,
+    /// What only this client knows, under its own names.
+    pub native: ShownJson,
+    #[serde(skip)]
+    pub row: i64,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Tokens {
+    pub input: i64,
+    pub output: i64,
+    pub cache_read: i64,
+    pub cache_write: i64,
+    pub reasoning: i64,
+    pub total: i64,
+}
+
+pub fn sessions(scope: &Scope, store: &Store, door: &Door, ask: &SessionAsk, now: Time) -> Result<SessionList> {
+    let after = ask.cursor.as_deref().map(read_cursor).transpose()?;
+    let limit = ask.limit.max(1);
+    let mut rows = store.sessions(scope, &ask.filter, Page { limit: limit.saturating_add(1), after })?;
+    let more = rows.len() as i64 > limit;
+    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let next_cursor = rows.last().filter(|_| more).map(write_cursor);
+    let sessions = rows.into_iter().map(|row| session_view(door, row, now)).collect();
+    Ok(SessionList { sessions, next_cursor, total: store.count_sessions(scope, &ask.filter)? })
+}
+
+/// A session by its id, or by the start of it when only one begins so.
+pub fn find_session(scope: &Scope, store: &Store, door: &Door, id: &str, now: Time) -> Result<Option<SessionView>> {
+    let (source, id) = match id.split_once(':') {
+        Some((source, id)) if by_name(source).is_some() => (Some(source.to_owned()), id),
+        _ => (None, id),
+    };
+    let filter =
+        SessionFilter { source, id: Some(id.to_owned()), with_agents: true, ..SessionFilter::default() };
+    let mut rows = store.sessions(scope, &filter, Page { limit: 50, after: None })?;
+    if let Some(exact) = rows.iter().position(|row| row.key == id) {
+        return Ok(Some(session_view(door, rows.swap_remove(exact), now)));
+    }
+    match rows.len() {
+        0 => Ok(None),
+        1 => Ok(rows.pop().map(|row| session_view(door, row, now))),
+        many => {
+            let some: Vec<&str> = rows.iter().take(3).map(|row| row.key.as_str()).collect();
+            Err(Problem::new(format!("{many} sessions begin with {id:?}"))
+                .hint(format!("give more of the id, for example {}", some.join(", "))))
+        }
+    }
+}
+
+fn session_view(door: &Door, row: SessionRow, now: Time) -> SessionView {
+    let manifest = by_name(&row.source).map(|source| source.manifest());
+    let facts: SessionFacts = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
+    let [input, output, cache_read, write, write_hour, reasoning] = row.tokens;
+    let cache_write = write + write_hour;
+    let cwd = row.cwd.as_ref().map(|cwd| door.raw(cwd));
+    let optional = |text: &Option<String>| text.as_deref().map(|text| door.text(text));
+    SessionView {
+        resume_command: manifest.map_or("", |manifest| manifest.resume_command).replace("{id}", &row.key),
+        provider_label: manifest.map_or("", |manifest| manifest.label),
+        project_dir: cwd.clone(),
+        cwd,
+        title: row.title.as_ref().map(|title| door.raw(title)),
+        models: row.models,
+        tokens: Tokens {
+            input,
+            output,
+            cache_read,
+            cache_write,
+            reasoning,
+            total: input + output + cache_read + cache_write,
+        },
+        cost_usd: None,
+        billing_source: "unknown",
+        message_count: row.user_messages + row.assistant_messages,
+        user_message_count: row.user_messages,
+        assistant_message_count: row.assistant_messages,
+        tool_call_count: row.tool_calls,
+        first_message_at: row.started_at.map(Time::rfc3339),
+        last_message_at: row.last_at.map(Time::rfc3339),
+        is_active: row.last_at.is_some_and(|last| now.micros() - last.micros() < ACTIVE),
+        entrypoints: optional(&facts.entrypoint).into_iter().collect(),
+        git_branch: row.git_branch.as_ref().map(|branch| door.raw(branch)),
+        git_commit: optional(&facts.git_commit),
+        git_origin_url: optional(&facts.git_url),
+        parent_session_id: row.parent,
+        parent_kind: row.parent_kind,
+        archived: row.archived,
+        source_gone: row.gone,
+        client_version: optional(&facts.client_version),
+        native: door.json(Value::Object(facts.native)),
+        session_id: row.key,
+        source: row.source,
+        row: row.id,
+    }
+}
+
+fn write_cursor(row: &SessionRow) -> String {
+    format!("{:x}.{:x}", row.last_at.map_or(i64::MIN + 1, Time::micros) as u64, row.id)
+}
+
+fn read_cursor(cursor: &str) -> Result<(i64, i64)> {
+    let parts = cursor.split_once('.').and_then(|(time, id)| {
+        Some((u64::from_str_radix(time, 16).ok()? as i64, i64::from_str_radix(id, 16).ok()?))
+    });
+    parts.ok_or_else(|| {
+        Problem::new(format!("not a cursor: {cursor:?}")).hint("use `next_cursor` of an earlier answer as it is")
+    })
+}
