@@ -4,19 +4,16 @@ use std::time::Instant;
 
 use super::output::Output;
 
-/// Processor time in milliseconds, from the scheduler's own count.
-pub fn cpu_ms() -> Option<u64> {
-    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
-    let mut nanos = 0u64;
-    for task in tasks.flatten() {
-        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
-        nanos += text.split_ascii_whitespace().next()?.parse::<u64>().ok()?;
-    }
-    // Threads that ended count in the process's own clock, which is coarser.
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    let fields: Vec<&str> = stat.rsplit(')').next()?.split_ascii_whitespace().collect();
-    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-    Some((nanos / 1_000_000).max(ticks * 10))
+/// Processor time of all threads, also those that ended.
+#[cfg(unix)]
+pub fn cpu_ms() -> Option<f64> {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Some(spent.tv_sec as f64 * 1e3 + spent.tv_nsec as f64 / 1e6)
+}
+
+#[cfg(not(unix))]
+pub fn cpu_ms() -> Option<f64> {
+    None
 }
 
 /// The most memory this process ever held.
@@ -40,6 +37,6 @@ impl Clock {
 
 pub fn report(output: &mut Output) {
     if let (Some(cpu), Some(memory)) = (cpu_ms(), peak_memory_bytes()) {
-        output.note(format!("processor {cpu} ms, peak memory {} MiB", memory >> 20));
+        output.note(format!("processor {cpu:.1} ms, peak memory {} MiB", memory >> 20));
     }
 }

@@ -5,6 +5,7 @@ use std::io::{Read, Seek, Write};
 use std::path::Path;
 
 use crate::model::{Problem, Result};
+use crate::store::make_private_folder;
 
 /// Held until dropped. Readers of the archive never ask for it.
 pub struct Lock {
@@ -13,7 +14,7 @@ pub struct Lock {
 
 impl Lock {
     pub fn take(home: &Path, command: &str) -> Result<Lock> {
-        std::fs::create_dir_all(home)?;
+        make_private_folder(home)?;
         let path = home.join("annals.lock");
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
         match file.try_lock() {

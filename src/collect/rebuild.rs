@@ -29,9 +29,10 @@ pub fn rebuild(home: &Path, scope: &Scope, now: Time, see: &mut dyn FnMut(u64)) 
     let mut since_commit = 0;
     for instance in source_of_bytes.instances(scope)? {
         let Some(source) = by_name(&instance.source) else { continue };
-        for file in source_of_bytes.captured_files(scope, instance.id)? {
+        let files = source_of_bytes.captured_files(scope, instance.id)?;
+        for file in &files {
             for version in source_of_bytes.versions(scope, file.id)? {
-                let target = Target { instance: instance.id, file: &file, version: &version };
+                let target = Target { instance: instance.id, file, version: &version };
                 let bytes = read_version(&source_of_bytes, scope, source, &mut writer, &target, see)?;
                 done.bytes += bytes;
                 since_commit += bytes;
@@ -43,7 +44,9 @@ pub fn rebuild(home: &Path, scope: &Scope, now: Time, see: &mut dyn FnMut(u64)) 
             }
             done.files += 1;
         }
-        writer.mark_sessions(instance.id, now)?;
+        writer.settle_now()?;
+        let gone: Vec<i64> = files.iter().filter(|file| file.gone).map(|file| file.id).collect();
+        writer.mark_sessions(instance.id, &gone, now)?;
     }
     writer.rebuilt()?;
     writer.commit()?;

@@ -158,7 +158,8 @@ fn visit(
     let manifest = source.manifest();
     let root = home.root.canonicalize().unwrap_or_else(|_| home.root.clone());
     let root_name = root.to_string_lossy().into_owned();
-    let known = store.instances(scope)?.iter().any(|row| row.source == manifest.source && row.root == root_name);
+    let known =
+        store.known_instance(scope, manifest.source, &environment.machine, &root_name)?.is_some();
     if state != HomeState::Available && !known {
         report.homes.push((home.root, state));
         return Ok(None);
@@ -179,8 +180,9 @@ fn visit(
     totals.unaccounted_files += looked.unaccounted.len() as u64;
     totals.links_out += looked.outside.len() as u64;
     let transcripts = looked.found.iter().any(|found| found.rule.reader.is_some());
-    let state = if state == HomeState::Available && !transcripts && !known { HomeState::Empty } else { state };
     let captured = store.captured_files(scope, instance)?;
+    let nothing = !transcripts && captured.is_empty();
+    let state = if state == HomeState::Available && nothing { HomeState::Empty } else { state };
     let Plan { jobs: new, unchanged, put_off, gone } =
         plan(instance, source, &mut looked, captured, ask.since, ask.verify);
     totals.unchanged_files += unchanged.0;
@@ -367,7 +369,7 @@ fn finish_visit(
 
 fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, now: Time) -> Result<()> {
     writer.settle_now()?;
-    writer.mark_sessions(visit.instance, now)?;
+    writer.mark_sessions(visit.instance, &visit.gone, now)?;
     let (status, reason) = match &visit.state {
         HomeState::Available => ("available", String::new()),
         HomeState::Empty => ("empty", "nothing of this source in it".to_owned()),

@@ -24,6 +24,14 @@ impl Store {
         Ok(statement.query_row(params![source, machine, root, now.micros()], |row| row.get(0))?)
     }
 
+    /// The home, if it was ever captured.
+    pub fn known_instance(&self, _scope: &Scope, source: &str, machine: &str, root: &str) -> Result<Option<i64>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select id from instance where source = $1 and machine = $2 and root = $3"
+        ))?;
+        Ok(statement.query_row(params![source, machine, root], |row| row.get(0)).optional()?)
+    }
+
     pub fn cursor(&self, _scope: &Scope, instance: i64, name: &str) -> Result<Option<String>> {
         let mut statement = self
             .connection
@@ -126,20 +134,22 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A session is gone when all its transcripts are, and back when one is.
+    /// A session is gone when all its transcripts are, and back when one is. `gone` are the files of this run.
     // no scope: the writer was opened with one
-    pub fn mark_sessions(&mut self, instance: i64, now: Time) -> Result<()> {
-        let mut statement = self.transaction.prepare_cached(sql!(
-            "update session set gone_at = $2
-             where instance = $1 and gone_at is null
-             and exists (select 1 from session_part part join file on file.id = part.file
-                         where part.session = session.id and part.rank = 0)
-             and not exists (select 1 from session_part part
-                             join file on file.id = part.file
-                             join file other on other.instance = file.instance and other.unit = file.unit
-                             where part.session = session.id and part.rank = 0 and other.gone_at is null)"
-        ))?;
-        statement.execute([instance, now.micros()])?;
+    pub fn mark_sessions(&mut self, instance: i64, gone: &[i64], now: Time) -> Result<()> {
+        for file in gone {
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "update session set gone_at = $2
+                 where gone_at is null
+                 and id in (select part.session from session_part part where part.rank = 0 and part.file in
+                            (select $1 union select twin_of from file where id = $1))
+                 and not exists (select 1 from session_part part
+                                 join file on file.id = part.file
+                                 join file other on other.instance = file.instance and other.unit = file.unit
+                                 where part.session = session.id and part.rank = 0 and other.gone_at is null)"
+            ))?;
+            statement.execute([*file, now.micros()])?;
+        }
         let mut statement = self.transaction.prepare_cached(sql!(
             "update session set gone_at = null
              where instance = $1 and gone_at is not null

@@ -120,7 +120,9 @@ fn cannot_open(path: &Path, error: rusqlite::Error) -> Problem {
         .hint("check the folder's permissions, or name another with --home DIR")
 }
 
-fn make_private_folder(folder: &Path) -> Result<()> {
+/// The archive's folder, for its owner alone.
+// no scope: touches no content
+pub fn make_private_folder(folder: &Path) -> Result<()> {
     let hint = "name a folder you may write to with --home DIR or ANNALS_HOME";
     let failed = |error: std::io::Error| {
         Problem::new(format!("cannot make {}: {error}", folder.display())).hint(hint)
