@@ -5,7 +5,7 @@ use clap::Args;
 use super::tables::number;
 use super::{Answer, Desk, moments, now};
 use crate::model::{Problem, Result};
-use crate::view::{BlockView, Entry, SessionView, TranscriptAsk, find_session, transcript};
+use crate::view::{BlockView, Entry, SessionView, TranscriptAsk, find_session, session_ties, transcript};
 
 #[derive(Args)]
 pub struct Options {
@@ -34,7 +34,13 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let ask = TranscriptAsk { full: options.full, copies: options.copies };
     let scope = desk.scope.clone();
     if desk.json {
-        desk.output.piece(&format!("{{\"session\":{},\"messages\":[", serde_json::to_string(&session)?))?;
+        let ties = session_ties(&scope, &store, &door, &session)?;
+        desk.output.piece(&format!(
+            "{{\"session\":{},\"links\":{},\"parts\":{},\"messages\":[",
+            serde_json::to_string(&session)?,
+            serde_json::to_string(&ties.links)?,
+            serde_json::to_string(&ties.parts)?
+        ))?;
         let mut first = true;
         transcript(&scope, &store, &door, &session, ask, &mut |entry| {
             let comma = if std::mem::take(&mut first) { "" } else { "," };
@@ -98,7 +104,13 @@ fn show(desk: &mut Desk, entry: &Entry) -> Result<()> {
         desk.output.line(format!("{who} {clock}{copied}").trim_end())?;
     }
     for block in &entry.blocks {
-        show_block(desk, block, &clock)?;
+        match block {
+            // What a script's own call printed stands in the script's output.
+            BlockView::ToolResult { ok, exit_code, duration_ms, .. } if entry.parent_id.is_some() => {
+                show_end(desk, *ok, *exit_code, *duration_ms)?;
+            }
+            _ => show_block(desk, block, &clock)?,
+        }
     }
     Ok(())
 }
@@ -138,15 +150,19 @@ fn show_block(desk: &mut Desk, block: &BlockView, clock: &str) -> Result<()> {
                 desk.output.line(line)?;
             }
             more(desk, cut.full_bytes)?;
-            let mut end = Vec::new();
-            end.extend(exit_code.map(|code| format!("exit {code}")));
-            if exit_code.is_none() && *ok == Some(false) {
-                end.push("failed".to_owned());
-            }
-            end.extend(duration_ms.map(|millis| format!("{:.1} s", millis as f64 / 1000.0)));
-            if end.is_empty() { Ok(()) } else { desk.output.line(format!("   ({})", end.join(", "))) }
+            show_end(desk, *ok, *exit_code, *duration_ms)
         }
     }
+}
+
+fn show_end(desk: &mut Desk, ok: Option<bool>, exit_code: Option<i64>, duration_ms: Option<i64>) -> Result<()> {
+    let mut end = Vec::new();
+    end.extend(exit_code.map(|code| format!("exit {code}")));
+    if exit_code.is_none() && ok == Some(false) {
+        end.push("failed".to_owned());
+    }
+    end.extend(duration_ms.map(|millis| format!("{:.1} s", millis as f64 / 1000.0)));
+    if end.is_empty() { Ok(()) } else { desk.output.line(format!("   ({})", end.join(", "))) }
 }
 
 fn more(desk: &mut Desk, full_bytes: Option<u64>) -> Result<()> {

@@ -29,7 +29,6 @@ pub fn read_database(
     source: &'static dyn Source,
     declared: &'static Database,
     found: &[Found],
-    captured: &[CapturedFile],
     scratch: &Path,
 ) -> Result<Option<TableReport>> {
     let Some(newest) = newest(declared, found) else { return Ok(None) };
@@ -53,6 +52,7 @@ pub fn read_database(
             return Ok(Some(report));
         }
     };
+    let captured = store.captured_files(scope, instance)?;
     let prefix = format!("{name}/");
     let mut known: HashMap<&str, &CapturedFile> = captured
         .iter()

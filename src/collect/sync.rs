@@ -322,19 +322,10 @@ fn finish_visit(
     let now = (environment.now)();
     let scratch = environment.home.join("scratch");
     let mut tables = Vec::new();
-    let captured = store.captured_files(scope, visit.instance)?;
     for declared in visit.source.manifest().databases {
         let databases = &visit.survey.databases;
-        let table = read_database(
-            store,
-            scope,
-            visit.instance,
-            visit.source,
-            declared,
-            databases,
-            &captured,
-            &scratch,
-        )?;
+        let table =
+            read_database(store, scope, visit.instance, visit.source, declared, databases, &scratch)?;
         tables.extend(table);
     }
     let mut writer = store.writer(scope, now)?;

@@ -127,11 +127,6 @@ pub struct Field {
 #[serde(rename_all = "snake_case")]
 pub enum Family {
     Transcript,
-    Authored,
-    Memory,
-    Settings,
-    Account,
-    Reference,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

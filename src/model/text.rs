@@ -17,10 +17,6 @@ impl Raw {
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 impl fmt::Debug for Raw {

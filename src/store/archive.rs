@@ -96,7 +96,6 @@ pub struct CapturedFile {
     pub size: u64,
     pub parsed: u64,
     pub stat: Option<Stat>,
-    pub reader_version: u32,
     pub twin_of: Option<i64>,
     pub gone: bool,
 }
@@ -104,7 +103,6 @@ pub struct CapturedFile {
 #[derive(Debug, Clone)]
 pub struct VersionRow {
     pub version: i64,
-    pub size: u64,
     pub modified: Option<Time>,
 }
 
@@ -113,7 +111,7 @@ impl Store {
     pub fn captured_files(&self, _scope: &Scope, instance: i64) -> Result<Vec<CapturedFile>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select id, path, unit, reader, framing, encoding, document, version, rows_version, size, parsed,
-                    inode, modified, changed, reader_version, twin_of, gone_at
+                    inode, modified, changed, twin_of, gone_at
              from file where instance = $1 order by path"
         ))?;
         let rows = statement.query_map([instance], |row| {
@@ -138,17 +136,17 @@ impl Store {
                 size: row.get::<_, i64>(9)? as u64,
                 parsed: row.get::<_, i64>(10)? as u64,
                 stat,
-                reader_version: row.get(14)?,
-                twin_of: row.get(15)?,
-                gone: row.get::<_, Option<i64>>(16)?.is_some(),
+                twin_of: row.get(14)?,
+                gone: row.get::<_, Option<i64>>(15)?.is_some(),
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     pub fn reader_state(&self, _scope: &Scope, file: i64) -> Result<String> {
-        let mut statement = self.connection.prepare_cached(sql!("select state from file where id = $1"))?;
-        Ok(statement.query_row([file], |row| row.get(0))?)
+        let mut statement =
+            self.connection.prepare_cached(sql!("select state from reader_state where file = $1"))?;
+        Ok(statement.query_row([file], |row| row.get(0)).optional()?.unwrap_or_default())
     }
 
     /// Place, length and hash of a version's segments, in order.
@@ -177,13 +175,12 @@ impl Store {
 
     pub fn versions(&self, _scope: &Scope, file: i64) -> Result<Vec<VersionRow>> {
         let mut statement = self.connection.prepare_cached(sql!(
-            "select version, size, modified from version where file = $1 order by version"
+            "select version, modified from version where file = $1 order by version"
         ))?;
         let rows = statement.query_map([file], |row| {
             Ok(VersionRow {
                 version: row.get(0)?,
-                size: row.get::<_, i64>(1)? as u64,
-                modified: row.get::<_, Option<i64>>(2)?.map(Time::from_micros),
+                modified: row.get::<_, Option<i64>>(1)?.map(Time::from_micros),
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

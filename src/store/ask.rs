@@ -1,6 +1,6 @@
 //! Questions to the archive: rows as they are kept, text behind its door.
 
-use rusqlite::{Row, ToSql, params};
+use rusqlite::{OptionalExtension, Row, ToSql, params};
 
 use super::{Store, sql};
 use crate::model::{
@@ -11,9 +11,6 @@ use crate::model::{
 pub struct InstanceRow {
     pub id: i64,
     pub source: String,
-    pub root: String,
-    pub status: String,
-    pub reason: String,
     pub last_scanned: Option<Time>,
     pub sessions: i64,
     pub messages: i64,
@@ -137,7 +134,6 @@ pub struct FileRow {
     pub path: String,
     pub store: String,
     pub version: i64,
-    pub rows_version: i64,
     pub size: i64,
     pub content_size: i64,
     pub parsed: i64,
@@ -159,7 +155,7 @@ pub struct CoverageRow {
 impl Store {
     pub fn instances(&self, _scope: &Scope) -> Result<Vec<InstanceRow>> {
         let mut statement = self.connection.prepare_cached(sql!(
-            "select id, source, root, status, reason, last_scanned,
+            "select id, source, last_scanned,
                     (select count(*) from session where instance = instance.id),
                     (select cast(coalesce(sum(user_messages + assistant_messages), 0) as bigint)
                      from session where instance = instance.id),
@@ -174,16 +170,13 @@ impl Store {
             Ok(InstanceRow {
                 id: row.get(0)?,
                 source: row.get(1)?,
-                root: row.get(2)?,
-                status: row.get(3)?,
-                reason: row.get(4)?,
-                last_scanned: time(row, 5)?,
-                sessions: row.get(6)?,
-                messages: row.get(7)?,
-                last_activity: time(row, 8)?,
-                files: row.get(9)?,
-                bytes: row.get(10)?,
-                gaps: row.get(11)?,
+                last_scanned: time(row, 2)?,
+                sessions: row.get(3)?,
+                messages: row.get(4)?,
+                last_activity: time(row, 5)?,
+                files: row.get(6)?,
+                bytes: row.get(7)?,
+                gaps: row.get(8)?,
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -305,6 +298,15 @@ impl Store {
         Ok(())
     }
 
+    /// The key of the call at this place.
+    pub fn call_key(&self, _scope: &Scope, session: i64, file: i64, place: u64) -> Result<Option<Key>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select key from tool_call where session = $1 and file = $2 and place = $3"
+        ))?;
+        let key = statement.query_row(params![session, file, place as i64], |row| row.get(0)).optional()?;
+        Ok(key.map(Key::from_stored))
+    }
+
     pub fn touches(&self, _scope: &Scope, session: i64, file: i64, call: u64) -> Result<Vec<TouchRow>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select name.text, operation, before_start, before_end, after_start, after_end
@@ -363,8 +365,8 @@ impl Store {
 
     pub fn files(&self, _scope: &Scope, source: Option<&str>) -> Result<Vec<FileRow>> {
         let mut statement = self.connection.prepare_cached(sql!(
-            "select file.id, instance.source, instance.id, path, store, version, rows_version, size, content_size,
-                    parsed, document, twin_of is not null, gone_at is not null, modified
+            "select file.id, instance.source, instance.id, path, store, version, size, content_size, parsed,
+                    document, twin_of is not null, gone_at is not null, modified
              from file join instance on instance.id = file.instance
              where $1 is null or instance.source = $1 order by instance.id, path"
         ))?;
@@ -376,14 +378,13 @@ impl Store {
                 path: row.get(3)?,
                 store: row.get(4)?,
                 version: row.get(5)?,
-                rows_version: row.get(6)?,
-                size: row.get(7)?,
-                content_size: row.get(8)?,
-                parsed: row.get(9)?,
-                document: row.get(10)?,
-                twin: row.get(11)?,
-                gone: row.get(12)?,
-                modified: time(row, 13)?,
+                size: row.get(6)?,
+                content_size: row.get(7)?,
+                parsed: row.get(8)?,
+                document: row.get(9)?,
+                twin: row.get(10)?,
+                gone: row.get(11)?,
+                modified: time(row, 12)?,
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

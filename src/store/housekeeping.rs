@@ -6,14 +6,6 @@ use super::rows::Writer;
 use super::{Store, sql};
 use crate::model::{Result, Scope, Time};
 
-#[derive(Debug, Clone)]
-pub struct GapRow {
-    pub stream: String,
-    pub key: String,
-    pub reason: String,
-    pub attempts: i64,
-}
-
 impl Store {
     pub fn instance(&self, _scope: &Scope, source: &str, machine: &str, root: &str, now: Time) -> Result<i64> {
         let mut statement = self.connection.prepare_cached(sql!(
@@ -76,17 +68,6 @@ impl Store {
             self.connection.prepare_cached(sql!("update run set ended_at = $2, report = $3 where id = $1"))?;
         statement.execute(params![run, now.micros(), report])?;
         Ok(())
-    }
-
-    pub fn open_gaps(&self, _scope: &Scope, instance: i64) -> Result<Vec<GapRow>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select stream, key, reason, attempts from gap
-             where instance = $1 and status = 'pending' order by stream, key"
-        ))?;
-        let rows = statement.query_map([instance], |row| {
-            Ok(GapRow { stream: row.get(0)?, key: row.get(1)?, reason: row.get(2)?, attempts: row.get(3)? })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Moves the log into the database file, so that the archive is one file at rest.

@@ -78,10 +78,6 @@ impl Store {
         if home.join("annals.db").is_file() { Store::open(home).map(Some) } else { Ok(None) }
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     fn tune(&self) -> Result<()> {
         self.connection.pragma_update(None, "synchronous", "normal")?;
         self.connection.pragma_update(None, "cache_size", -16_384)?;

@@ -144,9 +144,21 @@ impl Writer<'_> {
         reader_version: u32,
     ) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update file set parsed = $2, content_size = $3, state = $4, reader_version = $5 where id = $1"
+            "update file set parsed = $2, content_size = $3, reader_version = $4 where id = $1"
         ))?;
-        statement.execute(params![file, parsed as i64, content_size as i64, state, reader_version])?;
+        statement.execute(params![file, parsed as i64, content_size as i64, reader_version])?;
+        self.save_state(file, state)
+    }
+
+    fn save_state(&self, file: i64, state: &str) -> Result<()> {
+        if state.is_empty() {
+            return Ok(());
+        }
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into reader_state (file, state) values ($1, $2)
+             on conflict (file) do update set state = excluded.state"
+        ))?;
+        statement.execute(params![file, state])?;
         Ok(())
     }
 
@@ -177,7 +189,8 @@ impl Writer<'_> {
             self.transaction.execute_batch(&format!("delete from {table}"))?;
         }
         self.transaction.execute_batch(
-            "update file set parsed = 0, state = '';
+            "update file set parsed = 0;
+             delete from reader_state;
              insert into setting (name, value) values ('rebuilding', 1) on conflict (name) do nothing",
         )?;
         self.sessions.clear();
@@ -217,8 +230,8 @@ impl Writer<'_> {
             None => {
                 let mut statement = self.transaction.prepare_cached(sql!(
                     "insert into file (instance, path, unit, store, reader, framing, encoding, document, version,
-                                       rows_version, size, content_size, parsed, state, reader_version, first_seen)
-                     values ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, 0, 0, 0, '', 0, $9)"
+                                       rows_version, size, content_size, parsed, reader_version, first_seen)
+                     values ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, 0, 0, 0, 0, $9)"
                 ))?;
                 statement.execute(params![
                     batch.instance,
@@ -239,8 +252,7 @@ impl Writer<'_> {
                     rows_version = case when $4 then version + $3 else rows_version end,
                     size = $5, content_size = case when $4 then $6 else content_size end,
                     parsed = case when $4 then $7 else parsed end,
-                    inode = $8, modified = $9, changed = $10, state = case when $4 then $11 else state end,
-                    reader_version = $12, twin_of = $13, gone_at = null
+                    inode = $8, modified = $9, changed = $10, reader_version = $11, twin_of = $12, gone_at = null
              where id = $1 returning version"
         ))?;
         let version: i64 = statement.query_row(
@@ -255,12 +267,14 @@ impl Writer<'_> {
                 batch.stat.map(|stat| stat.inode),
                 batch.stat.map(|stat| stat.modified.micros()),
                 batch.stat.map(|stat| stat.changed.micros()),
-                batch.state,
                 batch.reader_version,
                 batch.twin_of,
             ],
             |row| row.get(0),
         )?;
+        if batch.follows_rows {
+            self.save_state(file, &batch.state)?;
+        }
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into version (file, version, size, modified, captured_at) values ($1, $2, $3, $4, $5)
              on conflict (file, version) do update set size = excluded.size, modified = excluded.modified"

@@ -1,6 +1,6 @@
 //! Every line of every file accounted for: found = kept + unknown + malformed + skipped.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
@@ -23,6 +23,8 @@ pub struct FileAccount {
     pub unknown: Sum,
     pub malformed: Sum,
     pub skipped: Sum,
+    /// Lines by type, within their status.
+    pub types: BTreeMap<String, BTreeMap<String, Sum>>,
     /// A second form of a file whose lines are counted at the first.
     pub twin: bool,
     pub source_gone: bool,
@@ -58,6 +60,11 @@ fn account(door: &Door, file: &FileRow, rows: &[CoverageRow]) -> FileAccount {
     if file.content_size > file.parsed {
         skipped = Sum { lines: skipped.lines + 1, bytes: skipped.bytes + file.content_size - file.parsed };
     }
+    let mut types: BTreeMap<String, BTreeMap<String, Sum>> = BTreeMap::new();
+    for row in rows {
+        let sum = Sum { lines: row.lines, bytes: row.bytes };
+        types.entry(row.status.clone()).or_default().insert(row.kind.clone(), sum);
+    }
     let (kept, unknown, malformed) = (sum("kept"), sum("unknown"), sum("malformed"));
     FileAccount {
         source: file.source.clone(),
@@ -71,6 +78,7 @@ fn account(door: &Door, file: &FileRow, rows: &[CoverageRow]) -> FileAccount {
         unknown,
         malformed,
         skipped,
+        types,
         twin: file.twin,
         source_gone: file.gone,
     }

@@ -11,5 +11,5 @@ pub use accounts::accounts;
 pub use cards::{SourceCard, cards};
 pub use door::Door;
 pub use records::{RecordsAsk, records};
-pub use sessions::{SessionAsk, SessionList, SessionView, find_session, sessions};
+pub use sessions::{SessionAsk, SessionList, SessionView, find_session, session_ties, sessions};
 pub use transcript::{BlockView, Entry, TranscriptAsk, transcript};

@@ -129,7 +129,7 @@ fn call_record(teller: &Teller<'_>, contents: &mut Contents<'_>, row: &CallRow) 
         "ok": row.ok,
         "exit_code": row.exit_code,
         "duration_ms": row.duration_ms,
-        "parent_call": row.parent.map(|place| place.to_string()),
+        "parent_call": teller.parent(row)?,
         "copied": row.copied,
         "files": teller.files(row)?,
     });

@@ -105,6 +105,45 @@ pub fn find_session(scope: &Scope, store: &Store, door: &Door, id: &str, now: Ti
     }
 }
 
+/// What ties a session to others, and what each file says about it.
+#[derive(Debug, Serialize)]
+pub struct SessionTies {
+    pub links: Vec<LinkView>,
+    pub parts: Vec<PartView>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct LinkView {
+    pub kind: String,
+    pub session_id: String,
+    pub position: Option<String>,
+}
+
+/// Where files disagree, the higher rank wins; all are kept.
+#[derive(Debug, Serialize)]
+pub struct PartView {
+    pub path: Shown,
+    pub rank: i64,
+    pub facts: ShownJson,
+}
+
+pub fn session_ties(scope: &Scope, store: &Store, door: &Door, session: &SessionView) -> Result<SessionTies> {
+    let links = store.links(scope, session.row)?.into_iter();
+    let parts = store.session_parts(scope, session.row)?.into_iter();
+    Ok(SessionTies {
+        links: links
+            .map(|link| LinkView { kind: link.kind, session_id: link.other, position: link.position })
+            .collect(),
+        parts: parts
+            .map(|(path, rank, facts)| PartView {
+                path: door.text(&path),
+                rank,
+                facts: door.json(serde_json::from_slice(facts.expose()).unwrap_or_default()),
+            })
+            .collect(),
+    })
+}
+
 fn session_view(door: &Door, row: SessionRow, now: Time) -> SessionView {
     let manifest = by_name(&row.source).map(|source| source.manifest());
     let facts: SessionFacts = serde_json::from_slice(row.facts.expose()).unwrap_or_default();

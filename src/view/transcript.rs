@@ -206,10 +206,16 @@ impl Teller<'_> {
             kind: "call",
             at: row.at.map(Time::rfc3339),
             model: row.model.clone(),
-            parent_id: None,
+            parent_id: self.parent(row)?,
             copied: row.copied,
             blocks,
         })
+    }
+
+    /// The call whose script made this one.
+    pub fn parent(&self, row: &CallRow) -> Result<Option<String>> {
+        let Some(place) = row.parent.filter(|place| *place != row.span.offset) else { return Ok(None) };
+        Ok(self.store.call_key(self.scope, row.session_id, row.file, place)?.map(crate::model::Key::hex))
     }
 
     /// What the call asked for; JSON in a string is opened.

@@ -19,6 +19,9 @@ const CLOSED: usize = 64;
 /// How much of an output's two ends is looked at for its outcome.
 const EDGE: usize = 4096;
 
+/// How much of a script is remembered while it runs.
+const SCRIPT: usize = 4096;
+
 /// Session, whether the stretch may be a copy, and the model of the turn.
 pub type Turn = (Arc<str>, bool, Option<Arc<str>>);
 
@@ -43,6 +46,9 @@ struct Entry {
     /// The worst exit code of commands that a script ran.
     #[serde(default)]
     inner_exit: Option<i64>,
+    /// The start of a script's text, to tell which of two running scripts made a call.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    script: String,
 }
 
 impl Ledger {
@@ -56,6 +62,10 @@ impl Ledger {
             _ => find_patches(&request.body).iter().flat_map(|body| parse_patch(body)).collect(),
         };
         let call_kind = if patches.is_empty() { request.kind } else { CallKind::Edit };
+        let script = match request.kind {
+            CallKind::Script => request.body.chars().take(SCRIPT).collect(),
+            _ => String::new(),
+        };
         let workdir = request.workdir.as_deref().or(cwd);
         let patched = patches.iter().flat_map(|file| touches_of(file, workdir)).collect();
         let session = turn.0.clone();
@@ -97,6 +107,7 @@ impl Ledger {
             patched,
             touched: false,
             inner_exit: None,
+            script,
         });
     }
 
@@ -261,7 +272,7 @@ impl Ledger {
         exit_code: Option<i64>,
         out: &mut Vec<Item>,
     ) {
-        let script = self.open.iter_mut().rev().find(|entry| entry.kind == CallKind::Script);
+        let script = self.running_script(item);
         let parent = script.as_ref().map_or(line.span.offset, |script| script.offset);
         if let (Some(script), Some(code)) = (script, exit_code) {
             script.inner_exit = Some(script.inner_exit.filter(|before| *before != 0).unwrap_or(code));
@@ -292,6 +303,16 @@ impl Ledger {
             parent: Some(parent),
             model: turn.2,
         }));
+    }
+
+    /// The script that made a call: the one whose text names its command, else the one started last.
+    fn running_script(&mut self, item: Json<'_>) -> Option<&mut Entry> {
+        let command = serde_json::to_string(&command_of(item)).unwrap_or_default();
+        let command = command.trim_matches('"');
+        let scripts = || self.open.iter().enumerate().rev().filter(|(_, entry)| entry.kind == CallKind::Script);
+        let named = scripts().find(|(_, entry)| !command.is_empty() && entry.script.contains(command));
+        let (at, _) = named.or_else(|| scripts().next())?;
+        self.open.get_mut(at)
     }
 
     fn find(&mut self, call_id: &str) -> Option<&mut Entry> {
@@ -359,7 +380,7 @@ impl Request {
             "custom_tool_call" => {
                 let body = payload.get_text("input").unwrap_or_default().into_owned();
                 let kind = if name == "exec" { CallKind::Script } else { CallKind::Function };
-                let title = match find_patches(&body).first().map(|patch| parse_patch(patch)) {
+                let title = match find_patches(&body).first().map(|body| parse_patch(body)) {
                     Some(files) if !files.is_empty() && kind != CallKind::Script => files[0].path.clone(),
                     _ => body.clone(),
                 };

@@ -528,6 +528,11 @@ impl Reader for RolloutReader {
         if !self.state.wrapped {
             facts.last_at = self.modified;
         }
+        if facts.title.is_none() {
+            // A sub-agent's task may be unreadable; its own name is better than none.
+            let named = ["agent_path", "agent_nickname"].iter().find_map(|name| facts.native.get(*name));
+            facts.title = named.and_then(Value::as_str).map(str::to_owned);
+        }
         vec![Facts { session: self.session.clone(), rank: 0, facts }]
     }
 }

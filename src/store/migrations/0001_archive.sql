@@ -31,7 +31,6 @@ create table file (
   inode bigint,
   modified bigint,
   changed bigint,
-  state text not null,
   reader_version integer not null,
   twin_of bigint,
   first_seen bigint not null,
@@ -39,6 +38,12 @@ create table file (
   unique (instance, path)
 );
 create index file_by_unit on file (instance, unit);
+
+-- What a reader needs to go on; apart from `file`, so that a look at all files stays small.
+create table reader_state (
+  file integer primary key references file (id),
+  state text not null
+);
 
 create table version (
   file bigint not null references file (id),
