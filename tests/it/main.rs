@@ -3,4 +3,6 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "tests set the environment and report")]
 
 mod command_line;
+mod golden;
+mod real_homes;
 mod support;

@@ -185,6 +185,9 @@ fn event_text(body: Json<'_>) -> String {
             return text.into_owned();
         }
     }
+    if let Some(message) = body.get("error").and_then(|error| error.get_text("message")) {
+        return message.into_owned();
+    }
     let small = body.fields().filter(|(name, value)| {
         !matches!(*name, b"type" | b"id" | b"turn_id" | b"root_turn_id") && !value.is_null() && value.bytes().len() < 4_000
     });

@@ -78,7 +78,7 @@ impl Ledger {
             call_id: call_id.clone(),
             name: request.name.into(),
             kind: call_kind,
-            title: request.title,
+            title: patch_title(&patches).unwrap_or(request.title),
             parent: None,
             model: turn.2,
         }));
@@ -380,11 +380,7 @@ impl Request {
             "custom_tool_call" => {
                 let body = payload.get_text("input").unwrap_or_default().into_owned();
                 let kind = if name == "exec" { CallKind::Script } else { CallKind::Function };
-                let title = match find_patches(&body).first().map(|body| parse_patch(body)) {
-                    Some(files) if !files.is_empty() && kind != CallKind::Script => files[0].path.clone(),
-                    _ => body.clone(),
-                };
-                Request { name, kind, title: in_a_line(&title), workdir: None, body }
+                Request { name, kind, title: in_a_line(&body), workdir: None, body }
             }
             _ => Request::function(name, payload),
         }
@@ -517,6 +513,15 @@ fn touches_of(file: &PatchedFile, cwd: Option<&str>) -> Vec<(String, Operation, 
         (Change::Update, Some(target)) => {
             vec![(path, Operation::MoveFrom, None), (absolute(target, cwd), Operation::MoveTo, None)]
         }
+    }
+}
+
+/// The files of a patch say more than the command around it.
+fn patch_title(patches: &[PatchedFile]) -> Option<String> {
+    let first = in_a_line(&patches.first()?.path);
+    match patches.len() {
+        1 => Some(first),
+        many => Some(format!("{first} and {} more", many - 1)),
     }
 }
 

@@ -324,6 +324,10 @@ impl RolloutReader {
                 if kind == MessageKind::Prompt {
                     self.note_prompt(&typed);
                 }
+                if author == Author::Client && self.state.facts.cwd.is_none() {
+                    // Clients that wrote bare lines say the folder nowhere else.
+                    self.state.facts.cwd = folder_in_environment(&typed);
+                }
                 if author != Author::Client {
                     self.wait(Side::Item, Role::User, &typed, line, kind);
                 }
@@ -588,6 +592,14 @@ const NATIVE_META: &[&str] = &[
 
 fn kept(kind: &str) -> Verdict {
     Verdict::Kept(kind.into())
+}
+
+/// The folder in an injected `<environment_context>`.
+fn folder_in_environment(typed: &[u8]) -> Option<String> {
+    let text = unescape(&typed[..typed.len().min(4_000)]);
+    let (_, rest) = text.split_once("<environment_context>")?;
+    let folder = rest.split_once("<cwd>")?.1.split_once("</cwd>")?.0;
+    Some(folder.trim().to_owned()).filter(|folder| !folder.is_empty())
 }
 
 /// The thread id in `rollout-<time>-<thread>[_<rollout>].jsonl`, and whether there is a second id.
