@@ -8,7 +8,7 @@ use crate::view::{RecordsAsk, records};
 
 #[derive(Args)]
 pub struct Options {
-    /// A source and one of its streams, as in codex_cli/messages
+    /// A source and one of its streams, as SOURCE/messages; `annals manifest SOURCE` lists them
     #[arg(value_name = "SOURCE/STREAM")]
     stream: String,
     /// Only records with this key; of a mutable stream all its versions
@@ -56,7 +56,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
 fn read(options: &Options) -> Result<RecordsAsk> {
     let (source, stream) = options.stream.split_once('/').ok_or_else(|| {
         Problem::new(format!("not a stream: {:?}", options.stream))
-            .hint("give a source and a stream, as in codex_cli/messages; `annals manifest SOURCE` lists them")
+            .hint("give SOURCE/STREAM; `annals sources` lists sources, `annals manifest SOURCE` its streams")
     })?;
     let source = super::sync::source_named(source)?;
     let manifest = source.manifest();

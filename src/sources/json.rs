@@ -12,6 +12,59 @@ use serde_json::{Map, Number, Value};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<'a>(&'a [u8]);
 
+/// An object with its fields found: one pass over its bytes serves all questions to it.
+#[derive(Debug, Clone)]
+pub struct Object<'a> {
+    json: Json<'a>,
+    fields: Vec<(&'a [u8], Json<'a>)>,
+}
+
+impl<'a> Object<'a> {
+    pub fn bytes(&self) -> &'a [u8] {
+        self.json.0
+    }
+
+    pub fn fields(&self) -> &[(&'a [u8], Json<'a>)] {
+        &self.fields
+    }
+
+    /// The first field of that name that is not null.
+    pub fn get(&self, name: &str) -> Option<Json<'a>> {
+        let found = self.fields.iter().find(|(key, _)| *key == name.as_bytes());
+        found.map(|(_, value)| *value).filter(|value| !value.is_null())
+    }
+
+    pub fn get_text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name)?.text()
+    }
+
+    pub fn get_integer(&self, name: &str) -> Option<i64> {
+        self.get(name)?.integer()
+    }
+
+    /// The object that starts here and where it ends, checking structure; `None` if it is not one.
+    fn read(bytes: &'a [u8], start: usize) -> Option<(Object<'a>, usize)> {
+        let mut fields = Vec::with_capacity(8);
+        let mut at = skip_space(bytes, start + 1);
+        if bytes.get(at) != Some(&b'}') {
+            loop {
+                let name_end = skip_string(bytes, at).filter(|_| bytes.get(at) == Some(&b'"'))?;
+                let colon = skip_space(bytes, name_end);
+                let value = (bytes.get(colon)? == &b':').then(|| skip_space(bytes, colon + 1))?;
+                let end = skip_value(bytes, value)?;
+                fields.push((&bytes[at + 1..name_end - 1], Json(&bytes[value..end])));
+                at = skip_space(bytes, end);
+                match bytes.get(at)? {
+                    b',' => at = skip_space(bytes, at + 1),
+                    b'}' => break,
+                    _ => return None,
+                }
+            }
+        }
+        Some((Object { json: Json(&bytes[start..at + 1]), fields }, at + 1))
+    }
+}
+
 /// The objects on one line (nearly always one), or where it stops being JSON.
 pub struct Objects<'a> {
     bytes: &'a [u8],
@@ -24,7 +77,7 @@ pub fn objects(line: &[u8]) -> Objects<'_> {
 }
 
 impl<'a> Iterator for Objects<'a> {
-    type Item = Result<(usize, Json<'a>), usize>;
+    type Item = Result<(usize, Object<'a>), usize>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let start = skip_space(self.bytes, self.at);
@@ -35,10 +88,10 @@ impl<'a> Iterator for Objects<'a> {
         if self.bytes[start] != b'{' {
             return Some(Err(start));
         }
-        match skip_value(self.bytes, start) {
-            Some(end) => {
+        match Object::read(self.bytes, start) {
+            Some((object, end)) => {
                 self.at = end;
-                Some(Ok((start, Json(&self.bytes[start..end]))))
+                Some(Ok((start, object)))
             }
             None => Some(Err(start)),
         }
@@ -76,6 +129,11 @@ impl<'a> Json<'a> {
     /// Names and values of an object, in order; nothing for any other value.
     pub fn fields(self) -> Fields<'a> {
         Fields { bytes: self.0, at: if self.is_object() { 1 } else { self.0.len() } }
+    }
+
+    /// Its fields, found once; an object without any for every other value.
+    pub fn object(self) -> Object<'a> {
+        Object { json: self, fields: self.fields().collect() }
     }
 
     pub fn items(self) -> Items<'a> {
@@ -479,7 +537,7 @@ mod tests {
         fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             for object in objects(&bytes) {
                 if let Ok((_, object)) = object {
-                    let _ = object.value();
+                    let _ = object.json.value();
                 }
             }
             let _ = unescape(&bytes);

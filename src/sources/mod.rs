@@ -71,7 +71,7 @@ pub trait Reader: Send {
 }
 
 /// Reads every object of a line; the line's verdict is the worst of theirs.
-pub fn each_object(bytes: &[u8], mut read: impl FnMut(u64, json::Json<'_>) -> Verdict) -> Verdict {
+pub fn each_object(bytes: &[u8], mut read: impl FnMut(u64, json::Object<'_>) -> Verdict) -> Verdict {
     let badness = |verdict: &Verdict| match verdict {
         Verdict::Skipped(_) => 0,
         Verdict::Kept(_) => 1,

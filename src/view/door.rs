@@ -75,7 +75,7 @@ impl Door {
 }
 
 /// The start of a long text, cut between characters, and how long it was.
-pub fn preview(text: &str, full: bool) -> (&str, Option<u64>) {
+pub(super) fn preview(text: &str, full: bool) -> (&str, Option<u64>) {
     if full || text.len() <= PREVIEW {
         return (text, None);
     }

@@ -153,7 +153,7 @@ pub(super) struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    pub fn message(&self, contents: &mut Contents<'_>, row: &MessageRow) -> Result<Entry> {
+    pub(super) fn message(&self, contents: &mut Contents<'_>, row: &MessageRow) -> Result<Entry> {
         let bytes = contents.span(row.file, row.span)?;
         let blocks = self.source.blocks(bytes.expose()).into_iter().map(|block| self.block(block)).collect();
         Ok(Entry {
@@ -169,7 +169,7 @@ impl Teller<'_> {
         })
     }
 
-    pub fn call(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Entry> {
+    pub(super) fn call(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Entry> {
         let input = self.input(contents, row)?;
         let (text, cut) = match &input {
             Value::String(text) => {
@@ -213,13 +213,13 @@ impl Teller<'_> {
     }
 
     /// The call whose script made this one.
-    pub fn parent(&self, row: &CallRow) -> Result<Option<String>> {
+    pub(super) fn parent(&self, row: &CallRow) -> Result<Option<String>> {
         let Some(place) = row.parent.filter(|place| *place != row.span.offset) else { return Ok(None) };
         Ok(self.store.call_key(self.scope, row.session_id, row.file, place)?.map(crate::model::Key::hex))
     }
 
     /// What the call asked for; JSON in a string is opened.
-    pub fn input(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Value> {
+    pub(super) fn input(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Value> {
         let bytes = contents.span(row.file, row.span)?;
         let input = self.source.blocks(bytes.expose()).into_iter().find_map(|block| match block {
             Block::ToolCall { input, .. } => Some(input),
@@ -236,7 +236,7 @@ impl Teller<'_> {
     }
 
     /// The output that the model saw, else the client's own record of it.
-    pub fn output(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Option<String>> {
+    pub(super) fn output(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Option<String>> {
         for span in [row.output, row.detail].into_iter().flatten() {
             let bytes = contents.span(row.file, span)?;
             let output = self.source.blocks(bytes.expose()).into_iter().find_map(|block| match block {
@@ -250,7 +250,7 @@ impl Teller<'_> {
         Ok(None)
     }
 
-    pub fn files(&self, row: &CallRow) -> Result<Vec<FileView>> {
+    pub(super) fn files(&self, row: &CallRow) -> Result<Vec<FileView>> {
         let touches = self.store.touches(self.scope, row.session_id, row.file, row.span.offset)?;
         let view = touches.iter().map(|touch| FileView {
             path: self.door.raw(&touch.path),
@@ -261,7 +261,7 @@ impl Teller<'_> {
         Ok(view.collect())
     }
 
-    pub fn block(&self, block: Block) -> BlockView {
+    pub(super) fn block(&self, block: Block) -> BlockView {
         let text = |text: &str| {
             let (start, full_bytes) = preview(text, self.full);
             (self.door.text(start), Cut { truncated: full_bytes.is_some(), full_bytes })

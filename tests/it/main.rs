@@ -6,3 +6,4 @@ mod command_line;
 mod golden;
 mod real_homes;
 mod support;
+mod tidy;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::json::{Json, unescape};
+use super::super::json::{Json, Object, unescape};
 use super::outcome::{Outcome, read_outcome};
 use super::patch::{Change, PatchedFile, find_patches, parse_patch, unified_diff_hunks};
 use super::rollout::Line;
@@ -53,7 +53,7 @@ struct Entry {
 
 impl Ledger {
     pub fn call(&mut self, kind: &str, line: &Line<'_>, turn: Turn, cwd: Option<&str>, out: &mut Vec<Item>) {
-        let payload = line.payload;
+        let payload = &line.payload;
         let call_id = payload.get_text("call_id").or_else(|| payload.get_text("id")).unwrap_or_default().into_owned();
         let request = Request::read(kind, payload);
         let patches: Vec<PatchedFile> = match request.kind {
@@ -190,7 +190,7 @@ impl Ledger {
 
     /// `patch_apply_end`, `exec_command_end`, `mcp_tool_call_end`, `web_search_end`.
     pub fn ended(&mut self, kind: &str, session: &Arc<str>, line: &Line<'_>, out: &mut Vec<Item>) {
-        let payload = line.payload;
+        let payload = &line.payload;
         let call_id = payload.get_text("call_id").unwrap_or_default().into_owned();
         let Some(entry) = self.find(&call_id) else { return };
         let call = entry.offset;
@@ -219,7 +219,7 @@ impl Ledger {
     }
 
     /// An item of a paginated file: the client's own record of a command, patch or MCP call.
-    pub fn item(&mut self, kind: &str, item: Json<'_>, line: &Line<'_>, turn: Turn, out: &mut Vec<Item>) {
+    pub fn item(&mut self, kind: &str, item: &Object<'_>, line: &Line<'_>, turn: Turn, out: &mut Vec<Item>) {
         if item.get_text("source").is_some_and(|source| source == "user_shell") {
             // The person's own command; the message that tells the model about it has the row.
             return;
@@ -265,7 +265,7 @@ impl Ledger {
     fn inner_call(
         &mut self,
         kind: &str,
-        item: Json<'_>,
+        item: &Object<'_>,
         id: String,
         line: &Line<'_>,
         turn: Turn,
@@ -306,7 +306,7 @@ impl Ledger {
     }
 
     /// The script that made a call: the one whose text names its command, else the one started last.
-    fn running_script(&mut self, item: Json<'_>) -> Option<&mut Entry> {
+    fn running_script(&mut self, item: &Object<'_>) -> Option<&mut Entry> {
         let command = serde_json::to_string(&command_of(item)).unwrap_or_default();
         let command = command.trim_matches('"');
         let scripts = || self.open.iter().enumerate().rev().filter(|(_, entry)| entry.kind == CallKind::Script);
@@ -341,7 +341,7 @@ struct Request {
 }
 
 impl Request {
-    fn read(kind: &str, payload: Json<'_>) -> Request {
+    fn read(kind: &str, payload: &Object<'_>) -> Request {
         let name = payload.get_text("name").unwrap_or_default().into_owned();
         let plain = |name: &str, kind, title: String| Request {
             name: name.into(),
@@ -367,7 +367,7 @@ impl Request {
             }
             "local_shell_call" => {
                 let action = payload.get("action");
-                let command = action.map(command_of).unwrap_or_default();
+                let command = action.map(|action| command_of(&action.object())).unwrap_or_default();
                 let workdir = action.and_then(|action| action.get_text("working_directory"));
                 Request {
                     name: "local_shell".into(),
@@ -387,14 +387,14 @@ impl Request {
     }
 
     /// A function call's arguments are JSON in a string, and may be invalid.
-    fn function(name: String, payload: Json<'_>) -> Request {
+    fn function(name: String, payload: &Object<'_>) -> Request {
         let text = payload.get_text("arguments").unwrap_or_default();
         let arguments = Json::parse(text.as_bytes());
         let word = |name: &str| arguments.and_then(|arguments| arguments.get_text(name));
         let namespace = payload.get_text("namespace").filter(|namespace| namespace.starts_with("mcp__"));
         let (kind, body) = match (name.as_str(), arguments) {
             ("shell" | "container.exec" | "shell_command" | "exec_command" | "local_shell", Some(arguments)) => {
-                (CallKind::Shell, command_of(arguments))
+                (CallKind::Shell, command_of(&arguments.object()))
             }
             ("apply_patch", Some(_)) => (CallKind::Edit, word("input").unwrap_or_default().into_owned()),
             ("spawn_agent" | "wait_agent" | "send_input" | "close_agent" | "resume_agent", _) => {
@@ -416,7 +416,7 @@ impl Request {
 }
 
 /// The command line of `{cmd}`, `{command: "…"}` or `{command: […]}`, without the shell around it.
-fn command_of(arguments: Json<'_>) -> String {
+fn command_of(arguments: &Object<'_>) -> String {
     let Some(command) = arguments.get("cmd").or_else(|| arguments.get("command")) else { return String::new() };
     if let Some(text) = command.text() {
         return text.into_owned();
@@ -443,7 +443,7 @@ fn outcome_of(output: Json<'_>) -> Outcome {
     first.map(|text| read_outcome(&text.head(EDGE), &text.tail(EDGE))).unwrap_or_default()
 }
 
-fn duration(record: Json<'_>) -> Option<u64> {
+fn duration(record: &Object<'_>) -> Option<u64> {
     let duration = record.get("duration")?;
     let seconds = duration.get_integer("secs")?;
     let nanos = duration.get_integer("nanos").unwrap_or(0);
@@ -451,7 +451,7 @@ fn duration(record: Json<'_>) -> Option<u64> {
 }
 
 /// Files of a `changes` map, with the lines of each hunk.
-fn changes(session: &Arc<str>, call: u64, record: Json<'_>, out: &mut Vec<Item>) {
+fn changes(session: &Arc<str>, call: u64, record: &Object<'_>, out: &mut Vec<Item>) {
     let Some(changes) = record.get("changes") else { return };
     let mut touch = |path: &str, operation, before, after| {
         let path = path.to_owned();
@@ -490,7 +490,7 @@ fn all_lines(content: &str) -> Option<Range> {
 }
 
 /// Files that the client saw a command read.
-fn reads(session: &Arc<str>, call: u64, record: Json<'_>, out: &mut Vec<Item>) {
+fn reads(session: &Arc<str>, call: u64, record: &Object<'_>, out: &mut Vec<Item>) {
     let Some(parsed) = record.get("parsed_cmd") else { return };
     let cwd = record.get_text("cwd").map(|cwd| cwd.strip_prefix("file://").unwrap_or(&cwd).to_owned());
     for command in parsed.items().filter(|command| command.get_text("type").is_some_and(|kind| kind == "read")) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::json::{Json, unescape};
+use super::super::json::{Json, Object, unescape};
 use super::super::{Facts, FileContext, Reader, each_object};
 use super::calls::Ledger;
 use super::usage::{Meter, Tokens};
@@ -17,6 +17,8 @@ use crate::model::{
 
 /// How many messages wait for their twin (event or response item) at most.
 const WAITING: usize = 64;
+/// How much of each end of a long line makes its key.
+const KEYED_END: usize = 4096;
 
 pub struct RolloutReader {
     session: Arc<str>,
@@ -65,7 +67,7 @@ pub struct Line<'a> {
     pub span: Span,
     pub at: Option<Time>,
     pub key: Key,
-    pub payload: Json<'a>,
+    pub payload: Object<'a>,
 }
 
 impl RolloutReader {
@@ -76,15 +78,15 @@ impl RolloutReader {
         RolloutReader { session, replaces, modified: file.modified, state }
     }
 
-    fn object(&mut self, offset: u64, object: Json<'_>, out: &mut Vec<Item>) -> Verdict {
+    fn object(&mut self, offset: u64, object: &Object<'_>, out: &mut Vec<Item>) -> Verdict {
         let (mut timestamp, mut kind, mut payload, mut record_type) = (None, None, None, None);
         let (mut metadata, mut id) = (None, None);
         for (name, value) in object.fields() {
-            match name {
+            match *name {
                 b"timestamp" => timestamp = value.text().and_then(|text| Time::parse(&text)),
                 b"type" => kind = value.text(),
-                b"payload" => payload = Some(value),
-                b"metadata" => metadata = Some(value),
+                b"payload" => payload = Some(*value),
+                b"metadata" => metadata = Some(*value),
                 b"record_type" => record_type = Some(value),
                 b"id" => id = Some(value),
                 _ => {}
@@ -96,16 +98,16 @@ impl RolloutReader {
                 self.state.wrapped = true;
                 self.note_time(timestamp);
                 if kind == "session_meta" {
-                    self.meta(payload, timestamp, out);
+                    self.meta(&payload.object(), timestamp, out);
                     return Verdict::Kept("session_meta".into());
                 }
                 let key = self.advance(payload.bytes());
-                let line = Line { span, at: timestamp, key, payload };
+                let line = Line { span, at: timestamp, key, payload: payload.object() };
                 self.wrapped(&kind, &line, metadata, out)
             }
             (Some(kind), None) => {
                 let key = self.advance(object.bytes());
-                let line = Line { span, at: None, key, payload: object };
+                let line = Line { span, at: None, key, payload: object.clone() };
                 self.response_item(&kind, &line, None, out)
             }
             (None, _) if record_type.is_some() => Verdict::Kept("state".into()),
@@ -118,9 +120,15 @@ impl RolloutReader {
     }
 
     /// The key of a line follows from all lines before it back to the `session_meta` of the thread they belong to.
+    /// Of a long line its length and both ends are enough: turn and call ids stand there.
     fn advance(&mut self, bytes: &[u8]) -> Key {
         let before = self.state.chain.unwrap_or_else(|| Key::of(&[self.session.as_bytes()]));
-        let key = before.then(bytes);
+        let key = if bytes.len() <= 2 * KEYED_END {
+            before.then(bytes)
+        } else {
+            let (head, tail) = (&bytes[..KEYED_END], &bytes[bytes.len() - KEYED_END..]);
+            before.then(&Key::of(&[&bytes.len().to_le_bytes(), head, tail]).stored().to_le_bytes())
+        };
         self.state.chain = Some(key);
         key
     }
@@ -130,7 +138,7 @@ impl RolloutReader {
         facts.last_at = facts.last_at.max(at);
     }
 
-    fn meta(&mut self, meta: Json<'_>, at: Option<Time>, out: &mut Vec<Item>) {
+    fn meta(&mut self, meta: &Object<'_>, at: Option<Time>, out: &mut Vec<Item>) {
         let id = meta.get_text("id").unwrap_or_default().into_owned();
         if self.state.thread.is_some() {
             // A copied meta opens a stretch of another thread's lines; the same id again is only a line.
@@ -174,7 +182,7 @@ impl RolloutReader {
         self.links(meta, source, out);
     }
 
-    fn links(&mut self, meta: Json<'_>, source: Option<Json<'_>>, out: &mut Vec<Item>) {
+    fn links(&mut self, meta: &Object<'_>, source: Option<Json<'_>>, out: &mut Vec<Item>) {
         let text = |name: &str| meta.get_text(name).map(|text| text.into_owned());
         let agent = source.and_then(|source| source.get("subagent"));
         let spawn = agent.and_then(|agent| agent.get("thread_spawn"));
@@ -223,11 +231,11 @@ impl RolloutReader {
             "response_item" => self.response_item(&inner, line, metadata, out),
             "event_msg" => self.event(&inner, line, out),
             "turn_context" => {
-                self.turn(line.payload);
+                self.turn(&line.payload);
                 kept(kind)
             }
             "token_usage_record" => {
-                let payload = line.payload;
+                let payload = &line.payload;
                 if let Some(tokens) = self.state.meter.record(payload) {
                     let thread = payload.get_text("thread_id").unwrap_or_default();
                     let key = match payload.get_text("response_id") {
@@ -252,7 +260,7 @@ impl RolloutReader {
         }
     }
 
-    fn turn(&mut self, context: Json<'_>) {
+    fn turn(&mut self, context: &Object<'_>) {
         if let Some(model) = context.get_text("model") {
             if !self.state.facts.models.iter().any(|known| **known == *model) {
                 self.state.facts.models.push(model.clone().into_owned());
@@ -311,7 +319,7 @@ impl RolloutReader {
         let typed = line.payload.get("content").map(typed_bytes).unwrap_or_default();
         match role.as_ref() {
             "user" => {
-                let author = author(line.payload);
+                let author = author(&line.payload);
                 if author != Author::Client && self.take_twin(Side::Item, Role::User, &typed).is_some() {
                     return;
                 }
@@ -348,7 +356,7 @@ impl RolloutReader {
     }
 
     fn event(&mut self, kind: &str, line: &Line<'_>, out: &mut Vec<Item>) -> Verdict {
-        let payload = line.payload;
+        let payload = &line.payload;
         match kind {
             "user_message" => {
                 let plain = payload.get_text("kind").is_none_or(|kind| kind == "plain");
@@ -391,6 +399,7 @@ impl RolloutReader {
     /// The chat of paginated files.
     fn item(&mut self, line: &Line<'_>, out: &mut Vec<Item>) -> Verdict {
         let Some(item) = line.payload.get("item") else { return Verdict::Unknown("event_msg/item_completed".into()) };
+        let item = item.object();
         let kind = item.get_text("type").unwrap_or_default();
         let foreign = line.payload.get_text("thread_id").is_some_and(|thread| *thread != *self.session);
         if foreign && !self.state.inherited {
@@ -407,7 +416,7 @@ impl RolloutReader {
             }
             "CommandExecution" | "FileChange" | "McpToolCall" | "DynamicToolCall" => {
                 let turn = (self.session.clone(), self.state.inherited, self.state.model.clone());
-                self.state.ledger.item(&kind, item, line, turn, out);
+                self.state.ledger.item(&kind, &item, line, turn, out);
             }
             "ContextCompaction" | "EnteredReviewMode" | "ExitedReviewMode" | "Plan" => {
                 out.push(self.message(line, Role::System, MessageKind::Notice));
@@ -520,7 +529,7 @@ impl RolloutReader {
 
 impl Reader for RolloutReader {
     fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
-        each_object(bytes, |at, object| self.object(offset + at, object, out))
+        each_object(bytes, |at, object| self.object(offset + at, &object, out))
     }
 
     fn save(&self) -> String {
@@ -560,10 +569,10 @@ impl Reader for DocumentReader {
         };
         // Offsets of pieces follow from where they stand in the file's own bytes.
         let place = |piece: Json<'_>| offset + (piece.bytes().as_ptr() as usize - bytes.as_ptr() as usize) as u64;
-        self.lines.object(place(session), session, out);
+        self.lines.object(place(session), &session.object(), out);
         self.lines.state.facts.native.remove("started_at_zone");
         for item in items.items() {
-            self.lines.object(place(item), item, out);
+            self.lines.object(place(item), &item.object(), out);
         }
         Verdict::Kept("document".into())
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::json::Json;
+use super::super::json::{Json, Object};
 
 /// Remembers the last running total, so that a repeated or estimated state is not counted again.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct Tokens {
 impl Meter {
     /// `token_count`: tokens of the last response, if its total differs from the last one seen. A total that fell is
     /// a counter that started again; an unchanged one is a repetition, or an estimate after a compaction.
-    pub fn running_total(&mut self, payload: Json<'_>) -> Option<Tokens> {
+    pub fn running_total(&mut self, payload: &Object<'_>) -> Option<Tokens> {
         let info = payload.get("info")?;
         let total = numbers(info.get("total_token_usage")?);
         if self.total.replace(total) == Some(total) || self.records {
@@ -34,7 +34,7 @@ impl Meter {
     }
 
     /// `token_usage_record`: exact, one a response.
-    pub fn record(&mut self, payload: Json<'_>) -> Option<Tokens> {
+    pub fn record(&mut self, payload: &Object<'_>) -> Option<Tokens> {
         self.records = true;
         payload.get("usage").map(tokens)
     }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     fn last(meter: &mut Meter, text: &str) -> Option<i64> {
-        meter.running_total(Json::parse(text.as_bytes()).unwrap()).map(|tokens| tokens.input)
+        meter.running_total(&Json::parse(text.as_bytes()).unwrap().object()).map(|tokens| tokens.input)
     }
 
     #[test]
@@ -96,7 +96,7 @@ mod tests {
         let mut meter = Meter::default();
         let record = r#"{"usage":{"input_tokens":10,"cached_input_tokens":4,"cache_write_input_tokens":3,
             "output_tokens":5,"reasoning_output_tokens":2}}"#;
-        let tokens = meter.record(Json::parse(record.as_bytes()).unwrap()).unwrap();
+        let tokens = meter.record(&Json::parse(record.as_bytes()).unwrap().object()).unwrap();
         assert_eq!(tokens, Tokens { input: 3, output: 5, cache_read: 4, cache_write: 3, reasoning: 2 });
         assert_eq!(last(&mut meter, &count(10, 10)), None);
     }

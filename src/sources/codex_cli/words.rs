@@ -1,6 +1,8 @@
 //! Tells the person's own words from text that the client put into a user message.
 
-use super::super::json::Json;
+use std::borrow::Cow;
+
+use super::super::json::{Json, Object};
 
 /// Openings of injected text, for transcripts that carry no better mark.
 const INJECTED: &[&str] = &[
@@ -33,7 +35,7 @@ pub enum Author {
 }
 
 /// Who wrote a message with role `user`.
-pub fn author(message: Json<'_>) -> Author {
+pub fn author(message: &Object<'_>) -> Author {
     let kinds = message
         .get("internal_chat_message_metadata_passthrough")
         .and_then(|metadata| metadata.get("content_item_kinds"));
@@ -52,7 +54,7 @@ pub fn author(message: Json<'_>) -> Author {
     if opens_injected(message) { Author::Client } else { Author::Unmarked }
 }
 
-fn opens_injected(message: Json<'_>) -> bool {
+fn opens_injected(message: &Object<'_>) -> bool {
     let Some(content) = message.get("content") else { return false };
     let first = content.items().find_map(|part| part.get("text")).map(|text| text.head(64)).unwrap_or_default();
     INJECTED.iter().any(|opening| first.trim_start().starts_with(opening))
@@ -60,15 +62,21 @@ fn opens_injected(message: Json<'_>) -> bool {
 
 /// The typed text of a message, still escaped, without the client's wrapping of attached images: equal for the
 /// response item and the event of one message.
-pub fn typed_bytes(content: Json<'_>) -> Vec<u8> {
+pub fn typed_bytes(content: Json<'_>) -> Cow<'_, [u8]> {
     if let Some(inner) = content.inner() {
-        return inner.to_vec();
+        return Cow::Borrowed(inner);
     }
-    let mut typed = Vec::new();
+    let mut typed = Cow::Borrowed(&b""[..]);
     for part in content.items() {
         let Some(inner) = part.get("text").and_then(Json::inner) else { continue };
-        if !inner.starts_with(b"<image name=") && inner != b"</image>" {
-            typed.extend_from_slice(inner);
+        if inner.starts_with(b"<image name=") || inner == b"</image>" {
+            continue;
+        }
+        // Nearly always one part: a long text is not copied.
+        if typed.is_empty() {
+            typed = Cow::Borrowed(inner);
+        } else {
+            typed.to_mut().extend_from_slice(inner);
         }
     }
     typed
@@ -96,19 +104,19 @@ mod tests {
     fn marks_decide_before_openings() {
         let marked = r#"{"content":[{"text":"<skill> is my word"}],
             "internal_chat_message_metadata_passthrough":{"content_item_kinds":["user.text"]}}"#;
-        assert_eq!(author(json(marked)), Author::Person);
+        assert_eq!(author(&json(marked).object()), Author::Person);
         let injected = r#"{"content":[{"text":"anything"}],
             "internal_chat_message_metadata_passthrough":{"content_item_kinds":["shell.user_command"]}}"#;
-        assert_eq!(author(json(injected)), Author::Client);
-        assert_eq!(author(json(r#"{"content":[{"text":"\n<skill>x"}]}"#)), Author::Client);
-        assert_eq!(author(json(r#"{"content":[{"text":"plain"}]}"#)), Author::Unmarked);
+        assert_eq!(author(&json(injected).object()), Author::Client);
+        assert_eq!(author(&json(r#"{"content":[{"text":"\n<skill>x"}]}"#).object()), Author::Client);
+        assert_eq!(author(&json(r#"{"content":[{"text":"plain"}]}"#).object()), Author::Unmarked);
     }
 
     #[test]
     fn image_wrappers_are_not_typed() {
         let parts = r#"[{"text":"<image name=[Image #1]>"},{"image_url":"data:"},{"text":"</image>"},{"text":"look"}]"#;
-        assert_eq!(typed_bytes(json(parts)), b"look");
-        assert_eq!(typed_bytes(json(r#""look""#)), b"look");
+        assert_eq!(typed_bytes(json(parts)), &b"look"[..]);
+        assert_eq!(typed_bytes(json(r#""look""#)), &b"look"[..]);
     }
 
     #[test]
