@@ -24,7 +24,8 @@ impl Config {
             .or(from_file)
             .or_else(|| default_home(user_home.as_deref()))
             .ok_or_else(|| {
-                Problem::new("no place for the archive: HOME is not set").hint("name a folder with --home DIR")
+                Problem::new("no place for the archive: HOME is not set")
+                    .hint("name a folder with --home DIR")
             })?;
         let machine = variable("ANNALS_MACHINE").unwrap_or_else(machine_name);
         Ok(Config { home, user_home, machine, colour: variable("NO_COLOR").is_none(), file })

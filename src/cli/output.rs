@@ -18,7 +18,12 @@ impl Output {
     pub fn new() -> Output {
         let stdout = io::stdout();
         let terminal = stdout.is_terminal();
-        Output { stdout: BufWriter::with_capacity(64 << 10, stdout), terminal, colour: terminal, closed: false }
+        Output {
+            stdout: BufWriter::with_capacity(64 << 10, stdout),
+            terminal,
+            colour: terminal,
+            closed: false,
+        }
     }
 
     pub fn colour(&mut self, allowed: bool) {
@@ -46,7 +51,8 @@ impl Output {
     }
 
     pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
-        let written = if self.terminal { serde_json::to_vec_pretty(value)? } else { serde_json::to_vec(value)? };
+        let written =
+            if self.terminal { serde_json::to_vec_pretty(value)? } else { serde_json::to_vec(value)? };
         self.raw_line(&written)
     }
 

@@ -34,7 +34,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         return Ok(Answer::Nothing);
     };
     let door = desk.door(&store)?;
-    let scope = desk.scope.clone();
+    let scope = desk.scope;
     let json = desk.json && !options.jsonl;
     if json {
         desk.output.piece("{\"records\":[")?;

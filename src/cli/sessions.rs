@@ -107,7 +107,11 @@ fn print(desk: &mut Desk, list: &SessionList) -> Result<()> {
     let shown = list.sessions.len() as i64;
     if shown < list.total && !desk.quiet {
         desk.output.flush()?;
-        desk.output.note(format!("{} of {} sessions; --all shows every one", number(shown), number(list.total)));
+        desk.output.note(format!(
+            "{} of {} sessions; --all shows every one",
+            number(shown),
+            number(list.total)
+        ));
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let door = desk.door(&store)?;
     let session = find_session(&desk.scope, &store, &door, &options.session, now())?.ok_or_else(unknown)?;
     let ask = TranscriptAsk { full: options.full, copies: options.copies };
-    let scope = desk.scope.clone();
+    let scope = desk.scope;
     if desk.json {
         let ties = session_ties(&scope, &store, &door, &session)?;
         desk.output.piece(&format!(
@@ -155,7 +155,12 @@ fn show_block(desk: &mut Desk, block: &BlockView, clock: &str) -> Result<()> {
     }
 }
 
-fn show_end(desk: &mut Desk, ok: Option<bool>, exit_code: Option<i64>, duration_ms: Option<i64>) -> Result<()> {
+fn show_end(
+    desk: &mut Desk,
+    ok: Option<bool>,
+    exit_code: Option<i64>,
+    duration_ms: Option<i64>,
+) -> Result<()> {
     let mut end = Vec::new();
     end.extend(exit_code.map(|code| format!("exit {code}")));
     if exit_code.is_none() && ok == Some(false) {

@@ -92,8 +92,18 @@ fn tell_problems(desk: &mut Desk, reports: &[SourceReport]) {
 }
 
 fn print(desk: &mut Desk, reports: &[SourceReport]) -> Result<()> {
-    let head =
-        ["source", "#found", "#bytes", "#captured", "#new", "#changed", "#unchanged", "#gone", "#unknown", "#broken"];
+    let head = [
+        "source",
+        "#found",
+        "#bytes",
+        "#captured",
+        "#new",
+        "#changed",
+        "#unchanged",
+        "#gone",
+        "#unknown",
+        "#broken",
+    ];
     let rows: Vec<Vec<String>> = reports.iter().map(row).collect();
     for line in table(&head, &rows) {
         desk.output.line(line)?;
@@ -107,7 +117,12 @@ fn print(desk: &mut Desk, reports: &[SourceReport]) -> Result<()> {
         for (path, state) in &report.homes {
             if *state != HomeState::Available && !desk.quiet {
                 let manifest = report.source.manifest();
-                desk.output.note(format!("{}: {} ({})", manifest.label, path.display(), state_words(state).0));
+                desk.output.note(format!(
+                    "{}: {} ({})",
+                    manifest.label,
+                    path.display(),
+                    state_words(state).0
+                ));
                 desk.output.note(format!("hint: {}", manifest.setup_hint));
             }
         }

@@ -24,10 +24,23 @@ const NO_ROWS: i64 = 0;
 pub enum Report {
     Batch(Box<Batch>),
     /// Nothing but the disk's data about the file changed.
-    Restat { file: i64, path: String, stat: Stat },
-    Gap { instance: i64, path: String, reason: String },
+    Restat {
+        file: i64,
+        path: String,
+        stat: Stat,
+    },
+    Gap {
+        instance: i64,
+        path: String,
+        reason: String,
+    },
     /// The file is dealt with; `bytes` of progress were not reported by batches.
-    Done { instance: i64, path: String, bytes: u64, outcome: Outcome },
+    Done {
+        instance: i64,
+        path: String,
+        bytes: u64,
+        outcome: Outcome,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +62,7 @@ pub struct Capturer {
 impl Capturer {
     pub fn new(store: Store, scope: &Scope) -> io::Result<Capturer> {
         let packer = zstd::bulk::Compressor::new(1)?;
-        Ok(Capturer { store, scope: scope.clone(), packer, buffer: Vec::new() })
+        Ok(Capturer { store, scope: *scope, packer, buffer: Vec::new() })
     }
 
     /// Everything that is new in the file, as batches in order.
@@ -88,12 +101,12 @@ impl Capturer {
         }
         let in_lines = job.found.rule.framing == Framing::Lines && job.found.rule.encoding == Encoding::Plain;
         let current = known.rows_version == known.version && !unread;
-        if in_lines && current && disk.size > known.size && known.size > 0 {
-            if self.holds(&mut file, known.id, known.version, Reach::Edges)? {
-                let start = Start { from: known.size, parsed: known.parsed, new_version: false, replace_rows: false };
-                self.read_from(job, &mut file, disk, start, send)?;
-                return Ok((Outcome::Changed, known.size));
-            }
+        let grown = in_lines && current && disk.size > known.size && known.size > 0;
+        if grown && self.holds(&mut file, known.id, known.version, Reach::Edges)? {
+            let start =
+                Start { from: known.size, parsed: known.parsed, new_version: false, replace_rows: false };
+            self.read_from(job, &mut file, disk, start, send)?;
+            return Ok((Outcome::Changed, known.size));
         }
         let cut_short = in_lines && disk.size < known.size && known.twin_of.is_none();
         let keeps_rows = cut_short && self.is_prefix(&mut file, disk.size, known.id, known.rows_version)?;
@@ -139,48 +152,56 @@ impl Capturer {
             Rows::Bytes => Some(NO_ROWS),
         };
         let reads = twin_of.is_none() && (start.replace_rows || !start.new_version || start.from > 0);
-        let mut run = Run { job, disk, start, twin_of, first: true, captured: 0, had: start.from };
-        run.captured = start.from - start.from % SEGMENT as u64;
+        let mut run = Run { job, disk, start, twin_of, first: true, captured: disk.size, had: disk.size };
         let mut parse = reads.then(|| self.parse(job, file, disk, start)).transpose()?;
         let decodes = job.found.rule.encoding == Encoding::Zstd;
         let stores = start.new_version || start.from > 0;
-        if !stores {
-            // Bytes are in the archive already; only rows are read anew.
-            run.captured = disk.size;
-            run.had = disk.size;
+        if stores {
+            run.captured = start.from - start.from % SEGMENT as u64;
+            run.had = start.from;
+            let rows = parse.as_mut().filter(|_| !decodes);
+            self.store_bytes(&mut run, file, rows, !decodes || !reads, send)?;
         }
+        match parse {
+            Some(parse) if decodes || !stores => self.read_content(parse, &mut run, file, send),
+            _ => Ok(()),
+        }
+    }
+
+    /// The file's bytes from the segment at hand to its end, with the rows of plain lines on the way.
+    fn store_bytes(
+        &mut self,
+        run: &mut Run<'_>,
+        file: &mut File,
+        mut parse: Option<&mut Parse>,
+        completes: bool,
+        send: &mut dyn FnMut(Report),
+    ) -> io::Result<()> {
         file.seek(SeekFrom::Start(run.captured))?;
-        while stores {
+        loop {
             let chunk_start = run.captured;
-            let room = (disk.size - chunk_start).min(CHUNK as u64);
+            let room = (run.disk.size - chunk_start).min(CHUNK as u64);
             self.buffer.clear();
             file.by_ref().take(room).read_to_end(&mut self.buffer)?;
             let chunk = std::mem::take(&mut self.buffer);
             run.captured += chunk.len() as u64;
-            if let Some(parse) = parse.as_mut().filter(|_| !decodes) {
-                let seen = start.parsed.max(chunk_start).saturating_sub(chunk_start) as usize;
+            let last = chunk.len() < CHUNK || run.captured >= run.disk.size;
+            if let Some(parse) = &mut parse {
+                let seen = run.start.parsed.max(chunk_start).saturating_sub(chunk_start) as usize;
                 parse.feed(chunk.get(seen..).unwrap_or_default());
+                if last {
+                    parse.finish();
+                }
             }
-            let last = chunk.len() < CHUNK || run.captured >= disk.size;
             let mut segments = Vec::new();
             for (number, piece) in chunk.chunks(SEGMENT).enumerate() {
                 segments.push(self.pack(chunk_start + (number * SEGMENT) as u64, piece)?);
             }
             self.buffer = chunk;
-            if last && !decodes {
-                if let Some(parse) = &mut parse {
-                    parse.finish();
-                }
-            }
-            let complete = last && (!decodes || parse.is_none());
-            send(run.batch(segments, parse.as_mut().filter(|_| !decodes), complete));
+            send(run.batch(segments, parse.as_deref_mut(), last && completes));
             if last {
-                break;
+                return Ok(());
             }
-        }
-        match parse {
-            Some(parse) if decodes || !stores => self.read_content(parse, &mut run, file, send),
-            _ => Ok(()),
         }
     }
 
@@ -228,7 +249,9 @@ impl Capturer {
     fn parse(&mut self, job: &Job, file: &mut File, disk: Disk, start: Start) -> io::Result<Parse> {
         let goes_on = start.from > 0;
         let saved = match (&job.known, goes_on) {
-            (Some(known), true) => self.store.reader_state(&self.scope, known.id).map_err(io::Error::other)?,
+            (Some(known), true) => {
+                self.store.reader_state(&self.scope, known.id).map_err(io::Error::other)?
+            }
             _ => String::new(),
         };
         let context = FileContext { path: job.found.path.clone(), modified: Some(disk.stat.modified) };
@@ -365,7 +388,8 @@ impl Run<'_> {
             batch.items = taken.items;
             batch.counts = taken.counts;
             batch.problems = taken.problems;
-            batch.facts = taken.facts.into_iter().map(|facts| (facts.session, facts.rank, facts.facts)).collect();
+            batch.facts =
+                taken.facts.into_iter().map(|facts| (facts.session, facts.rank, facts.facts)).collect();
         }
         Report::Batch(Box::new(batch))
     }
@@ -395,4 +419,3 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     }
     Ok(filled)
 }
-

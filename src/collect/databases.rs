@@ -65,9 +65,10 @@ pub fn read_database(
         if let Some(before) = before.filter(|before| !before.gone) {
             let hashes = store.segment_hashes(scope, before.id, before.version)?;
             let same = hashes.len() == bytes.chunks(SEGMENT).count()
-                && hashes.iter().zip(bytes.chunks(SEGMENT)).all(|((_, _, hash), piece)| {
-                    blake3::hash(piece).as_bytes() == hash
-                });
+                && hashes
+                    .iter()
+                    .zip(bytes.chunks(SEGMENT))
+                    .all(|((_, _, hash), piece)| blake3::hash(piece).as_bytes() == hash);
             if same {
                 report.unchanged += 1;
                 continue;

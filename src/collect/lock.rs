@@ -45,7 +45,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let first = Lock::take(home.path(), "sync").unwrap();
         let Err(refused) = Lock::take(home.path(), "sync") else { panic!("two locks") };
-        assert!(refused.what.contains("annals sync") && refused.what.contains(&std::process::id().to_string()));
+        assert!(
+            refused.what.contains("annals sync") && refused.what.contains(&std::process::id().to_string())
+        );
         drop(first);
         assert!(Lock::take(home.path(), "sync").is_ok());
     }

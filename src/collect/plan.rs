@@ -81,7 +81,8 @@ pub fn plan(
             moved.insert(from.id);
             Some(*from)
         });
-        let rival = kin.iter().find(|kin| kin.twin_of.is_none() && Some(kin.id) != known.map(|known| known.id));
+        let rival =
+            kin.iter().find(|kin| kin.twin_of.is_none() && Some(kin.id) != known.map(|known| known.id));
         let rival = rival.filter(|_| rows == Rows::Own);
         let untouched = known.is_some_and(|known| {
             known.path == file.path
@@ -110,7 +111,9 @@ pub fn plan(
     }
     let hidden = |path: &str| {
         survey.unreadable.iter().any(|(at, _)| {
-            at.is_empty() || path == at || path.strip_prefix(at.as_str()).is_some_and(|rest| rest.starts_with('/'))
+            at.is_empty()
+                || path == at
+                || path.strip_prefix(at.as_str()).is_some_and(|rest| rest.starts_with('/'))
         })
     };
     let absent = captured.iter().filter(|file| {

@@ -100,7 +100,8 @@ fn read_version(
         }
         let mut taken = parse.take();
         if current {
-            let facts = taken.facts.into_iter().map(|facts| (facts.session, facts.rank, facts.facts)).collect();
+            let facts =
+                taken.facts.into_iter().map(|facts| (facts.session, facts.rank, facts.facts)).collect();
             writer.apply_rows(target.instance, file.id, version.version, taken.items, facts)?;
             writer.apply_counts(file.id, &taken.counts, &taken.problems)?;
             let reader_version = source.manifest().reader_version;

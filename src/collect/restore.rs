@@ -17,8 +17,7 @@ pub struct Restored {
 
 /// The newest version of every captured file. One home goes straight into `target`; several get a folder each.
 pub fn restore(store: &Store, scope: &Scope, source: Option<&str>, target: &Path) -> Result<Restored> {
-    let files: Vec<FileRow> =
-        store.files(scope, source)?.into_iter().filter(|file| !file.document).collect();
+    let files: Vec<FileRow> = store.files(scope, source)?.into_iter().filter(|file| !file.document).collect();
     let mut homes: Vec<i64> = files.iter().map(|file| file.instance).collect();
     homes.dedup();
     let mut restored = Restored::default();

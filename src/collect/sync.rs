@@ -109,11 +109,25 @@ pub fn sync(
     let mut visits = Vec::new();
     let mut jobs = VecDeque::new();
     for source in &ask.sources {
-        let mut report =
-            SourceReport { source: *source, homes: Vec::new(), totals: Totals::default(), problems: Vec::new() };
+        let mut report = SourceReport {
+            source: *source,
+            homes: Vec::new(),
+            totals: Totals::default(),
+            problems: Vec::new(),
+        };
         for (home, state) in survey_homes(*source, environment.settings) {
             let place = reports.len();
-            visits.extend(visit(&store, scope, ask, environment, place, home, state, &mut report, &mut jobs)?);
+            visits.extend(visit(
+                &store,
+                scope,
+                ask,
+                environment,
+                place,
+                home,
+                state,
+                &mut report,
+                &mut jobs,
+            )?);
         }
         reports.push(report);
     }
@@ -158,8 +172,7 @@ fn visit(
     let manifest = source.manifest();
     let root = home.root.canonicalize().unwrap_or_else(|_| home.root.clone());
     let root_name = root.to_string_lossy().into_owned();
-    let known =
-        store.known_instance(scope, manifest.source, &environment.machine, &root_name)?.is_some();
+    let known = store.known_instance(scope, manifest.source, &environment.machine, &root_name)?.is_some();
     if state != HomeState::Available && !known {
         report.homes.push((home.root, state));
         return Ok(None);
@@ -324,8 +337,7 @@ fn finish_visit(
     let mut tables = Vec::new();
     for declared in visit.source.manifest().databases {
         let databases = &visit.survey.databases;
-        let table =
-            read_database(store, scope, visit.instance, visit.source, declared, databases, &scratch)?;
+        let table = read_database(store, scope, visit.instance, visit.source, declared, databases, &scratch)?;
         tables.extend(table);
     }
     let mut writer = store.writer(scope, now)?;

@@ -199,7 +199,9 @@ mod tests {
 
     #[test]
     fn credentials_and_environments_are_never_opened() {
-        for path in ["auth.json", ".credentials.json", "secrets", "keys/a.age", "logs_2.sqlite", "logs_2.sqlite-wal"] {
+        for path in
+            ["auth.json", ".credentials.json", "secrets", "keys/a.age", "logs_2.sqlite", "logs_2.sqlite-wal"]
+        {
             assert_eq!(treatment(path), Some(Treatment::Never), "{path}");
         }
         assert_eq!(treatment("shell_snapshots"), Some(Treatment::Never));

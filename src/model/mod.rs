@@ -18,6 +18,6 @@ pub use scope::Scope;
 pub use text::{Raw, Shown, ShownJson};
 pub use time::Time;
 pub use transcript::{
-    Block, Call, CallKind, CallResult, Document, Item, Link, LinkKind, Message, MessageKind, Operation, Range,
-    Role, SessionFacts, Span, Touch, Usage, Verdict,
+    Block, Call, CallKind, CallResult, Document, Item, Link, LinkKind, Message, MessageKind, Operation,
+    Range, Role, SessionFacts, Span, Touch, Usage, Verdict,
 };

@@ -25,9 +25,8 @@ impl Time {
 
     /// RFC 3339 with any fraction and offset; text without an offset is taken as UTC.
     pub fn parse(text: &str) -> Option<Time> {
-        parse_utc(text.as_bytes()).or_else(|| {
-            text.parse::<jiff::Timestamp>().ok().map(|stamp| Time(stamp.as_microsecond()))
-        })
+        parse_utc(text.as_bytes())
+            .or_else(|| text.parse::<jiff::Timestamp>().ok().map(|stamp| Time(stamp.as_microsecond())))
     }
 
     /// UTC with milliseconds, or microseconds when there are any.
@@ -60,9 +59,9 @@ fn parse_utc(text: &[u8]) -> Option<Time> {
         return None;
     }
     let number = |from: usize, to: usize| -> Option<i64> {
-        text[from..to].iter().try_fold(0i64, |sum, byte| {
-            byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0'))
-        })
+        text[from..to]
+            .iter()
+            .try_fold(0i64, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0')))
     };
     let separators = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
     if separators.iter().any(|(at, byte)| text[*at] != *byte) {

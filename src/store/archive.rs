@@ -150,7 +150,12 @@ impl Store {
     }
 
     /// Place, length and hash of a version's segments, in order.
-    pub fn segment_hashes(&self, _scope: &Scope, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
+    pub fn segment_hashes(
+        &self,
+        _scope: &Scope,
+        file: i64,
+        version: i64,
+    ) -> Result<Vec<(u64, u64, [u8; 32])>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select place, length, hash from segment where file = $1 and version = $2 order by place"
         ))?;
@@ -162,9 +167,13 @@ impl Store {
     pub fn edge_hashes(&self, _scope: &Scope, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
         let mut edges = Vec::new();
         for order in [
-            sql!("select place, length, hash from segment where file = $1 and version = $2 order by place limit 1"),
-            sql!("select place, length, hash from segment where file = $1 and version = $2
-                  order by place desc limit 1"),
+            sql!(
+                "select place, length, hash from segment where file = $1 and version = $2 order by place limit 1"
+            ),
+            sql!(
+                "select place, length, hash from segment where file = $1 and version = $2
+                  order by place desc limit 1"
+            ),
         ] {
             let mut statement = self.connection.prepare_cached(order)?;
             let edge = statement.query_row([file, version], segment_hash).optional()?;
@@ -174,9 +183,9 @@ impl Store {
     }
 
     pub fn versions(&self, _scope: &Scope, file: i64) -> Result<Vec<VersionRow>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select version, modified from version where file = $1 order by version"
-        ))?;
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("select version, modified from version where file = $1 order by version"))?;
         let rows = statement.query_map([file], |row| {
             Ok(VersionRow {
                 version: row.get(0)?,
@@ -221,7 +230,8 @@ struct Stored<'s> {
 impl Read for Stored<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {
-            let piece = segment_at(self.connection, self.file, self.version, self.next).map_err(io::Error::other)?;
+            let piece =
+                segment_at(self.connection, self.file, self.version, self.next).map_err(io::Error::other)?;
             let Some((place, bytes)) = piece else { return Ok(0) };
             self.next = place + bytes.len() as u64;
             (self.piece, self.at) = (bytes, 0);
@@ -234,7 +244,12 @@ impl Read for Stored<'_> {
 }
 
 /// The segment that covers `place`, unpacked.
-fn segment_at(connection: &Connection, file: i64, version: i64, place: u64) -> Result<Option<(u64, Vec<u8>)>> {
+fn segment_at(
+    connection: &Connection,
+    file: i64,
+    version: i64,
+    place: u64,
+) -> Result<Option<(u64, Vec<u8>)>> {
     let mut statement = connection.prepare_cached(sql!(
         "select place, length, packing, data from segment
          where file = $1 and version = $2 and place <= $3 order by place desc limit 1"
@@ -274,9 +289,10 @@ impl<'s> Contents<'s> {
     /// The bytes of `span` in the version that rows of `file` point into.
     // no scope: `Store::contents` was asked with one
     pub fn span(&mut self, file: i64, span: Span) -> Result<Raw> {
-        let mut statement = self.store.connection.prepare_cached(sql!(
-            "select rows_version, encoding from file where id = $1"
-        ))?;
+        let mut statement = self
+            .store
+            .connection
+            .prepare_cached(sql!("select rows_version, encoding from file where id = $1"))?;
         let (version, coding): (i64, String) =
             statement.query_row([file], |row| Ok((row.get(0)?, row.get(1)?)))?;
         self.span_of_version(file, version, encoding(&coding), span)
@@ -325,7 +341,9 @@ impl<'s> Contents<'s> {
 
     fn decoded(&mut self, file: i64, version: i64, span: Span) -> Result<Raw> {
         let mut stream = match self.stream.take() {
-            Some(stream) if (stream.file, stream.version) == (file, version) && stream.position <= span.offset => {
+            Some(stream)
+                if (stream.file, stream.version) == (file, version) && stream.position <= span.offset =>
+            {
                 stream
             }
             _ => {

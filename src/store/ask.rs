@@ -412,7 +412,8 @@ impl Store {
 /// Sorts behind every real time.
 const NO_TIME: i64 = i64::MIN + 1;
 
-const MESSAGES: &str = "select session.key, message.file, message.place, message.length, message.role, message.kind,
+const MESSAGES: &str =
+    "select session.key, message.file, message.place, message.length, message.role, message.kind,
     message.at, message.key, message.copied, name.text
     from message join session on session.id = message.session join instance on instance.id = session.instance
     join file on file.id = message.file left join name on name.id = message.model";

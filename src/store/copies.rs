@@ -172,8 +172,12 @@ fn settled(session: i64, file: i64, place: i64, inherited: bool, at: Option<i64>
 
 fn select_by_key(table: &str, copied: u8) -> &'static str {
     match (table, copied) {
-        ("message", 0) => sql!("select session, file, place, inherited, at from message where key = $1 and copied = 0"),
-        ("message", _) => sql!("select session, file, place, inherited, at from message where key = $1 and copied = 1"),
+        ("message", 0) => {
+            sql!("select session, file, place, inherited, at from message where key = $1 and copied = 0")
+        }
+        ("message", _) => {
+            sql!("select session, file, place, inherited, at from message where key = $1 and copied = 1")
+        }
         ("tool_call", 0) => {
             sql!("select session, file, place, inherited, at from tool_call where key = $1 and copied = 0")
         }

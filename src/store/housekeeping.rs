@@ -7,7 +7,14 @@ use super::{Store, sql};
 use crate::model::{Result, Scope, Time};
 
 impl Store {
-    pub fn instance(&self, _scope: &Scope, source: &str, machine: &str, root: &str, now: Time) -> Result<i64> {
+    pub fn instance(
+        &self,
+        _scope: &Scope,
+        source: &str,
+        machine: &str,
+        root: &str,
+        now: Time,
+    ) -> Result<i64> {
         let mut statement = self.connection.prepare_cached(sql!(
             "insert into instance (source, machine, root, status, reason, first_seen)
              values ($1, $2, $3, 'available', '', $4)
@@ -17,7 +24,13 @@ impl Store {
     }
 
     /// The home, if it was ever captured.
-    pub fn known_instance(&self, _scope: &Scope, source: &str, machine: &str, root: &str) -> Result<Option<i64>> {
+    pub fn known_instance(
+        &self,
+        _scope: &Scope,
+        source: &str,
+        machine: &str,
+        root: &str,
+    ) -> Result<Option<i64>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select id from instance where source = $1 and machine = $2 and root = $3"
         ))?;
@@ -32,7 +45,12 @@ impl Store {
     }
 
     /// A value made once for this archive, such as the key that masks secrets.
-    pub fn setting_or_make(&self, _scope: &Scope, name: &str, make: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>> {
+    pub fn setting_or_make(
+        &self,
+        _scope: &Scope,
+        name: &str,
+        make: impl FnOnce() -> Vec<u8>,
+    ) -> Result<Vec<u8>> {
         let mut statement =
             self.connection.prepare_cached(sql!("select value from setting where name = $1"))?;
         if let Some(value) = statement.query_row([name], |row| row.get(0)).optional()? {
@@ -64,8 +82,9 @@ impl Store {
     }
 
     pub fn finish_run(&self, _scope: &Scope, run: i64, report: &str, now: Time) -> Result<()> {
-        let mut statement =
-            self.connection.prepare_cached(sql!("update run set ended_at = $2, report = $3 where id = $1"))?;
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("update run set ended_at = $2, report = $3 where id = $1"))?;
         statement.execute(params![run, now.micros(), report])?;
         Ok(())
     }
@@ -80,7 +99,13 @@ impl Store {
 
 impl Writer<'_> {
     // no scope: the writer was opened with one
-    pub fn set_instance_status(&mut self, instance: i64, status: &str, reason: &str, now: Time) -> Result<()> {
+    pub fn set_instance_status(
+        &mut self,
+        instance: i64,
+        status: &str,
+        reason: &str,
+        now: Time,
+    ) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update instance set status = $2, reason = $3, last_scanned = $4 where id = $1"
         ))?;
@@ -144,7 +169,14 @@ impl Writer<'_> {
     }
 
     // no scope: the writer was opened with one
-    pub fn open_gap(&mut self, instance: i64, stream: &str, key: &str, reason: &str, now: Time) -> Result<()> {
+    pub fn open_gap(
+        &mut self,
+        instance: i64,
+        stream: &str,
+        key: &str,
+        reason: &str,
+        now: Time,
+    ) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into gap (instance, stream, key, locator, reason, attempts, status, first_seen, last_tried)
              values ($1, $2, $3, $3, $4, 1, 'pending', $5, $5)

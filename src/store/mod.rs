@@ -9,9 +9,7 @@ mod rows;
 mod sessions;
 
 pub use archive::{Batch, CapturedFile, Contents, Count, Part, Segment, Stat, VersionRow};
-pub use ask::{
-    CallRow, CoverageRow, FileRow, MessageRow, Page, RecordRow, SessionFilter, SessionRow,
-};
+pub use ask::{CallRow, CoverageRow, FileRow, MessageRow, Page, RecordRow, SessionFilter, SessionRow};
 pub use foreign::{Unreadable, read_table};
 pub use rows::Writer;
 
@@ -120,9 +118,8 @@ fn cannot_open(path: &Path, error: rusqlite::Error) -> Problem {
 // no scope: touches no content
 pub fn make_private_folder(folder: &Path) -> Result<()> {
     let hint = "name a folder you may write to with --home DIR or ANNALS_HOME";
-    let failed = |error: std::io::Error| {
-        Problem::new(format!("cannot make {}: {error}", folder.display())).hint(hint)
-    };
+    let failed =
+        |error: std::io::Error| Problem::new(format!("cannot make {}: {error}", folder.display())).hint(hint);
     if !folder.is_dir() {
         std::fs::create_dir_all(folder).map_err(failed)?;
         set_mode(folder, 0o700).map_err(failed)?;

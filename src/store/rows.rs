@@ -8,8 +8,8 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use super::copies::Settled;
 use super::{Batch, Count, Store, sql};
 use crate::model::{
-    Call, CallResult, Document, Encoding, Framing, Item, Link, Message, MessageKind, Result, Scope, SessionFacts,
-    Span, Time, Touch, Usage,
+    Call, CallResult, Document, Encoding, Framing, Item, Link, Message, MessageKind, Result, Scope,
+    SessionFacts, Span, Time, Touch, Usage,
 };
 
 /// Problems of one file that are kept with their places; all are counted.
@@ -38,7 +38,8 @@ pub(super) struct Delta {
 
 impl Store {
     pub fn writer(&mut self, _scope: &Scope, now: Time) -> Result<Writer<'_>> {
-        let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let transaction =
+            self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         Ok(Writer {
             transaction,
             now,
@@ -120,7 +121,13 @@ impl Writer<'_> {
                  on conflict (file, status, kind) do update
                  set lines = coverage.lines + excluded.lines, bytes = coverage.bytes + excluded.bytes"
             ))?;
-            statement.execute(params![file, count.status, count.kind, count.lines as i64, count.bytes as i64])?;
+            statement.execute(params![
+                file,
+                count.status,
+                count.kind,
+                count.lines as i64,
+                count.bytes as i64
+            ])?;
         }
         for (span, what) in problems {
             let mut statement = self.transaction.prepare_cached(sql!(
@@ -596,7 +603,8 @@ impl Writer<'_> {
         let id = match known {
             Some(id) => id,
             None => {
-                let mut statement = self.transaction.prepare_cached(sql!("insert into name (text) values ($1)"))?;
+                let mut statement =
+                    self.transaction.prepare_cached(sql!("insert into name (text) values ($1)"))?;
                 statement.execute([word.as_ref()])?;
                 self.transaction.last_insert_rowid()
             }

@@ -53,7 +53,10 @@ pub fn accounts(scope: &Scope, store: &Store, door: &Door, source: Option<&str>)
 fn account(door: &Door, file: &FileRow, rows: &[CoverageRow]) -> FileAccount {
     let sum = |status: &str| {
         let rows = rows.iter().filter(|row| row.status == status);
-        rows.fold(Sum::default(), |sum, row| Sum { lines: sum.lines + row.lines, bytes: sum.bytes + row.bytes })
+        rows.fold(Sum::default(), |sum, row| Sum {
+            lines: sum.lines + row.lines,
+            bytes: sum.bytes + row.bytes,
+        })
     };
     let mut skipped = sum("skipped");
     // A last line that is not complete yet is read when the rest of it comes.

@@ -28,7 +28,12 @@ pub struct SourceCard {
 pub type DiskState = (&'static str, String, String, String);
 
 /// One card a source; where the archive has several homes of it, their sums.
-pub fn cards(scope: &Scope, store: Option<&Store>, door: &Door, disk: &[DiskState]) -> Result<Vec<SourceCard>> {
+pub fn cards(
+    scope: &Scope,
+    store: Option<&Store>,
+    door: &Door,
+    disk: &[DiskState],
+) -> Result<Vec<SourceCard>> {
     let instances = match store {
         Some(store) => store.instances(scope)?,
         None => Vec::new(),

@@ -71,7 +71,13 @@ pub struct Tokens {
     pub total: i64,
 }
 
-pub fn sessions(scope: &Scope, store: &Store, door: &Door, ask: &SessionAsk, now: Time) -> Result<SessionList> {
+pub fn sessions(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &SessionAsk,
+    now: Time,
+) -> Result<SessionList> {
     let after = ask.cursor.as_deref().map(read_cursor).transpose()?;
     let limit = ask.limit.max(1);
     let mut rows = store.sessions(scope, &ask.filter, Page { limit: limit.saturating_add(1), after })?;
@@ -83,7 +89,13 @@ pub fn sessions(scope: &Scope, store: &Store, door: &Door, ask: &SessionAsk, now
 }
 
 /// A session by its id, or by the start of it when only one begins so.
-pub fn find_session(scope: &Scope, store: &Store, door: &Door, id: &str, now: Time) -> Result<Option<SessionView>> {
+pub fn find_session(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    id: &str,
+    now: Time,
+) -> Result<Option<SessionView>> {
     let (source, id) = match id.split_once(':') {
         Some((source, id)) if by_name(source).is_some() => (Some(source.to_owned()), id),
         _ => (None, id),
@@ -200,6 +212,7 @@ fn read_cursor(cursor: &str) -> Result<(i64, i64)> {
         Some((u64::from_str_radix(time, 16).ok()? as i64, i64::from_str_radix(id, 16).ok()?))
     });
     parts.ok_or_else(|| {
-        Problem::new(format!("not a cursor: {cursor:?}")).hint("use `next_cursor` of an earlier answer as it is")
+        Problem::new(format!("not a cursor: {cursor:?}"))
+            .hint("use `next_cursor` of an earlier answer as it is")
     })
 }

@@ -121,7 +121,8 @@ pub fn transcript(
                 order.len() - 1
             }
         };
-        let message_at = messages.peek().map(|message| (place(&mut order, message.file), message.span.offset));
+        let message_at =
+            messages.peek().map(|message| (place(&mut order, message.file), message.span.offset));
         let call_at = calls.peek().map(|call| (place(&mut order, call.file), call.span.offset));
         let message_first = match (message_at, call_at) {
             (None, None) => return Ok(()),
@@ -130,9 +131,15 @@ pub fn transcript(
             (Some(message), Some(call)) => message <= call,
         };
         let entry = if message_first {
-            messages.next().filter(|message| ask.copies || !message.copied).map(|message| teller.message(&mut contents, &message))
+            messages
+                .next()
+                .filter(|message| ask.copies || !message.copied)
+                .map(|message| teller.message(&mut contents, &message))
         } else {
-            calls.next().filter(|call| ask.copies || !call.copied).map(|call| teller.call(&mut contents, &call))
+            calls
+                .next()
+                .filter(|call| ask.copies || !call.copied)
+                .map(|call| teller.call(&mut contents, &call))
         };
         if let Some(entry) = entry {
             let mut entry = entry?;

@@ -38,7 +38,11 @@ fn errors_name_the_thing_and_the_next_step() {
     ] {
         let ran = bench.run(arguments);
         assert_eq!(ran.code, 2, "{arguments:?}");
-        assert!(ran.stderr.contains(word) && ran.stderr.contains("\nhint: "), "{arguments:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(word) && ran.stderr.contains("\nhint: "),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
         assert!(ran.stdout.is_empty());
     }
 }
@@ -172,12 +176,17 @@ fn strange_folders_are_a_status_with_a_hint() {
 #[test]
 fn a_closed_pipe_is_fine() {
     let bench = Bench::new();
-    let many: Vec<String> = (0..3_000).flat_map(|number| crate::support::prompt(&format!("line {number}"))).collect();
+    let many: Vec<String> =
+        (0..3_000).flat_map(|number| crate::support::prompt(&format!("line {number}"))).collect();
     let lines = [vec![crate::support::meta(ID)], many].concat();
     bench.transcript(&rollout(ID), &lines);
     bench.sync();
-    let mut child =
-        bench.command(&["records", "codex_cli/messages"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = bench
+        .command(&["records", "codex_cli/messages"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut start = [0; 100];
     child.stdout.take().unwrap().read_exact(&mut start).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -190,7 +199,8 @@ fn a_second_collector_is_told_and_readers_do_not_wait() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "locked"));
     bench.sync();
-    let lock = std::fs::File::options().read(true).write(true).open(bench.archive().join("annals.lock")).unwrap();
+    let lock =
+        std::fs::File::options().read(true).write(true).open(bench.archive().join("annals.lock")).unwrap();
     lock.lock().unwrap();
     let ran = bench.run(&["sync"]);
     assert_eq!(ran.code, 2);

@@ -33,9 +33,11 @@ fn fixtures_give_what_is_expected() {
             file.set_times(std::fs::FileTimes::new().set_modified(time)).unwrap();
         }
         bench.sync();
-        for (name, found) in
-            [("records.jsonl", records(&bench)), ("transcript.json", transcripts(&bench)), ("coverage.json", coverage(&bench))]
-        {
+        for (name, found) in [
+            ("records.jsonl", records(&bench)),
+            ("transcript.json", transcripts(&bench)),
+            ("coverage.json", coverage(&bench)),
+        ] {
             let path = case.join(name);
             if std::env::var_os("UPDATE_EXPECT").is_some() {
                 std::fs::write(&path, &found).unwrap();
@@ -44,7 +46,11 @@ fn fixtures_give_what_is_expected() {
             if let Some((number, (was, is))) =
                 expected.lines().zip(found.lines()).enumerate().find(|(_, (was, is))| was != is)
             {
-                wrong.push(format!("{} line {}:\n  expected {was}\n  found    {is}", path.display(), number + 1));
+                wrong.push(format!(
+                    "{} line {}:\n  expected {was}\n  found    {is}",
+                    path.display(),
+                    number + 1
+                ));
             } else if expected != found {
                 wrong.push(format!("{}: one is longer than the other", path.display()));
             }
@@ -72,7 +78,8 @@ fn records(bench: &Bench) -> String {
     let mut text = String::new();
     for stream in ["sessions", "messages", "function_calls", "threads", "history", "session_index"] {
         let ran = bench.run(&["records", &format!("codex_cli/{stream}")]);
-        let mut lines: Vec<String> = ran.stdout.lines().map(|line| format!("{{\"stream\":\"{stream}\",{}", &line[1..])).collect();
+        let mut lines: Vec<String> =
+            ran.stdout.lines().map(|line| format!("{{\"stream\":\"{stream}\",{}", &line[1..])).collect();
         lines.sort();
         text += &lines.iter().map(|line| format!("{line}\n")).collect::<String>();
     }

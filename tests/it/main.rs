@@ -1,6 +1,15 @@
 //! One binary for all integration tests: they drive the real program on real files.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "tests set the environment and report")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests set the environment, report, and fail loudly"
+)]
 
 mod command_line;
 mod golden;

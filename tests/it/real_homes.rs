@@ -29,7 +29,11 @@ fn homes() -> Vec<PathBuf> {
         }
         None => {
             let cases = crate::golden::fixtures();
-            cases.into_iter().map(|case| case.join("home")).filter(|home| !home.join("newthing.db").exists()).collect()
+            cases
+                .into_iter()
+                .map(|case| case.join("home"))
+                .filter(|home| !home.join("newthing.db").exists())
+                .collect()
         }
     }
 }
@@ -109,7 +113,7 @@ fn count_home(home: &Path) -> BTreeMap<String, Count> {
     files.sort_by_key(|path| path.file_name().unwrap().to_owned());
     for path in files {
         let lines = read_lines(&path);
-        let own = lines.iter().find_map(|line| thread_of(line)).unwrap();
+        let own = lines.iter().find_map(thread_of).unwrap();
         let count = counts.entry(own.clone()).or_default();
         count_file(&lines, &own, count, &mut responses);
     }
@@ -133,20 +137,27 @@ fn count_file(lines: &[Value], own: &str, count: &mut Count, responses: &mut Has
             copying = false;
         }
         let info = &payload["info"];
-        let fresh = info.is_object() && std::mem::replace(&mut total, info["total_token_usage"].clone()) != info["total_token_usage"];
+        let fresh = info.is_object()
+            && std::mem::replace(&mut total, info["total_token_usage"].clone()) != info["total_token_usage"];
         if copying {
             continue;
         }
-        let tokens = |usage: &Value| usage["input_tokens"].as_i64().unwrap() + usage["output_tokens"].as_i64().unwrap();
+        let tokens = |usage: &Value| {
+            usage["input_tokens"].as_i64().unwrap() + usage["output_tokens"].as_i64().unwrap()
+        };
         match (kind, inner) {
             ("event_msg", "user_message") => count.user += 1,
             ("event_msg", "agent_message") => count.assistant += 1,
-            ("event_msg", "item_completed") if payload["thread_id"] == own => match payload["item"]["type"].as_str() {
-                Some("UserMessage") => count.user += 1,
-                Some("AgentMessage") => count.assistant += 1,
-                _ => {}
-            },
-            ("event_msg", "token_count") if fresh && !records => count.tokens += tokens(&info["last_token_usage"]),
+            ("event_msg", "item_completed") if payload["thread_id"] == own => {
+                match payload["item"]["type"].as_str() {
+                    Some("UserMessage") => count.user += 1,
+                    Some("AgentMessage") => count.assistant += 1,
+                    _ => {}
+                }
+            }
+            ("event_msg", "token_count") if fresh && !records => {
+                count.tokens += tokens(&info["last_token_usage"])
+            }
             ("token_usage_record", _) => {
                 records = true;
                 if responses.insert(payload["response_id"].to_string()) {
@@ -159,7 +170,8 @@ fn count_file(lines: &[Value], own: &str, count: &mut Count, responses: &mut Has
             continue;
         }
         match inner {
-            "function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call" | "tool_search_call" => {
+            "function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call"
+            | "tool_search_call" => {
                 count.calls += 1;
             }
             "message" if !wrapped && payload["role"] == "assistant" => count.assistant += 1,

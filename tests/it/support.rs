@@ -77,8 +77,12 @@ impl Bench {
             text += &self.run(&["show", id, "--json", "--copies", "--full"]).stdout;
         }
         for stream in ["messages", "function_calls", "threads", "history", "session_index"] {
-            let mut lines: Vec<String> =
-                self.run(&["records", &format!("codex_cli/{stream}")]).stdout.lines().map(str::to_owned).collect();
+            let mut lines: Vec<String> = self
+                .run(&["records", &format!("codex_cli/{stream}")])
+                .stdout
+                .lines()
+                .map(str::to_owned)
+                .collect();
             lines.sort();
             text += &format!("{stream}\n{}\n", lines.join("\n"));
         }

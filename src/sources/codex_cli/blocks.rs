@@ -59,7 +59,8 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
             vec![Block::ToolResult { call_id: text("call_id"), output: text("aggregated_output") }]
         }
         "McpToolCall" => {
-            let output = body.get("result").or_else(|| body.get("error")).map(Json::value).unwrap_or_default();
+            let output =
+                body.get("result").or_else(|| body.get("error")).map(Json::value).unwrap_or_default();
             vec![
                 call(body, text("id"), body.get("arguments").map(Json::value).unwrap_or_default()),
                 Block::ToolResult { call_id: text("id"), output: output.to_string() },
@@ -150,7 +151,8 @@ fn image(part: Json<'_>) -> Option<Block> {
 
 fn thinking(body: Json<'_>) -> Vec<Block> {
     let parts = ["summary", "content"].iter().filter_map(|name| body.get(name));
-    let texts = parts.flat_map(|parts| parts.items().filter_map(|part| part.get_text("text")).collect::<Vec<_>>());
+    let texts =
+        parts.flat_map(|parts| parts.items().filter_map(|part| part.get_text("text")).collect::<Vec<_>>());
     texts.map(|text| Block::Thinking(text.into_owned())).collect()
 }
 
@@ -189,7 +191,9 @@ fn event_text(body: Json<'_>) -> String {
         return message.into_owned();
     }
     let small = body.fields().filter(|(name, value)| {
-        !matches!(*name, b"type" | b"id" | b"turn_id" | b"root_turn_id") && !value.is_null() && value.bytes().len() < 4_000
+        !matches!(*name, b"type" | b"id" | b"turn_id" | b"root_turn_id")
+            && !value.is_null()
+            && value.bytes().len() < 4_000
     });
     let parts = small.map(|(name, value)| {
         let text = value.text().map(|text| text.into_owned()).unwrap_or_else(|| value.value().to_string());

@@ -54,7 +54,8 @@ struct Entry {
 impl Ledger {
     pub fn call(&mut self, kind: &str, line: &Line<'_>, turn: Turn, cwd: Option<&str>, out: &mut Vec<Item>) {
         let payload = &line.payload;
-        let call_id = payload.get_text("call_id").or_else(|| payload.get_text("id")).unwrap_or_default().into_owned();
+        let call_id =
+            payload.get_text("call_id").or_else(|| payload.get_text("id")).unwrap_or_default().into_owned();
         let request = Request::read(kind, payload);
         let patches: Vec<PatchedFile> = match request.kind {
             // What a script patches, the client records as calls of its own.
@@ -309,7 +310,8 @@ impl Ledger {
     fn running_script(&mut self, item: &Object<'_>) -> Option<&mut Entry> {
         let command = serde_json::to_string(&command_of(item)).unwrap_or_default();
         let command = command.trim_matches('"');
-        let scripts = || self.open.iter().enumerate().rev().filter(|(_, entry)| entry.kind == CallKind::Script);
+        let scripts =
+            || self.open.iter().enumerate().rev().filter(|(_, entry)| entry.kind == CallKind::Script);
         let named = scripts().find(|(_, entry)| !command.is_empty() && entry.script.contains(command));
         let (at, _) = named.or_else(|| scripts().next())?;
         self.open.get_mut(at)
@@ -393,9 +395,10 @@ impl Request {
         let word = |name: &str| arguments.and_then(|arguments| arguments.get_text(name));
         let namespace = payload.get_text("namespace").filter(|namespace| namespace.starts_with("mcp__"));
         let (kind, body) = match (name.as_str(), arguments) {
-            ("shell" | "container.exec" | "shell_command" | "exec_command" | "local_shell", Some(arguments)) => {
-                (CallKind::Shell, command_of(&arguments.object()))
-            }
+            (
+                "shell" | "container.exec" | "shell_command" | "exec_command" | "local_shell",
+                Some(arguments),
+            ) => (CallKind::Shell, command_of(&arguments.object())),
             ("apply_patch", Some(_)) => (CallKind::Edit, word("input").unwrap_or_default().into_owned()),
             ("spawn_agent" | "wait_agent" | "send_input" | "close_agent" | "resume_agent", _) => {
                 (CallKind::Agent, word("message").unwrap_or_default().into_owned())
@@ -417,7 +420,9 @@ impl Request {
 
 /// The command line of `{cmd}`, `{command: "…"}` or `{command: […]}`, without the shell around it.
 fn command_of(arguments: &Object<'_>) -> String {
-    let Some(command) = arguments.get("cmd").or_else(|| arguments.get("command")) else { return String::new() };
+    let Some(command) = arguments.get("cmd").or_else(|| arguments.get("command")) else {
+        return String::new();
+    };
     if let Some(text) = command.text() {
         return text.into_owned();
     }
@@ -493,11 +498,20 @@ fn all_lines(content: &str) -> Option<Range> {
 fn reads(session: &Arc<str>, call: u64, record: &Object<'_>, out: &mut Vec<Item>) {
     let Some(parsed) = record.get("parsed_cmd") else { return };
     let cwd = record.get_text("cwd").map(|cwd| cwd.strip_prefix("file://").unwrap_or(&cwd).to_owned());
-    for command in parsed.items().filter(|command| command.get_text("type").is_some_and(|kind| kind == "read")) {
+    for command in
+        parsed.items().filter(|command| command.get_text("type").is_some_and(|kind| kind == "read"))
+    {
         let Some(path) = command.get_text("path").or_else(|| command.get_text("name")) else { continue };
         let path = absolute(&path, cwd.as_deref());
         let session = session.clone();
-        out.push(Item::Touch(Touch { session, call, path, operation: Operation::Read, before: None, after: None }));
+        out.push(Item::Touch(Touch {
+            session,
+            call,
+            path,
+            operation: Operation::Read,
+            before: None,
+            after: None,
+        }));
     }
 }
 
@@ -534,4 +548,3 @@ fn absolute(path: &str, cwd: Option<&str>) -> String {
         _ => path.to_owned(),
     }
 }
-

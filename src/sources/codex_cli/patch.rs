@@ -321,7 +321,10 @@ mod tests {
         assert_eq!(find_patches(&format!("apply_patch '{SMALL}'")), [SMALL]);
         assert_eq!(find_patches(SMALL), [SMALL]);
         assert_eq!(find_patches(&format!("{SMALL}\nthen\n{SMALL}")), [SMALL, SMALL]);
-        assert_eq!(find_patches("*** Begin Patch\n*** Add File: a\n+x"), ["*** Begin Patch\n*** Add File: a\n+x"]);
+        assert_eq!(
+            find_patches("*** Begin Patch\n*** Add File: a\n+x"),
+            ["*** Begin Patch\n*** Add File: a\n+x"]
+        );
         assert!(find_patches("no patch in here, *** End Patch").is_empty());
     }
 

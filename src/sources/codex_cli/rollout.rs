@@ -199,8 +199,9 @@ impl RolloutReader {
         let root = text("session_id").filter(|root| **root != *self.session);
         let review = agent.and_then(Json::text).is_some_and(|word| word == "review");
         let base = meta.get("history_base");
-        let position =
-            base.and_then(|base| base.get_integer("end_ordinal_exclusive")).map(|ordinal| ordinal.to_string());
+        let position = base
+            .and_then(|base| base.get_integer("end_ordinal_exclusive"))
+            .map(|ordinal| ordinal.to_string());
         let (other, kind) = if agent.is_some() {
             let kind = if review { LinkKind::Review } else { LinkKind::SubAgent };
             (parent.or_else(|| text("forked_from_id")).or(root), kind)
@@ -269,9 +270,11 @@ impl RolloutReader {
                 self.state.model = Some(model.as_ref().into());
             }
         }
-        for (name, fact) in
-            [("effort", "reasoning_effort"), ("approval_policy", "approval_mode"), ("sandbox_policy", "sandbox_policy")]
-        {
+        for (name, fact) in [
+            ("effort", "reasoning_effort"),
+            ("approval_policy", "approval_mode"),
+            ("sandbox_policy", "sandbox_policy"),
+        ] {
             if let Some(value) = context.get(name) {
                 self.state.facts.native.insert(fact.into(), value.value());
             }
@@ -300,7 +303,11 @@ impl RolloutReader {
                 }
             }
             "agent_message" => out.push(self.message(line, Role::User, MessageKind::Agent)),
-            "function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call" | "tool_search_call"
+            "function_call"
+            | "custom_tool_call"
+            | "local_shell_call"
+            | "web_search_call"
+            | "tool_search_call"
             | "image_generation_call" => {
                 let turn = (self.session.clone(), self.state.inherited, self.state.model.clone());
                 self.state.ledger.call(kind, line, turn, self.state.facts.cwd.as_deref(), out);
@@ -308,7 +315,8 @@ impl RolloutReader {
             "function_call_output" | "custom_tool_call_output" | "tool_search_output" => {
                 self.state.ledger.output(&self.session, line, self.state.inherited, out);
             }
-            "ghost_snapshot" | "compaction" | "compaction_summary" | "context_compaction" | "additional_tools" => {}
+            "ghost_snapshot" | "compaction" | "compaction_summary" | "context_compaction"
+            | "additional_tools" => {}
             other => return Verdict::Unknown(format!("response_item/{other}")),
         }
         Verdict::Kept(format!("response_item/{kind}"))
@@ -342,7 +350,8 @@ impl RolloutReader {
                 out.push(self.message(line, Role::User, kind));
             }
             "assistant" => {
-                let compaction = metadata.and_then(|metadata| metadata.get("compaction_output")).and_then(Json::boolean);
+                let compaction =
+                    metadata.and_then(|metadata| metadata.get("compaction_output")).and_then(Json::boolean);
                 if compaction == Some(true) {
                     out.push(self.message(line, Role::Assistant, MessageKind::Summary));
                 } else if self.take_twin(Side::Item, Role::Assistant, &typed).is_none() {
@@ -380,16 +389,28 @@ impl RolloutReader {
                     out.push(self.message(line, Role::System, MessageKind::Notice));
                 }
             }
-            "turn_aborted" | "context_compacted" | "thread_rolled_back" | "entered_review_mode"
-            | "exited_review_mode" | "error" | "undo_completed" => {
+            "turn_aborted"
+            | "context_compacted"
+            | "thread_rolled_back"
+            | "entered_review_mode"
+            | "exited_review_mode"
+            | "error"
+            | "undo_completed" => {
                 out.push(self.message(line, Role::System, MessageKind::Notice));
             }
             "patch_apply_end" | "mcp_tool_call_end" | "exec_command_end" | "web_search_end" => {
                 self.state.ledger.ended(kind, &self.session, line, out);
             }
-            "agent_reasoning" | "agent_reasoning_raw_content" | "task_started" | "turn_started"
-            | "thread_goal_updated" | "thread_settings_applied" | "thread_name_updated" | "sub_agent_activity"
-            | "image_generation_end" | "view_image_tool_call" => {}
+            "agent_reasoning"
+            | "agent_reasoning_raw_content"
+            | "task_started"
+            | "turn_started"
+            | "thread_goal_updated"
+            | "thread_settings_applied"
+            | "thread_name_updated"
+            | "sub_agent_activity"
+            | "image_generation_end"
+            | "view_image_tool_call" => {}
             other if other.starts_with("collab_") || other.starts_with("dynamic_tool_call_") => {}
             other => return Verdict::Unknown(format!("event_msg/{other}")),
         }
@@ -398,7 +419,9 @@ impl RolloutReader {
 
     /// The chat of paginated files.
     fn item(&mut self, line: &Line<'_>, out: &mut Vec<Item>) -> Verdict {
-        let Some(item) = line.payload.get("item") else { return Verdict::Unknown("event_msg/item_completed".into()) };
+        let Some(item) = line.payload.get("item") else {
+            return Verdict::Unknown("event_msg/item_completed".into());
+        };
         let item = item.object();
         let kind = item.get_text("type").unwrap_or_default();
         let foreign = line.payload.get_text("thread_id").is_some_and(|thread| *thread != *self.session);
@@ -421,8 +444,15 @@ impl RolloutReader {
             "ContextCompaction" | "EnteredReviewMode" | "ExitedReviewMode" | "Plan" => {
                 out.push(self.message(line, Role::System, MessageKind::Notice));
             }
-            "Reasoning" | "WebSearch" | "CollabAgentToolCall" | "SubAgentActivity" | "ImageView"
-            | "ImageGeneration" | "HookPrompt" | "Extension" | "Sleep" => {}
+            "Reasoning"
+            | "WebSearch"
+            | "CollabAgentToolCall"
+            | "SubAgentActivity"
+            | "ImageView"
+            | "ImageGeneration"
+            | "HookPrompt"
+            | "Extension"
+            | "Sleep" => {}
             other => return Verdict::Unknown(format!("item_completed/{other}")),
         }
         Verdict::Kept(format!("item_completed/{kind}"))
@@ -446,9 +476,11 @@ impl RolloutReader {
 
     fn take_twin(&mut self, side: Side, role: Role, typed: &[u8]) -> Option<Waiting> {
         let text = Key::of(&[typed]);
-        let found = self.state.waiting.iter().position(|waiting| {
-            waiting.side != side && waiting.role == role && waiting.text == text
-        })?;
+        let found = self
+            .state
+            .waiting
+            .iter()
+            .position(|waiting| waiting.side != side && waiting.role == role && waiting.text == text)?;
         self.state.waiting.remove(found)
     }
 
@@ -568,7 +600,8 @@ impl Reader for DocumentReader {
             return Verdict::Unknown("document without session and items".into());
         };
         // Offsets of pieces follow from where they stand in the file's own bytes.
-        let place = |piece: Json<'_>| offset + (piece.bytes().as_ptr() as usize - bytes.as_ptr() as usize) as u64;
+        let place =
+            |piece: Json<'_>| offset + (piece.bytes().as_ptr() as usize - bytes.as_ptr() as usize) as u64;
         self.lines.object(place(session), &session.object(), out);
         self.lines.state.facts.native.remove("started_at_zone");
         for item in items.items() {

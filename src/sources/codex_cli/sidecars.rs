@@ -14,7 +14,8 @@ pub struct HistoryReader;
 impl Reader for HistoryReader {
     fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
         each_object(bytes, |at, object| {
-            let (Some(session), Some(seconds)) = (object.get_text("session_id"), object.get_integer("ts")) else {
+            let (Some(session), Some(seconds)) = (object.get_text("session_id"), object.get_integer("ts"))
+            else {
                 return Verdict::Unknown("history line without session_id and ts".into());
             };
             let text = blake3::hash(object.get("text").map(Json::bytes).unwrap_or_default()).to_hex();
@@ -96,7 +97,8 @@ impl Reader for ThreadReader {
     fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
         let Some(row) = Json::parse(bytes) else { return Verdict::Malformed("not JSON".into()) };
         let Some(id) = row.get_text("id") else { return Verdict::Unknown("thread row without id".into()) };
-        let text = |name: &str| row.get_text(name).map(|text| text.into_owned()).filter(|text| !text.is_empty());
+        let text =
+            |name: &str| row.get_text(name).map(|text| text.into_owned()).filter(|text| !text.is_empty());
         let moment = |name: &str| {
             let millis = row.get_integer(&format!("{name}_ms")).map(Time::from_millis);
             millis.or_else(|| row.get_integer(name).map(Time::from_seconds))
@@ -145,7 +147,9 @@ impl Reader for ThreadReader {
 
     fn facts(&self) -> Vec<Facts> {
         let facts = self.thread.iter();
-        facts.map(|(id, facts)| Facts { session: id.as_str().into(), rank: 10, facts: facts.clone() }).collect()
+        facts
+            .map(|(id, facts)| Facts { session: id.as_str().into(), rank: 10, facts: facts.clone() })
+            .collect()
     }
 }
 

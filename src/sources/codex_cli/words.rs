@@ -56,7 +56,8 @@ pub fn author(message: &Object<'_>) -> Author {
 
 fn opens_injected(message: &Object<'_>) -> bool {
     let Some(content) = message.get("content") else { return false };
-    let first = content.items().find_map(|part| part.get("text")).map(|text| text.head(64)).unwrap_or_default();
+    let first =
+        content.items().find_map(|part| part.get("text")).map(|text| text.head(64)).unwrap_or_default();
     INJECTED.iter().any(|opening| first.trim_start().starts_with(opening))
 }
 

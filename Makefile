@@ -1,0 +1,22 @@
+# Everything a contributor runs. `make test` is what CI runs, and all it needs is the Rust toolchain.
+
+.PHONY: test bench bench-smoke lint format
+
+test:
+	@echo "make test: needs the Rust toolchain only (crates come through cargo); nothing else is installed"
+	cargo test --locked
+
+lint:
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- --deny warnings
+
+format:
+	cargo fmt
+
+# The full table: 1 GB of made-up transcripts, about a minute. Exits 1 when a limit is exceeded.
+bench:
+	cargo bench --locked --bench archive
+
+# The same table on 20 MB: shows that the bench itself works.
+bench-smoke:
+	cargo bench --locked --bench archive -- --smoke
