@@ -36,18 +36,18 @@ impl Output {
     }
 
     pub fn line(&mut self, text: impl AsRef<str>) -> Result<()> {
-        let text = visible(text.as_ref());
+        let text = visible(text.as_ref(), self.colour);
         let wrote = self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.write_all(b"\n"));
         self.settle(wrote)
     }
 
     /// Text that stands out, on a terminal.
     pub fn strong(&self, text: &str) -> String {
-        if self.colour { format!("{BOLD}{}{PLAIN}", visible(text)) } else { text.to_owned() }
+        if self.colour { format!("{BOLD}{}{PLAIN}", visible(text, false)) } else { text.to_owned() }
     }
 
     pub fn faint(&self, text: &str) -> String {
-        if self.colour { format!("{FAINT}{}{PLAIN}", visible(text)) } else { text.to_owned() }
+        if self.colour { format!("{FAINT}{}{PLAIN}", visible(text, false)) } else { text.to_owned() }
     }
 
     pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
@@ -70,7 +70,7 @@ impl Output {
 
     pub fn note(&mut self, text: impl AsRef<str>) {
         // Nobody to tell when stderr is closed.
-        let _ = writeln!(io::stderr(), "{}", visible(text.as_ref()));
+        let _ = writeln!(io::stderr(), "{}", visible(text.as_ref(), false));
     }
 
     pub fn problem(&mut self, problem: &Problem, json: bool) {
@@ -116,8 +116,8 @@ const BOLD: &str = "\u{1b}[1m";
 const FAINT: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Escape sequences in somebody's text must not reach the terminal; our own three styles may.
-fn visible(text: &str) -> Cow<'_, str> {
+/// Escape sequences in somebody's text must not reach the terminal; our own three styles may, where they are in use.
+fn visible(text: &str, styled: bool) -> Cow<'_, str> {
     let control = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(control) {
         return Cow::Borrowed(text);
@@ -125,7 +125,8 @@ fn visible(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        if let Some(style) = [BOLD, FAINT, PLAIN].iter().find(|style| rest.starts_with(**style)) {
+        let style = [BOLD, FAINT, PLAIN].into_iter().find(|style| styled && rest.starts_with(style));
+        if let Some(style) = style {
             out.push_str(style);
             rest = &rest[style.len()..];
             continue;
@@ -150,8 +151,10 @@ mod tests {
 
     #[test]
     fn control_bytes_do_not_reach_the_terminal() {
-        assert_eq!(visible("plain\ttext\n"), "plain\ttext\n");
-        assert_eq!(visible("a\u{1b}[31mred\u{0}"), "a\u{241b}[31mred\u{2400}");
-        assert_eq!(visible("a\r\nb\u{9b}x"), "a\nb\u{fffd}x");
+        assert_eq!(visible("plain\ttext\n", false), "plain\ttext\n");
+        assert_eq!(visible("a\u{1b}[31mred\u{0}", true), "a\u{241b}[31mred\u{2400}");
+        assert_eq!(visible("a\r\nb\u{9b}x", true), "a\nb\u{fffd}x");
+        assert_eq!(visible("\u{1b}[1mbold", true), "\u{1b}[1mbold");
+        assert_eq!(visible("\u{1b}[1mbold", false), "\u{241b}[1mbold");
     }
 }

@@ -16,6 +16,9 @@ pub const SEGMENT: usize = 256 << 10;
 const CHUNK: usize = 16 * SEGMENT;
 /// A transcript that unpacks to more than this is a bomb.
 const LARGEST_CONTENT: u64 = 8 << 30;
+/// So is one beyond this that unpacks to more than `LARGEST_RATIO` times its size.
+const USUAL_CONTENT: u64 = 128 << 20;
+const LARGEST_RATIO: u64 = 1_000;
 
 /// Marks a file whose rows are another file's of the same unit, whichever that is.
 const NO_ROWS: i64 = 0;
@@ -31,6 +34,7 @@ pub enum Report {
     },
     Gap {
         instance: i64,
+        stream: &'static str,
         path: String,
         reason: String,
     },
@@ -71,7 +75,12 @@ impl Capturer {
         match self.try_capture(job, send) {
             Ok((outcome, bytes)) => send(Report::Done { instance, path, bytes, outcome }),
             Err(error) => {
-                send(Report::Gap { instance, path: path.clone(), reason: error.to_string() });
+                send(Report::Gap {
+                    instance,
+                    stream: "files",
+                    path: path.clone(),
+                    reason: error.to_string(),
+                });
                 send(Report::Done { instance, path, bytes: job.found.size, outcome: Outcome::Failed });
             }
         }
@@ -224,15 +233,14 @@ impl Capturer {
             let read = content.by_ref().take(CHUNK as u64).read_to_end(&mut self.buffer);
             decoded += self.buffer.len() as u64;
             parse.feed(&self.buffer);
-            let bomb = decoded > LARGEST_CONTENT;
             let broken = match read {
-                Ok(_) if bomb => Some("unpacks to more than 8 GiB".to_owned()),
+                Ok(_) if run.job.found.rule.encoding == Encoding::Zstd => bomb(run.disk.size, decoded),
                 Ok(_) => None,
                 Err(error) => Some(format!("cannot be unpacked further: {error}")),
             };
             if let Some(reason) = &broken {
                 let (instance, path) = (run.job.instance, run.job.found.path.clone());
-                send(Report::Gap { instance, path, reason: reason.clone() });
+                send(Report::Gap { instance, stream: "content", path, reason: reason.clone() });
                 parse.broken(reason);
             }
             let last = broken.is_some() || self.buffer.len() < CHUNK;
@@ -393,6 +401,15 @@ impl Run<'_> {
         }
         Report::Batch(Box::new(batch))
     }
+}
+
+/// Why a transcript that gave this much so far is unpacked no further.
+pub fn bomb(packed: u64, unpacked: u64) -> Option<String> {
+    if unpacked > LARGEST_CONTENT {
+        return Some("unpacks to more than 8 GiB".to_owned());
+    }
+    let swollen = unpacked > USUAL_CONTENT && unpacked / LARGEST_RATIO > packed;
+    swollen.then(|| format!("unpacks to more than {LARGEST_RATIO} times its size"))
 }
 
 fn same_bytes(mut ours: impl Read, mut theirs: impl Read) -> io::Result<bool> {

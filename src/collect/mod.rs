@@ -3,6 +3,7 @@
 mod capture;
 mod databases;
 mod lock;
+mod names;
 mod parse;
 mod plan;
 mod rebuild;

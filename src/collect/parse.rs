@@ -11,6 +11,10 @@ use crate::store::Count;
 const LONGEST_LINE: usize = 160 << 20;
 /// A whole document longer than this is kept and not taken apart.
 const LONGEST_DOCUMENT: usize = 64 << 20;
+/// What a line says of its own type is counted under this many bytes of it.
+const LONGEST_KIND: usize = 200;
+/// Problems with their places between two takes; all are counted.
+const PROBLEMS: usize = 100;
 /// Lines beyond this are held by one thread at a time, so that memory does not grow with the number of threads.
 const LARGE: usize = 16 << 20;
 static LARGE_LINE: Mutex<()> = Mutex::new(());
@@ -32,6 +36,8 @@ pub struct Parse {
     problems: Vec<(Span, String)>,
     /// Bytes of newlines: they belong to no line's type.
     line_ends: u64,
+    /// Lines with nothing in them.
+    blank_lines: u64,
 }
 
 /// What was read since the last take.
@@ -60,6 +66,7 @@ impl Parse {
             counts: HashMap::new(),
             problems: Vec::new(),
             line_ends: 0,
+            blank_lines: 0,
         }
     }
 
@@ -73,6 +80,16 @@ impl Parse {
             Framing::Lines => {
                 let mut rest = bytes;
                 while let Some(end) = memchr::memchr(b'\n', rest) {
+                    // No reader sees empty lines: a file can hold a billion of them.
+                    if end == 0 && self.carry.is_empty() && !self.too_long && !self.inside_line {
+                        let run = rest.iter().take_while(|byte| **byte == b'\n').count();
+                        self.blank_lines += run as u64;
+                        self.line_ends += run as u64;
+                        self.position += run as u64;
+                        self.parsed = self.position;
+                        rest = &rest[run..];
+                        continue;
+                    }
                     self.position += end as u64 + 1;
                     self.end_line(&rest[..end]);
                     rest = &rest[end + 1..];
@@ -126,6 +143,10 @@ impl Parse {
         if self.line_ends > 0 {
             self.counts.insert(("kept", "line end".into()), (0, std::mem::take(&mut self.line_ends)));
         }
+        if self.blank_lines > 0 {
+            let blank = self.counts.entry(("skipped", "blank line".into())).or_default();
+            blank.0 += std::mem::take(&mut self.blank_lines);
+        }
         let counts = std::mem::take(&mut self.counts).into_iter();
         Taken {
             items: std::mem::take(&mut self.items),
@@ -170,7 +191,7 @@ impl Parse {
             self.hold(tail, LONGEST_LINE);
             if self.too_long {
                 let length = self.position - self.parsed - 1;
-                self.problems.push((Span { offset: self.parsed, length }, "line too long to read".into()));
+                self.problem(Span { offset: self.parsed, length }, "line too long to read");
                 self.count_line(Verdict::Skipped("line over 160 MiB".into()), length);
                 self.line_ends += 1;
                 self.too_long = false;
@@ -208,16 +229,27 @@ impl Parse {
     }
 
     fn count(&mut self, verdict: Verdict, offset: u64, bytes: u64, lines: u64) {
-        let (status, kind) = match verdict {
+        let (status, mut kind) = match verdict {
             Verdict::Kept(kind) => ("kept", kind),
             Verdict::Unknown(kind) => ("unknown", kind),
             Verdict::Malformed(kind) => {
-                self.problems.push((Span { offset, length: bytes }, kind.clone()));
+                self.problem(Span { offset, length: bytes }, &kind);
                 ("malformed", kind)
             }
             Verdict::Skipped(kind) => ("skipped", kind),
         };
+        let mut end = kind.len().min(LONGEST_KIND);
+        while !kind.is_char_boundary(end) {
+            end -= 1;
+        }
+        kind.truncate(end);
         let count = self.counts.entry((status, kind)).or_default();
         *count = (count.0 + lines, count.1 + bytes);
+    }
+
+    fn problem(&mut self, span: Span, what: &str) {
+        if self.problems.len() < PROBLEMS {
+            self.problems.push((span, what.to_owned()));
+        }
     }
 }

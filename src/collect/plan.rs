@@ -109,16 +109,9 @@ pub fn plan(
             rival: rival.map(|rival| (*rival).clone()),
         });
     }
-    let hidden = |path: &str| {
-        survey.unreadable.iter().any(|(at, _)| {
-            at.is_empty()
-                || path == at
-                || path.strip_prefix(at.as_str()).is_some_and(|rest| rest.starts_with('/'))
-        })
-    };
     let absent = captured.iter().filter(|file| {
         !file.document && !file.gone && !on_disk.contains(&file.path) && !moved.contains(&file.id)
     });
-    plan.gone = absent.filter(|file| !hidden(&file.path)).map(|file| file.id).collect();
+    plan.gone = absent.filter(|file| !survey.hides(&file.path)).map(|file| file.id).collect();
     plan
 }

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use super::capture::bomb;
 use super::parse::Parse;
 use crate::model::{Encoding, Item, Result, Scope, Time};
 use crate::sources::{FileContext, by_name};
@@ -90,7 +91,11 @@ fn read_version(
         total += buffer.len() as u64;
         see(buffer.len() as u64);
         parse.feed(&buffer);
-        let broken = read.err().map(|error| format!("cannot be unpacked further: {error}"));
+        let broken = match read {
+            Ok(_) if file.encoding == Encoding::Zstd => bomb(version.size, total),
+            Ok(_) => None,
+            Err(error) => Some(format!("cannot be unpacked further: {error}")),
+        };
         if let Some(reason) = &broken {
             parse.broken(reason);
         }

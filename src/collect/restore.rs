@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use super::names::path_of;
 use crate::model::{Problem, Result, Scope, Time};
 use crate::store::{FileRow, Store};
 
@@ -17,9 +18,12 @@ pub struct Restored {
 
 /// The newest version of every captured file. One home goes straight into `target`; several get a folder each.
 pub fn restore(store: &Store, scope: &Scope, source: Option<&str>, target: &Path) -> Result<Restored> {
-    let files: Vec<FileRow> = store.files(scope, source)?.into_iter().filter(|file| !file.document).collect();
+    let mut files: Vec<FileRow> =
+        store.files(scope, source)?.into_iter().filter(|file| !file.document).collect();
     let mut homes: Vec<i64> = files.iter().map(|file| file.instance).collect();
     homes.dedup();
+    // Where a file and a folder had one name at different times, the one that is still there takes it.
+    files.sort_by_key(|file| file.gone);
     let mut restored = Restored::default();
     for file in &files {
         let mut path = target.to_path_buf();
@@ -29,13 +33,26 @@ pub fn restore(store: &Store, scope: &Scope, source: Option<&str>, target: &Path
         if homes.len() > 1 {
             path.push(format!("home-{}", file.instance));
         }
-        path.push(inside(&file.path)?);
+        let path = free_place(path, &inside(&file.path)?);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
         write(store, scope, file, &path, &mut restored)?;
     }
     Ok(restored)
+}
+
+/// The file's path below `folder`. A part that is a file where a folder is needed, or the other way, gets another name.
+fn free_place(folder: PathBuf, relative: &Path) -> PathBuf {
+    let count = relative.components().count();
+    relative.components().enumerate().fold(folder, |folder, (at, part)| {
+        let mut name = part.as_os_str().to_owned();
+        let taken = |path: PathBuf| if at + 1 < count { path.is_file() } else { path.is_dir() };
+        while taken(folder.join(&name)) {
+            name.push(".gone");
+        }
+        folder.join(name)
+    })
 }
 
 fn write(store: &Store, scope: &Scope, file: &FileRow, path: &Path, restored: &mut Restored) -> Result<()> {
@@ -81,9 +98,10 @@ fn holds(path: &Path, mut bytes: impl Read) -> Result<bool> {
 
 /// A path that stays below the target, whatever the archive says.
 fn inside(path: &str) -> Result<PathBuf> {
-    let plain = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+    let named = path_of(path);
+    let plain = named.components().all(|part| matches!(part, Component::Normal(_)));
     if plain && !path.is_empty() {
-        Ok(PathBuf::from(path))
+        Ok(named)
     } else {
         Err(Problem::new(format!("the archive holds a path that leads elsewhere: {path:?}"))
             .hint("this file is not restored; the archive may have been tampered with"))

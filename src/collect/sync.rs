@@ -1,6 +1,6 @@
 //! One run: survey the homes, capture what changed with two threads, commit in batches, mark what is gone.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -265,6 +265,7 @@ fn write_all(
     let now = (environment.now)();
     let mut writer = store.writer(scope, now)?;
     let (mut bytes, mut batches) = (0, 0);
+    let mut damaged = HashSet::new();
     for report in receiver {
         match report {
             Report::Batch(batch) => {
@@ -279,12 +280,13 @@ fn write_all(
                 writer.apply(*batch)?;
             }
             Report::Restat { file, path, stat } => writer.restat(file, &path, stat)?,
-            Report::Gap { instance, path, reason } => {
-                writer.open_gap(instance, "files", &path, &reason, now)?;
+            Report::Gap { instance, stream, path, reason } => {
+                writer.open_gap(instance, stream, &path, &reason, now)?;
                 let place = places.get(&instance).copied();
                 if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
                     report.problems.push(format!("{path}: {reason}"));
                 }
+                damaged.insert((instance, path));
             }
             Report::Done { instance, path, bytes, outcome } => {
                 progress.advance(1, bytes);
@@ -297,8 +299,13 @@ fn write_all(
                         Outcome::Failed => report.totals.failed_files += 1,
                     }
                 }
-                if outcome == Outcome::Changed || outcome == Outcome::Unchanged {
+                if outcome != Outcome::Failed {
                     writer.close_gap(instance, "files", &path, now)?;
+                }
+                // Unchanged content is as damaged as it was.
+                let read_anew = outcome == Outcome::New || outcome == Outcome::Changed;
+                if !damaged.remove(&(instance, path.clone())) && read_anew {
+                    writer.close_gap(instance, "content", &path, now)?;
                 }
             }
         }
@@ -335,6 +342,7 @@ fn finish_visit(
     let now = (environment.now)();
     let scratch = environment.home.join("scratch");
     let mut tables = Vec::new();
+    let gaps = store.open_gaps(scope, visit.instance, "folders")?;
     for declared in visit.source.manifest().databases {
         let databases = &visit.survey.databases;
         let table = read_database(store, scope, visit.instance, visit.source, declared, databases, &scratch)?;
@@ -360,9 +368,13 @@ fn finish_visit(
             }
         }
     }
+    let walked = visit.state == HomeState::Available || visit.state == HomeState::Empty;
+    for gap in gaps.iter().filter(|gap| walked && !visit.survey.hides(gap)) {
+        writer.close_gap(visit.instance, "folders", gap, now)?;
+    }
     for (path, why) in &visit.survey.unreadable {
         let path = if path.is_empty() { "." } else { path };
-        writer.open_gap(visit.instance, "files", path, why, now)?;
+        writer.open_gap(visit.instance, "folders", path, why, now)?;
         report.problems.push(format!("{path}: {why}"));
     }
     writer.mark_gone(&visit.gone, now)?;

@@ -1,12 +1,14 @@
 //! Looks at a home: every file falls under a declared rule or is unaccounted; nothing is opened.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
+use super::names::text_of;
 use crate::model::{Manifest, Problem, Result, Rule, Time, Treatment};
 use crate::sources::Home;
 use crate::store::Stat;
@@ -41,6 +43,17 @@ pub struct Survey {
     /// Folders and files that could not be looked at: nothing below them counts as gone.
     pub unreadable: Vec<(String, String)>,
     pub outside: Vec<String>,
+}
+
+impl Survey {
+    /// True for what is, or stands below, something that could not be looked at.
+    pub fn hides(&self, path: &str) -> bool {
+        self.unreadable.iter().any(|(at, _)| {
+            at.is_empty()
+                || path == at
+                || path.strip_prefix(at.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        })
+    }
 }
 
 /// The rules of one source, matched in one pass.
@@ -80,6 +93,7 @@ pub fn state_of(home: &Home) -> HomeState {
 pub fn survey(home: &Home, rules: &Rules) -> Result<Survey> {
     let root = home.root.canonicalize()?;
     let mut survey = Survey::default();
+    let place = Place { root: &root, prefix: home.prefix, rules };
     let mut folders = vec![(root.clone(), home.prefix.to_owned())];
     while let Some((folder, at)) = folders.pop() {
         let entries = match std::fs::read_dir(&folder) {
@@ -97,9 +111,8 @@ pub fn survey(home: &Home, rules: &Rules) -> Result<Survey> {
                     continue;
                 }
             };
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let path = if at.is_empty() { name } else { format!("{at}/{name}") };
-            look(&root, entry.path(), path, rules, &mut survey, &mut folders);
+            let path = join(&at, &entry.file_name());
+            look(&place, entry.path(), path, &mut survey, &mut folders);
         }
     }
     survey.found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -108,22 +121,36 @@ pub fn survey(home: &Home, rules: &Rules) -> Result<Survey> {
     Ok(survey)
 }
 
+/// The home that is looked at.
+struct Place<'a> {
+    root: &'a Path,
+    prefix: &'a str,
+    rules: &'a Rules,
+}
+
+fn join(folder: &str, name: &OsStr) -> String {
+    let name = text_of(name);
+    if folder.is_empty() { name } else { format!("{folder}/{name}") }
+}
+
 fn look(
-    root: &Path,
+    place: &Place<'_>,
     disk: PathBuf,
     path: String,
-    rules: &Rules,
     survey: &mut Survey,
     folders: &mut Vec<(PathBuf, String)>,
 ) {
-    let rule = rules.decide(&path);
-    if let Some(rule) = rule.filter(|rule| matches!(rule.treatment, Treatment::Never | Treatment::LeftOut)) {
+    let rule = place.rules.decide(&path);
+    let barred = rule
+        .filter(|rule| matches!(rule.treatment, Treatment::Never | Treatment::LeftOut))
+        .or_else(|| never_behind(place, &disk));
+    if let Some(rule) = barred {
         let size = std::fs::symlink_metadata(&disk).map_or(0, |metadata| metadata.len());
         let entry = survey.left_out.entry(rule.why).or_default();
         *entry = (entry.0 + 1, entry.1 + size);
         return;
     }
-    let metadata = match resolve(root, &disk) {
+    let metadata = match resolve(place.root, &disk) {
         Ok(Some(metadata)) => metadata,
         Ok(None) => {
             survey.outside.push(path);
@@ -154,6 +181,19 @@ fn look(
     }
 }
 
+/// The rule that bars what a link leads to: another name does not make a never-opened file another file.
+fn never_behind(place: &Place<'_>, disk: &Path) -> Option<&'static Rule> {
+    if !disk.is_symlink() {
+        return None;
+    }
+    let target = disk.canonicalize().ok()?;
+    let mut path = place.prefix.to_owned();
+    target.strip_prefix(place.root).ok()?.components().find_map(|part| {
+        path = join(&path, part.as_os_str());
+        place.rules.decide(&path).filter(|rule| rule.treatment == Treatment::Never)
+    })
+}
+
 /// What an entry is; `None` for a link that leads out of the root.
 fn resolve(root: &Path, disk: &Path) -> io::Result<Option<Metadata>> {
     let metadata = std::fs::symlink_metadata(disk)?;
@@ -167,7 +207,9 @@ fn resolve(root: &Path, disk: &Path) -> io::Result<Option<Metadata>> {
 #[cfg(unix)]
 pub fn stat_of(metadata: &Metadata) -> Stat {
     use std::os::unix::fs::MetadataExt;
-    let micros = |seconds: i64, nanos: i64| Time::from_micros(seconds * 1_000_000 + nanos / 1_000);
+    let micros = |seconds: i64, nanos: i64| {
+        Time::from_micros(Time::from_seconds(seconds).micros().saturating_add(nanos / 1_000))
+    };
     Stat {
         inode: metadata.ino() as i64,
         modified: micros(metadata.mtime(), metadata.mtime_nsec()),

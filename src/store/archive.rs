@@ -103,6 +103,7 @@ pub struct CapturedFile {
 #[derive(Debug, Clone)]
 pub struct VersionRow {
     pub version: i64,
+    pub size: u64,
     pub modified: Option<Time>,
 }
 
@@ -183,13 +184,14 @@ impl Store {
     }
 
     pub fn versions(&self, _scope: &Scope, file: i64) -> Result<Vec<VersionRow>> {
-        let mut statement = self
-            .connection
-            .prepare_cached(sql!("select version, modified from version where file = $1 order by version"))?;
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select version, size, modified from version where file = $1 order by version"
+        ))?;
         let rows = statement.query_map([file], |row| {
             Ok(VersionRow {
                 version: row.get(0)?,
-                modified: row.get::<_, Option<i64>>(1)?.map(Time::from_micros),
+                size: row.get::<_, i64>(1)? as u64,
+                modified: row.get::<_, Option<i64>>(2)?.map(Time::from_micros),
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

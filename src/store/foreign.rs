@@ -37,7 +37,12 @@ pub fn read_table(
     let connection = copy.open().map_err(|error| broken(&error))?;
     let columns = columns(&connection, table).map_err(|error| broken(&error))?;
     let Some(key_at) = columns.iter().position(|column| column == key_column) else {
-        return Err(Unreadable::NoTable);
+        let tables = tables(&connection).map_err(|error| broken(&error))?;
+        return Err(match (columns.is_empty(), tables) {
+            (true, 1..) => Unreadable::NoTable,
+            (true, _) => Unreadable::Broken("holds no tables".into()),
+            (false, _) => Unreadable::Broken(format!("table {table} has no column {key_column}")),
+        });
     };
     read_rows(&connection, table, &columns, key_at).map_err(|error| broken(&error))
 }
@@ -60,7 +65,11 @@ impl Copy {
             side.push(suffix);
             let mut target = copy.database.as_os_str().to_owned();
             target.push(suffix);
-            match std::fs::copy(&side, &target) {
+            match std::fs::symlink_metadata(&side) {
+                Ok(metadata) if metadata.is_file() => {
+                    std::fs::copy(&side, &target)?;
+                }
+                // A link may lead anywhere and a pipe never ends: neither is a log of this database.
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -89,6 +98,10 @@ impl Drop for Copy {
 fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare("select name from pragma_table_info(?1)")?;
     statement.query_map([table], |row| row.get(0))?.collect()
+}
+
+fn tables(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("select count(*) from sqlite_schema where type = 'table'", [], |row| row.get(0))
 }
 
 fn read_rows(

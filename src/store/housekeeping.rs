@@ -89,6 +89,15 @@ impl Store {
         Ok(())
     }
 
+    /// What of a stream could not be read yet.
+    pub fn open_gaps(&self, _scope: &Scope, instance: i64, stream: &str) -> Result<Vec<String>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select key from gap where instance = $1 and stream = $2 and status = 'pending' order by key"
+        ))?;
+        let keys = statement.query_map(params![instance, stream], |row| row.get(0))?;
+        Ok(keys.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// Moves the log into the database file, so that the archive is one file at rest.
     // no scope: touches no content
     pub fn checkpoint(&self) -> Result<()> {

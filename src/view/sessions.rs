@@ -186,7 +186,7 @@ fn session_view(door: &Door, row: SessionRow, now: Time) -> SessionView {
         tool_call_count: row.tool_calls,
         first_message_at: row.started_at.map(Time::rfc3339),
         last_message_at: row.last_at.map(Time::rfc3339),
-        is_active: row.last_at.is_some_and(|last| now.micros() - last.micros() < ACTIVE),
+        is_active: row.last_at.is_some_and(|last| now.micros().saturating_sub(last.micros()) < ACTIVE),
         entrypoints: optional(&facts.entrypoint).into_iter().collect(),
         git_branch: row.git_branch.as_ref().map(|branch| door.raw(branch)),
         git_commit: optional(&facts.git_commit),

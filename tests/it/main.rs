@@ -13,6 +13,8 @@
 
 mod command_line;
 mod golden;
+mod hostile;
+mod never_opened;
 mod real_homes;
 mod support;
 mod tidy;

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::super::json::{Json, Object};
 
+/// No response has more tokens than this; sums of what claims more must not overflow.
+const MOST: i64 = 1 << 40;
+
 /// Remembers the last running total, so that a repeated or estimated state is not counted again.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Meter {
@@ -51,7 +54,7 @@ fn numbers(usage: Json<'_>) -> [i64; 5] {
             b"reasoning_output_tokens" => 4,
             _ => continue,
         };
-        numbers[place] = value.integer().unwrap_or(0).max(0);
+        numbers[place] = value.integer().unwrap_or(0).clamp(0, MOST);
     }
     numbers
 }

@@ -1,0 +1,129 @@
+//! Credential files and stores of process environments are never opened: the kernel itself is asked.
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use inotify::{Inotify, WatchDescriptor, WatchMask};
+
+use crate::support::{Bench, ID, conversation, files_below, rollout};
+
+/// Stands in every file that must not be read; nothing may ever say it.
+const MARKER: &str = "planted-marker-never-to-be-read";
+
+const NEVER: &[&str] = &[
+    "auth.json",
+    ".credentials.json",
+    "secrets/x",
+    "keys.age",
+    "skills/mine/keys.age",
+    "logs_2.sqlite",
+    "logs_2.sqlite-wal",
+    "logs_2.sqlite-shm",
+    "shell_snapshots/a.sh",
+    "proxy/ca.key",
+];
+
+#[test]
+fn never_files_are_not_opened_by_any_command() {
+    let bench = Bench::new();
+    let transcript = bench.transcript(&rollout(ID), &conversation(ID, "watched"));
+    plant(&bench);
+    let state = rusqlite::Connection::open(bench.codex().join("state_5.sqlite")).unwrap();
+    state
+        .execute_batch("create table threads (id text, title text); insert into threads values ('a', 'b')")
+        .unwrap();
+    drop(state);
+    assert_never_opened(&bench, &transcript);
+}
+
+#[test]
+fn a_link_is_no_way_to_a_never_file() {
+    let bench = Bench::new();
+    let transcript = bench.transcript(&rollout(ID), &conversation(ID, "watched"));
+    plant(&bench);
+    let home = bench.codex();
+    let day = home.join("sessions/2026/11/15");
+    std::fs::create_dir_all(home.join("rules")).unwrap();
+    symlink(home.join("auth.json"), day.join("rollout-one.jsonl")).unwrap();
+    symlink("../../../../secrets/x", day.join("rollout-two.jsonl")).unwrap();
+    symlink("../shell_snapshots/a.sh", home.join("rules/three")).unwrap();
+    symlink("../shell_snapshots", home.join("rules/four")).unwrap();
+    symlink("logs_2.sqlite", home.join("state_7.sqlite")).unwrap();
+    symlink("keys.age", home.join("config.toml")).unwrap();
+    symlink("rules/three", home.join("AGENTS.md")).unwrap();
+    let state = rusqlite::Connection::open(home.join("goals_1.sqlite")).unwrap();
+    state
+        .execute_batch("create table thread_goals (thread_id text); insert into thread_goals values ('a')")
+        .unwrap();
+    drop(state);
+    symlink("auth.json", home.join("goals_1.sqlite-wal")).unwrap();
+    symlink("auth.json", home.join("goals_1.sqlite-shm")).unwrap();
+    assert_never_opened(&bench, &transcript);
+}
+
+fn plant(bench: &Bench) {
+    for path in NEVER {
+        let path = bench.codex().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, format!("{{\"token\":\"{MARKER}\"}}\n")).unwrap();
+    }
+}
+
+/// Runs every command that looks at the home, and asks the kernel what was opened.
+fn assert_never_opened(bench: &Bench, transcript: &Path) {
+    let mut watch = Inotify::init().unwrap();
+    let mut names: BTreeMap<WatchDescriptor, String> = BTreeMap::new();
+    let mut add = |path: &Path, name: &str| {
+        let watched = watch.watches().add(path, WatchMask::OPEN | WatchMask::ACCESS).unwrap();
+        names.insert(watched, name.to_owned());
+    };
+    for name in NEVER {
+        add(&bench.codex().join(name), name);
+    }
+    add(transcript, "transcript");
+    let target = bench.folder.path().join("restored");
+    let target = target.to_str().unwrap();
+    let mut seen = Vec::new();
+    for (arguments, opens) in [
+        (&["sync", "--json"][..], true),
+        (&["sync", "--full", "--verbose"], true),
+        (&["up"], false),
+        (&["sources", "--json"], false),
+        (&["sources", "--files"], false),
+        (&["rebuild"], false),
+        (&["sessions", "--all", "--json", "--reveal"], false),
+        (&["records", "codex_cli/messages", "--reveal"], false),
+        (&["records", "codex_cli/threads", "--reveal"], false),
+        (&["restore", "--to", target], false),
+    ] {
+        let ran = bench.run(arguments);
+        assert!(ran.code <= 1 && !ran.stderr.contains("panicked"), "{arguments:?}: {}", ran.stderr);
+        assert!(!ran.stdout.contains(MARKER) && !ran.stderr.contains(MARKER), "{arguments:?}");
+        let opened = opened(&mut watch, &names);
+        assert_eq!(opened.iter().any(|name| name == "transcript"), opens, "{arguments:?}: {opened:?}");
+        seen.extend(opened);
+    }
+    seen.retain(|name| name != "transcript");
+    assert!(seen.is_empty(), "opened: {seen:?}");
+    let restored = files_below(Path::new(target));
+    assert!(!restored.is_empty());
+    for path in restored {
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(!bytes.windows(MARKER.len()).any(|window| window == MARKER.as_bytes()), "{}", path.display());
+    }
+}
+
+/// The names of watched files that were opened or read since the last call.
+fn opened(watch: &mut Inotify, names: &BTreeMap<WatchDescriptor, String>) -> Vec<String> {
+    let mut buffer = [0; 4_096];
+    let mut opened = Vec::new();
+    loop {
+        match watch.read_events(&mut buffer) {
+            Ok(events) => opened.extend(events.map(|event| names[&event.wd].clone())),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return opened,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
