@@ -1,6 +1,6 @@
 //! One run: survey the homes, capture what changed with two threads, commit in batches, mark what is gone.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -252,6 +252,7 @@ fn write_all(
     let now = (environment.now)();
     let mut writer = store.writer(scope, now)?;
     let (mut bytes, mut batches) = (0, 0);
+    let mut gaps = HashSet::new();
     for report in receiver {
         match report {
             Report::Batch(batch) => {
@@ -272,6 +273,7 @@ fn write_all(
                 if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
                     report.problems.push(format!("{path}: {reason}"));
                 }
+                gaps.insert((instance, path));
             }
             Report::Done { instance, path, bytes, outcome } => {
                 progress.advance(1, bytes);
@@ -284,8 +286,9 @@ fn write_all(
                         Outcome::Failed => report.totals.failed_files += 1,
                     }
                 }
-                if outcome == Outcome::Changed || outcome == Outcome::Unchanged {
-                    writer.close_gap(instance, "files", &path, now)?;
+                let gap = (instance, path);
+                if outcome != Outcome::Failed && !gaps.contains(&gap) {
+                    writer.close_gap(instance, "files", &gap.1, now)?;
                 }
             }
         }

@@ -104,6 +104,8 @@ pub struct CapturedFile {
 pub struct VersionRow {
     pub version: i64,
     pub modified: Option<Time>,
+    /// When the client no longer had it, for a version that was the last one then.
+    pub gone_at: Option<Time>,
 }
 
 impl Store {
@@ -175,12 +177,13 @@ impl Store {
 
     pub fn versions(&self, _scope: &Scope, file: i64) -> Result<Vec<VersionRow>> {
         let mut statement = self.connection.prepare_cached(sql!(
-            "select version, modified from version where file = $1 order by version"
+            "select version, modified, gone_at from version where file = $1 order by version"
         ))?;
         let rows = statement.query_map([file], |row| {
             Ok(VersionRow {
                 version: row.get(0)?,
                 modified: row.get::<_, Option<i64>>(1)?.map(Time::from_micros),
+                gone_at: row.get::<_, Option<i64>>(2)?.map(Time::from_micros),
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
