@@ -94,8 +94,8 @@ impl Capturer {
             self.read_from(job, &mut file, disk, Start::fresh(), send)?;
             return Ok((Outcome::New, 0));
         };
-        let unread = job.rows == Rows::Own && known.twin_of.is_some() && job.rival.is_none()
-            || job.rows == Rows::Own && known.twin_of == Some(NO_ROWS);
+        let orphaned = known.twin_of.is_some() && job.rival.is_none() || known.twin_of == Some(NO_ROWS);
+        let unread = job.rows == Rows::Own && (orphaned || job.rival_stays);
         let restat = || Report::Restat { file: known.id, path: job.found.path.clone(), stat: disk.stat };
         if disk.size == known.size && self.holds(&mut file, known.id, known.version, Reach::All)? {
             let finished = known.stat.is_some() || job.found.rule.encoding == Encoding::Plain;
@@ -110,18 +110,27 @@ impl Capturer {
         }
         let in_lines = job.found.rule.framing == Framing::Lines && job.found.rule.encoding == Encoding::Plain;
         let current = known.rows_version == known.version && !unread;
-        let grown = in_lines && current && disk.size > known.size && known.size > 0;
-        if grown && self.holds(&mut file, known.id, known.version, Reach::Edges)? {
-            let start =
-                Start { from: known.size, parsed: known.parsed, new_version: false, replace_rows: false };
+        let appends = in_lines && current;
+        // A client appends in place. Another file under the old name is compared as a whole.
+        let in_place = known.stat.is_some_and(|stat| stat.inode == disk.stat.inode);
+        let reach = if in_place { Reach::Edges } else { Reach::All };
+        // A capture that was cut off goes on with its version: its half of the file is no version of its own.
+        let grown = disk.size > known.size && known.size > 0 && (appends || known.stat.is_none());
+        let goes_on = grown && self.holds(&mut file, known.id, known.version, reach)?;
+        if goes_on && appends {
+            let (from, parsed) = (known.size, known.parsed);
+            let start = Start { from, parsed, new_version: false, replace_rows: false, reads: true };
             self.read_from(job, &mut file, disk, start, send)?;
             return Ok((Outcome::Changed, known.size));
         }
-        let cut_short = in_lines && disk.size < known.size && known.twin_of.is_none();
+        let less_than_rows = disk.size < known.size || known.rows_version != known.version;
+        let cut_short = in_lines && less_than_rows && known.twin_of.is_none();
         let keeps_rows = cut_short && self.is_prefix(&mut file, disk.size, known.id, known.rows_version)?;
-        let start = Start { new_version: true, replace_rows: !keeps_rows, ..Start::fresh() };
+        let from = if goes_on { known.size } else { 0 };
+        let reads = !keeps_rows;
+        let start = Start { from, parsed: 0, new_version: !goes_on, replace_rows: reads, reads };
         self.read_from(job, &mut file, disk, start, send)?;
-        Ok((Outcome::Changed, 0))
+        Ok((Outcome::Changed, from))
     }
 
     /// True when the disk still has the bytes of these segments at their places.
@@ -157,10 +166,10 @@ impl Capturer {
         send: &mut dyn FnMut(Report),
     ) -> io::Result<()> {
         let twin_of = match job.rows {
-            Rows::Own => self.same_as_rival(job)?,
+            Rows::Own => self.same_as_rival(job, send)?,
             Rows::Bytes => Some(NO_ROWS),
         };
-        let reads = twin_of.is_none() && (start.replace_rows || !start.new_version || start.from > 0);
+        let reads = twin_of.is_none() && start.reads;
         let mut run = Run { job, disk, start, twin_of, first: true, captured: disk.size, had: disk.size };
         let mut parse = reads.then(|| self.parse(job, file, disk, start)).transpose()?;
         let decodes = job.found.rule.encoding == Encoding::Zstd;
@@ -172,9 +181,12 @@ impl Capturer {
             self.store_bytes(&mut run, file, rows, !decodes || !reads, send)?;
         }
         match parse {
-            Some(parse) if decodes || !stores => self.read_content(parse, &mut run, file, send),
-            _ => Ok(()),
+            Some(parse) if decodes || !stores => self.read_content(parse, &mut run, file, send)?,
+            // Whose twin it is has to be told even when nothing else is.
+            None if !stores => send(run.batch(Vec::new(), None, true)),
+            _ => {}
         }
+        Ok(())
     }
 
     /// The file's bytes from the segment at hand to its end, with the rows of plain lines on the way.
@@ -255,7 +267,7 @@ impl Capturer {
     }
 
     fn parse(&mut self, job: &Job, file: &mut File, disk: Disk, start: Start) -> io::Result<Parse> {
-        let goes_on = start.from > 0;
+        let goes_on = start.parsed > 0;
         let saved = match (&job.known, goes_on) {
             (Some(known), true) => {
                 self.store.reader_state(&self.scope, known.id).map_err(io::Error::other)?
@@ -266,11 +278,15 @@ impl Capturer {
         let saved = Some(saved.as_str()).filter(|saved| !saved.is_empty());
         let reader = job.source.reader(job.reader(), &context, saved);
         let mut before = [b'\n'];
+        file.seek(SeekFrom::Start(start.parsed.saturating_sub(1)))?;
         if start.parsed > 0 {
-            file.seek(SeekFrom::Start(start.parsed - 1))?;
             file.read_exact(&mut before)?;
         }
         let mut parse = Parse::new(reader, job.found.rule.framing, start.parsed, before != [b'\n']);
+        if job.found.rule.encoding == Encoding::Zstd {
+            // Its content is read once all bytes are stored.
+            return Ok(parse);
+        }
         // What is kept of an unfinished line may begin before the segment that is written next.
         let segment_start = start.from - start.from % SEGMENT as u64;
         let mut left = segment_start.saturating_sub(start.parsed);
@@ -298,8 +314,8 @@ impl Capturer {
     }
 
     /// The other file of this unit, if it holds the same content and has the rows already.
-    fn same_as_rival(&mut self, job: &Job) -> io::Result<Option<i64>> {
-        let Some(rival) = &job.rival else { return Ok(None) };
+    fn same_as_rival(&mut self, job: &Job, send: &mut dyn FnMut(Report)) -> io::Result<Option<i64>> {
+        let Some(rival) = job.rival.as_ref().filter(|_| !job.rival_stays) else { return Ok(None) };
         let stored = self.store.bytes(&self.scope, rival.id, rival.rows_version);
         let theirs: Box<dyn Read + '_> = match rival.encoding {
             Encoding::Plain => Box::new(stored),
@@ -310,6 +326,14 @@ impl Capturer {
             Encoding::Plain => same_bytes(file, theirs),
             Encoding::Zstd => same_bytes(zstd::stream::read::Decoder::new(file)?, theirs),
         };
+        let broken = if same.is_err() { unpacking_error(job)? } else { None };
+        if let Some(error) = broken {
+            // Half a file has less to say than the form before it, which keeps the rows.
+            let (instance, path) = (job.instance, job.found.path.clone());
+            let reason = format!("cannot be unpacked further: {error}");
+            send(Report::Gap { instance, stream: "content", path, reason });
+            return Ok(Some(rival.id));
+        }
         // What can not be unpacked is not the same.
         Ok(same.unwrap_or(false).then_some(rival.id))
     }
@@ -328,11 +352,13 @@ struct Start {
     parsed: u64,
     new_version: bool,
     replace_rows: bool,
+    /// False where the rows of an earlier version stay.
+    reads: bool,
 }
 
 impl Start {
     fn fresh() -> Start {
-        Start { from: 0, parsed: 0, new_version: true, replace_rows: true }
+        Start { from: 0, parsed: 0, new_version: true, replace_rows: true, reads: true }
     }
 }
 
@@ -435,4 +461,13 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(filled)
+}
+
+/// Why a compressed file can not be unpacked to its end.
+fn unpacking_error(job: &Job) -> io::Result<Option<io::Error>> {
+    if job.found.rule.encoding == Encoding::Plain {
+        return Ok(None);
+    }
+    let mut content = zstd::stream::read::Decoder::new(File::open(&job.found.disk)?)?;
+    Ok(io::copy(&mut content, &mut io::sink()).err())
 }

@@ -121,7 +121,10 @@ impl Parse {
                     && json::objects(&self.carry).next().is_some();
                 if complete {
                     let line = std::mem::take(&mut self.carry);
-                    self.read_line(&line);
+                    // Half of a line's end may be there already.
+                    let text = line.strip_suffix(b"\r").unwrap_or(&line);
+                    self.line_ends += (line.len() - text.len()) as u64;
+                    self.read_line(text);
                     self.parsed = self.position;
                     self.inside_line = true;
                 }

@@ -17,6 +17,8 @@ pub struct Job {
     pub rows: Rows,
     /// Another file of the unit that has the rows now.
     pub rival: Option<CapturedFile>,
+    /// The rival is on disk too. It may change at any time, so that its rows are taken over at once.
+    pub rival_stays: bool,
 }
 
 impl Job {
@@ -56,8 +58,9 @@ pub fn plan(
     let mut first: HashMap<&str, usize> = HashMap::new();
     for (at, unit) in units.iter().enumerate() {
         let best = first.entry(unit).or_insert(at);
-        let plain = |at: usize| found[at].rule.encoding == Encoding::Plain;
-        if plain(at) && !plain(*best) {
+        // Of two copies the one that was written last goes on.
+        let merit = |at: usize| (found[at].rule.encoding == Encoding::Plain, found[at].stat.modified);
+        if merit(at) > merit(*best) {
             *best = at;
         }
     }
@@ -84,12 +87,13 @@ pub fn plan(
         let rival =
             kin.iter().find(|kin| kin.twin_of.is_none() && Some(kin.id) != known.map(|known| known.id));
         let rival = rival.filter(|_| rows == Rows::Own);
+        let rival_stays = rival.is_some_and(|rival| on_disk.contains(&rival.path));
         let untouched = known.is_some_and(|known| {
             known.path == file.path
                 && !known.gone
                 && known.size == file.size
                 && known.stat == Some(file.stat)
-                && (rows == Rows::Bytes || known.twin_of != Some(0))
+                && (rows == Rows::Bytes || known.twin_of != Some(0) && !rival_stays)
         });
         if untouched && !verify {
             plan.unchanged = (plan.unchanged.0 + 1, plan.unchanged.1 + file.size);
@@ -107,6 +111,7 @@ pub fn plan(
             known: known.cloned(),
             rows,
             rival: rival.map(|rival| (*rival).clone()),
+            rival_stays,
         });
     }
     let absent = captured.iter().filter(|file| {

@@ -116,6 +116,9 @@ fn read_version(
             writer.apply_rows(target.instance, file.id, version.version, taken.items, Vec::new())?;
         }
         if last {
+            if let Some(gone_at) = version.gone_at.filter(|_| file.document) {
+                writer.end_records(file.id, gone_at)?;
+            }
             return Ok(total);
         }
     }

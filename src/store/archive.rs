@@ -105,6 +105,8 @@ pub struct VersionRow {
     pub version: i64,
     pub size: u64,
     pub modified: Option<Time>,
+    /// When the client no longer had it, for a version that was the last one then.
+    pub gone_at: Option<Time>,
 }
 
 impl Store {
@@ -185,13 +187,14 @@ impl Store {
 
     pub fn versions(&self, _scope: &Scope, file: i64) -> Result<Vec<VersionRow>> {
         let mut statement = self.connection.prepare_cached(sql!(
-            "select version, size, modified from version where file = $1 order by version"
+            "select version, size, modified, gone_at from version where file = $1 order by version"
         ))?;
         let rows = statement.query_map([file], |row| {
             Ok(VersionRow {
                 version: row.get(0)?,
                 size: row.get::<_, i64>(1)? as u64,
                 modified: row.get::<_, Option<i64>>(2)?.map(Time::from_micros),
+                gone_at: row.get::<_, Option<i64>>(3)?.map(Time::from_micros),
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

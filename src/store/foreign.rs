@@ -55,7 +55,13 @@ struct Copy {
 
 impl Copy {
     fn make(database: &Path, scratch: &Path) -> std::io::Result<Copy> {
-        let folder = scratch.join(format!("copy-{}", std::process::id()));
+        // One collector at a time: whatever is there was left by one that was killed, and an old log beside a new
+        // database would be merged into it.
+        match std::fs::remove_dir_all(scratch) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let folder = scratch.join("copy");
         std::fs::create_dir_all(&folder)?;
         super::set_mode(&folder, 0o700)?;
         let copy = Copy { database: folder.join("copy.sqlite"), folder };
@@ -90,7 +96,7 @@ impl Copy {
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        // What is left of a copy after a crash is overwritten by the next one.
+        // What is left of a copy after a crash is removed by the next one.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

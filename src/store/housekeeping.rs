@@ -140,12 +140,28 @@ impl Writer<'_> {
                 .transaction
                 .prepare_cached(sql!("update file set gone_at = $2 where id = $1 and gone_at is null"))?;
             statement.execute([*file, now.micros()])?;
+            drop(statement);
+            // Rows can be read again from the bytes; that their source ended can not.
             let mut statement = self.transaction.prepare_cached(sql!(
-                "update record set deleted_at = $2 where file = $1 and deleted_at is null
-                 and (select document from file where id = $1)"
+                "update version set gone_at = $2 where file = $1 and gone_at is null
+                 and version = (select version from file where id = $1 and document)"
             ))?;
-            statement.execute([*file, now.micros()])?;
+            let ended = statement.execute([*file, now.micros()])?;
+            drop(statement);
+            if ended > 0 {
+                self.end_records(*file, now)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Records of a mutable thing end with it; their content stays.
+    // no scope: the writer was opened with one
+    pub fn end_records(&mut self, file: i64, at: Time) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update record set deleted_at = $2 where file = $1 and deleted_at is null"
+        ))?;
+        statement.execute([file, at.micros()])?;
         Ok(())
     }
 

@@ -61,8 +61,10 @@ impl Writer<'_> {
         }
         if let Some(other) = batch.supersedes {
             self.forget_rows(other)?;
-            let mut statement =
-                self.transaction.prepare_cached(sql!("update file set twin_of = $2 where id = $1"))?;
+            // Should it have rows again one day, they are read from its start.
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "update file set twin_of = $2, parsed = 0, content_size = 0 where id = $1"
+            ))?;
             statement.execute([other, file])?;
         }
         for segment in &batch.segments {

@@ -60,7 +60,7 @@ fn account(door: &Door, file: &FileRow, rows: &[CoverageRow]) -> FileAccount {
     };
     let mut skipped = sum("skipped");
     // A last line that is not complete yet is read when the rest of it comes.
-    if file.content_size > file.parsed {
+    if file.content_size > file.parsed && !file.twin {
         skipped = Sum { lines: skipped.lines + 1, bytes: skipped.bytes + file.content_size - file.parsed };
     }
     let mut types: BTreeMap<String, BTreeMap<String, Sum>> = BTreeMap::new();

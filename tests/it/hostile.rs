@@ -232,7 +232,7 @@ fn what_may_not_be_read_is_told_and_not_gone() {
     assert_eq!(sync().0["problems"], Value::Array(Vec::new()));
     let unseen = bench.transcript(&rollout(late), &conversation(late, "late"));
     for path in [&folder, &file, &unseen] {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
     }
     for _ in 0..2 {
         let (report, warnings) = sync();
@@ -258,7 +258,7 @@ fn what_may_not_be_read_is_told_and_not_gone() {
     assert_eq!(gaps(), 0, "no gap is left");
     assert_eq!(bench.sessions().len(), 4);
     // A home that can not be looked into at all.
-    std::fs::set_permissions(bench.codex(), std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(bench.codex(), std::fs::Permissions::from_mode(0o000)).unwrap();
     let (report, _) = sync();
     assert_eq!((&report["homes"][0]["source_status"], &report["gone_files"]), (&"error".into(), &0.into()));
     std::fs::set_permissions(bench.codex(), std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -11,7 +11,14 @@
     reason = "tests set the environment, report, and fail loudly"
 )]
 
+mod changes;
 mod command_line;
+#[path = "../../benches/corpus.rs"]
+mod corpus;
+mod crash;
+mod databases;
+mod forks;
+mod forms;
 mod golden;
 mod hostile;
 mod never_opened;

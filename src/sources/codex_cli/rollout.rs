@@ -24,6 +24,8 @@ pub struct RolloutReader {
     session: Arc<str>,
     /// The second id in a file name: a transcript that replaces an earlier one of the same thread.
     replaces: bool,
+    /// The file's name says which thread it is, whatever its lines say.
+    named: bool,
     modified: Option<Time>,
     state: State,
 }
@@ -32,6 +34,10 @@ pub struct RolloutReader {
 #[serde(default)]
 struct State {
     thread: Option<String>,
+    /// The thread that the lines at hand were written for: the own one, or one that was copied from.
+    stretch: Option<String>,
+    /// Something was read, be it broken: a `session_meta` is no longer the file's first line.
+    begun: bool,
     /// Identity of the line before, so that copied history has the same keys in every copy.
     chain: Option<Key>,
     inherited: bool,
@@ -74,8 +80,9 @@ impl RolloutReader {
     pub fn new(file: &FileContext, saved: Option<&str>) -> RolloutReader {
         let state: State = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
         let (named, replaces) = ids_in_name(&file.path);
+        let is_id = named.len() == 36 && named.bytes().filter(|byte| *byte == b'-').count() == 4;
         let session = state.thread.clone().unwrap_or(named).into();
-        RolloutReader { session, replaces, modified: file.modified, state }
+        RolloutReader { session, replaces, named: is_id, modified: file.modified, state }
     }
 
     fn object(&mut self, offset: u64, object: &Object<'_>, out: &mut Vec<Item>) -> Verdict {
@@ -140,12 +147,19 @@ impl RolloutReader {
 
     fn meta(&mut self, meta: &Object<'_>, at: Option<Time>, out: &mut Vec<Item>) {
         let id = meta.get_text("id").unwrap_or_default().into_owned();
+        // After a first line that is lost, one that names another thread is a copy as well.
+        let late = self.state.begun && (self.named || self.state.chain.is_some());
+        if late && self.state.thread.is_none() && *id != *self.session {
+            self.state.thread = Some(self.session.to_string());
+        }
         if self.state.thread.is_some() {
             // A copied meta opens a stretch of another thread's lines; the same id again is only a line.
-            if self.state.thread.as_deref() == Some(id.as_str()) {
+            let known = [&self.state.thread, &self.state.stretch];
+            if known.iter().any(|known| known.as_deref() == Some(id.as_str())) {
                 self.advance(meta.bytes());
             } else {
                 self.state.chain = Some(Key::of(&[id.as_bytes()]));
+                self.state.stretch = Some(id);
                 self.state.inherited = true;
             }
             return;
@@ -561,7 +575,9 @@ impl RolloutReader {
 
 impl Reader for RolloutReader {
     fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
-        each_object(bytes, |at, object| self.object(offset + at, &object, out))
+        let verdict = each_object(bytes, |at, object| self.object(offset + at, &object, out));
+        self.state.begun |= !matches!(verdict, Verdict::Skipped(_));
+        verdict
     }
 
     fn save(&self) -> String {

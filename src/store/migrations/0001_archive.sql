@@ -51,6 +51,8 @@ create table version (
   size bigint not null,
   modified bigint,
   captured_at bigint not null,
+  -- When a document's source ended: bytes do not tell, and a rebuild has to know.
+  gone_at bigint,
   primary key (file, version)
 ) without rowid;
 
