@@ -70,7 +70,9 @@ impl Output {
 
     pub fn note(&mut self, text: impl AsRef<str>) {
         // Nobody to tell when stderr is closed.
-        let _ = writeln!(io::stderr(), "{}", visible(text.as_ref(), false));
+        // One note, one line: a file's name must not forge another.
+        let text = visible(text.as_ref(), false).replace('\n', "\u{240a}");
+        let _ = writeln!(io::stderr(), "{text}");
     }
 
     pub fn problem(&mut self, problem: &Problem, json: bool) {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use super::parse::Parse;
 use super::plan::{Job, Rows};
@@ -13,7 +14,7 @@ use crate::store::{Batch, Part, Segment, Stat, Store};
 /// Raw bytes of a segment.
 pub const SEGMENT: usize = 256 << 10;
 /// Raw bytes of a batch: whole segments, so that rows never point at bytes that are not stored yet.
-const CHUNK: usize = 16 * SEGMENT;
+pub const CHUNK: usize = 4 * SEGMENT;
 /// A transcript that unpacks to more than this is a bomb.
 const LARGEST_CONTENT: u64 = 8 << 30;
 /// So is one beyond this that unpacks to more than `LARGEST_RATIO` times its size.
@@ -87,7 +88,7 @@ impl Capturer {
     }
 
     fn try_capture(&mut self, job: &Job, send: &mut dyn FnMut(Report)) -> io::Result<(Outcome, u64)> {
-        let mut file = File::open(&job.found.disk)?;
+        let mut file = open(&job.found.disk)?;
         let metadata = file.metadata()?;
         let disk = Disk { size: metadata.len(), stat: stat_of(&metadata) };
         let Some(known) = &job.known else {
@@ -321,7 +322,7 @@ impl Capturer {
             Encoding::Plain => Box::new(stored),
             Encoding::Zstd => Box::new(zstd::stream::read::Decoder::new(stored)?),
         };
-        let file = File::open(&job.found.disk)?;
+        let file = open(&job.found.disk)?;
         let same = match job.found.rule.encoding {
             Encoding::Plain => same_bytes(file, theirs),
             Encoding::Zstd => same_bytes(zstd::stream::read::Decoder::new(file)?, theirs),
@@ -463,11 +464,25 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
+/// Opens what the survey saw: not a link that took its place since, and without waiting at a pipe.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a file any more")) }
+}
+
 /// Why a compressed file can not be unpacked to its end.
 fn unpacking_error(job: &Job) -> io::Result<Option<io::Error>> {
     if job.found.rule.encoding == Encoding::Plain {
         return Ok(None);
     }
-    let mut content = zstd::stream::read::Decoder::new(File::open(&job.found.disk)?)?;
+    let mut content = zstd::stream::read::Decoder::new(open(&job.found.disk)?)?;
     Ok(io::copy(&mut content, &mut io::sink()).err())
 }

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::capture::bomb;
+use super::capture::{CHUNK, bomb};
 use super::parse::Parse;
 use crate::model::{Encoding, Item, Result, Scope, Time};
 use crate::sources::{FileContext, by_name};
@@ -87,7 +87,7 @@ fn read_version(
     let mut total = 0;
     loop {
         buffer.clear();
-        let read = content.by_ref().take(4 << 20).read_to_end(&mut buffer);
+        let read = content.by_ref().take(CHUNK as u64).read_to_end(&mut buffer);
         total += buffer.len() as u64;
         see(buffer.len() as u64);
         parse.feed(&buffer);
@@ -99,7 +99,7 @@ fn read_version(
         if let Some(reason) = &broken {
             parse.broken(reason);
         }
-        let last = broken.is_some() || buffer.len() < 4 << 20;
+        let last = broken.is_some() || buffer.len() < CHUNK;
         if last {
             parse.finish();
         }

@@ -174,6 +174,8 @@ fn look(
         }
         return;
     };
+    // A link inside the home is read where it leads.
+    let disk = if disk.is_symlink() { disk.canonicalize().unwrap_or(disk) } else { disk };
     let found = Found { path, disk, size: metadata.len(), stat: stat_of(&metadata), rule };
     match rule.treatment {
         Treatment::Database => survey.databases.push(found),

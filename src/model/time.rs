@@ -31,7 +31,9 @@ impl Time {
 
     /// UTC with milliseconds, or microseconds when there are any.
     pub fn rfc3339(self) -> String {
-        let (days, in_day) = (self.0.div_euclid(DAY), self.0.rem_euclid(DAY));
+        // Four digits of a year are all that RFC 3339 has.
+        let moment = self.0.clamp(FIRST, LAST);
+        let (days, in_day) = (moment.div_euclid(DAY), moment.rem_euclid(DAY));
         let (year, month, day) = civil_from_days(days);
         let seconds = in_day / 1_000_000;
         let micros = in_day % 1_000_000;
@@ -52,6 +54,9 @@ impl Serialize for Time {
 }
 
 const DAY: i64 = 86_400_000_000;
+/// The years 0 to 9999.
+const FIRST: i64 = -719_528 * DAY;
+const LAST: i64 = 2_932_897 * DAY - 1;
 
 /// The form nearly every line has, `2026-11-15T07:28:43.975Z`, without a general parser's cost.
 fn parse_utc(text: &[u8]) -> Option<Time> {
@@ -130,6 +135,12 @@ mod tests {
         for text in ["1969-12-31T23:59:59.999Z", "2026-11-15T07:28:43.975Z", "2000-02-29T00:00:00.000001Z"] {
             assert_eq!(Time::parse(text).unwrap().rfc3339(), text);
         }
+    }
+
+    #[test]
+    fn absurd_moments_stay_within_four_digits() {
+        assert_eq!(Time(i64::MAX).rfc3339(), "9999-12-31T23:59:59.999999Z");
+        assert_eq!(Time(i64::MIN).rfc3339(), "0000-01-01T00:00:00.000Z");
     }
 
     #[test]

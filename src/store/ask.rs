@@ -33,10 +33,10 @@ pub struct SessionFilter {
 }
 
 /// Where a page starts: after the last row of the page before.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Page {
     pub limit: i64,
-    pub after: Option<(i64, i64)>,
+    pub after: Option<(i64, String)>,
 }
 
 #[derive(Debug, Clone)]
@@ -185,9 +185,9 @@ impl Store {
     /// Newest first; sessions without a time come last.
     pub fn sessions(&self, _scope: &Scope, filter: &SessionFilter, page: Page) -> Result<Vec<SessionRow>> {
         let (conditions, mut values) = session_conditions(filter);
-        let (time, id) = page.after.unwrap_or((i64::MAX, i64::MAX));
+        let (time, key) = page.after.unwrap_or((i64::MAX, String::new()));
         values.push(Box::new(time));
-        values.push(Box::new(id));
+        values.push(Box::new(key));
         values.push(Box::new(page.limit));
         let count = values.len();
         let text = format!(
@@ -197,8 +197,8 @@ impl Store {
                     reasoning_tokens, gone_at
              from session join instance on instance.id = session.instance
              where {conditions}
-             and (coalesce(last_at, {NO_TIME}), session.id) < (?{}, ?{})
-             order by coalesce(last_at, {NO_TIME}) desc, session.id desc limit ?{}",
+             and (coalesce(last_at, {NO_TIME}), session.key) < (?{}, ?{})
+             order by coalesce(last_at, {NO_TIME}) desc, session.key desc limit ?{}",
             count - 2,
             count - 1,
             count

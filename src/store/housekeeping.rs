@@ -159,7 +159,10 @@ impl Writer<'_> {
     // no scope: the writer was opened with one
     pub fn end_records(&mut self, file: i64, at: Time) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update record set deleted_at = $2 where file = $1 and deleted_at is null"
+            "update record set deleted_at = $2 where file = $1 and deleted_at is null
+             and not exists (select 1 from record newer where newer.instance = record.instance
+                             and newer.stream = record.stream and newer.key = record.key
+                             and newer.version > record.version)"
         ))?;
         statement.execute([file, at.micros()])?;
         Ok(())

@@ -164,7 +164,9 @@ fn session_view(door: &Door, row: SessionRow, now: Time) -> SessionView {
     let cwd = row.cwd.as_ref().map(|cwd| door.raw(cwd));
     let optional = |text: &Option<String>| text.as_deref().map(|text| door.text(text));
     SessionView {
-        resume_command: manifest.map_or("", |manifest| manifest.resume_command).replace("{id}", &row.key),
+        resume_command: manifest
+            .map_or("", |manifest| manifest.resume_command)
+            .replace("{id}", &shell_word(&row.key)),
         provider_label: manifest.map_or("", |manifest| manifest.label),
         project_dir: cwd.clone(),
         cwd,
@@ -204,15 +206,29 @@ fn session_view(door: &Door, row: SessionRow, now: Time) -> SessionView {
 }
 
 fn write_cursor(row: &SessionRow) -> String {
-    format!("{:x}.{:x}", row.last_at.map_or(i64::MIN + 1, Time::micros) as u64, row.id)
+    let key: String = row.key.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("{:x}.{key}", row.last_at.map_or(i64::MIN + 1, Time::micros) as u64)
 }
 
-fn read_cursor(cursor: &str) -> Result<(i64, i64)> {
-    let parts = cursor.split_once('.').and_then(|(time, id)| {
-        Some((u64::from_str_radix(time, 16).ok()? as i64, i64::from_str_radix(id, 16).ok()?))
+fn read_cursor(cursor: &str) -> Result<(i64, String)> {
+    let parts = cursor.split_once('.').and_then(|(time, key)| {
+        let bytes = key.as_bytes().chunks(2).map(|digits| {
+            std::str::from_utf8(digits).ok().and_then(|digits| u8::from_str_radix(digits, 16).ok())
+        });
+        let key = String::from_utf8(bytes.collect::<Option<Vec<u8>>>()?).ok()?;
+        Some((u64::from_str_radix(time, 16).ok()? as i64, key))
     });
     parts.ok_or_else(|| {
         Problem::new(format!("not a cursor: {cursor:?}"))
             .hint("use `next_cursor` of an earlier answer as it is")
     })
+}
+
+/// An id as a shell takes it: transcripts may claim any.
+fn shell_word(id: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !id.is_empty() && id.chars().all(plain) && !id.starts_with('-') {
+        return id.to_owned();
+    }
+    format!("'{}'", id.replace('\'', r"'\''"))
 }

@@ -224,7 +224,7 @@ fn the_manifest_declares_what_is_read_and_what_never_is() {
     let bench = Bench::new();
     let manifest = bench.json(&["manifest", "codex_cli"]);
     let rules = manifest["footprint"]["rules"].as_array().unwrap();
-    for pattern in ["auth.json", "logs_*.sqlite*", "shell_snapshots"] {
+    for pattern in ["**/auth.json", "logs_*.sqlite*", "shell_snapshots"] {
         let rule = rules.iter().find(|rule| rule["pattern"] == pattern).unwrap();
         assert_eq!(rule["treatment"], "never");
         assert!(!rule["why"].as_str().unwrap().is_empty());

@@ -8,8 +8,8 @@ pub const FOOTPRINT: Footprint = Footprint {
 };
 
 const RULES: &[Rule] = &[
-    never("auth.json", "credentials", "login tokens"),
-    never(".credentials.json", "credentials", "login tokens of MCP servers"),
+    never("**/auth.json", "credentials", "login tokens"),
+    never("**/.credentials.json", "credentials", "login tokens of MCP servers"),
     never("secrets", "credentials", "encrypted secrets"),
     never("**/*.age", "credentials", "encrypted secrets"),
     never("proxy", "credentials", "keys of the network proxy"),

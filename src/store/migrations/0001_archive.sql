@@ -95,7 +95,7 @@ create table session (
   gone_at bigint,
   unique (instance, key)
 );
-create index session_by_time on session (coalesce(last_at, -9223372036854775807), id);
+create index session_by_time on session (coalesce(last_at, -9223372036854775807), key);
 
 -- What each file says about a session; the session row is their merge.
 create table session_part (
