@@ -34,6 +34,9 @@ pub struct Options {
     /// Sub-agents and reviewers too, each as a session of its own
     #[arg(long)]
     include_subagents: bool,
+    /// Only sessions that repeat history of another; what is repeated counts there
+    #[arg(long)]
+    copies: bool,
 }
 
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
@@ -48,7 +51,9 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
             since: moment(&options.since)?,
             until: moment(&options.until)?,
             id: None,
-            with_agents: options.all || options.include_subagents,
+            with_agents: options.all || options.include_subagents || options.copies,
+            only_agents: false,
+            only_copies: options.copies,
         },
         limit: options.limit.unwrap_or(if options.all { i64::MAX - 1 } else { 50 }),
         cursor: options.cursor.clone(),

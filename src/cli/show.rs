@@ -72,9 +72,8 @@ fn head(desk: &mut Desk, session: &SessionView) -> Result<()> {
     facts.retain(|fact| !fact.is_empty());
     desk.output.line(facts.join(" · "))?;
     desk.output.line(format!(
-        "{} prompts · {} answers · {} calls · {} tokens",
-        number(session.user_message_count),
-        number(session.assistant_message_count),
+        "{} messages · {} calls · {} tokens",
+        number(session.message_count),
         number(session.tool_call_count),
         number(session.tokens.total)
     ))?;
@@ -97,7 +96,9 @@ fn show(desk: &mut Desk, entry: &Entry) -> Result<()> {
         other => other,
     };
     let clock = entry.at.as_deref().map(moments::local_clock).unwrap_or_default();
-    if entry.kind != "call" {
+    // An answer that is nothing but calls speaks through them.
+    let silent = matches!(entry.blocks.first(), Some(BlockView::ToolCall { .. }));
+    if entry.kind != "call" && !silent {
         desk.output.line("")?;
         let who = desk.output.strong(&format!("── {who}"));
         let copied = if entry.copied { " (copied)" } else { "" };

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::settings::Declared;
 use super::sync::state_words;
 use super::tables::{number, size, table};
-use super::{Answer, Desk, moments};
+use super::{Answer, Desk, moments, now};
 use crate::collect::survey_homes;
 use crate::model::Result;
 use crate::sources::registry;
@@ -47,7 +47,7 @@ pub fn all(desk: &Desk) -> Result<Vec<SourceCard>> {
             disk.push((source.manifest().source, path, status.to_owned(), reason));
         }
     }
-    cards(&desk.scope, store.as_ref(), &door, &disk)
+    cards(&desk.scope, store.as_ref(), &door, &disk, now())
 }
 
 pub fn print(desk: &mut Desk, cards: &[SourceCard]) -> Result<()> {
@@ -67,6 +67,12 @@ pub fn print(desk: &mut Desk, cards: &[SourceCard]) -> Result<()> {
         }
         if !card.reason.as_str().is_empty() {
             desk.output.line(format!("  {}", card.reason))?;
+        }
+        if let (Some(days), 1..) = (card.retention_days, card.deleted_soon) {
+            desk.output.line(format!(
+                "  {} sessions that the client deletes within a week (it keeps {days} days) are safe here",
+                number(card.deleted_soon)
+            ))?;
         }
         if card.gaps_open > 0 {
             desk.output.line(format!("  {} gaps: files that could not be read yet", card.gaps_open))?;

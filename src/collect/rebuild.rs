@@ -45,7 +45,7 @@ pub fn rebuild(home: &Path, scope: &Scope, now: Time, see: &mut dyn FnMut(u64)) 
             }
             done.files += 1;
         }
-        writer.settle_now()?;
+        writer.resolve_summaries()?;
         let gone: Vec<i64> = files.iter().filter(|file| file.gone).map(|file| file.id).collect();
         writer.mark_sessions(instance.id, &gone, now)?;
     }

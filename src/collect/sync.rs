@@ -383,7 +383,7 @@ fn finish_visit(
 }
 
 fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, now: Time) -> Result<()> {
-    writer.settle_now()?;
+    writer.resolve_summaries()?;
     writer.mark_sessions(visit.instance, &visit.gone, now)?;
     let (status, reason) = match &visit.state {
         HomeState::Available => ("available", String::new()),

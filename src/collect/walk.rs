@@ -10,7 +10,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::names::text_of;
 use crate::model::{Manifest, Problem, Result, Rule, Time, Treatment};
-use crate::sources::Home;
+use crate::sources::{Choice, Home};
 use crate::store::Stat;
 
 /// Whether a home can be read.
@@ -93,7 +93,8 @@ pub fn state_of(home: &Home) -> HomeState {
 pub fn survey(home: &Home, rules: &Rules) -> Result<Survey> {
     let root = home.root.canonicalize()?;
     let mut survey = Survey::default();
-    let place = Place { root: &root, prefix: home.prefix, rules };
+    let chosen = home.choice.as_ref().map(Chosen::of).transpose()?;
+    let place = Place { root: &root, prefix: home.prefix, rules, chosen };
     let mut folders = vec![(root.clone(), home.prefix.to_owned())];
     while let Some((folder, at)) = folders.pop() {
         let entries = match std::fs::read_dir(&folder) {
@@ -126,6 +127,39 @@ struct Place<'a> {
     root: &'a Path,
     prefix: &'a str,
     rules: &'a Rules,
+    chosen: Option<Chosen>,
+}
+
+/// A choice of folders, as patterns that match.
+struct Chosen {
+    below: &'static str,
+    include: Option<GlobSet>,
+    exclude: GlobSet,
+}
+
+impl Chosen {
+    fn of(choice: &Choice) -> Result<Chosen> {
+        let set = |patterns: &[String]| -> Result<GlobSet> {
+            let mut builder = GlobSetBuilder::new();
+            for pattern in patterns {
+                let glob = GlobBuilder::new(pattern).build().map_err(|error| {
+                    Problem::new(format!("not a pattern: {pattern:?}: {error}"))
+                        .hint("for example *-work or api-*")
+                })?;
+                builder.add(glob);
+            }
+            builder.build().map_err(|error| Problem::new(error.to_string()))
+        };
+        let include = if choice.include.is_empty() { None } else { Some(set(&choice.include)?) };
+        Ok(Chosen { below: choice.below, include, exclude: set(&choice.exclude)? })
+    }
+
+    /// False for a folder that the person's settings leave out.
+    fn wants(&self, path: &str) -> bool {
+        let name = path.strip_prefix(self.below).and_then(|rest| rest.strip_prefix('/'));
+        let Some(name) = name.filter(|name| !name.contains('/')) else { return true };
+        self.include.as_ref().is_none_or(|include| include.is_match(name)) && !self.exclude.is_match(name)
+    }
 }
 
 fn join(folder: &str, name: &OsStr) -> String {
@@ -140,6 +174,11 @@ fn look(
     survey: &mut Survey,
     folders: &mut Vec<(PathBuf, String)>,
 ) {
+    if place.chosen.as_ref().is_some_and(|chosen| !chosen.wants(&path)) {
+        let entry = survey.left_out.entry("left out by the person's settings").or_default();
+        *entry = (entry.0 + 1, entry.1);
+        return;
+    }
     let rule = place.rules.decide(&path);
     let barred = rule
         .filter(|rule| matches!(rule.treatment, Treatment::Never | Treatment::LeftOut))

@@ -18,6 +18,8 @@ pub struct Manifest {
     pub footprint: Footprint,
     pub databases: &'static [Database],
     pub bindings: &'static [&'static str],
+    /// How long the client keeps transcripts before it deletes them itself.
+    pub retention: Option<Retention>,
     /// Words that open the client again at a session: `{id}` stands for the session.
     pub resume_command: &'static str,
 }
@@ -26,6 +28,14 @@ impl Manifest {
     pub fn stream(&self, name: &str) -> Option<&'static Stream> {
         self.streams.iter().find(|stream| stream.name == name)
     }
+}
+
+/// A settings file of the home and the key in it that holds a number of days.
+#[derive(Debug, Serialize)]
+pub struct Retention {
+    pub file: &'static str,
+    pub key: &'static str,
+    pub default_days: i64,
 }
 
 /// An environment variable of the client, which is also a key of config.toml.
@@ -140,6 +150,8 @@ pub enum Semantics {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     Sessions,
+    /// Sessions that other sessions started.
+    Agents,
     Messages,
     Calls,
     Records,

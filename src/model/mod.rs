@@ -11,13 +11,13 @@ mod transcript;
 pub use answer::{Problem, Result};
 pub use key::Key;
 pub use manifest::{
-    Coverage, Database, Encoding, Family, Field, Footprint, Framing, Manifest, Rows, Rule, Semantics, Stream,
-    Treatment, Variable,
+    Coverage, Database, Encoding, Family, Field, Footprint, Framing, Manifest, Retention, Rows, Rule,
+    Semantics, Stream, Treatment, Variable,
 };
 pub use scope::Scope;
 pub use text::{Raw, Shown, ShownJson};
 pub use time::Time;
 pub use transcript::{
     Block, Call, CallKind, CallResult, Document, Item, Link, LinkKind, Message, MessageKind, Operation,
-    Range, Role, SessionFacts, Span, Touch, Usage, Verdict,
+    Range, Role, SessionFacts, Span, Summary, Tally, Touch, Usage, Verdict,
 };

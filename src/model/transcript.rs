@@ -37,9 +37,21 @@ pub enum Item {
         offset: u64,
         kind: MessageKind,
     },
+    /// A further line of a message seen earlier: answers come in several.
+    Extend {
+        session: Arc<str>,
+        message: u64,
+        span: Span,
+    },
     Call(Call),
     Result(CallResult),
     Usage(Usage),
+    Summary(Summary),
+    /// A row that a summary in another file may name as its session's last.
+    Landmark {
+        session: Arc<str>,
+        row: Key,
+    },
     Touch(Touch),
     Link(Link),
     Document(Document),
@@ -56,6 +68,45 @@ pub struct Message {
     /// True where the line stands in a stretch that a fork or sub-agent may have copied from another session.
     pub inherited: bool,
     pub model: Option<Arc<str>>,
+    pub tally: Tally,
+}
+
+/// For what a message counts, unless it is a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tally {
+    Nothing,
+    /// A record of the person's or the assistant's side that a person would not count.
+    Record,
+    /// A message as a person counts them.
+    Message,
+    /// A message that has no record of its side of its own: a prompt typed while the assistant was busy.
+    Aside,
+}
+
+impl Tally {
+    const ALL: [Tally; 4] = [Tally::Nothing, Tally::Record, Tally::Message, Tally::Aside];
+
+    /// The usual: prompts and answers are messages, the rest counts for nothing.
+    pub fn of(kind: MessageKind) -> Tally {
+        match kind {
+            MessageKind::Prompt | MessageKind::Answer => Tally::Message,
+            MessageKind::Thinking
+            | MessageKind::Injected
+            | MessageKind::Summary
+            | MessageKind::Notice
+            | MessageKind::Agent
+            | MessageKind::Command
+            | MessageKind::Result => Tally::Nothing,
+        }
+    }
+
+    pub fn stored(self) -> i64 {
+        self as i64
+    }
+
+    pub fn from_stored(stored: i64) -> Tally {
+        usize::try_from(stored).ok().and_then(|at| Self::ALL.get(at).copied()).unwrap_or(Tally::Nothing)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,12 +134,16 @@ pub enum MessageKind {
     Summary,
     /// An event worth a line: interrupted, compacted, failed, rolled back.
     Notice,
-    /// A message between agents.
+    /// A message between agents, or what a background task reports.
     Agent,
+    /// A command of the client that the person typed, and what it printed.
+    Command,
+    /// A tool's result that answers no call in this file.
+    Result,
 }
 
 impl MessageKind {
-    const ALL: [MessageKind; 7] = [
+    const ALL: [MessageKind; 9] = [
         MessageKind::Prompt,
         MessageKind::Answer,
         MessageKind::Thinking,
@@ -96,6 +151,8 @@ impl MessageKind {
         MessageKind::Summary,
         MessageKind::Notice,
         MessageKind::Agent,
+        MessageKind::Command,
+        MessageKind::Result,
     ];
 
     pub fn stored(self) -> i64 {
@@ -115,6 +172,8 @@ impl MessageKind {
             MessageKind::Summary => "summary",
             MessageKind::Notice => "notice",
             MessageKind::Agent => "agent",
+            MessageKind::Command => "command",
+            MessageKind::Result => "result",
         }
     }
 }
@@ -156,6 +215,8 @@ pub struct Call {
     pub title: String,
     /// The call whose script made this one; such calls are not counted again.
     pub parent: Option<u64>,
+    /// The message that this call is a block of.
+    pub message: Option<u64>,
     pub model: Option<Arc<str>>,
 }
 
@@ -227,6 +288,16 @@ pub struct CallResult {
     pub ok: Option<bool>,
     pub exit_code: Option<i64>,
     pub duration_ms: Option<u64>,
+    /// Key of the record that holds the whole output, when the line has only its start.
+    pub full: Option<String>,
+}
+
+/// A title that one file gives to the session of another, by naming one of its rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    pub row: Key,
+    pub offset: u64,
+    pub text: String,
 }
 
 /// Tokens of one model response. `input` has no cached tokens, `output` includes `reasoning`.
@@ -238,6 +309,8 @@ pub struct Usage {
     pub key: Key,
     pub inherited: bool,
     pub model: Option<Arc<str>>,
+    /// The response was counted at this place before; these numbers are newer.
+    pub again: bool,
     pub input: i64,
     pub output: i64,
     pub cache_read: i64,
@@ -359,6 +432,9 @@ pub struct SessionFacts {
     pub cwd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Stands in for a title that nobody gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_prompt: Option<String>,
     /// A name that the person chose; shown before any title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -399,6 +475,7 @@ impl SessionFacts {
         }
         fill(&mut self.cwd, &weaker.cwd);
         fill(&mut self.title, &weaker.title);
+        fill(&mut self.first_prompt, &weaker.first_prompt);
         fill(&mut self.name, &weaker.name);
         fill(&mut self.entrypoint, &weaker.entrypoint);
         fill(&mut self.client_version, &weaker.client_version);

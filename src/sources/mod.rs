@@ -1,7 +1,10 @@
 //! The providers: what a source is, and the registry of all there are.
 
 pub mod json;
+mod kept;
+mod title;
 
+mod claude_code;
 mod codex_cli;
 
 use std::path::PathBuf;
@@ -11,7 +14,7 @@ use crate::model::{Block, Item, Manifest, SessionFacts, Time, Verdict};
 
 /// All sources. Adding one is a folder, its `mod` line above and its line here.
 pub fn registry() -> &'static [&'static dyn Source] {
-    &[&codex_cli::CodexCli]
+    &[&codex_cli::CodexCli, &claude_code::ClaudeCode]
 }
 
 pub fn by_name(name: &str) -> Option<&'static dyn Source> {
@@ -31,8 +34,11 @@ pub trait Source: Sync {
     /// A reader that goes on from what `saved` remembers, or starts at the beginning.
     fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader>;
 
-    /// A message's, call's or output's own bytes, as blocks to show.
-    fn blocks(&self, bytes: &[u8]) -> Vec<Block>;
+    /// The lines of a message, call or output, as blocks to show.
+    fn blocks(&self, lines: &[&[u8]]) -> Vec<Block>;
+
+    /// A record's data where it is more than its bytes; `None` when the bytes are the record.
+    fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<serde_json::Value>;
 
     /// What the bytes of a row say under the client's own names.
     fn native(&self, bytes: &[u8]) -> serde_json::Map<String, serde_json::Value>;
@@ -44,11 +50,21 @@ pub trait Settings {
     fn user_home(&self) -> Option<PathBuf>;
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Home {
     pub root: PathBuf,
     /// Where `root` stands within a whole home: empty, or `sessions` when only that folder was named.
     pub prefix: &'static str,
+    pub choice: Option<Choice>,
+}
+
+/// Which folders directly below one folder of the home are wanted, by patterns on their names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub below: &'static str,
+    /// All, when empty.
+    pub include: Vec<String>,
+    pub exclude: Vec<String>,
 }
 
 /// What a reader may know of its file besides the bytes.

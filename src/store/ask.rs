@@ -1,5 +1,7 @@
 //! Questions to the archive: rows as they are kept, text behind its door.
 
+use std::io::Read;
+
 use rusqlite::{OptionalExtension, Row, ToSql, params};
 
 use super::{Store, sql};
@@ -30,6 +32,10 @@ pub struct SessionFilter {
     /// An exact id, or the start of one.
     pub id: Option<String>,
     pub with_agents: bool,
+    /// Only sessions that others started.
+    pub only_agents: bool,
+    /// Only sessions that repeat rows of another.
+    pub only_copies: bool,
 }
 
 /// Where a page starts: after the last row of the page before.
@@ -55,17 +61,21 @@ pub struct SessionRow {
     pub last_at: Option<Time>,
     /// All merged facts, as JSON.
     pub facts: Raw,
+    pub messages: i64,
     pub user_messages: i64,
     pub assistant_messages: i64,
     pub tool_calls: i64,
     /// Input, output, cache read, cache write, cache write for an hour, reasoning.
     pub tokens: [i64; 6],
     pub gone: bool,
+    /// The session whose rows this one repeats.
+    pub copied_from: Option<String>,
 }
 
 #[derive(Debug, Clone)]
 pub struct MessageRow {
     pub session: String,
+    pub session_id: i64,
     pub file: i64,
     pub span: Span,
     pub role: Role,
@@ -90,6 +100,9 @@ pub struct CallRow {
     pub kind: CallKind,
     pub title: Raw,
     pub parent: Option<u64>,
+    /// The message that it is a block of.
+    pub message: Option<u64>,
+    pub full_output: Option<String>,
     pub model: Option<String>,
     pub output: Option<Span>,
     pub detail: Option<Span>,
@@ -157,7 +170,7 @@ impl Store {
         let mut statement = self.connection.prepare_cached(sql!(
             "select id, source, last_scanned,
                     (select count(*) from session where instance = instance.id),
-                    (select cast(coalesce(sum(user_messages + assistant_messages), 0) as bigint)
+                    (select cast(coalesce(sum(messages), 0) as bigint)
                      from session where instance = instance.id),
                     (select max(last_at) from session where instance = instance.id),
                     (select count(*) from file where instance = instance.id and not document),
@@ -194,7 +207,8 @@ impl Store {
             "select session.id, instance.source, session.key, title, cwd, git_branch, parent, parent_kind, models,
                     archived, started_at, last_at, facts, user_messages, assistant_messages, tool_calls,
                     input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_hour_tokens,
-                    reasoning_tokens, gone_at
+                    reasoning_tokens, gone_at, messages,
+                    (select other from link where link.session = session.id and link.kind = 'copy')
              from session join instance on instance.id = session.instance
              where {conditions}
              and (coalesce(last_at, {NO_TIME}), session.key) < (?{}, ?{})
@@ -217,6 +231,29 @@ impl Store {
         let mut statement = self.connection.prepare_cached(&text)?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
         Ok(statement.query_row(values.as_slice(), |row| row.get(0))?)
+    }
+
+    /// Sessions of a home whose last word is older, and which the client still has.
+    pub fn count_idle_since(&self, _scope: &Scope, instance: i64, since: Time) -> Result<i64> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select count(*) from session where instance = $1 and last_at < $2 and gone_at is null
+             and (parent_kind is null or parent_kind not in ('sub_agent', 'review'))"
+        ))?;
+        Ok(statement.query_row(params![instance, since.micros()], |row| row.get(0))?)
+    }
+
+    /// The newest version of a small file, whole.
+    pub fn captured_whole(&self, scope: &Scope, instance: i64, path: &str) -> Result<Option<Raw>> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("select id, version from file where instance = $1 and path = $2"))?;
+        let found = statement
+            .query_row(params![instance, path], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+            .optional()?;
+        let Some((file, version)) = found else { return Ok(None) };
+        let mut bytes = Vec::new();
+        self.bytes(scope, file, version).take(1 << 20).read_to_end(&mut bytes)?;
+        Ok(Some(Raw::new(bytes)))
     }
 
     /// What each file says of a session: `(path, rank, facts)`, strongest first.
@@ -296,6 +333,15 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Where the further lines of a message stand.
+    pub fn message_lines(&self, _scope: &Scope, session: i64, file: i64, place: u64) -> Result<Vec<Span>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select line, length from message_line where session = $1 and file = $2 and place = $3 order by line"
+        ))?;
+        let rows = statement.query_map(params![session, file, place as i64], |row| span(row, 0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// The key of the call at this place.
@@ -414,14 +460,14 @@ const NO_TIME: i64 = i64::MIN + 1;
 
 const MESSAGES: &str =
     "select session.key, message.file, message.place, message.length, message.role, message.kind,
-    message.at, message.key, message.copied, name.text
+    message.at, message.key, message.copied, name.text, message.session
     from message join session on session.id = message.session join instance on instance.id = session.instance
     join file on file.id = message.file left join name on name.id = message.model";
 
 const CALLS: &str = "select session.key, tool_call.file, tool_call.place, tool_call.length, tool_call.at,
     tool_call.key, tool_call.copied, tool_call.call_id, name.text, tool_call.kind, tool_call.title,
     tool_call.parent, model.text, output_place, output_length, detail_place, detail_length, ok, exit_code,
-    duration_ms, session.id
+    duration_ms, session.id, tool_call.message, full_output
     from tool_call join session on session.id = tool_call.session
     join instance on instance.id = session.instance join file on file.id = tool_call.file
     join name on name.id = tool_call.name left join name model on model.id = tool_call.model";
@@ -449,7 +495,14 @@ fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn ToSql>>) {
     if let Some(id) = &filter.id {
         add("substr(session.key, 1, length(#)) = #", Box::new(id.clone()));
     }
-    if !filter.with_agents {
+    if filter.only_copies {
+        conditions.push(
+            "exists (select 1 from link where link.session = session.id and link.kind = 'copy')".into(),
+        );
+    }
+    if filter.only_agents {
+        conditions.push("parent_kind in ('sub_agent', 'review')".into());
+    } else if !filter.with_agents {
         conditions.push("(parent_kind is null or parent_kind not in ('sub_agent', 'review'))".into());
     }
     (conditions.join(" and "), values)
@@ -476,6 +529,8 @@ fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         tool_calls: row.get(15)?,
         tokens: [row.get(16)?, row.get(17)?, row.get(18)?, row.get(19)?, row.get(20)?, row.get(21)?],
         gone: row.get::<_, Option<i64>>(22)?.is_some(),
+        messages: row.get(23)?,
+        copied_from: row.get(24)?,
     })
 }
 
@@ -490,6 +545,7 @@ fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
         key: Key::from_stored(row.get(7)?),
         copied: row.get(8)?,
         model: row.get(9)?,
+        session_id: row.get(10)?,
     })
 }
 
@@ -513,6 +569,8 @@ fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
         exit_code: row.get(18)?,
         duration_ms: row.get(19)?,
         session_id: row.get(20)?,
+        message: row.get::<_, Option<i64>>(21)?.map(|place| place as u64),
+        full_output: row.get(22)?,
     })
 }
 

@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::rows::Writer;
 use super::sql;
-use crate::model::{Key, MessageKind, Result, Time};
+use crate::model::{Key, Result, Role, Tally, Time};
 
 /// Where a row stands, and what decides whether it is the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +26,12 @@ impl Writer<'_> {
         let Some(old) = self.original(table, key)? else { return Ok(false) };
         if self.precedence(new)? < self.precedence(&old)? {
             self.mark(table, &old, true)?;
+            // All copies have another original now.
+            let copies = self.copies(table, key)?;
+            self.copying.extend(copies.iter().map(|copy| copy.session));
             return Ok(false);
         }
+        self.copying.insert(new.session);
         Ok(true)
     }
 
@@ -42,15 +46,45 @@ impl Writer<'_> {
             for table in ["message", "tool_call", "usage"] {
                 self.forget_in(table, *session, file)?;
             }
-            for table in ["file_touch", "link", "session_part"] {
+            for table in ["message_line", "file_touch", "link", "landmark", "session_part"] {
                 let text = format!("delete from {table} where session = ?1 and file = ?2");
                 self.transaction.prepare_cached(&text)?.execute([*session, file])?;
             }
             self.touched.insert(*session);
+            self.copying.insert(*session);
         }
-        for table in ["coverage", "problem"] {
+        for table in ["coverage", "problem", "summary"] {
             let text = format!("delete from {table} where file = ?1");
             self.transaction.prepare_cached(&text)?.execute([file])?;
+        }
+        Ok(())
+    }
+
+    /// Remembers which session a session's copies come from: most of them from one.
+    pub(super) fn link_copies(&mut self) -> Result<()> {
+        for session in std::mem::take(&mut self.copying) {
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "select origin.key from message copy
+                 join message original on original.key = copy.key and original.copied = 0
+                      and original.session <> copy.session
+                 join session origin on origin.id = original.session
+                 where copy.session = $1 and copy.copied = 1
+                 group by origin.key order by count(*) desc, origin.key limit 1"
+            ))?;
+            let origin: Option<String> = statement.query_row([session], |row| row.get(0)).optional()?;
+            drop(statement);
+            let mut statement = self
+                .transaction
+                .prepare_cached(sql!("delete from link where session = $1 and kind = 'copy'"))?;
+            statement.execute([session])?;
+            drop(statement);
+            if let Some(origin) = origin {
+                let mut statement = self.transaction.prepare_cached(sql!(
+                    "insert into link (session, file, kind, other) values ($1, 0, 'copy', $2)"
+                ))?;
+                statement.execute(params![session, origin])?;
+            }
+            self.touched.insert(session);
         }
         Ok(())
     }
@@ -68,12 +102,13 @@ impl Writer<'_> {
             .collect::<rusqlite::Result<_>>()?;
         drop(statement);
         for (_, row) in &originals {
-            self.count(table, row, -1)?;
+            self.count_row(table, row, -1)?;
         }
         let text = format!("delete from {table} where session = ?1 and file = ?2");
         self.transaction.prepare_cached(&text)?.execute([session, file])?;
         for (key, _) in originals {
             let mut heirs = self.copies(table, key)?;
+            self.copying.extend(heirs.iter().map(|heir| heir.session));
             let mut best: Option<Settled> = None;
             for heir in heirs.drain(..) {
                 let better = match &best {
@@ -116,20 +151,22 @@ impl Writer<'_> {
         statement.execute(params![row.session, row.file, row.place, copied])?;
         drop(statement);
         self.touched.insert(row.session);
-        self.count(table, row, if copied { -1 } else { 1 })
+        self.count_row(table, row, if copied { -1 } else { 1 })
     }
 
     /// Adds a row to its session's totals, or takes it out.
-    fn count(&mut self, table: &'static str, row: &Settled, by: i64) -> Result<()> {
+    pub(super) fn count_row(&mut self, table: &'static str, row: &Settled, by: i64) -> Result<()> {
         let place = params![row.session, row.file, row.place];
         match table {
             "message" => {
                 let mut statement = self.transaction.prepare_cached(sql!(
-                    "select kind from message where session = $1 and file = $2 and place = $3"
+                    "select role, tally from message where session = $1 and file = $2 and place = $3"
                 ))?;
-                let kind = MessageKind::from_stored(statement.query_row(place, |row| row.get(0))?);
+                let (role, tally) = statement.query_row(place, |row| {
+                    Ok((Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?)))
+                })?;
                 drop(statement);
-                self.count_message(row.session, kind, by);
+                self.count_message(row.session, role, tally, by);
             }
             "tool_call" => {
                 let mut statement = self.transaction.prepare_cached(sql!(

@@ -8,8 +8,8 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use super::copies::Settled;
 use super::{Batch, Count, Store, sql};
 use crate::model::{
-    Call, CallResult, Document, Encoding, Framing, Item, Link, Message, MessageKind, Result, Scope,
-    SessionFacts, Span, Time, Touch, Usage,
+    Call, CallResult, Document, Encoding, Framing, Item, Key, Link, Message, MessageKind, Result, Role,
+    Scope, SessionFacts, Span, Summary, Tally, Time, Touch, Usage,
 };
 
 /// Problems of one file that are kept with their places; all are counted.
@@ -25,11 +25,14 @@ pub struct Writer<'s> {
     words: HashMap<Arc<str>, i64>,
     pub(super) deltas: HashMap<i64, Delta>,
     pub(super) touched: BTreeSet<i64>,
+    /// Sessions in which copies of other sessions' rows were found.
+    pub(super) copying: BTreeSet<i64>,
 }
 
 /// How a session's totals change by this transaction.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Delta {
+    pub messages: i64,
     pub user: i64,
     pub assistant: i64,
     pub calls: i64,
@@ -47,6 +50,7 @@ impl Store {
             words: HashMap::new(),
             deltas: HashMap::new(),
             touched: BTreeSet::new(),
+            copying: BTreeSet::new(),
         })
     }
 }
@@ -184,6 +188,9 @@ impl Writer<'_> {
     pub fn forget_everything(&mut self) -> Result<()> {
         for table in [
             "message",
+            "message_line",
+            "summary",
+            "landmark",
             "tool_call",
             "usage",
             "file_touch",
@@ -297,6 +304,9 @@ impl Writer<'_> {
         match item {
             Item::Message(message) => self.message(instance, file, &message),
             Item::Amend { session, offset, kind } => self.amend(instance, file, &session, offset, kind),
+            Item::Extend { session, message, span } => self.extend(instance, file, &session, message, span),
+            Item::Summary(summary) => self.summary(file, &summary),
+            Item::Landmark { session, row } => self.landmark(instance, file, &session, row),
             Item::Call(call) => self.call(instance, file, &call),
             Item::Result(result) => self.result(instance, file, &result),
             Item::Usage(usage) => self.usage(instance, file, &usage),
@@ -316,8 +326,8 @@ impl Writer<'_> {
             &Settled { session, file, place, inherited: message.inherited, at: message.at },
         )?;
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into message (session, file, place, length, role, kind, at, key, inherited, copied, model)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+            "insert into message (session, file, place, length, role, kind, at, key, inherited, copied, tally, model)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
         ))?;
         statement.execute(params![
             session,
@@ -330,11 +340,12 @@ impl Writer<'_> {
             message.key.stored(),
             message.inherited,
             settled,
+            message.tally.stored(),
             model,
         ])?;
         drop(statement);
         if !settled {
-            self.count_message(session, message.kind, 1);
+            self.count_message(session, message.role, message.tally, 1);
         }
         Ok(())
     }
@@ -349,37 +360,76 @@ impl Writer<'_> {
     ) -> Result<()> {
         let session = self.session(instance, session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
-            "select kind, copied from message where session = $1 and file = $2 and place = $3"
+            "select role, tally, copied from message where session = $1 and file = $2 and place = $3"
         ))?;
         let before = statement
             .query_row(params![session, file, offset as i64], |row| {
-                Ok((MessageKind::from_stored(row.get(0)?), row.get::<_, bool>(1)?))
+                let (role, tally) = (Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?));
+                Ok((role, tally, row.get::<_, bool>(2)?))
             })
             .optional()?;
         drop(statement);
-        let Some((before, copied)) = before else { return Ok(()) };
+        let Some((role, before, copied)) = before else { return Ok(()) };
+        let tally = Tally::of(kind);
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update message set kind = $4 where session = $1 and file = $2 and place = $3"
+            "update message set kind = $4, tally = $5 where session = $1 and file = $2 and place = $3"
         ))?;
-        statement.execute(params![session, file, offset as i64, kind.stored()])?;
+        statement.execute(params![session, file, offset as i64, kind.stored(), tally.stored()])?;
         drop(statement);
         if !copied {
-            self.count_message(session, before, -1);
-            self.count_message(session, kind, 1);
+            self.count_message(session, role, before, -1);
+            self.count_message(session, role, tally, 1);
         }
         Ok(())
     }
 
-    pub(super) fn count_message(&mut self, session: i64, kind: MessageKind, by: i64) {
+    fn extend(
+        &mut self,
+        instance: i64,
+        file: i64,
+        session: &Arc<str>,
+        message: u64,
+        span: Span,
+    ) -> Result<()> {
+        let session = self.session(instance, session)?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into message_line (session, file, place, line, length) values ($1, $2, $3, $4, $5)"
+        ))?;
+        statement.execute(params![session, file, message as i64, span.offset as i64, span.length as i64])?;
+        Ok(())
+    }
+
+    fn summary(&mut self, file: i64, summary: &Summary) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into summary (file, place, row_key, text) values ($1, $2, $3, $4)"
+        ))?;
+        statement.execute(params![file, summary.offset as i64, summary.row.stored(), summary.text])?;
+        Ok(())
+    }
+
+    fn landmark(&mut self, instance: i64, file: i64, session: &Arc<str>, row: Key) -> Result<()> {
+        let session = self.session(instance, session)?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into landmark (row_key, session, file) values ($1, $2, $3)
+             on conflict (row_key, session, file) do nothing"
+        ))?;
+        statement.execute(params![row.stored(), session, file])?;
+        Ok(())
+    }
+
+    pub(super) fn count_message(&mut self, session: i64, role: Role, tally: Tally, by: i64) {
         let delta = self.deltas.entry(session).or_default();
-        match kind {
-            MessageKind::Prompt => delta.user += by,
-            MessageKind::Answer => delta.assistant += by,
-            MessageKind::Thinking
-            | MessageKind::Injected
-            | MessageKind::Summary
-            | MessageKind::Notice
-            | MessageKind::Agent => {}
+        let (message, record) = match tally {
+            Tally::Nothing => (0, 0),
+            Tally::Record => (0, by),
+            Tally::Message => (by, by),
+            Tally::Aside => (by, 0),
+        };
+        delta.messages += message;
+        match role {
+            Role::User => delta.user += record,
+            Role::Assistant => delta.assistant += record,
+            Role::System | Role::Developer | Role::Tool => {}
         }
     }
 
@@ -395,8 +445,8 @@ impl Writer<'_> {
         )?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into tool_call (session, file, place, length, at, key, inherited, copied, call_id, name, kind,
-                                    title, parent, model)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
+                                    title, parent, message, model)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
         ))?;
         statement.execute(params![
             session,
@@ -412,6 +462,7 @@ impl Writer<'_> {
             call.kind.stored(),
             call.title,
             call.parent.map(|parent| parent as i64),
+            call.message.map(|message| message as i64),
             model,
         ])?;
         drop(statement);
@@ -428,7 +479,7 @@ impl Writer<'_> {
              set output_place = coalesce($4, output_place), output_length = coalesce($5, output_length),
                  detail_place = coalesce($6, detail_place), detail_length = coalesce($7, detail_length),
                  ended_at = coalesce($8, ended_at), ok = coalesce($9, ok), exit_code = coalesce($10, exit_code),
-                 duration_ms = coalesce($11, duration_ms)
+                 duration_ms = coalesce($11, duration_ms), full_output = coalesce($12, full_output)
              where session = $1 and file = $2 and place = $3"
         ))?;
         statement.execute(params![
@@ -443,6 +494,7 @@ impl Writer<'_> {
             result.ok,
             result.exit_code,
             result.duration_ms.map(|millis| millis as i64),
+            result.full,
         ])?;
         Ok(())
     }
@@ -451,19 +503,15 @@ impl Writer<'_> {
         let session = self.session(instance, &usage.session)?;
         let model = self.word(usage.model.as_ref())?;
         let place = usage.span.offset as i64;
+        if usage.again {
+            return self.recount(session, file, usage);
+        }
         let settled = self.settle(
             "usage",
             usage.key,
             &Settled { session, file, place, inherited: usage.inherited, at: usage.at },
         )?;
-        let tokens = [
-            usage.input,
-            usage.output,
-            usage.cache_read,
-            usage.cache_write,
-            usage.cache_write_hour,
-            usage.reasoning,
-        ];
+        let tokens = tokens_of(usage);
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into usage (session, file, place, length, at, key, inherited, copied, model, input, output,
                                 cache_read, cache_write, cache_write_hour, reasoning)
@@ -488,6 +536,35 @@ impl Writer<'_> {
         ])?;
         drop(statement);
         if !settled {
+            self.count_tokens(session, tokens, 1);
+        }
+        Ok(())
+    }
+
+    /// Early records of a response are partial: the last one has its numbers.
+    fn recount(&mut self, session: i64, file: i64, usage: &Usage) -> Result<()> {
+        let row = Settled { session, file, place: usage.span.offset as i64, inherited: false, at: None };
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select copied from usage where session = $1 and file = $2 and place = $3"
+        ))?;
+        let copied: Option<bool> =
+            statement.query_row(params![session, file, row.place], |row| row.get(0)).optional()?;
+        drop(statement);
+        let Some(copied) = copied else { return Ok(()) };
+        if !copied {
+            self.count_row("usage", &row, -1)?;
+        }
+        let tokens = tokens_of(usage);
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update usage set input = $4, output = $5, cache_read = $6, cache_write = $7, cache_write_hour = $8,
+                    reasoning = $9
+             where session = $1 and file = $2 and place = $3"
+        ))?;
+        statement.execute(params![
+            session, file, row.place, tokens[0], tokens[1], tokens[2], tokens[3], tokens[4], tokens[5]
+        ])?;
+        drop(statement);
+        if !copied {
             self.count_tokens(session, tokens, 1);
         }
         Ok(())
@@ -577,10 +654,10 @@ impl Writer<'_> {
             return Ok(*id);
         }
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into session (instance, key, models, archived, facts, user_messages, assistant_messages,
+            "insert into session (instance, key, models, archived, facts, messages, user_messages, assistant_messages,
                                   tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
                                   cache_write_hour_tokens, reasoning_tokens)
-             values ($1, $2, '[]', 0, '{}', 0, 0, 0, 0, 0, 0, 0, 0, 0)
+             values ($1, $2, '[]', 0, '{}', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
              on conflict (instance, key) do update set key = excluded.key returning id"
         ))?;
         let id = statement.query_row(params![instance, key.as_ref()], |row| row.get(0))?;
@@ -617,4 +694,8 @@ impl Writer<'_> {
         self.words.insert(Arc::clone(word), id);
         Ok(Some(id))
     }
+}
+
+fn tokens_of(usage: &Usage) -> [i64; 6] {
+    [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.cache_write_hour, usage.reasoning]
 }

@@ -1,10 +1,10 @@
 //! Session rows: the merge of what all files say, with totals that follow the rows.
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 use super::rows::Writer;
 use super::sql;
-use crate::model::{Result, SessionFacts, Time};
+use crate::model::{LinkKind, Result, SessionFacts, Time};
 
 impl Writer<'_> {
     /// Makes sessions and totals agree with the rows before the commit does.
@@ -13,11 +13,27 @@ impl Writer<'_> {
         self.settle_sessions()
     }
 
+    /// Gives titles that were found to the sessions they name, once both are known.
+    // no scope: the writer was opened with one
+    pub fn resolve_summaries(&mut self) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update summary set session = (select min(landmark.session) from landmark
+                                           where landmark.row_key = summary.row_key)
+             where session is null
+             and exists (select 1 from landmark where landmark.row_key = summary.row_key)
+             returning session"
+        ))?;
+        let named: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        self.touched.extend(named);
+        self.settle_now()
+    }
+
     /// Brings every session that this transaction touched up to date.
     pub(super) fn settle_sessions(&mut self) -> Result<()> {
         for (session, delta) in std::mem::take(&mut self.deltas) {
             let mut statement = self.transaction.prepare_cached(sql!(
-                "update session set user_messages = user_messages + $2,
+                "update session set messages = messages + $11, user_messages = user_messages + $2,
                         assistant_messages = assistant_messages + $3, tool_calls = tool_calls + $4,
                         input_tokens = input_tokens + $5, output_tokens = output_tokens + $6,
                         cache_read_tokens = cache_read_tokens + $7, cache_write_tokens = cache_write_tokens + $8,
@@ -37,8 +53,10 @@ impl Writer<'_> {
                 tokens[3],
                 tokens[4],
                 tokens[5],
+                delta.messages,
             ])?;
         }
+        self.link_copies()?;
         for session in std::mem::take(&mut self.touched) {
             self.merge_session(session)?;
         }
@@ -64,7 +82,21 @@ impl Writer<'_> {
             statement.execute([session])?;
             return Ok(());
         }
-        let facts = merge(&parts);
+        let mut facts = merge(&parts);
+        if facts.parent.is_none() {
+            // A fork that does not say so: its rows do.
+            let mut statement = self
+                .transaction
+                .prepare_cached(sql!("select other from link where session = $1 and kind = 'copy'"))?;
+            facts.parent = statement.query_row([session], |row| row.get(0)).optional()?;
+            facts.parent_kind = facts.parent.as_ref().map(|_| LinkKind::Fork);
+        }
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select text from summary where session = $1 order by file desc, place desc limit 1"
+        ))?;
+        let summary: Option<String> = statement.query_row([session], |row| row.get(0)).optional()?;
+        drop(statement);
+        let title = facts.name.clone().or(facts.title.clone()).or(summary).or(facts.first_prompt.clone());
         let mut statement = self.transaction.prepare_cached(sql!(
             "update session set title = $2, cwd = $3, git_branch = $4, parent = $5, parent_kind = $6, models = $7,
                     archived = $8, started_at = $9, last_at = $10, facts = $11
@@ -72,7 +104,7 @@ impl Writer<'_> {
         ))?;
         statement.execute(params![
             session,
-            facts.name.as_ref().or(facts.title.as_ref()),
+            title,
             facts.cwd,
             facts.git_branch,
             facts.parent,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::door::Door;
-use crate::model::{Result, Scope, Shown, Time};
+use crate::model::{Result, Retention, Scope, Shown, Time};
 use crate::sources::registry;
 use crate::store::Store;
 
@@ -22,6 +22,9 @@ pub struct SourceCard {
     pub files: i64,
     pub bytes: i64,
     pub gaps_open: i64,
+    /// Days after which the client deletes transcripts, and how many of those here it deletes within a week.
+    pub retention_days: Option<i64>,
+    pub deleted_soon: i64,
 }
 
 /// What the disk says of a source's homes now: path, status and reason.
@@ -33,6 +36,7 @@ pub fn cards(
     store: Option<&Store>,
     door: &Door,
     disk: &[DiskState],
+    now: Time,
 ) -> Result<Vec<SourceCard>> {
     let instances = match store {
         Some(store) => store.instances(scope)?,
@@ -56,6 +60,8 @@ pub fn cards(
             files: 0,
             bytes: 0,
             gaps_open: 0,
+            retention_days: None,
+            deleted_soon: 0,
         };
         for (_, path, status, reason) in homes {
             card.source_path = Some(door.text(path));
@@ -72,6 +78,12 @@ pub fn cards(
             card.gaps_open += instance.gaps;
             last_activity = last_activity.max(instance.last_activity);
             last_scanned = last_scanned.max(instance.last_scanned);
+            if let (Some(store), Some(retention)) = (store, &manifest.retention) {
+                let days = days_kept(scope, store, instance.id, retention)?;
+                let soon = now.micros().saturating_sub((days - WARN_DAYS).saturating_mul(DAY));
+                card.retention_days = Some(card.retention_days.map_or(days, |shortest| shortest.min(days)));
+                card.deleted_soon += store.count_idle_since(scope, instance.id, Time::from_micros(soon))?;
+            }
         }
         card.last_activity_at = last_activity.map(Time::rfc3339);
         card.last_scanned_at = last_scanned.map(Time::rfc3339);
@@ -85,4 +97,17 @@ pub fn cards(
         cards.push(card);
     }
     Ok(cards)
+}
+
+/// Sessions that the client deletes within this many days are worth a word.
+const WARN_DAYS: i64 = 7;
+const DAY: i64 = 86_400_000_000;
+
+/// What the client's own settings say, as they were captured.
+fn days_kept(scope: &Scope, store: &Store, instance: i64, retention: &Retention) -> Result<i64> {
+    let settings = store.captured_whole(scope, instance, retention.file)?;
+    let settings = settings.and_then(|raw| serde_json::from_slice::<serde_json::Value>(raw.expose()).ok());
+    let days =
+        settings.as_ref().and_then(|settings| settings.get(retention.key)).and_then(|days| days.as_i64());
+    Ok(days.unwrap_or(retention.default_days).clamp(0, 1_000_000))
 }

@@ -36,11 +36,12 @@ pub fn records(
         Ok(ask.limit.is_none_or(|limit| count < limit))
     };
     match ask.stream.rows {
-        Rows::Sessions => {
+        Rows::Sessions | Rows::Agents => {
             let filter = SessionFilter {
                 source: Some(source.into()),
                 id: ask.key.clone(),
                 with_agents: true,
+                only_agents: ask.stream.rows == Rows::Agents,
                 ..SessionFilter::default()
             };
             let mut page = SessionAsk { filter, limit: 500, cursor: None };
@@ -70,7 +71,7 @@ pub fn records(
         }
         Rows::Records => {
             store.each_record(scope, source, ask.stream.name, ask.key.as_deref(), &mut |row| {
-                hand_out(plain_record(&teller, &mut contents, &row)?)
+                hand_out(plain_record(&teller, ask.stream.name, &mut contents, &row)?)
             })?;
         }
     }
@@ -152,9 +153,17 @@ fn call_record(teller: &Teller<'_>, contents: &mut Contents<'_>, row: &CallRow) 
     Ok(ShownJson::new(record))
 }
 
-fn plain_record(teller: &Teller<'_>, contents: &mut Contents<'_>, row: &RecordRow) -> Result<ShownJson> {
+fn plain_record(
+    teller: &Teller<'_>,
+    stream: &str,
+    contents: &mut Contents<'_>,
+    row: &RecordRow,
+) -> Result<ShownJson> {
     let bytes = contents.span_of_version(row.file, row.file_version, row.encoding, row.span)?;
-    let data = serde_json::from_slice(bytes.expose())
+    let special = teller.source.record(stream, &row.key, bytes.expose());
+    let data = special
+        .map(Ok)
+        .unwrap_or_else(|| serde_json::from_slice(bytes.expose()))
         .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes.expose()).into_owned()));
     Ok(ShownJson::new(json!({
         "key": teller.door.text(&row.key),

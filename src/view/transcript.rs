@@ -1,5 +1,7 @@
 //! A session's conversation in order: messages, and calls with what came of them.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -107,7 +109,16 @@ pub fn transcript(
 ) -> Result<()> {
     let Some(source) = by_name(&session.source) else { return Ok(()) };
     let mut messages = store.messages(scope, session.row)?.into_iter().peekable();
-    let mut calls = store.calls(scope, session.row)?.into_iter().peekable();
+    // Calls that are blocks of a message are told with it.
+    let mut within: HashMap<(i64, u64), Vec<CallRow>> = HashMap::new();
+    let mut alone = Vec::new();
+    for call in store.calls(scope, session.row)? {
+        match call.message {
+            Some(message) => within.entry((call.file, message)).or_default().push(call),
+            None => alone.push(call),
+        }
+    }
+    let mut calls = alone.into_iter().peekable();
     let teller = Teller { scope, store, door, source, full: ask.full };
     let mut contents = store.contents(scope);
     let mut seq = 0;
@@ -131,15 +142,14 @@ pub fn transcript(
             (Some(message), Some(call)) => message <= call,
         };
         let entry = if message_first {
-            messages
-                .next()
-                .filter(|message| ask.copies || !message.copied)
-                .map(|message| teller.message(&mut contents, &message))
+            let message = messages.next().filter(|message| ask.copies || !message.copied);
+            message.map(|message| {
+                let calls = within.remove(&(message.file, message.span.offset)).unwrap_or_default();
+                teller.message_with_calls(&mut contents, &message, &calls)
+            })
         } else {
-            calls
-                .next()
-                .filter(|call| ask.copies || !call.copied)
-                .map(|call| teller.call(&mut contents, &call))
+            let call = calls.next().filter(|call| ask.copies || !call.copied);
+            call.map(|call| teller.call(&mut contents, &call))
         };
         if let Some(entry) = entry {
             let mut entry = entry?;
@@ -161,8 +171,15 @@ pub(super) struct Teller<'a> {
 
 impl Teller<'_> {
     pub(super) fn message(&self, contents: &mut Contents<'_>, row: &MessageRow) -> Result<Entry> {
-        let bytes = contents.span(row.file, row.span)?;
-        let blocks = self.source.blocks(bytes.expose()).into_iter().map(|block| self.block(block)).collect();
+        let mut lines = vec![contents.span(row.file, row.span)?];
+        for line in self.store.message_lines(self.scope, row.session_id, row.file, row.span.offset)? {
+            lines.push(contents.span(row.file, line)?);
+        }
+        let lines: Vec<&[u8]> = lines.iter().map(|line| line.expose()).collect();
+        // Calls have rows of their own, with what came of them.
+        let blocks =
+            self.source.blocks(&lines).into_iter().filter(|block| !matches!(block, Block::ToolCall { .. }));
+        let blocks = blocks.map(|block| self.block(block)).collect();
         Ok(Entry {
             id: row.key.hex(),
             seq: 0,
@@ -174,6 +191,19 @@ impl Teller<'_> {
             copied: row.copied,
             blocks,
         })
+    }
+
+    fn message_with_calls(
+        &self,
+        contents: &mut Contents<'_>,
+        row: &MessageRow,
+        calls: &[CallRow],
+    ) -> Result<Entry> {
+        let mut entry = self.message(contents, row)?;
+        for call in calls {
+            entry.blocks.extend(self.call(contents, call)?.blocks);
+        }
+        Ok(entry)
     }
 
     pub(super) fn call(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Entry> {
@@ -228,7 +258,7 @@ impl Teller<'_> {
     /// What the call asked for; JSON in a string is opened.
     pub(super) fn input(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Value> {
         let bytes = contents.span(row.file, row.span)?;
-        let input = self.source.blocks(bytes.expose()).into_iter().find_map(|block| match block {
+        let input = self.source.blocks(&[bytes.expose()]).into_iter().find_map(|block| match block {
             Block::ToolCall { input, .. } => Some(input),
             _ => None,
         });
@@ -242,11 +272,14 @@ impl Teller<'_> {
         })
     }
 
-    /// The output that the model saw, else the client's own record of it.
+    /// The whole output where it was kept apart, else what the model saw, else the client's own record of it.
     pub(super) fn output(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Option<String>> {
+        if let Some(whole) = self.whole_output(contents, row)? {
+            return Ok(Some(whole));
+        }
         for span in [row.output, row.detail].into_iter().flatten() {
             let bytes = contents.span(row.file, span)?;
-            let output = self.source.blocks(bytes.expose()).into_iter().find_map(|block| match block {
+            let output = self.source.blocks(&[bytes.expose()]).into_iter().find_map(|block| match block {
                 Block::ToolResult { output, .. } => Some(output),
                 _ => None,
             });
@@ -255,6 +288,21 @@ impl Teller<'_> {
             }
         }
         Ok(None)
+    }
+
+    fn whole_output(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Option<String>> {
+        let Some((stream, key)) = row.full_output.as_deref().and_then(|full| full.split_once('/')) else {
+            return Ok(None);
+        };
+        let mut whole = None;
+        let source = self.source.manifest().source;
+        self.store.each_record(self.scope, source, stream, Some(key), &mut |record| {
+            let bytes =
+                contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
+            whole = Some(String::from_utf8_lossy(bytes.expose()).into_owned());
+            Ok(true)
+        })?;
+        Ok(whole)
     }
 
     pub(super) fn files(&self, row: &CallRow) -> Result<Vec<FileView>> {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::super::json::{Json, Object, unescape};
+use super::super::title::in_a_line;
 use super::outcome::{Outcome, read_outcome};
 use super::patch::{Change, PatchedFile, find_patches, parse_patch, unified_diff_hunks};
 use super::rollout::Line;
-use super::words::in_a_line;
 use crate::model::{Call, CallKind, CallResult, Item, Operation, Range, Touch};
 
 /// More calls than this without an answer are not a conversation; the oldest are let go as unanswered.
@@ -81,6 +81,7 @@ impl Ledger {
             kind: call_kind,
             title: patch_title(&patches).unwrap_or(request.title),
             parent: None,
+            message: None,
             model: turn.2,
         }));
         if kind == "web_search_call" || kind == "image_generation_call" {
@@ -94,6 +95,7 @@ impl Ledger {
                 ok: payload.get_text("status").map(|status| status == "completed"),
                 exit_code: None,
                 duration_ms: None,
+                full: None,
             }));
             return;
         }
@@ -135,6 +137,7 @@ impl Ledger {
             ok: outcome.ok,
             exit_code: outcome.exit_code,
             duration_ms: outcome.duration_ms,
+            full: None,
         }));
         if outcome.ok == Some(true) && !entry.touched {
             entry.touched = !entry.patched.is_empty();
@@ -175,6 +178,7 @@ impl Ledger {
             title: String::new(),
             // Not an invocation of its own: nothing to count.
             parent: Some(line.span.offset),
+            message: None,
             model: None,
         }));
         out.push(Item::Result(CallResult {
@@ -186,6 +190,7 @@ impl Ledger {
             ok: outcome.ok,
             exit_code: outcome.exit_code,
             duration_ms: outcome.duration_ms,
+            full: None,
         }));
     }
 
@@ -209,6 +214,7 @@ impl Ledger {
             ok: success.or(exit_code.map(|code| code == 0)),
             exit_code,
             duration_ms: duration(payload),
+            full: None,
         }));
         if success == Some(true) && !entry.touched {
             entry.touched = true;
@@ -253,6 +259,7 @@ impl Ledger {
             ok: exit_code.map(|code| code == 0).or(ok),
             exit_code,
             duration_ms: duration(item),
+            full: None,
         }));
         match kind {
             "FileChange" if ok == Some(true) && fresh => changes(&session, call, item, out),
@@ -302,6 +309,7 @@ impl Ledger {
             kind: call_kind,
             title: in_a_line(&title),
             parent: Some(parent),
+            message: None,
             model: turn.2,
         }));
     }

@@ -34,6 +34,7 @@ pub static MANIFEST: Manifest = Manifest {
     footprint: FOOTPRINT,
     databases: DATABASES,
     bindings: &["filesystem"],
+    retention: None,
     resume_command: "codex resume {id}",
 };
 

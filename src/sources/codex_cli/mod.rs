@@ -15,6 +15,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::kept::KeptReader;
 use super::{FileContext, Home, Reader, Settings, Source};
 use crate::model::{Block, Manifest};
 
@@ -30,9 +31,9 @@ impl Source for CodexCli {
         let sessions = settings.get("CODEX_SESSIONS_PATH").or_else(|| settings.get("CODEX_SESSIONS_DIR"));
         let default = settings.user_home().map(|user| user.join(".codex"));
         match (home, sessions) {
-            (None, None) => default.into_iter().map(|root| Home { root, prefix: "" }).collect(),
+            (None, None) => default.into_iter().map(|root| Home { root, ..Home::default() }).collect(),
             (home, sessions) => {
-                let whole = home.map(|root| Home { root, prefix: "" });
+                let whole = home.map(|root| Home { root, ..Home::default() });
                 let bare = sessions.map(|root| bare_folder(Path::new(&root)));
                 match (whole, bare) {
                     // The folder inside the home is the home's own.
@@ -58,12 +59,16 @@ impl Source for CodexCli {
             "history" => Box::new(sidecars::HistoryReader),
             "session_index" => Box::new(sidecars::NameReader::new(saved)),
             "thread_row" => Box::new(sidecars::ThreadReader::default()),
-            _ => Box::new(sidecars::KeptReader),
+            _ => Box::new(KeptReader),
         }
     }
 
-    fn blocks(&self, bytes: &[u8]) -> Vec<Block> {
-        blocks::blocks(bytes)
+    fn blocks(&self, lines: &[&[u8]]) -> Vec<Block> {
+        lines.iter().flat_map(|line| blocks::blocks(line)).collect()
+    }
+
+    fn record(&self, _stream: &str, _key: &str, _bytes: &[u8]) -> Option<Value> {
+        None
     }
 
     fn native(&self, bytes: &[u8]) -> Map<String, Value> {
@@ -74,5 +79,5 @@ impl Source for CodexCli {
 /// A folder given as the sessions folder; when it turns out to be a whole home, it is taken as one.
 fn bare_folder(root: &Path) -> Home {
     let prefix = if root.join("sessions").is_dir() { "" } else { "sessions" };
-    Home { root: root.to_owned(), prefix }
+    Home { root: root.to_owned(), prefix, choice: None }
 }

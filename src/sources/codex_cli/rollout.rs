@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::json::{Json, Object, unescape};
+use super::super::title::in_a_line;
 use super::super::{Facts, FileContext, Reader, each_object};
 use super::calls::Ledger;
 use super::usage::{Meter, Tokens};
-use super::words::{Author, author, in_a_line, typed_bytes};
+use super::words::{Author, author, typed_bytes};
 use crate::model::{
-    Item, Key, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Time, Usage, Verdict,
+    Item, Key, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Tally, Time, Usage, Verdict,
 };
 
 /// How many messages wait for their twin (event or response item) at most.
@@ -536,9 +537,9 @@ impl RolloutReader {
     }
 
     fn note_prompt(&mut self, typed: &[u8]) {
-        if self.state.facts.title.is_none() {
+        if self.state.facts.first_prompt.is_none() {
             let title = in_a_line(&unescape(&typed[..typed.len().min(2_000)]));
-            self.state.facts.title = Some(title).filter(|title| !title.is_empty());
+            self.state.facts.first_prompt = Some(title).filter(|title| !title.is_empty());
         }
     }
 
@@ -552,6 +553,7 @@ impl RolloutReader {
             key: line.key,
             inherited: self.state.inherited,
             model: self.state.model.clone().filter(|_| role == Role::Assistant),
+            tally: Tally::of(kind),
         })
     }
 
@@ -563,6 +565,7 @@ impl RolloutReader {
             key,
             inherited,
             model: self.state.model.clone(),
+            again: false,
             input: tokens.input,
             output: tokens.output,
             cache_read: tokens.cache_read,
@@ -589,10 +592,10 @@ impl Reader for RolloutReader {
         if !self.state.wrapped {
             facts.last_at = self.modified;
         }
-        if facts.title.is_none() {
+        if facts.first_prompt.is_none() {
             // A sub-agent's task may be unreadable; its own name is better than none.
             let named = ["agent_path", "agent_nickname"].iter().find_map(|name| facts.native.get(*name));
-            facts.title = named.and_then(Value::as_str).map(str::to_owned);
+            facts.first_prompt = named.and_then(Value::as_str).map(str::to_owned);
         }
         vec![Facts { session: self.session.clone(), rank: 0, facts }]
     }

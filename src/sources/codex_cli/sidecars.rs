@@ -172,20 +172,3 @@ const NATIVE_COLUMNS: &[&str] = &[
     "is_pinned",
     "project_id",
 ];
-
-/// A file whose bytes are kept and not taken apart.
-pub struct KeptReader;
-
-impl Reader for KeptReader {
-    fn read(&mut self, _offset: u64, _bytes: &[u8], _out: &mut Vec<Item>) -> Verdict {
-        Verdict::Kept("file".into())
-    }
-
-    fn save(&self) -> String {
-        String::new()
-    }
-
-    fn facts(&self) -> Vec<Facts> {
-        Vec::new()
-    }
-}

@@ -83,19 +83,10 @@ pub fn typed_bytes(content: Json<'_>) -> Cow<'_, [u8]> {
     typed
 }
 
-/// One line of at most 200 characters.
-pub fn in_a_line(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    match line.char_indices().nth(200) {
-        Some((cut, _)) => format!("{}…", &line[..cut]),
-        None => line.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::super::json::Json;
-    use super::{Author, author, in_a_line, typed_bytes};
+    use super::{Author, author, typed_bytes};
 
     fn json(text: &str) -> Json<'_> {
         Json::parse(text.as_bytes()).unwrap()
@@ -118,11 +109,5 @@ mod tests {
         let parts = r#"[{"text":"<image name=[Image #1]>"},{"image_url":"data:"},{"text":"</image>"},{"text":"look"}]"#;
         assert_eq!(typed_bytes(json(parts)), &b"look"[..]);
         assert_eq!(typed_bytes(json(r#""look""#)), &b"look"[..]);
-    }
-
-    #[test]
-    fn titles_are_one_short_line() {
-        assert_eq!(in_a_line("\n\n  first \nsecond"), "first");
-        assert_eq!(in_a_line(&"é".repeat(300)).chars().count(), 201);
     }
 }

@@ -83,6 +83,7 @@ create table session (
   started_at bigint,
   last_at bigint,
   facts text not null,
+  messages bigint not null,
   user_messages bigint not null,
   assistant_messages bigint not null,
   tool_calls bigint not null,
@@ -118,10 +119,38 @@ create table message (
   key bigint not null,
   inherited integer not null,
   copied integer not null,
+  tally integer not null,
   model bigint,
   primary key (session, file, place)
 ) without rowid;
 create index message_by_key on message (key);
+
+-- Further lines of messages that were written in several.
+create table message_line (
+  session bigint not null,
+  file bigint not null,
+  place bigint not null,
+  line bigint not null,
+  length bigint not null,
+  primary key (session, file, place, line)
+) without rowid;
+
+-- Titles that one file gives to the session of another, and the rows they may name.
+create table summary (
+  file bigint not null,
+  place bigint not null,
+  row_key bigint not null,
+  text text not null,
+  session bigint,
+  primary key (file, place)
+) without rowid;
+create index summary_by_session on summary (session);
+create table landmark (
+  row_key bigint not null,
+  session bigint not null,
+  file bigint not null,
+  primary key (row_key, session, file)
+) without rowid;
 
 create table tool_call (
   session bigint not null,
@@ -137,7 +166,9 @@ create table tool_call (
   kind integer not null,
   title text not null,
   parent bigint,
+  message bigint,
   model bigint,
+  full_output text,
   output_place bigint,
   output_length bigint,
   detail_place bigint,

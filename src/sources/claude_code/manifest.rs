@@ -1,0 +1,235 @@
+//! The manifest of Claude Code: its streams and their fields.
+
+use super::footprint::FOOTPRINT;
+use crate::model::{Coverage, Family, Field, Manifest, Retention, Rows, Semantics, Stream, Variable};
+
+pub static MANIFEST: Manifest = Manifest {
+    source: "claude_code",
+    label: "Claude Code",
+    reader_version: 1,
+    summary: "transcripts, sub-agents, full tool results, file snapshots, to-do lists and prompt history",
+    setup_hint: "run `claude` once, or set CLAUDE_CONFIG_DIR (a home) or CLAUDE_CODE_PROJECTS_DIR (a projects folder)",
+    default_homes: &["~/.claude", "~/.config/claude"],
+    variables: &[
+        variable(
+            "CLAUDE_CONFIG_DIR",
+            "claude_code.home",
+            "the client's home; a comma list is allowed",
+            "~/.claude",
+        ),
+        variable("CLAUDE_CODE_PROJECTS_DIR", "claude_code.projects_dir", "a projects folder alone", ""),
+        variable(
+            "CLAUDE_CODE_PROJECTS_DIR_INCLUDE",
+            "claude_code.projects_include",
+            "comma list of patterns: only these project folders",
+            "",
+        ),
+        variable(
+            "CLAUDE_CODE_PROJECTS_DIR_EXCLUDE",
+            "claude_code.projects_exclude",
+            "comma list of patterns: not these project folders",
+            "",
+        ),
+    ],
+    streams: STREAMS,
+    footprint: FOOTPRINT,
+    databases: &[],
+    bindings: &["filesystem"],
+    retention: Some(Retention { file: "settings.json", key: "cleanupPeriodDays", default_days: 30 }),
+    resume_command: "claude --resume {id}",
+};
+
+const STREAMS: &[Stream] = &[
+    stream(
+        "sessions",
+        "one row a transcript file",
+        Rows::Sessions,
+        Semantics::MutableState,
+        "last_event_at",
+        SESSION,
+    ),
+    stream(
+        "messages",
+        "one row an answer of the model, a prompt, or injected text",
+        Rows::Messages,
+        Semantics::AppendOnly,
+        "at",
+        MESSAGE,
+    ),
+    stream(
+        "tool_calls",
+        "one row an invocation, its result paired by id",
+        Rows::Calls,
+        Semantics::AppendOnly,
+        "at",
+        CALL,
+    ),
+    stream(
+        "attachments",
+        "every other row, typed as found: attachments, modes, snapshots, hooks, queue",
+        Rows::Records,
+        Semantics::AppendOnly,
+        "at",
+        &[field("type", "string", "the row's type")],
+    ),
+    stream(
+        "subagent_transcripts",
+        "transcripts of sub-agents, under the session that started them",
+        Rows::Agents,
+        Semantics::MutableState,
+        "last_event_at",
+        SESSION,
+    ),
+    stream(
+        "tool_results_full",
+        "outputs too long for the transcript, whole",
+        Rows::Records,
+        Semantics::AppendOnly,
+        "at",
+        &[
+            field("id", "string", "session and file name"),
+            preview("text", "string", "the output", "records … --key ID --full"),
+            field("bytes", "integer", "its length"),
+        ],
+    ),
+    stream(
+        "file_snapshots",
+        "files as they were before an edit, joined to path, session and prompt",
+        Rows::Records,
+        Semantics::AppendOnly,
+        "at",
+        &[
+            field("id", "string", "session and backup name"),
+            field("session_id", "string", "session"),
+            field("path", "string", "the file, relative to the working folder or absolute"),
+            field("version", "integer|null", "number of the backup"),
+            field("message_id", "string|null", "the prompt before whose turn the file was so"),
+            field("bytes_at", "string", "where `restore` writes its bytes"),
+        ],
+    ),
+    stream(
+        "todos",
+        "to-do lists and tasks, a new version for every change",
+        Rows::Records,
+        Semantics::MutableState,
+        "at",
+        &[],
+    ),
+    stream(
+        "history",
+        "every prompt typed, also of sessions that are gone",
+        Rows::Records,
+        Semantics::AppendOnly,
+        "timestamp",
+        &[
+            preview(
+                "display",
+                "string",
+                "the prompt with placeholders for pastes",
+                "records … --key KEY --full",
+            ),
+            field("timestamp", "integer", "milliseconds since 1970"),
+            field("project", "string|null", "working folder"),
+        ],
+    ),
+];
+
+const SESSION: &[Field] = &[
+    alias("id", "session_id", "string", "name of the file"),
+    field("cwd", "string|null", "first working folder that its rows name"),
+    alias("project", "project_dir", "string|null", "the project, from the working folder"),
+    field("git_branch", "string|null", "last branch that its rows name"),
+    field("versions", "array|null", "clients that wrote it"),
+    alias("entrypoint", "entrypoints", "array", "cli, sdk-cli and others"),
+    field("user_type", "string|null", "as the client says"),
+    field("title", "string|null", "given, made by the client, a summary, or the first prompt"),
+    field("permission_modes", "array|null", "modes it ran under"),
+    field("models", "array", "models in the order of their first use"),
+    field("session_ids", "array|null", "other ids that its rows carry"),
+    field("parent_session_id", "string|null", "session it was forked from or started by"),
+    field("parent_kind", "string|null", "fork or sub_agent"),
+    field("agent_type", "string|null", "kind of a sub-agent"),
+    field("tool_use_id", "string|null", "call that started a sub-agent"),
+    field("worktree", "object|null", "git worktree it ran in"),
+    alias("started_at", "first_message_at", "string|null", "time of the first row"),
+    alias("last_event_at", "last_message_at", "string|null", "time of the last row"),
+    field("message_count", "integer", "prompts and answers as a person counts them"),
+    field("user_message_count", "integer", "user records that are not injected and hold no result"),
+    field("assistant_message_count", "integer", "answers of the model"),
+    field("tool_call_count", "integer", "calls of every kind"),
+    field("tokens", "object", "tokens of all answers, counted once"),
+    field("source_gone", "boolean", "the client no longer has the transcript"),
+];
+
+const MESSAGE: &[Field] = &[
+    field("id", "string", "made from the client's ids, stable over forks and rebuild"),
+    field("session_id", "string", "session"),
+    field("role", "string", "user, assistant or system"),
+    field("kind", "string", "prompt, answer, injected, summary, notice, agent, command or result"),
+    field("at", "string|null", "time of the row"),
+    field("model", "string|null", "model that answered"),
+    field("copied", "boolean", "stands in another session too and is counted there"),
+    preview("blocks", "array", "text, thinking, image and event blocks", "records … --key ID --full"),
+    field("native", "object", "the row's envelope as the client wrote it"),
+];
+
+const CALL: &[Field] = &[
+    field("id", "string", "made from the tool use id"),
+    field("session_id", "string", "session"),
+    field("call_id", "string", "tool use id"),
+    field("name", "string", "tool name"),
+    field("kind", "string", "shell, edit, read, search, web, mcp, agent or function"),
+    field("title", "string", "the command, path or pattern in a line"),
+    field("at", "string|null", "time of the call"),
+    field("ok", "boolean|null", "null while there is no result"),
+    field("exit_code", "integer|null", "exit code of a command"),
+    field("duration_ms", "integer|null", "time it took, where recorded"),
+    field("copied", "boolean", "stands in another session too and is counted there"),
+    preview("input", "string|object|array|null", "input", "records … --key ID --full"),
+    preview("output", "string|null", "the whole output where it was kept apart", "records … --key ID --full"),
+    field("files", "array", "files read or changed, with line ranges where recorded"),
+];
+
+const fn stream(
+    name: &'static str,
+    what: &'static str,
+    rows: Rows,
+    semantics: Semantics,
+    cursor_field: &'static str,
+    fields: &'static [Field],
+) -> Stream {
+    Stream {
+        name,
+        what,
+        family: Family::Transcript,
+        semantics,
+        rows,
+        primary_key: &["id"],
+        cursor_field,
+        consent_time_field: Some(cursor_field),
+        coverage: Coverage::FullInventory,
+        fields,
+    }
+}
+
+const fn variable(
+    name: &'static str,
+    config_key: &'static str,
+    what: &'static str,
+    default: &'static str,
+) -> Variable {
+    Variable { name, config_key, what, default }
+}
+
+const fn field(name: &'static str, kind: &'static str, what: &'static str) -> Field {
+    Field { name, kind, what, preview: None, from: name }
+}
+
+const fn preview(name: &'static str, kind: &'static str, what: &'static str, whole: &'static str) -> Field {
+    Field { name, kind, what, preview: Some(whole), from: name }
+}
+
+/// The client's name for something every source has.
+const fn alias(name: &'static str, from: &'static str, kind: &'static str, what: &'static str) -> Field {
+    Field { name, kind, what, preview: None, from }
+}

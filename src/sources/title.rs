@@ -1,0 +1,21 @@
+//! One-line titles of long texts.
+
+/// The first line with something in it, at most 200 characters.
+pub fn in_a_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    match line.char_indices().nth(200) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_a_line;
+
+    #[test]
+    fn titles_are_one_short_line() {
+        assert_eq!(in_a_line("\n\n  first \nsecond"), "first");
+        assert_eq!(in_a_line(&"é".repeat(300)).chars().count(), 201);
+    }
+}
