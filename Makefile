@@ -13,10 +13,10 @@ lint:
 format:
 	cargo fmt
 
-# The full table: 1 GB of made-up transcripts, about a minute. Exits 1 when a limit is exceeded.
+# The full tables: 1 GB of made-up transcripts of each client, minutes. Exits 1 when a limit is exceeded.
 bench:
 	cargo bench --locked --bench archive
 
-# The same table on 20 MB: shows that the bench itself works.
+# The same tables on 20 MB: shows that the bench itself works.
 bench-smoke:
 	cargo bench --locked --bench archive -- --smoke

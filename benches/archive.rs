@@ -1,9 +1,10 @@
-//! Measures the release binary on a generated corpus, each figure beside its limit and beside a floor: what
+//! Measures the release binary on generated corpora, each figure beside its limit and beside a floor: what
 //! the same machine needs at least for the same bytes in the same run.
 //!
-//! `cargo bench` measures 1 GB and fails when a limit is exceeded. `cargo bench -- --smoke`, or
-//! ANNALS_BENCH_SMOKE=1, takes 20 MB and fails only when a run fails or its figures are absurd. `--bytes N`
-//! chooses another size, and ANNALS_BENCH_KEEP=1 keeps the corpora.
+//! `cargo bench` measures 1 GB of each client and fails when a limit is exceeded. `cargo bench -- --smoke`,
+//! or ANNALS_BENCH_SMOKE=1, takes 20 MB and fails only when a run fails or its figures are absurd.
+//! `--bytes N` chooses another size, `--only codex` or `--only claude` one of the clients, and
+//! ANNALS_BENCH_KEEP=1 keeps the corpora.
 
 // A bench is a program of its own: it prints its table, and it reads its own switches.
 #![allow(
@@ -15,15 +16,19 @@
     clippy::expect_used
 )]
 
+mod claude_corpus;
 mod corpus;
+mod words;
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use corpus::{Plan, Written, append_turns, write_codex_home};
+use claude_corpus::{append_rows, write_claude_home};
+use corpus::{append_turns, write_codex_home};
+use words::{Plan, Written};
 
 const GIGABYTE: f64 = 1e9;
 const MEGABYTE: f64 = 1e6;
@@ -32,8 +37,36 @@ const SEED: u64 = 20_260_301;
 
 type Outcome<T> = Result<T, String>;
 
+/// A client whose homes can be generated.
+struct Client {
+    name: &'static str,
+    variable: &'static str,
+    folders: &'static [&'static str], // what is archived of a home, apart from some small files
+    write: fn(&Path, &Plan) -> io::Result<Written>,
+    append: fn(&Path, u64, u64) -> io::Result<u64>,
+    measure: fn(&Scratch, &Settings) -> Outcome<Vec<Row>>,
+}
+
+const CODEX: Client = Client {
+    name: "codex",
+    variable: "CODEX_HOME",
+    folders: &["sessions"],
+    write: write_codex_home,
+    append: append_turns,
+    measure: codex_rows,
+};
+const CLAUDE: Client = Client {
+    name: "claude",
+    variable: "CLAUDE_CONFIG_DIR",
+    folders: &["projects", "file-history", "todos"],
+    write: write_claude_home,
+    append: append_rows,
+    measure: claude_rows,
+};
+
 struct Settings {
     smoke: bool,
+    only: Option<String>,
     bytes: u64,
     files: usize,
 }
@@ -43,7 +76,7 @@ impl Settings {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| value != "0" && !value.is_empty());
         // `cargo test --all-targets` runs benches too, unoptimised: no figure of such a build means anything.
         let mut smoke = set("ANNALS_BENCH_SMOKE") || cfg!(debug_assertions);
-        let (mut bytes, mut arguments) = (None, arguments);
+        let (mut bytes, mut only, mut arguments) = (None, None, arguments);
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--smoke" => smoke = true,
@@ -51,8 +84,15 @@ impl Settings {
                     let number = arguments.next().and_then(|text| text.replace('_', "").parse::<u64>().ok());
                     bytes = Some(number.ok_or("--bytes needs a number")?);
                 }
+                "--only" => {
+                    let known = |name: &String| [CODEX.name, CLAUDE.name].contains(&name.as_str());
+                    only = Some(arguments.next().filter(known).ok_or("--only needs codex or claude")?);
+                }
                 "--bench" => {}
-                other => return Err(format!("unknown argument {other}; known are --smoke and --bytes N")),
+                other => {
+                    let known = "--smoke, --bytes N and --only NAME";
+                    return Err(format!("unknown argument {other}; known are {known}"));
+                }
             }
         }
         let (bytes, files) = match bytes {
@@ -60,7 +100,7 @@ impl Settings {
             None => (1_000_000_000, 2_900),
             Some(bytes) => (bytes, usize::try_from(bytes / 345_000).unwrap_or(usize::MAX).max(8)),
         };
-        Ok(Self { smoke, bytes, files })
+        Ok(Self { smoke, only, bytes, files })
     }
 }
 
@@ -117,7 +157,10 @@ impl Scratch {
     fn new() -> Outcome<Self> {
         let folder =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-archive-{}", std::process::id()));
-        fs::create_dir_all(folder.join("empty")).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for name in ["empty", "nothing"] {
+            fs::create_dir_all(folder.join(name))
+                .map_err(|error| format!("{}: {error}", folder.display()))?;
+        }
         Ok(Self(folder))
     }
 }
@@ -134,10 +177,11 @@ impl Drop for Scratch {
 
 /// A generated home and the archive that is made of it.
 struct Corpus<'a> {
+    client: &'static Client,
     scratch: &'a Path,
     home: PathBuf,
     archive: PathBuf,
-    written: Written,
+    bytes: u64,
 }
 
 /// What the binary says about a run of itself.
@@ -148,10 +192,17 @@ struct Sync {
 }
 
 impl<'a> Corpus<'a> {
-    fn write(scratch: &'a Scratch, name: &str, bytes: u64, files: usize) -> Outcome<Self> {
-        let (home, archive) = (scratch.0.join(name), scratch.0.join(format!("{name}-archive")));
+    fn write(
+        scratch: &'a Scratch,
+        client: &'static Client,
+        name: &str,
+        bytes: u64,
+        files: usize,
+    ) -> Outcome<Self> {
+        let name = format!("{}-{name}", client.name);
+        let (home, archive) = (scratch.0.join(&name), scratch.0.join(format!("{name}-archive")));
         let begun = Instant::now();
-        let written = write_codex_home(&home, &Plan { seed: SEED, bytes, files })
+        let written = (client.write)(&home, &Plan { seed: SEED, bytes, files })
             .map_err(|error| format!("writing the corpus: {error}"))?;
         let megabytes = written.bytes as f64 / MEGABYTE;
         println!(
@@ -160,7 +211,18 @@ impl<'a> Corpus<'a> {
             written.lines,
             megabytes / begun.elapsed().as_secs_f64()
         );
-        Ok(Self { scratch: &scratch.0, home, archive, written })
+        let mut corpus = Self { client, scratch: &scratch.0, home, archive, bytes: 0 };
+        corpus.count()?;
+        Ok(corpus)
+    }
+
+    fn count(&mut self) -> Outcome<()> {
+        self.bytes = self.files()?.iter().map(|path| file_size(path)).sum::<Outcome<u64>>()?;
+        Ok(())
+    }
+
+    fn append(&self, file: &Path, seed: u64, bytes: u64) -> Outcome<u64> {
+        (self.client.append)(file, seed, bytes).map_err(|error| format!("appending: {error}"))
     }
 
     /// The environment is built anew, so that no other source of the machine is found.
@@ -173,7 +235,8 @@ impl<'a> Corpus<'a> {
             .env_clear()
             .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
             .env("HOME", self.scratch.join("empty"))
-            .env("CODEX_HOME", &self.home)
+            .envs([&CODEX, &CLAUDE].map(|other| (other.variable, self.scratch.join("nothing"))))
+            .env(self.client.variable, &self.home)
             .output()
             .map_err(|error| format!("starting annals: {error}"))?;
         if !output.status.success() {
@@ -208,9 +271,10 @@ impl<'a> Corpus<'a> {
         size("annals.db") + size("annals.db-wal")
     }
 
-    /// All transcripts, oldest first.
-    fn transcripts(&self) -> Outcome<Vec<PathBuf>> {
-        let (mut found, mut folders) = (Vec::new(), vec![self.home.join("sessions")]);
+    /// All that is archived, by name; names of Codex transcripts begin with their times.
+    fn files(&self) -> Outcome<Vec<PathBuf>> {
+        let folders = self.client.folders.iter().map(|folder| self.home.join(folder));
+        let (mut found, mut folders): (_, Vec<PathBuf>) = (Vec::new(), folders.collect());
         while let Some(folder) = folders.pop() {
             let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
             for path in entries.flatten().map(|entry| entry.path()) {
@@ -305,11 +369,11 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or_default()
 }
 
-/// A first sync that took nothing in would otherwise look like a very fast one.
+/// A first sync that took nothing in would otherwise look like a very fast one; nothing fits in a tenth.
 fn first_sync(corpus: &Corpus<'_>) -> Outcome<Sync> {
     let sync = corpus.sync()?;
-    let share = corpus.database_bytes() as f64 / corpus.written.bytes as f64;
-    if share < 0.01 || sync.cpu_milliseconds <= 0.0 || sync.peak_bytes <= 0.0 {
+    let share = corpus.database_bytes() as f64 / corpus.bytes as f64;
+    if share < 0.1 || sync.cpu_milliseconds <= 0.0 || sync.peak_bytes <= 0.0 {
         let (cpu, peak) = (sync.cpu_milliseconds, sync.peak_bytes);
         return Err(format!("absurd: database {share:.4} of raw, {cpu} ms of CPU, {peak} bytes of memory"));
     }
@@ -323,31 +387,47 @@ fn repeated_sync(corpus: &Corpus<'_>, times: u64, before: impl Fn(u64) -> Outcom
 }
 
 fn codex_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
-    let quarter = Corpus::write(scratch, "quarter", settings.bytes / 4, settings.files.div_ceil(4))?;
-    let small = first_sync(&quarter)?;
-    let corpus = Corpus::write(scratch, "whole", settings.bytes, settings.files)?;
-    let cold = first_sync(&corpus)?;
-    let gigabytes = corpus.written.bytes as f64 / GIGABYTE;
-    let database_share = corpus.database_bytes() as f64 / corpus.written.bytes as f64 * 100.0;
-    let files = corpus.transcripts()?;
+    let quarter = Corpus::write(scratch, &CODEX, "quarter", settings.bytes / 4, settings.files.div_ceil(4))?;
+    let corpus = Corpus::write(scratch, &CODEX, "whole", settings.bytes, settings.files)?;
+    // The later half is in the present form of transcripts, which is the one that people still append to.
+    let later = corpus.files()?.split_off(settings.files / 2);
+    let largest = later.iter().max_by_key(|path| file_size(path).ok()).ok_or("no transcript")?;
+    rows(&quarter, &corpus, largest)
+}
+
+/// A fifth of the corpus is one session: many people never begin a new one.
+fn claude_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
+    let quarter = Corpus::write(scratch, &CLAUDE, "quarter", settings.bytes / 4, settings.files.div_ceil(4))?;
+    let mut corpus = Corpus::write(scratch, &CLAUDE, "whole", settings.bytes / 5 * 4, settings.files)?;
+    let modified = |path: &PathBuf| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let transcripts = corpus.files()?.into_iter().filter(|path| path.extension() == Some("jsonl".as_ref()));
+    let newest = transcripts.max_by_key(modified).ok_or("no transcript")?;
+    let mut size = file_size(&newest)?;
+    while size < settings.bytes / 5 {
+        size += corpus.append(&newest, size, (settings.bytes / 5 - size).min(20_000_000))?;
+    }
+    corpus.count()?;
+    rows(&quarter, &corpus, &newest)
+}
+
+fn rows(quarter: &Corpus<'_>, corpus: &Corpus<'_>, grown: &Path) -> Outcome<Vec<Row>> {
+    let small = first_sync(quarter)?;
+    let cold = first_sync(corpus)?;
+    let gigabytes = corpus.bytes as f64 / GIGABYTE;
+    let database_share = corpus.database_bytes() as f64 / corpus.bytes as f64 * 100.0;
+    let files = corpus.files()?;
     let floor = Floor::of(&files)?;
     let per_gigabyte = |milliseconds: f64| milliseconds / 1e3 / gigabytes;
     let parts = [floor.read, floor.scan, floor.compress].map(per_gigabyte);
     let cold_floor = format!("read {:.2} + newlines {:.2} + zstd -1 {:.2}", parts[0], parts[1], parts[2]);
 
-    let unchanged = repeated_sync(&corpus, 5, |_| Ok(()))?;
-    let stat =
-        cpu_milliseconds(|| corpus.transcripts()?.iter().try_for_each(|path| file_size(path).map(|_| ())))?;
+    let unchanged = repeated_sync(corpus, 5, |_| Ok(()))?;
+    let stat = cpu_milliseconds(|| corpus.files()?.iter().try_for_each(|path| file_size(path).map(|_| ())))?;
 
-    // The later half is in the present form of transcripts, which is the one that people still append to.
-    let sizes: Vec<u64> = files.iter().map(|path| file_size(path)).collect::<Outcome<_>>()?;
-    let largest = (files.len() / 2..files.len()).max_by_key(|index| sizes[*index]).ok_or("no transcript")?;
-    let append = |round| {
-        let appended = append_turns(&files[largest], SEED + round, 1_000_000);
-        appended.map(|_| ()).map_err(|error| format!("appending: {error}"))
-    };
-    let appended = repeated_sync(&corpus, 3, append)?;
-    let grown = fs::read(&files[largest]).map_err(|error| error.to_string())?;
+    let size = file_size(grown)?;
+    let append = |round| corpus.append(grown, SEED + round, 1_000_000).map(|_| ());
+    let appended = repeated_sync(corpus, 3, append)?;
+    let grown = fs::read(grown).map_err(|error| error.to_string())?;
     let tail = &grown[grown.len() - 1_000_000..];
     let append_floor = cpu_milliseconds(|| {
         std::hint::black_box(memchr::memchr_iter(b'\n', tail).count());
@@ -356,7 +436,7 @@ fn codex_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
 
     let peaks = [cold.peak_bytes / MEGABYTE, small.peak_bytes / MEGABYTE];
     let against_quarter = format!("a quarter of it: {:.0} MB", peaks[1]);
-    let append_name = format!("append of 1 MB to {:.0} MB", sizes[largest] as f64 / MEGABYTE);
+    let append_name = format!("append of 1 MB to {:.0} MB", size as f64 / MEGABYTE);
     let wall = per_gigabyte(cold.wall_milliseconds);
     Ok(vec![
         Row::new("cold sync, CPU a GB", "s", per_gigabyte(cold.cpu_milliseconds), Some(8.0), cold_floor),
@@ -388,15 +468,23 @@ fn file_size(path: &Path) -> Outcome<u64> {
 fn run() -> Outcome<ExitCode> {
     let settings = Settings::read(std::env::args().skip(1))?;
     let scratch = Scratch::new()?;
-    let rows = codex_rows(&scratch, &settings)?;
-    println!();
-    print_table(&rows);
-    let over = rows.iter().filter(|row| row.is_over()).count();
+    let (mut over, mut limits) = (0, 0);
+    for client in [&CODEX, &CLAUDE] {
+        if settings.only.as_ref().is_some_and(|only| only != client.name) {
+            continue;
+        }
+        let rows = (client.measure)(&scratch, &settings);
+        let rows = rows.map_err(|complaint| format!("{}: {complaint}", client.name))?;
+        println!("\n{}", client.name);
+        print_table(&rows);
+        over += rows.iter().filter(|row| row.is_over()).count();
+        limits += rows.iter().filter(|row| row.limit.is_some()).count();
+    }
     if settings.smoke {
         println!("\nsmoke run: the limits are for the full corpus and are not enforced");
         return Ok(ExitCode::SUCCESS);
     }
-    println!("\n{over} of {} limits exceeded", rows.iter().filter(|row| row.limit.is_some()).count());
+    println!("\n{over} of {limits} limits exceeded");
     Ok(if over == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

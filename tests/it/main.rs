@@ -25,3 +25,5 @@ mod never_opened;
 mod real_homes;
 mod support;
 mod tidy;
+#[path = "../../benches/words.rs"]
+mod words;
