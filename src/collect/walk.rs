@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::Metadata;
+use std::fs::{DirEntry, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -113,7 +113,7 @@ pub fn survey(home: &Home, rules: &Rules) -> Result<Survey> {
                 }
             };
             let path = join(&at, &entry.file_name());
-            look(&place, entry.path(), path, &mut survey, &mut folders);
+            look(&place, &entry, path, &mut survey, &mut folders);
         }
     }
     survey.found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -169,7 +169,7 @@ fn join(folder: &str, name: &OsStr) -> String {
 
 fn look(
     place: &Place<'_>,
-    disk: PathBuf,
+    entry: &DirEntry,
     path: String,
     survey: &mut Survey,
     folders: &mut Vec<(PathBuf, String)>,
@@ -180,16 +180,18 @@ fn look(
         return;
     }
     let rule = place.rules.decide(&path);
-    let barred = rule
-        .filter(|rule| matches!(rule.treatment, Treatment::Never | Treatment::LeftOut))
-        .or_else(|| never_behind(place, &disk));
+    let barred = rule.filter(|rule| matches!(rule.treatment, Treatment::Never | Treatment::LeftOut));
+    // A folder's list tells links from files: only links cost more than one look.
+    let link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+    let barred = barred.or_else(|| if link { never_behind(place, &entry.path()) } else { None });
     if let Some(rule) = barred {
-        let size = std::fs::symlink_metadata(&disk).map_or(0, |metadata| metadata.len());
+        let size = entry.metadata().map_or(0, |metadata| metadata.len());
         let entry = survey.left_out.entry(rule.why).or_default();
         *entry = (entry.0 + 1, entry.1 + size);
         return;
     }
-    let metadata = match resolve(place.root, &disk) {
+    let looked = if link { resolve(place.root, &entry.path()) } else { entry.metadata().map(Some) };
+    let metadata = match looked {
         Ok(Some(metadata)) => metadata,
         Ok(None) => {
             survey.outside.push(path);
@@ -202,8 +204,8 @@ fn look(
     };
     if metadata.is_dir() {
         // A link to a folder inside the home leads to what is walked anyway.
-        if !disk.is_symlink() {
-            folders.push((disk, path));
+        if !link {
+            folders.push((entry.path(), path));
         }
         return;
     }
@@ -214,7 +216,8 @@ fn look(
         return;
     };
     // A link inside the home is read where it leads.
-    let disk = if disk.is_symlink() { disk.canonicalize().unwrap_or(disk) } else { disk };
+    let disk = entry.path();
+    let disk = if link { disk.canonicalize().unwrap_or(disk) } else { disk };
     let found = Found { path, disk, size: metadata.len(), stat: stat_of(&metadata), rule };
     match rule.treatment {
         Treatment::Database => survey.databases.push(found),
@@ -224,9 +227,6 @@ fn look(
 
 /// The rule that bars what a link leads to: another name does not make a never-opened file another file.
 fn never_behind(place: &Place<'_>, disk: &Path) -> Option<&'static Rule> {
-    if !disk.is_symlink() {
-        return None;
-    }
     let target = disk.canonicalize().ok()?;
     let mut path = place.prefix.to_owned();
     target.strip_prefix(place.root).ok()?.components().find_map(|part| {
@@ -235,12 +235,8 @@ fn never_behind(place: &Place<'_>, disk: &Path) -> Option<&'static Rule> {
     })
 }
 
-/// What an entry is; `None` for a link that leads out of the root.
+/// What a link leads to; `None` when that is out of the root.
 fn resolve(root: &Path, disk: &Path) -> io::Result<Option<Metadata>> {
-    let metadata = std::fs::symlink_metadata(disk)?;
-    if !metadata.is_symlink() {
-        return Ok(Some(metadata));
-    }
     let target = disk.canonicalize()?;
     if target.starts_with(root) { std::fs::metadata(&target).map(Some) } else { Ok(None) }
 }

@@ -21,7 +21,7 @@ pub fn assert_rebuilds(bench: &Bench) {
 
 /// An archive that saw the home only as it is now has the same rows.
 pub fn assert_like_fresh(bench: &Bench) {
-    let fresh = Bench::with_home(&bench.codex());
+    let fresh = Bench::with_home("codex_cli", &bench.codex());
     fresh.sync();
     assert_same(&without_versions(&bench.everything()), &without_versions(&fresh.everything()));
 }
@@ -158,7 +158,7 @@ fn assert_pieces_equal_whole(cuts: &[Vec<usize>]) {
         }
         bench.sync();
     }
-    let fresh = Bench::with_home(&bench.codex());
+    let fresh = Bench::with_home("codex_cli", &bench.codex());
     fresh.sync();
     let whole = answers(&fresh);
     assert_same(&answers(&bench), &whole);

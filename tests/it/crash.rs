@@ -64,7 +64,7 @@ fn timed(run: impl FnOnce()) -> Duration {
 fn a_killed_sync_goes_on_where_it_was() {
     let calm = Bench::new();
     large_home(&calm.codex(), 1);
-    let disturbed = Bench::with_home(&calm.codex());
+    let disturbed = Bench::with_home("codex_cli", &calm.codex());
     let whole = timed(|| drop(calm.sync()));
     let mut random = Random(1);
     let mut hits = 0;
@@ -109,7 +109,7 @@ fn kills_between_appends_lose_nothing() {
     }
     assert!(hits >= 3, "only {hits} kills hit");
     bench.sync();
-    let fresh = Bench::with_home(&bench.codex());
+    let fresh = Bench::with_home("codex_cli", &bench.codex());
     fresh.sync();
     assert_same(&fresh.everything(), &bench.everything());
     assert_restores(&bench, &bench.codex());
@@ -154,7 +154,7 @@ fn a_killed_capture_leaves_no_half_version() {
     let attachments = bench.codex().join("attachments");
     std::fs::create_dir_all(&attachments).unwrap();
     std::fs::write(attachments.join("large.bin"), random.letters(36 << 20)).unwrap();
-    let calm = Bench::with_home(&bench.codex());
+    let calm = Bench::with_home("codex_cli", &bench.codex());
     let whole = timed(|| drop(calm.sync()));
     let mut hits = 0;
     for number in 0..8 {

@@ -117,7 +117,7 @@ fn both_forms_at_once_count_once() {
 fn a_compressed_transcript_alone_is_read() {
     let bench = Bench::new();
     let path = bench.transcript(&rollout(ID), &conversation(ID, "alone"));
-    let plain = Bench::with_home(&bench.codex());
+    let plain = Bench::with_home("codex_cli", &bench.codex());
     plain.sync();
     replace_by_compressed(&path);
     bench.sync();
@@ -183,7 +183,7 @@ fn an_unpacked_transcript_goes_on() {
         bench.sync();
         assert_eq!(bench.sessions()[0]["message_count"], prompts + 1, "{prompts} {known_plain}");
         assert_settled(&bench);
-        let fresh = Bench::with_home(&bench.codex());
+        let fresh = Bench::with_home("codex_cli", &bench.codex());
         fresh.sync();
         assert_eq!(show(&bench), show(&fresh));
         assert_rebuilds(&bench);

@@ -6,35 +6,37 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::{Bench, assert_accounts_add_up, assert_restores};
+use crate::support::{Bench, SOURCES, assert_accounts_add_up, assert_restores_of};
 
-/// All fixture homes of all sources.
-pub fn fixtures() -> Vec<PathBuf> {
+/// All fixture folders, each with its source.
+pub fn fixtures() -> Vec<(String, PathBuf)> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources");
     let mut cases = Vec::new();
-    for source in std::fs::read_dir(sources).unwrap() {
-        let Ok(folders) = std::fs::read_dir(source.unwrap().path().join("fixtures")) else { continue };
-        cases.extend(folders.map(|case| case.unwrap().path()));
+    for source in SOURCES {
+        let folders = std::fs::read_dir(sources.join(source).join("fixtures")).unwrap();
+        cases.extend(folders.map(|case| (source.to_owned(), case.unwrap().path())));
     }
     cases.sort();
-    assert!(!cases.is_empty());
+    for source in SOURCES {
+        assert!(cases.iter().any(|(of, _)| of == source), "{source} has no fixtures");
+    }
     cases
 }
 
 #[test]
 fn fixtures_give_what_is_expected() {
     let mut wrong = Vec::new();
-    for case in fixtures() {
-        let bench = Bench::with_home(&case.join("home"));
+    for (source, case) in fixtures() {
+        let bench = Bench::with_home(&source, &case.join("home"));
         // Clients without times in their lines: the file's own time stands in, so it must be a fixed one.
-        for file in crate::support::files_below(&bench.codex()) {
+        for file in crate::support::files_below(&bench.user()) {
             let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_772_450_000);
             let file = std::fs::File::options().write(true).open(file).unwrap();
             file.set_times(std::fs::FileTimes::new().set_modified(time)).unwrap();
         }
         bench.sync();
         for (name, found) in [
-            ("records.jsonl", records(&bench)),
+            ("records.jsonl", records(&bench, &source)),
             ("transcript.json", transcripts(&bench)),
             ("coverage.json", coverage(&bench)),
         ] {
@@ -61,23 +63,26 @@ fn fixtures_give_what_is_expected() {
 
 #[test]
 fn fixtures_survive_a_second_sync_a_rebuild_and_a_restore() {
-    for case in fixtures() {
+    for (source, case) in fixtures() {
         let home = case.join("home");
-        let bench = Bench::with_home(&home);
+        let bench = Bench::with_home(&source, &home);
         bench.sync();
-        assert_restores(&bench, &home);
+        assert_restores_of(&bench, &source, &home);
         assert_accounts_add_up(&bench, &home);
         let before = bench.everything();
-        assert_eq!(bench.sync()["captured_bytes"], 0, "{}", case.display());
+        assert_eq!(bench.sync_of(&source)["captured_bytes"], 0, "{}", case.display());
         assert_eq!(bench.run(&["rebuild"]).code, 0);
         assert!(bench.everything() == before, "{}: rebuild changed rows", case.display());
     }
 }
 
-fn records(bench: &Bench) -> String {
+fn records(bench: &Bench, source: &str) -> String {
     let mut text = String::new();
-    for stream in ["sessions", "messages", "function_calls", "threads", "history", "session_index"] {
-        let ran = bench.run(&["records", &format!("codex_cli/{stream}")]);
+    for name in bench.streams() {
+        let Some(stream) = name.strip_prefix(source).and_then(|rest| rest.strip_prefix('/')) else {
+            continue;
+        };
+        let ran = bench.run(&["records", &name]);
         let mut lines: Vec<String> =
             ran.stdout.lines().map(|line| format!("{{\"stream\":\"{stream}\",{}", &line[1..])).collect();
         lines.sort();

@@ -31,8 +31,8 @@ fn homes() -> Vec<PathBuf> {
             let cases = crate::golden::fixtures();
             cases
                 .into_iter()
-                .map(|case| case.join("home"))
-                .filter(|home| !home.join("newthing.db").exists())
+                .filter(|(source, case)| source == "codex_cli" && !case.ends_with("unknown_shapes"))
+                .map(|(_, case)| case.join("home"))
                 .collect()
         }
     }
@@ -41,7 +41,7 @@ fn homes() -> Vec<PathBuf> {
 #[test]
 fn everything_is_kept_and_nothing_counted_twice() {
     for home in homes() {
-        let bench = Bench::with_home(&home);
+        let bench = Bench::with_home("codex_cli", &home);
         let first = bench.sync();
         assert!(first["captured_bytes"].as_u64().unwrap() > 0, "{}", home.display());
         assert_restores(&bench, &home);
@@ -57,7 +57,7 @@ fn everything_is_kept_and_nothing_counted_twice() {
 #[test]
 fn counts_agree_with_an_independent_count() {
     for home in homes() {
-        let bench = Bench::with_home(&home);
+        let bench = Bench::with_home("codex_cli", &home);
         bench.sync();
         let expected = count_home(&home);
         let found: BTreeMap<String, Count> = bench
@@ -81,7 +81,7 @@ fn counts_agree_with_an_independent_count() {
 #[test]
 fn sessions_outlive_their_files() {
     for home in homes() {
-        let bench = Bench::with_home(&home);
+        let bench = Bench::with_home("codex_cli", &home);
         bench.sync();
         let before = bench.sessions();
         let _ = std::fs::remove_dir_all(bench.codex().join("sessions"));

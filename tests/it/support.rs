@@ -17,11 +17,24 @@ impl Bench {
         bench
     }
 
-    /// A bench whose Codex home is a copy of `home`.
-    pub fn with_home(home: &Path) -> Bench {
+    /// A bench whose home of that source is a copy of `home`.
+    pub fn with_home(source: &str, home: &Path) -> Bench {
         let bench = Bench::new();
-        copy_folder(home, &bench.codex());
+        copy_folder(home, &bench.home_of(source));
         bench
+    }
+
+    /// Where a source's client has its home.
+    pub fn home_of(&self, source: &str) -> PathBuf {
+        match source {
+            "codex_cli" => self.codex(),
+            "claude_code" => self.claude(),
+            other => panic!("no home is known for {other}"),
+        }
+    }
+
+    pub fn claude(&self) -> PathBuf {
+        self.user().join(".claude")
     }
 
     pub fn user(&self) -> PathBuf {
@@ -55,9 +68,16 @@ impl Bench {
         serde_json::from_str(&ran.stdout).unwrap()
     }
 
-    /// Syncs and answers the report of the first source.
+    /// Syncs and answers the report of Codex CLI.
     pub fn sync(&self) -> Value {
-        self.json(&["sync"])["sources"][0].clone()
+        self.sync_of("codex_cli")
+    }
+
+    /// Syncs all sources and answers the report of one.
+    pub fn sync_of(&self, source: &str) -> Value {
+        let report = self.json(&["sync"]);
+        let sources = report["sources"].as_array().unwrap();
+        sources.iter().find(|report| report["source"] == source).unwrap().clone()
     }
 
     pub fn sessions(&self) -> Vec<Value> {
@@ -76,18 +96,26 @@ impl Bench {
             text += &serde_json::to_string_pretty(session).unwrap();
             text += &self.run(&["show", id, "--json", "--copies", "--full"]).stdout;
         }
-        for stream in ["messages", "function_calls", "threads", "history", "session_index"] {
-            let mut lines: Vec<String> = self
-                .run(&["records", &format!("codex_cli/{stream}")])
-                .stdout
-                .lines()
-                .map(str::to_owned)
-                .collect();
+        for stream in self.streams() {
+            let mut lines: Vec<String> =
+                self.run(&["records", &stream]).stdout.lines().map(str::to_owned).collect();
             lines.sort();
             text += &format!("{stream}\n{}\n", lines.join("\n"));
         }
         text += &self.accounts().iter().map(|file| format!("{file}\n")).collect::<String>();
         text
+    }
+
+    /// All streams of all sources, as `source/stream`.
+    pub fn streams(&self) -> Vec<String> {
+        let mut streams = Vec::new();
+        for source in SOURCES {
+            let manifest = self.json(&["manifest", source]);
+            for stream in manifest["streams"].as_array().unwrap() {
+                streams.push(format!("{source}/{}", stream["name"].as_str().unwrap()));
+            }
+        }
+        streams
     }
 
     /// The account of every captured file.
@@ -103,6 +131,9 @@ impl Bench {
         path
     }
 }
+
+/// All sources that have fixtures.
+pub const SOURCES: [&str; 2] = ["codex_cli", "claude_code"];
 
 pub struct Ran {
     pub code: i32,
@@ -145,8 +176,12 @@ pub fn assert_accounts_add_up(bench: &Bench, home: &Path) {
 
 /// Restores into a new folder and compares every restored file with the one in `home`.
 pub fn assert_restores(bench: &Bench, home: &Path) {
+    assert_restores_of(bench, "codex_cli", home);
+}
+
+pub fn assert_restores_of(bench: &Bench, source: &str, home: &Path) {
     let target = bench.folder.path().join("restored");
-    let ran = bench.run(&["restore", "--source", "codex_cli", "--to", target.to_str().unwrap()]);
+    let ran = bench.run(&["restore", "--source", source, "--to", target.to_str().unwrap()]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let restored = files_below(&target);
     assert!(!restored.is_empty());
