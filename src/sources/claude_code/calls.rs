@@ -100,6 +100,7 @@ impl Ledger {
         out: &mut Vec<Item>,
     ) -> bool {
         let detail = row.object.get("toolUseResult");
+        let structured = detail.filter(|detail| detail.is_object()).map(Json::object);
         let mut matched = false;
         for block in content.iter().flat_map(|content| content.items()) {
             let object = block.object();
@@ -118,7 +119,7 @@ impl Ledger {
             };
             let Some(entry) = self.open.remove(at) else { continue };
             matched = true;
-            let outcome = Outcome::read(&entry, &object, detail, ok);
+            let outcome = Outcome::read(&entry, &object, structured.as_ref(), ok);
             let detail_span = detail.map(|detail| place_of(row, detail));
             let Item::Result(mut answer) = result(session, entry.place, span, detail_span, row.at, Some(ok))
             else {
@@ -137,7 +138,7 @@ impl Ledger {
                 }));
             }
             if ok {
-                touches(session, &entry, detail, out);
+                touches(session, &entry, structured.as_ref(), out);
             }
         }
         matched
@@ -154,16 +155,14 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn read(entry: &Entry, block: &Object<'_>, detail: Option<Json<'_>>, ok: bool) -> Outcome {
+    fn read(entry: &Entry, block: &Object<'_>, detail: Option<&Object<'_>>, ok: bool) -> Outcome {
         let head = block.get("content").map(first_text).unwrap_or_default();
         let mut outcome = Outcome::default();
         if entry.name == "Bash" {
             outcome.exit_code = exit_code(&head, detail, ok);
         }
         outcome.full = persisted(&head);
-        let Some(detail) = detail.filter(|detail| detail.is_object()).map(|detail| detail.object()) else {
-            return outcome;
-        };
+        let Some(detail) = detail else { return outcome };
         let number = |name: &str| {
             detail.get(name).and_then(|value| std::str::from_utf8(value.bytes()).ok()?.parse::<f64>().ok())
         };
@@ -179,7 +178,7 @@ impl Outcome {
 }
 
 /// Failed commands begin with their code; what the client calls no error ended with 0, or it says otherwise.
-fn exit_code(head: &str, detail: Option<Json<'_>>, ok: bool) -> Option<i64> {
+fn exit_code(head: &str, detail: Option<&Object<'_>>, ok: bool) -> Option<i64> {
     if !ok {
         let rest = head.trim_start().strip_prefix("Error: ").unwrap_or(head.trim_start());
         let digits = rest.strip_prefix("Exit code ")?;
@@ -270,10 +269,8 @@ fn path_in(input: &Object<'_>) -> Option<String> {
 }
 
 /// Files that a successful call read or changed, with the lines that the client recorded.
-fn touches(session: &Arc<str>, entry: &Entry, detail: Option<Json<'_>>, out: &mut Vec<Item>) {
-    let detail = detail.filter(|detail| detail.is_object()).map(|detail| detail.object());
-    let told =
-        |name: &str| detail.as_ref().and_then(|detail| detail.get_text(name)).map(|path| path.into_owned());
+fn touches(session: &Arc<str>, entry: &Entry, detail: Option<&Object<'_>>, out: &mut Vec<Item>) {
+    let told = |name: &str| detail.and_then(|detail| detail.get_text(name)).map(|path| path.into_owned());
     let mut touch = |path: Option<String>, operation, before, after| {
         if let Some(path) = path {
             let (session, call) = (session.clone(), entry.place);
@@ -282,7 +279,7 @@ fn touches(session: &Arc<str>, entry: &Entry, detail: Option<Json<'_>>, out: &mu
     };
     match entry.name.as_str() {
         "Read" => {
-            let file = detail.as_ref().and_then(|detail| detail.get("file")).map(|file| file.object());
+            let file = detail.and_then(|detail| detail.get("file")).map(|file| file.object());
             let path = file.as_ref().and_then(|file| file.get_text("filePath")).map(|path| path.into_owned());
             let lines = file.as_ref().and_then(|file| {
                 let (start, count) = (file.get_integer("startLine")?, file.get_integer("numLines")?);
@@ -294,7 +291,7 @@ fn touches(session: &Arc<str>, entry: &Entry, detail: Option<Json<'_>>, out: &mu
             let path = told("filePath").or_else(|| entry.path.clone());
             let created = told("type").is_some_and(|kind| kind == "create");
             if entry.name == "Write" && (created || detail.is_none()) {
-                let content = detail.as_ref().and_then(|detail| detail.get_text("content"));
+                let content = detail.and_then(|detail| detail.get_text("content"));
                 let lines = content.and_then(|content| range(1, content.lines().count() as i64));
                 let operation = if created { Operation::Create } else { Operation::Update };
                 touch(path, operation, None, lines);
@@ -374,8 +371,8 @@ mod tests {
         assert_eq!(exit_code("Error: Exit code 2", None, false), Some(2));
         assert_eq!(exit_code("The user doesn't want to proceed", None, false), None);
         assert_eq!(exit_code("fine", None, true), Some(0));
-        let background = Json::parse(br#"{"backgroundTaskId":"b1"}"#);
-        assert_eq!(exit_code("", background, true), None);
+        let background = Json::parse(br#"{"backgroundTaskId":"b1"}"#).unwrap().object();
+        assert_eq!(exit_code("", Some(&background), true), None);
     }
 
     #[test]
