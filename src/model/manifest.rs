@@ -66,6 +66,67 @@ pub struct Rule {
     pub why: &'static str,
 }
 
+impl Rule {
+    /// A file of lines, appended to, that a reader takes apart.
+    pub const fn lines(
+        pattern: &'static str,
+        store: &'static str,
+        reader: &'static str,
+        why: &'static str,
+    ) -> Rule {
+        let mut rule = Rule::new(Treatment::Capture, pattern, store, why);
+        rule.reader = Some(reader);
+        rule.framing = Framing::Lines;
+        rule
+    }
+
+    /// A file that a reader takes apart as a whole.
+    pub const fn read(
+        pattern: &'static str,
+        store: &'static str,
+        reader: &'static str,
+        why: &'static str,
+    ) -> Rule {
+        let mut rule = Rule::new(Treatment::Capture, pattern, store, why);
+        rule.reader = Some(reader);
+        rule
+    }
+
+    /// A file whose bytes are kept.
+    pub const fn keep(pattern: &'static str, store: &'static str, why: &'static str) -> Rule {
+        Rule::new(Treatment::Capture, pattern, store, why)
+    }
+
+    pub const fn database(pattern: &'static str, store: &'static str, why: &'static str) -> Rule {
+        Rule::new(Treatment::Database, pattern, store, why)
+    }
+
+    pub const fn left_out(pattern: &'static str, store: &'static str, why: &'static str) -> Rule {
+        Rule::new(Treatment::LeftOut, pattern, store, why)
+    }
+
+    pub const fn never(pattern: &'static str, store: &'static str, why: &'static str) -> Rule {
+        Rule::new(Treatment::Never, pattern, store, why)
+    }
+
+    const fn new(
+        treatment: Treatment,
+        pattern: &'static str,
+        store: &'static str,
+        why: &'static str,
+    ) -> Rule {
+        Rule {
+            pattern,
+            treatment,
+            store,
+            reader: None,
+            framing: Framing::Whole,
+            encoding: Encoding::Plain,
+            why,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Treatment {
@@ -131,6 +192,32 @@ pub struct Field {
     pub preview: Option<&'static str>,
     /// The normalized field it is taken from, where the client has another name for it.
     pub from: &'static str,
+}
+
+impl Field {
+    pub const fn new(name: &'static str, kind: &'static str, what: &'static str) -> Field {
+        Field { name, kind, what, preview: None, from: name }
+    }
+
+    /// A field that lists show the start of; `whole` says how to get the rest.
+    pub const fn preview(
+        name: &'static str,
+        kind: &'static str,
+        what: &'static str,
+        whole: &'static str,
+    ) -> Field {
+        Field { name, kind, what, preview: Some(whole), from: name }
+    }
+
+    /// The client's name for something every source has.
+    pub const fn alias(
+        name: &'static str,
+        from: &'static str,
+        kind: &'static str,
+        what: &'static str,
+    ) -> Field {
+        Field { name, kind, what, preview: None, from }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

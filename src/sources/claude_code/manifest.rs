@@ -70,7 +70,7 @@ const STREAMS: &[Stream] = &[
         Rows::Records,
         Semantics::AppendOnly,
         "at",
-        &[field("type", "string", "the row's type")],
+        &[Field::new("type", "string", "the row's type")],
     ),
     stream(
         "subagent_transcripts",
@@ -87,9 +87,9 @@ const STREAMS: &[Stream] = &[
         Semantics::AppendOnly,
         "at",
         &[
-            field("id", "string", "session and file name"),
-            preview("text", "string", "the output", "records … --key ID --full"),
-            field("bytes", "integer", "its length"),
+            Field::new("id", "string", "session and file name"),
+            Field::preview("text", "string", "the output", "records … --key ID --full"),
+            Field::new("bytes", "integer", "its length"),
         ],
     ),
     stream(
@@ -99,12 +99,12 @@ const STREAMS: &[Stream] = &[
         Semantics::AppendOnly,
         "at",
         &[
-            field("id", "string", "session and backup name"),
-            field("session_id", "string", "session"),
-            field("path", "string", "the file, relative to the working folder or absolute"),
-            field("version", "integer|null", "number of the backup"),
-            field("message_id", "string|null", "the prompt before whose turn the file was so"),
-            field("bytes_at", "string", "where `restore` writes its bytes"),
+            Field::new("id", "string", "session and backup name"),
+            Field::new("session_id", "string", "session"),
+            Field::new("path", "string", "the file, relative to the working folder or absolute"),
+            Field::new("version", "integer|null", "number of the backup"),
+            Field::new("message_id", "string|null", "the prompt before whose turn the file was so"),
+            Field::new("bytes_at", "string", "where `restore` writes its bytes"),
         ],
     ),
     stream(
@@ -122,72 +122,77 @@ const STREAMS: &[Stream] = &[
         Semantics::AppendOnly,
         "timestamp",
         &[
-            preview(
+            Field::preview(
                 "display",
                 "string",
                 "the prompt with placeholders for pastes",
                 "records … --key KEY --full",
             ),
-            field("timestamp", "integer", "milliseconds since 1970"),
-            field("project", "string|null", "working folder"),
+            Field::new("timestamp", "integer", "milliseconds since 1970"),
+            Field::new("project", "string|null", "working folder"),
         ],
     ),
 ];
 
 const SESSION: &[Field] = &[
-    alias("id", "session_id", "string", "name of the file"),
-    field("cwd", "string|null", "first working folder that its rows name"),
-    alias("project", "project_dir", "string|null", "the project, from the working folder"),
-    field("git_branch", "string|null", "last branch that its rows name"),
-    field("versions", "array|null", "clients that wrote it"),
-    alias("entrypoint", "entrypoints", "array", "cli, sdk-cli and others"),
-    field("user_type", "string|null", "as the client says"),
-    field("title", "string|null", "given, made by the client, a summary, or the first prompt"),
-    field("permission_modes", "array|null", "modes it ran under"),
-    field("models", "array", "models in the order of their first use"),
-    field("session_ids", "array|null", "other ids that its rows carry"),
-    field("parent_session_id", "string|null", "session it was forked from or started by"),
-    field("parent_kind", "string|null", "fork or sub_agent"),
-    field("agent_type", "string|null", "kind of a sub-agent"),
-    field("tool_use_id", "string|null", "call that started a sub-agent"),
-    field("worktree", "object|null", "git worktree it ran in"),
-    alias("started_at", "first_message_at", "string|null", "time of the first row"),
-    alias("last_event_at", "last_message_at", "string|null", "time of the last row"),
-    field("message_count", "integer", "prompts and answers as a person counts them"),
-    field("user_message_count", "integer", "user records that are not injected and hold no result"),
-    field("assistant_message_count", "integer", "answers of the model"),
-    field("tool_call_count", "integer", "calls of every kind"),
-    field("tokens", "object", "tokens of all answers, counted once"),
-    field("source_gone", "boolean", "the client no longer has the transcript"),
+    Field::alias("id", "session_id", "string", "name of the file"),
+    Field::new("cwd", "string|null", "first working folder that its rows name"),
+    Field::alias("project", "project_dir", "string|null", "the project, from the working folder"),
+    Field::new("git_branch", "string|null", "last branch that its rows name"),
+    Field::new("versions", "array|null", "clients that wrote it"),
+    Field::alias("entrypoint", "entrypoints", "array", "cli, sdk-cli and others"),
+    Field::new("user_type", "string|null", "as the client says"),
+    Field::new("title", "string|null", "given, made by the client, a summary, or the first prompt"),
+    Field::new("permission_modes", "array|null", "modes it ran under"),
+    Field::new("models", "array", "models in the order of their first use"),
+    Field::new("session_ids", "array|null", "other ids that its rows carry"),
+    Field::new("parent_session_id", "string|null", "session it was forked from or started by"),
+    Field::new("parent_kind", "string|null", "fork or sub_agent"),
+    Field::new("agent_type", "string|null", "kind of a sub-agent"),
+    Field::new("tool_use_id", "string|null", "call that started a sub-agent"),
+    Field::new("worktree", "object|null", "git worktree it ran in"),
+    Field::alias("started_at", "first_message_at", "string|null", "time of the first row"),
+    Field::alias("last_event_at", "last_message_at", "string|null", "time of the last row"),
+    Field::new("message_count", "integer", "prompts and answers as a person counts them"),
+    Field::new("user_message_count", "integer", "user records that are not injected and hold no result"),
+    Field::new("assistant_message_count", "integer", "answers of the model"),
+    Field::new("tool_call_count", "integer", "calls of every kind"),
+    Field::new("tokens", "object", "tokens of all answers, counted once"),
+    Field::new("source_gone", "boolean", "the client no longer has the transcript"),
 ];
 
 const MESSAGE: &[Field] = &[
-    field("id", "string", "made from the client's ids, stable over forks and rebuild"),
-    field("session_id", "string", "session"),
-    field("role", "string", "user, assistant or system"),
-    field("kind", "string", "prompt, answer, injected, summary, notice, agent, command or result"),
-    field("at", "string|null", "time of the row"),
-    field("model", "string|null", "model that answered"),
-    field("copied", "boolean", "stands in another session too and is counted there"),
-    preview("blocks", "array", "text, thinking, image and event blocks", "records … --key ID --full"),
-    field("native", "object", "the row's envelope as the client wrote it"),
+    Field::new("id", "string", "made from the client's ids, stable over forks and rebuild"),
+    Field::new("session_id", "string", "session"),
+    Field::new("role", "string", "user, assistant or system"),
+    Field::new("kind", "string", "prompt, answer, injected, summary, notice, agent, command or result"),
+    Field::new("at", "string|null", "time of the row"),
+    Field::new("model", "string|null", "model that answered"),
+    Field::new("copied", "boolean", "stands in another session too and is counted there"),
+    Field::preview("blocks", "array", "text, thinking, image and event blocks", "records … --key ID --full"),
+    Field::new("native", "object", "the row's envelope as the client wrote it"),
 ];
 
 const CALL: &[Field] = &[
-    field("id", "string", "made from the tool use id"),
-    field("session_id", "string", "session"),
-    field("call_id", "string", "tool use id"),
-    field("name", "string", "tool name"),
-    field("kind", "string", "shell, edit, read, search, web, mcp, agent or function"),
-    field("title", "string", "the command, path or pattern in a line"),
-    field("at", "string|null", "time of the call"),
-    field("ok", "boolean|null", "null while there is no result"),
-    field("exit_code", "integer|null", "exit code of a command"),
-    field("duration_ms", "integer|null", "time it took, where recorded"),
-    field("copied", "boolean", "stands in another session too and is counted there"),
-    preview("input", "string|object|array|null", "input", "records … --key ID --full"),
-    preview("output", "string|null", "the whole output where it was kept apart", "records … --key ID --full"),
-    field("files", "array", "files read or changed, with line ranges where recorded"),
+    Field::new("id", "string", "made from the tool use id"),
+    Field::new("session_id", "string", "session"),
+    Field::new("call_id", "string", "tool use id"),
+    Field::new("name", "string", "tool name"),
+    Field::new("kind", "string", "shell, edit, read, search, web, mcp, agent or function"),
+    Field::new("title", "string", "the command, path or pattern in a line"),
+    Field::new("at", "string|null", "time of the call"),
+    Field::new("ok", "boolean|null", "null while there is no result"),
+    Field::new("exit_code", "integer|null", "exit code of a command"),
+    Field::new("duration_ms", "integer|null", "time it took, where recorded"),
+    Field::new("copied", "boolean", "stands in another session too and is counted there"),
+    Field::preview("input", "string|object|array|null", "input", "records … --key ID --full"),
+    Field::preview(
+        "output",
+        "string|null",
+        "the whole output where it was kept apart",
+        "records … --key ID --full",
+    ),
+    Field::new("files", "array", "files read or changed, with line ranges where recorded"),
 ];
 
 const fn stream(
@@ -219,17 +224,4 @@ const fn variable(
     default: &'static str,
 ) -> Variable {
     Variable { name, config_key, what, default }
-}
-
-const fn field(name: &'static str, kind: &'static str, what: &'static str) -> Field {
-    Field { name, kind, what, preview: None, from: name }
-}
-
-const fn preview(name: &'static str, kind: &'static str, what: &'static str, whole: &'static str) -> Field {
-    Field { name, kind, what, preview: Some(whole), from: name }
-}
-
-/// The client's name for something every source has.
-const fn alias(name: &'static str, from: &'static str, kind: &'static str, what: &'static str) -> Field {
-    Field { name, kind, what, preview: None, from }
 }

@@ -8,14 +8,19 @@ pub const FOOTPRINT: Footprint = Footprint {
 };
 
 const RULES: &[Rule] = &[
-    never("**/auth.json", "credentials", "login tokens"),
-    never("**/.credentials.json", "credentials", "login tokens of MCP servers"),
-    never("secrets", "credentials", "encrypted secrets"),
-    never("**/*.age", "credentials", "encrypted secrets"),
-    never("proxy", "credentials", "keys of the network proxy"),
-    never("logs_*.sqlite*", "trace log", "holds whole process environments, keys included"),
-    never("shell_snapshots", "shell snapshots", "holds every exported variable of the shell"),
-    lines("{sessions,archived_sessions}/**/rollout-*.jsonl", "transcripts", "rollout", "the conversations"),
+    Rule::never("**/auth.json", "credentials", "login tokens"),
+    Rule::never("**/.credentials.json", "credentials", "login tokens of MCP servers"),
+    Rule::never("secrets", "credentials", "encrypted secrets"),
+    Rule::never("**/*.age", "credentials", "encrypted secrets"),
+    Rule::never("proxy", "credentials", "keys of the network proxy"),
+    Rule::never("logs_*.sqlite*", "trace log", "holds whole process environments, keys included"),
+    Rule::never("shell_snapshots", "shell snapshots", "holds every exported variable of the shell"),
+    Rule::lines(
+        "{sessions,archived_sessions}/**/rollout-*.jsonl",
+        "transcripts",
+        "rollout",
+        "the conversations",
+    ),
     Rule {
         pattern: "{sessions,archived_sessions}/**/rollout-*.jsonl.zst",
         treatment: Treatment::Capture,
@@ -25,56 +30,53 @@ const RULES: &[Rule] = &[
         encoding: Encoding::Zstd,
         why: "conversations that the client compressed",
     },
-    whole(
+    Rule::read(
         "sessions/**/rollout-*.json",
         "transcripts",
-        Some("rollout_document"),
+        "rollout_document",
         "conversations of the first client",
     ),
-    lines("history.jsonl", "prompt history", "history", "prompts typed in the terminal client"),
-    whole("history.json", "prompt history", None, "prompts typed in the first client"),
-    lines("session_index.jsonl", "session names", "session_index", "names that the person gave"),
-    database("state_*.sqlite", "thread table", "titles, archive marks and settings of each thread"),
-    database("goals_*.sqlite", "goals", "goals of threads"),
-    database("queue_*.sqlite", "queued prompts", "prompts that were not sent yet"),
-    database("memories_*.sqlite", "memories", "what the client remembers of earlier sessions"),
-    left_out("*.sqlite-{wal,shm}", "database side files", "read together with their database"),
-    left_out("thread_history_*.sqlite", "thread history", "made by the client from the transcripts"),
-    whole(
+    Rule::lines("history.jsonl", "prompt history", "history", "prompts typed in the terminal client"),
+    Rule::keep("history.json", "prompt history", "prompts typed in the first client"),
+    Rule::lines("session_index.jsonl", "session names", "session_index", "names that the person gave"),
+    Rule::database("state_*.sqlite", "thread table", "titles, archive marks and settings of each thread"),
+    Rule::database("goals_*.sqlite", "goals", "goals of threads"),
+    Rule::database("queue_*.sqlite", "queued prompts", "prompts that were not sent yet"),
+    Rule::database("memories_*.sqlite", "memories", "what the client remembers of earlier sessions"),
+    Rule::left_out("*.sqlite-{wal,shm}", "database side files", "read together with their database"),
+    Rule::left_out("thread_history_*.sqlite", "thread history", "made by the client from the transcripts"),
+    Rule::keep(
         "{AGENTS,AGENTS.override,instructions}.md",
         "instructions",
-        None,
         "what the person told every session",
     ),
-    whole("rules/**", "approval rules", None, "which commands may run"),
-    whole("prompts/**", "prompts", None, "prompts that the person wrote"),
-    left_out("skills/.system", "vendor skills", "shipped and rewritten by the client"),
-    whole("skills/**", "skills", None, "skills that the person wrote or installed"),
-    whole("agents/**", "agents", None, "agents that the person wrote"),
-    whole("memories/**", "memories", None, "what the client remembers of earlier sessions"),
-    whole("{attachments,generated_images}/**", "attachments", None, "files that transcripts refer to"),
-    whole(
+    Rule::keep("rules/**", "approval rules", "which commands may run"),
+    Rule::keep("prompts/**", "prompts", "prompts that the person wrote"),
+    Rule::left_out("skills/.system", "vendor skills", "shipped and rewritten by the client"),
+    Rule::keep("skills/**", "skills", "skills that the person wrote or installed"),
+    Rule::keep("agents/**", "agents", "agents that the person wrote"),
+    Rule::keep("memories/**", "memories", "what the client remembers of earlier sessions"),
+    Rule::keep("{attachments,generated_images}/**", "attachments", "files that transcripts refer to"),
+    Rule::keep(
         "*config.{toml,json,yaml,yml}",
         "config",
-        None,
         "settings; values that look secret are masked on every way out",
     ),
-    whole(
+    Rule::keep(
         "{hooks.json,environments.toml}",
         "config",
-        None,
         "settings; values that look secret are masked on every way out",
     ),
-    left_out(
+    Rule::left_out(
         "{packages,plugins,.tmp,tmp,cache,db-backups,thread-writer-locks}",
         "caches",
         "copies that the client makes again",
     ),
-    left_out("app-server-*", "caches", "sockets and locks of the background server"),
-    left_out("{models_cache.json,version.json}", "caches", "fetched by the client again"),
-    left_out("{log,*.log}", "logs", "operational messages of the client"),
-    left_out("**/*.lock", "caches", "locks of the running client"),
-    left_out(
+    Rule::left_out("app-server-*", "caches", "sockets and locks of the background server"),
+    Rule::left_out("{models_cache.json,version.json}", "caches", "fetched by the client again"),
+    Rule::left_out("{log,*.log}", "logs", "operational messages of the client"),
+    Rule::left_out("**/*.lock", "caches", "locks of the running client"),
+    Rule::left_out(
         "{installation_id,.*_migration}",
         "telemetry",
         "marks of the installation, nothing of the person's",
@@ -111,68 +113,3 @@ pub const DATABASES: &[Database] = &[
         why: "memories in the making",
     },
 ];
-
-const fn lines(pattern: &'static str, store: &'static str, reader: &'static str, why: &'static str) -> Rule {
-    Rule {
-        pattern,
-        treatment: Treatment::Capture,
-        store,
-        reader: Some(reader),
-        framing: Framing::Lines,
-        encoding: Encoding::Plain,
-        why,
-    }
-}
-
-const fn whole(
-    pattern: &'static str,
-    store: &'static str,
-    reader: Option<&'static str>,
-    why: &'static str,
-) -> Rule {
-    Rule {
-        pattern,
-        treatment: Treatment::Capture,
-        store,
-        reader,
-        framing: Framing::Whole,
-        encoding: Encoding::Plain,
-        why,
-    }
-}
-
-const fn never(pattern: &'static str, store: &'static str, why: &'static str) -> Rule {
-    Rule {
-        pattern,
-        treatment: Treatment::Never,
-        store,
-        reader: None,
-        framing: Framing::Whole,
-        encoding: Encoding::Plain,
-        why,
-    }
-}
-
-const fn left_out(pattern: &'static str, store: &'static str, why: &'static str) -> Rule {
-    Rule {
-        pattern,
-        treatment: Treatment::LeftOut,
-        store,
-        reader: None,
-        framing: Framing::Whole,
-        encoding: Encoding::Plain,
-        why,
-    }
-}
-
-const fn database(pattern: &'static str, store: &'static str, why: &'static str) -> Rule {
-    Rule {
-        pattern,
-        treatment: Treatment::Database,
-        store,
-        reader: None,
-        framing: Framing::Whole,
-        encoding: Encoding::Plain,
-        why,
-    }
-}
