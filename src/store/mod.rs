@@ -2,14 +2,17 @@
 
 mod archive;
 mod ask;
+mod ask_sessions;
 mod copies;
 mod foreign;
 mod housekeeping;
 mod rows;
 mod sessions;
+mod transcript_rows;
 
 pub use archive::{Batch, CapturedFile, Contents, Count, Part, Segment, Stat, VersionRow};
-pub use ask::{CallRow, CoverageRow, FileRow, MessageRow, Page, RecordRow, SessionFilter, SessionRow};
+pub use ask::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow};
+pub use ask_sessions::{Page, SessionFilter, SessionRow};
 pub use foreign::{Unreadable, read_table};
 pub use rows::Writer;
 
