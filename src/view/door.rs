@@ -86,6 +86,31 @@ pub(super) fn preview(text: &str, full: bool) -> (&str, Option<u64>) {
     (&text[..cut], Some(text.len() as u64))
 }
 
+/// The same for every string in a value: what is too long is cut, and the length of the longest is told.
+pub(super) fn preview_json(value: Value, full: bool) -> (Value, Option<u64>) {
+    match value {
+        Value::String(text) => {
+            let (start, full_bytes) = preview(&text, full);
+            (Value::from(start), full_bytes)
+        }
+        Value::Array(items) => {
+            let (items, cuts): (Vec<Value>, Vec<Option<u64>>) =
+                items.into_iter().map(|item| preview_json(item, full)).unzip();
+            (Value::Array(items), cuts.into_iter().flatten().max())
+        }
+        Value::Object(fields) => {
+            let mut longest = None;
+            let fields = fields.into_iter().map(|(name, value)| {
+                let (value, full_bytes) = preview_json(value, full);
+                longest = longest.max(full_bytes);
+                (name, value)
+            });
+            (Value::Object(fields.collect()), longest)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => (value, None),
+    }
+}
+
 /// Unguessable bytes from the standard library's own random seeds.
 fn random_key() -> Vec<u8> {
     use std::hash::{BuildHasher, Hasher};

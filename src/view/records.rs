@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::door::{Door, preview};
+use super::door::{Door, preview_json};
 use super::sessions::{SessionAsk, SessionView, sessions};
 use super::transcript::Teller;
 use crate::model::{Key, Result, Rows, Scope, ShownJson, Stream, Time};
@@ -135,13 +135,7 @@ fn call_record(teller: &Teller<'_>, contents: &mut Contents<'_>, row: &CallRow) 
         "files": teller.files(row)?,
     });
     let mut put = |name: &str, text: Value| {
-        let (shown, full_bytes) = match text {
-            Value::String(text) => {
-                let (start, full_bytes) = preview(&text, teller.full);
-                (Value::from(start), full_bytes)
-            }
-            other => (other, None),
-        };
+        let (shown, full_bytes) = preview_json(text, teller.full);
         record[name] = json!(teller.door.json(shown));
         if let Some(full_bytes) = full_bytes {
             record[format!("{name}_truncated")] = Value::from(true);
@@ -165,12 +159,18 @@ fn plain_record(
         .map(Ok)
         .unwrap_or_else(|| serde_json::from_slice(bytes.expose()))
         .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes.expose()).into_owned()));
-    Ok(ShownJson::new(json!({
+    let (data, full_bytes) = preview_json(data, teller.full);
+    let mut record = json!({
         "key": teller.door.text(&row.key),
         "version": row.version,
         "session_id": row.session,
         "at": row.at.map(Time::rfc3339),
         "deleted_at": row.deleted_at.map(Time::rfc3339),
         "data": teller.door.json(data),
-    })))
+    });
+    if let Some(full_bytes) = full_bytes {
+        record["truncated"] = Value::from(true);
+        record["full_bytes"] = Value::from(full_bytes);
+    }
+    Ok(ShownJson::new(record))
 }

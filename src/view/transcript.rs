@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::door::{Door, preview};
+use super::door::{Door, preview, preview_json};
 use super::sessions::SessionView;
 use crate::model::{Block, MessageKind, Result, Scope, Shown, ShownJson, Time};
 use crate::sources::{Source, by_name};
@@ -208,20 +208,15 @@ impl Teller<'_> {
 
     pub(super) fn call(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Entry> {
         let input = self.input(contents, row)?;
-        let (text, cut) = match &input {
-            Value::String(text) => {
-                let (start, full_bytes) = preview(text, self.full);
-                (Value::from(start), Cut { truncated: full_bytes.is_some(), full_bytes })
-            }
-            other => (other.clone(), Cut::default()),
-        };
+        let (input, full_bytes) = preview_json(input, self.full);
+        let cut = Cut { truncated: full_bytes.is_some(), full_bytes };
         let call_id = self.door.text(&row.call_id);
         let mut blocks = vec![BlockView::ToolCall {
             call_id: call_id.clone(),
             name: row.name.clone(),
             kind: row.kind.name(),
             title: self.door.raw(&row.title),
-            input: self.door.json(text),
+            input: self.door.json(input),
             cut,
             files: self.files(row)?,
         }];
