@@ -7,6 +7,7 @@ mod progress;
 mod settings;
 mod tables;
 
+mod library;
 mod manifest;
 mod rebuild;
 mod records;
@@ -73,6 +74,8 @@ enum Verb {
     Show(show::Options),
     /// Print native records of a stream
     Records(records::Options),
+    /// List skills, prompts, rules, instructions and memory, with their versions
+    Library(library::Options),
     /// Print what a source reads, keeps and never opens
     Manifest(manifest::Options),
     /// Write captured files back out, byte for byte
@@ -144,6 +147,7 @@ pub fn run() -> ExitCode {
         Verb::Sessions(options) => sessions::run(&mut desk, &options),
         Verb::Show(options) => show::run(&mut desk, &options),
         Verb::Records(options) => records::run(&mut desk, &options),
+        Verb::Library(options) => library::run(&mut desk, &options),
         Verb::Manifest(options) => manifest::run(&mut desk, &options),
         Verb::Restore(options) => restore::run(&mut desk, &options),
         Verb::Rebuild(options) => rebuild::run(&mut desk, &options),

@@ -4,8 +4,12 @@ use clap::Args;
 
 use super::tables::number;
 use super::{Answer, Desk, moments, now};
-use crate::model::{Problem, Result};
-use crate::view::{BlockView, Entry, SessionView, TranscriptAsk, find_session, session_ties, transcript};
+use crate::model::{Family, Problem, Result, Scope, Time};
+use crate::store::Store;
+use crate::view::{
+    BlockView, Door, Entry, LibraryAsk, LibraryItem, SessionView, TranscriptAsk, find_session, library,
+    session_ties, transcript,
+};
 
 #[derive(Args)]
 pub struct Options {
@@ -35,9 +39,11 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let scope = desk.scope;
     if desk.json {
         let ties = session_ties(&scope, &store, &door, &session)?;
+        let in_force = in_force(&scope, &store, &door, &session)?;
         desk.output.piece(&format!(
-            "{{\"session\":{},\"links\":{},\"parts\":{},\"messages\":[",
+            "{{\"session\":{},\"in_force\":{},\"links\":{},\"parts\":{},\"messages\":[",
             serde_json::to_string(&session)?,
+            serde_json::to_string(&in_force)?,
             serde_json::to_string(&ties.links)?,
             serde_json::to_string(&ties.parts)?
         ))?;
@@ -50,10 +56,29 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         return Ok(Answer::Done);
     }
     head(desk, &session)?;
+    let in_force = in_force(&scope, &store, &door, &session)?;
+    if !in_force.is_empty() {
+        let names: Vec<String> =
+            in_force.iter().map(|item| format!("{} {} v{}", item.kind, item.name, item.version)).collect();
+        desk.output.line(format!("in force: {}", names.join(", ")))?;
+    }
     transcript(&scope, &store, &door, &session, ask, &mut |entry| {
         if options.context || entry.is_conversation() { show(desk, &entry) } else { Ok(()) }
     })?;
     Ok(Answer::Done)
+}
+
+/// Versions of instructions, skills and memory when the session ran.
+fn in_force(scope: &Scope, store: &Store, door: &Door, session: &SessionView) -> Result<Vec<LibraryItem>> {
+    let Some(then) = session.first_message_at.as_deref().and_then(Time::parse) else { return Ok(Vec::new()) };
+    let ask = LibraryAsk {
+        source: Some(session.source.clone()),
+        kind: None,
+        project: Some(session.cwd.as_ref().map_or_else(String::new, ToString::to_string)),
+    };
+    let mut items = library(scope, store, door, &ask, then)?;
+    items.retain(|item| item.family != Family::Settings);
+    Ok(items)
 }
 
 fn head(desk: &mut Desk, session: &SessionView) -> Result<()> {

@@ -23,6 +23,9 @@ pub struct Options {
     /// Compare every file with the archive, even those that look unchanged
     #[arg(long)]
     full: bool,
+    /// Leave the repositories alone that sessions ran in (their instructions, skills, rules)
+    #[arg(long)]
+    no_projects: bool,
 }
 
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
@@ -46,7 +49,12 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
 /// The sync itself, for every verb that starts with one.
 pub fn collect(desk: &mut Desk, options: &Options) -> Result<Vec<SourceReport>> {
     let since = options.since.as_deref().map(|text| moments::parse(text, now())).transpose()?;
-    let ask = Ask { sources: named(&options.sources)?, since, verify: options.full };
+    let ask = Ask {
+        sources: named(&options.sources)?,
+        since,
+        verify: options.full,
+        repositories: !options.no_projects,
+    };
     let _lock = Lock::take(&desk.config.home, "sync")?;
     let environment = Environment {
         home: &desk.config.home,

@@ -397,6 +397,7 @@ impl Run<'_> {
                 framing: job.found.rule.framing,
                 encoding: job.found.rule.encoding,
                 document: false,
+                mutable: job.found.rule.mutable,
             },
             new_version: first && self.start.new_version,
             replace_rows: first && self.start.replace_rows,

@@ -115,6 +115,7 @@ fn document(
             framing: Framing::Whole,
             encoding: Encoding::Plain,
             document: true,
+            mutable: true,
         },
         new_version: true,
         replace_rows: true,

@@ -7,6 +7,7 @@ mod names;
 mod parse;
 mod plan;
 mod rebuild;
+mod repositories;
 mod restore;
 mod sync;
 mod walk;

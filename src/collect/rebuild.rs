@@ -75,6 +75,7 @@ fn read_version(
     if file.twin_of.is_some() {
         return Ok(0);
     }
+    writer.pretend(version.captured_at);
     let context = FileContext { path: file.path.clone(), modified: version.modified };
     let reader = source.reader(&file.reader, &context, None);
     let mut parse = Parse::new(reader, file.framing, 0, false);
@@ -116,7 +117,10 @@ fn read_version(
             writer.apply_rows(target.instance, file.id, version.version, taken.items, Vec::new())?;
         }
         if last {
-            if let Some(gone_at) = version.gone_at.filter(|_| file.document) {
+            if file.mutable {
+                writer.end_unseen(file.id, version.version, version.captured_at)?;
+            }
+            if let Some(gone_at) = version.gone_at.filter(|_| file.mutable) {
                 writer.end_records(file.id, gone_at)?;
             }
             return Ok(total);

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::capture::{Capturer, Outcome, Report};
 use super::databases::read_database;
 use super::plan::{Job, Plan, plan};
+use super::repositories;
 use super::walk::{HomeState, Rules, Survey, state_of, survey};
 use crate::model::{Result, Scope, Time};
 use crate::sources::{Home, Settings, Source};
@@ -25,6 +26,8 @@ pub struct Ask {
     pub since: Option<Time>,
     /// Compares every file with the archive's hashes, even when the disk says it is unchanged.
     pub verify: bool,
+    /// Also the declared files of repositories that sessions ran in.
+    pub repositories: bool,
 }
 
 /// Where the run takes place.
@@ -137,6 +140,10 @@ pub fn sync(
     let places: BTreeMap<i64, usize> = visits.iter().map(|visit| (visit.instance, visit.place)).collect();
     capture_all(&mut store, scope, environment, jobs, &places, &mut reports, progress)?;
     progress.end();
+    if ask.repositories {
+        let jobs = repository_jobs(&store, scope, ask, &mut visits, &mut reports)?;
+        capture_all(&mut store, scope, environment, jobs, &places, &mut reports, &mut Nobody)?;
+    }
     for visit in &visits {
         finish_visit(&mut store, scope, environment, visit, &mut reports[visit.place])?;
     }
@@ -146,11 +153,68 @@ pub fn sync(
     Ok(reports)
 }
 
+/// Sessions say in which folders they ran; those are known once transcripts are captured.
+fn repository_jobs(
+    store: &Store,
+    scope: &Scope,
+    ask: &Ask,
+    visits: &mut [Visit],
+    reports: &mut [SourceReport],
+) -> Result<VecDeque<Job>> {
+    let mut jobs = VecDeque::new();
+    for visit in visits.iter_mut().filter(|visit| visit.state == HomeState::Available) {
+        let rules = visit.source.manifest().footprint.repository_rules;
+        let captured = store.captured_files(scope, visit.instance)?;
+        let report = &mut reports[visit.place];
+        let mut survey = Survey::default();
+        let mut looked_at = Vec::new();
+        for folder in store.session_folders(scope, visit.instance)? {
+            let path = Path::new(&folder);
+            if !path.is_absolute() || path.parent().is_none() || !path.is_dir() {
+                continue;
+            }
+            let looked = repositories::look(path, &visit.root, rules);
+            survey.found.extend(looked.found);
+            for link in looked.outside {
+                report
+                    .problems
+                    .push(format!("{link}: a link that leads out of the repository is not followed"));
+            }
+            let root = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            looked_at.push(format!("{}{}/", repositories::PREFIX, root.to_string_lossy()));
+        }
+        survey.found.sort_by(|a, b| a.path.cmp(&b.path));
+        survey.found.dedup_by(|a, b| a.path == b.path);
+        // A repository that is not there now says nothing about its files.
+        let captured = captured
+            .into_iter()
+            .filter(|file| looked_at.iter().any(|root| file.path.starts_with(root.as_str())));
+        report.totals.found_files += survey.found.len() as u64;
+        report.totals.found_bytes += survey.found.iter().map(|found| found.size).sum::<u64>();
+        let plan = plan(visit.instance, visit.source, &mut survey, captured.collect(), ask.since, ask.verify);
+        report.totals.unchanged_files += plan.unchanged.0;
+        report.totals.gone_files += plan.gone.len() as u64;
+        visit.gone.extend(plan.gone);
+        jobs.extend(plan.jobs);
+    }
+    Ok(jobs)
+}
+
+/// For work too small to watch.
+struct Nobody;
+
+impl Progress for Nobody {
+    fn begin(&mut self, _files: u64, _bytes: u64) {}
+    fn advance(&mut self, _files: u64, _bytes: u64) {}
+    fn end(&mut self) {}
+}
+
 /// A home of this run that the archive knows.
 struct Visit {
     place: usize,
     instance: i64,
     source: &'static dyn Source,
+    root: PathBuf,
     state: HomeState,
     survey: Survey,
     gone: Vec<i64>,
@@ -193,7 +257,9 @@ fn visit(
     totals.unaccounted_files += looked.unaccounted.len() as u64;
     totals.links_out += looked.outside.len() as u64;
     let transcripts = looked.found.iter().any(|found| found.rule.reader.is_some());
-    let captured = store.captured_files(scope, instance)?;
+    let mut captured = store.captured_files(scope, instance)?;
+    // Files of repositories are looked at once it is known which there are.
+    captured.retain(|file| !file.path.starts_with(repositories::PREFIX));
     let nothing = !transcripts && captured.is_empty();
     let state = if state == HomeState::Available && nothing { HomeState::Empty } else { state };
     let Plan { jobs: new, unchanged, put_off, gone } =
@@ -206,7 +272,7 @@ fn visit(
     }
     jobs.extend(new);
     report.homes.push((home.root, state.clone()));
-    Ok(Some(Visit { place, instance, source, state, survey: looked, gone }))
+    Ok(Some(Visit { place, instance, source, root, state, survey: looked, gone }))
 }
 
 fn capture_all(

@@ -51,6 +51,8 @@ pub struct Variable {
 #[derive(Debug, Serialize)]
 pub struct Footprint {
     pub rules: &'static [Rule],
+    /// What may be read in repositories that sessions ran in, relative to their folder; nothing else there is.
+    pub repository_rules: &'static [Rule],
     pub otherwise: &'static str,
 }
 
@@ -63,6 +65,8 @@ pub struct Rule {
     pub reader: Option<&'static str>,
     pub framing: Framing,
     pub encoding: Encoding,
+    /// Its records end when they vanish from it, or it from the home.
+    pub mutable: bool,
     pub why: &'static str,
 }
 
@@ -122,8 +126,21 @@ impl Rule {
             reader: None,
             framing: Framing::Whole,
             encoding: Encoding::Plain,
+            mutable: false,
             why,
         }
+    }
+
+    /// A file that a person or an assistant wrote: a record with versions and an end.
+    pub const fn authored(
+        pattern: &'static str,
+        store: &'static str,
+        reader: &'static str,
+        why: &'static str,
+    ) -> Rule {
+        let mut rule = Rule::read(pattern, store, reader, why);
+        rule.mutable = true;
+        rule
     }
 }
 
@@ -194,6 +211,29 @@ pub struct Field {
     pub from: &'static str,
 }
 
+impl Stream {
+    /// Records with versions and an end, kept whole.
+    pub const fn mutable_records(
+        name: &'static str,
+        what: &'static str,
+        family: Family,
+        fields: &'static [Field],
+    ) -> Stream {
+        Stream {
+            name,
+            what,
+            family,
+            semantics: Semantics::MutableState,
+            rows: Rows::Records,
+            primary_key: &["id"],
+            cursor_field: "at",
+            consent_time_field: Some("at"),
+            coverage: Coverage::FullInventory,
+            fields,
+        }
+    }
+}
+
 impl Field {
     pub const fn new(name: &'static str, kind: &'static str, what: &'static str) -> Field {
         Field { name, kind, what, preview: None, from: name }
@@ -224,6 +264,9 @@ impl Field {
 #[serde(rename_all = "snake_case")]
 pub enum Family {
     Transcript,
+    Authored,
+    Memory,
+    Settings,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -1,5 +1,7 @@
 //! The providers: what a source is, and the registry of all there are.
 
+mod authored;
+mod front_matter;
 pub mod json;
 mod kept;
 mod title;

@@ -54,6 +54,8 @@ pub struct Part {
     pub encoding: Encoding,
     /// Made from a database row; not a file on disk.
     pub document: bool,
+    /// Its records end when they vanish from it, or it from the home.
+    pub mutable: bool,
 }
 
 #[derive(Debug)]
@@ -91,6 +93,7 @@ pub struct CapturedFile {
     pub framing: Framing,
     pub encoding: Encoding,
     pub document: bool,
+    pub mutable: bool,
     pub version: i64,
     pub rows_version: i64,
     pub size: u64,
@@ -105,6 +108,7 @@ pub struct VersionRow {
     pub version: i64,
     pub size: u64,
     pub modified: Option<Time>,
+    pub captured_at: Time,
     /// When the client no longer had it, for a version that was the last one then.
     pub gone_at: Option<Time>,
 }
@@ -114,7 +118,7 @@ impl Store {
     pub fn captured_files(&self, _scope: &Scope, instance: i64) -> Result<Vec<CapturedFile>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select id, path, unit, reader, framing, encoding, document, version, rows_version, size, parsed,
-                    inode, modified, changed, twin_of, gone_at
+                    inode, modified, changed, twin_of, gone_at, mutable
              from file where instance = $1 order by path"
         ))?;
         let rows = statement.query_map([instance], |row| {
@@ -141,6 +145,7 @@ impl Store {
                 stat,
                 twin_of: row.get(14)?,
                 gone: row.get::<_, Option<i64>>(15)?.is_some(),
+                mutable: row.get(16)?,
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -187,7 +192,7 @@ impl Store {
 
     pub fn versions(&self, _scope: &Scope, file: i64) -> Result<Vec<VersionRow>> {
         let mut statement = self.connection.prepare_cached(sql!(
-            "select version, size, modified, gone_at from version where file = $1 order by version"
+            "select version, size, modified, gone_at, captured_at from version where file = $1 order by version"
         ))?;
         let rows = statement.query_map([file], |row| {
             Ok(VersionRow {
@@ -195,6 +200,7 @@ impl Store {
                 size: row.get::<_, i64>(1)? as u64,
                 modified: row.get::<_, Option<i64>>(2)?.map(Time::from_micros),
                 gone_at: row.get::<_, Option<i64>>(3)?.map(Time::from_micros),
+                captured_at: Time::from_micros(row.get(4)?),
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

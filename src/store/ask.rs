@@ -397,7 +397,7 @@ pub(super) fn optional_raw(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<
     Ok(row.get_ref(at)?.as_bytes_or_null()?.map(Raw::new))
 }
 
-fn span(row: &Row<'_>, at: usize) -> rusqlite::Result<Span> {
+pub(super) fn span(row: &Row<'_>, at: usize) -> rusqlite::Result<Span> {
     Ok(Span { offset: row.get::<_, i64>(at)? as u64, length: row.get::<_, i64>(at + 1)? as u64 })
 }
 

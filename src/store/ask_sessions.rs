@@ -102,6 +102,15 @@ impl Store {
         Ok(statement.query_row(values.as_slice(), |row| row.get(0))?)
     }
 
+    /// Folders that sessions of a home ran in.
+    pub fn session_folders(&self, _scope: &Scope, instance: i64) -> Result<Vec<String>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select distinct cwd from session where instance = $1 and cwd is not null order by cwd"
+        ))?;
+        let rows = statement.query_map([instance], |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// Sessions of a home whose last word is older, and which the client still has.
     pub fn count_idle_since(&self, _scope: &Scope, instance: i64, since: Time) -> Result<i64> {
         let mut statement = self.connection.prepare_cached(sql!(

@@ -144,7 +144,7 @@ impl Writer<'_> {
             // Rows can be read again from the bytes; that their source ended can not.
             let mut statement = self.transaction.prepare_cached(sql!(
                 "update version set gone_at = $2 where file = $1 and gone_at is null
-                 and version = (select version from file where id = $1 and document)"
+                 and version = (select version from file where id = $1 and mutable)"
             ))?;
             let ended = statement.execute([*file, now.micros()])?;
             drop(statement);
@@ -152,6 +152,19 @@ impl Writer<'_> {
                 self.end_records(*file, now)?;
             }
         }
+        Ok(())
+    }
+
+    /// Records that a new version of their file no longer holds have ended.
+    // no scope: the writer was opened with one
+    pub fn end_unseen(&mut self, file: i64, version: i64, at: Time) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update record set deleted_at = $3 where file = $1 and deleted_at is null and seen_version < $2
+             and not exists (select 1 from record newer where newer.instance = record.instance
+                             and newer.stream = record.stream and newer.key = record.key
+                             and newer.version > record.version)"
+        ))?;
+        statement.execute(params![file, version, at.micros()])?;
         Ok(())
     }
 

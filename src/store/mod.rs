@@ -2,6 +2,7 @@
 
 mod archive;
 mod ask;
+mod ask_library;
 mod ask_sessions;
 mod copies;
 mod foreign;
@@ -12,6 +13,7 @@ mod transcript_rows;
 
 pub use archive::{Batch, CapturedFile, Contents, Count, Part, Segment, Stat, VersionRow};
 pub use ask::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow};
+pub use ask_library::ItemRow;
 pub use ask_sessions::{Page, SessionFilter, SessionRow};
 pub use foreign::{Unreadable, read_table};
 pub use rows::Writer;

@@ -52,6 +52,12 @@ impl Store {
 }
 
 impl Writer<'_> {
+    /// Writes as if it were then: rows that are read anew keep the times of their first reading.
+    // no scope: the writer was opened with one
+    pub fn pretend(&mut self, now: Time) {
+        self.now = now;
+    }
+
     /// Everything of this batch or nothing; answers the file's id.
     // no scope: the writer was opened with one
     pub fn apply(&mut self, batch: Batch) -> Result<i64> {
@@ -87,6 +93,9 @@ impl Writer<'_> {
         }
         self.apply_rows(batch.instance, file, version, batch.items, batch.facts)?;
         self.apply_counts(file, &batch.counts, &batch.problems)?;
+        if batch.part.mutable && batch.new_version {
+            self.end_unseen(file, version, self.now)?;
+        }
         Ok(file)
     }
 
@@ -241,9 +250,9 @@ impl Writer<'_> {
             Some(file) => file,
             None => {
                 let mut statement = self.transaction.prepare_cached(sql!(
-                    "insert into file (instance, path, unit, store, reader, framing, encoding, document, version,
+                    "insert into file (instance, path, unit, store, reader, framing, encoding, document, mutable, version,
                                        rows_version, size, content_size, parsed, reader_version, first_seen)
-                     values ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, 0, 0, 0, 0, $9)"
+                     values ($1, $2, $3, $4, $5, $6, $7, $8, $10, 0, 0, 0, 0, 0, 0, $9)"
                 ))?;
                 statement.execute(params![
                     batch.instance,
@@ -254,7 +263,8 @@ impl Writer<'_> {
                     framing,
                     encoding,
                     part.document,
-                    now
+                    now,
+                    part.mutable
                 ])?;
                 self.transaction.last_insert_rowid()
             }

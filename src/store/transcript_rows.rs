@@ -336,14 +336,16 @@ impl Writer<'_> {
             .optional()?;
         drop(statement);
         let number = match last {
-            Some((_, hash, None)) if hash == document.content.stored() => return Ok(()),
+            Some((number, hash, None)) if hash == document.content.stored() => {
+                return self.seen_again(instance, document, number, version);
+            }
             Some((number, _, _)) => number + 1,
             None => 1,
         };
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into record (instance, stream, key, version, session, at, file, file_version, place, length,
-                                 hash, seen_at)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+                                 hash, seen_at, seen_version)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $8)"
         ))?;
         statement.execute(params![
             instance,
@@ -359,6 +361,15 @@ impl Writer<'_> {
             document.content.stored(),
             self.now.micros(),
         ])?;
+        Ok(())
+    }
+
+    /// The same content in a newer version of its file: the record goes on.
+    fn seen_again(&mut self, instance: i64, document: &Document, number: i64, version: i64) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update record set seen_version = $5 where instance = $1 and stream = $2 and key = $3 and version = $4"
+        ))?;
+        statement.execute(params![instance, document.stream, document.key, number, version])?;
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 mod accounts;
 mod cards;
 mod door;
+mod library;
 mod records;
 mod sessions;
 mod transcript;
@@ -10,6 +11,7 @@ mod transcript;
 pub use accounts::accounts;
 pub use cards::{SourceCard, cards};
 pub use door::Door;
+pub use library::{LibraryAsk, LibraryItem, history, library};
 pub use records::{RecordsAsk, records};
 pub use sessions::{SessionAsk, SessionList, SessionView, find_session, session_ties, sessions};
 pub use transcript::{BlockView, Entry, TranscriptAsk, transcript};

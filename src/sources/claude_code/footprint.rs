@@ -4,6 +4,7 @@ use crate::model::{Footprint, Rule};
 
 pub const FOOTPRINT: Footprint = Footprint {
     rules: RULES,
+    repository_rules: REPOSITORY_RULES,
     otherwise: "a file that no pattern names is not opened; it is reported as unaccounted",
 };
 
@@ -43,7 +44,12 @@ const RULES: &[Rule] = &[
         "workflows",
         "records of workflows and cloud agents",
     ),
-    Rule::keep("projects/*/memory/**", "memory notes", "what the assistant remembers of a project"),
+    Rule::authored(
+        "projects/*/memory/**",
+        "memory notes",
+        "authored",
+        "what the assistant remembers of a project",
+    ),
     Rule::keep(
         "projects/*/{sessions-index.json,.session-aliases}",
         "indexes",
@@ -52,33 +58,37 @@ const RULES: &[Rule] = &[
     Rule::lines("history.jsonl", "prompt history", "history", "every prompt typed, also of deleted sessions"),
     Rule::keep("{paste-cache,image-cache,uploads}/**", "pastes", "pasted bodies that the history refers to"),
     Rule::left_out("**/*.lock", "caches", "locks of the running client"),
-    Rule::read("todos/*.json", "todos", "todos", "to-do lists"),
-    Rule::read("tasks/*/*.json", "todos", "todos", "tasks"),
+    Rule::authored("todos/*.json", "todos", "todos", "to-do lists"),
+    Rule::authored("tasks/*/*.json", "todos", "todos", "tasks"),
     Rule::keep(
         "file-history/*/*",
         "file snapshots",
         "files as they were before an edit; the client deletes them",
     ),
-    Rule::keep("plans/**", "plans", "plan documents"),
-    Rule::keep(
+    Rule::authored("plans/**", "plans", "authored", "plan documents"),
+    Rule::authored(
         "{skills,commands,agents,output-styles,rules,workflows,themes}/**",
+        "authored",
         "authored",
         "what the person wrote",
     ),
-    Rule::keep(
+    Rule::authored(
         "{CLAUDE.md,CLAUDE.local.md,keybindings.json,loop.md}",
+        "authored",
         "authored",
         "what the person told every session",
     ),
-    Rule::keep("agent-memory/**", "memory notes", "what agents remember"),
-    Rule::keep(
+    Rule::authored("agent-memory/**", "memory notes", "authored", "what agents remember"),
+    Rule::authored(
         "{settings,settings.local}.json",
         "settings",
+        "authored",
         "settings; values that look secret are masked on every way out",
     ),
-    Rule::keep(
+    Rule::authored(
         "plugins/{installed_plugins,installed_plugins_v2,known_marketplaces}.json",
         "plugins",
+        "authored",
         "which plugins there are",
     ),
     Rule::left_out("plugins/*", "plugin caches", "checked-out code of others"),
@@ -92,4 +102,27 @@ const RULES: &[Rule] = &[
         "machinery",
         "caches and marks of the client",
     ),
+];
+
+const REPOSITORY_RULES: &[Rule] = &[
+    Rule::authored("CLAUDE.md", "instructions", "authored", "what sessions in the repository are told"),
+    Rule::authored(
+        "CLAUDE.local.md",
+        "instructions",
+        "authored",
+        "what the person's sessions there are told",
+    ),
+    Rule::authored(
+        ".claude/CLAUDE.md",
+        "instructions",
+        "authored",
+        "what sessions in the repository are told",
+    ),
+    Rule::authored(".claude/settings.json", "settings", "authored", "settings of the repository"),
+    Rule::authored(".claude/settings.local.json", "settings", "authored", "the person's settings there"),
+    Rule::authored(".claude/skills/**", "authored", "authored", "skills of the repository"),
+    Rule::authored(".claude/commands/**", "authored", "authored", "commands of the repository"),
+    Rule::authored(".claude/agents/**", "authored", "authored", "agents of the repository"),
+    Rule::authored(".claude/rules/**", "authored", "authored", "rules of the repository"),
+    Rule::authored(".claude/output-styles/**", "authored", "authored", "output styles of the repository"),
 ];

@@ -132,7 +132,55 @@ const STREAMS: &[Stream] = &[
             Field::new("project", "string|null", "working folder"),
         ],
     ),
+    Stream::mutable_records("skills", "skills and their supporting files", Family::Authored, DOCUMENT),
+    Stream::mutable_records("slash_commands", "commands, namespaces by folder", Family::Authored, DOCUMENT),
+    Stream::mutable_records("agents", "agents that the person wrote", Family::Authored, DOCUMENT),
+    Stream::mutable_records(
+        "output_styles",
+        "output styles that the person wrote",
+        Family::Authored,
+        DOCUMENT,
+    ),
+    Stream::mutable_records("plans", "plan documents", Family::Authored, DOCUMENT),
+    Stream::mutable_records(
+        "project_instructions",
+        "what every session, or those of a repository, are told; rules too",
+        Family::Authored,
+        DOCUMENT,
+    ),
+    Stream::mutable_records(
+        "memory_notes",
+        "what the assistant remembers of a project",
+        Family::Memory,
+        DOCUMENT,
+    ),
+    Stream::mutable_records(
+        "settings",
+        "permissions, hooks and MCP servers; values of env masked",
+        Family::Settings,
+        SETTINGS,
+    ),
+    Stream::mutable_records("plugins", "registry of plugins and marketplaces", Family::Settings, PLUGINS),
 ];
+
+const DOCUMENT: &[Field] = &[
+    Field::new("id", "string", "name, with its repository before a #"),
+    Field::new("name", "string|null", "as its front matter says, or its file"),
+    Field::new("description", "string|array|null", "what it is for"),
+    Field::new("argument_hint", "string|array|null", "what to give it"),
+    Field::new("front_matter", "object", "all of it"),
+    Field::preview("body", "string", "the text", "records … --key ID --full"),
+];
+
+const SETTINGS: &[Field] = &[
+    Field::new("id", "string", "the file"),
+    Field::new("settings", "object|null", "all settings, values of environments masked"),
+    Field::new("permissions", "object|null", "what is allowed, denied and asked"),
+    Field::new("hooks", "object|null", "commands that run on events"),
+];
+
+const PLUGINS: &[Field] =
+    &[Field::new("id", "string", "the file"), Field::new("registry", "object|array|null", "as it stands")];
 
 const SESSION: &[Field] = &[
     Field::alias("id", "session_id", "string", "name of the file"),

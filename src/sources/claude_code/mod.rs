@@ -1,5 +1,6 @@
 //! Claude Code: transcripts and sub-agents of every version, full tool results, file snapshots, todos and history.
 
+mod authored;
 mod blocks;
 mod calls;
 mod footprint;
@@ -10,6 +11,7 @@ mod transcript;
 
 use serde_json::{Map, Value};
 
+use super::authored::AuthoredReader;
 use super::kept::KeptReader;
 use super::{Choice, FileContext, Home, Reader, Settings, Source};
 use crate::model::{Block, Manifest};
@@ -63,6 +65,10 @@ impl Source for ClaudeCode {
             "custom_title" => Box::new(sidecars::CustomTitleReader::new(file)),
             "full_result" => Box::new(sidecars::WholeFileReader::full_result(file)),
             "todos" => Box::new(sidecars::WholeFileReader::todos(file)),
+            "authored" => {
+                let (stream, key) = authored::place(&file.path);
+                Box::new(AuthoredReader::new(stream, key, file))
+            }
             "history" => Box::new(sidecars::HistoryReader),
             _ => Box::new(KeptReader),
         }
@@ -73,7 +79,7 @@ impl Source for ClaudeCode {
     }
 
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
-        sidecars::record(stream, key, bytes)
+        sidecars::record(stream, key, bytes).or_else(|| authored::record(stream, key, bytes))
     }
 
     fn native(&self, bytes: &[u8]) -> Map<String, Value> {

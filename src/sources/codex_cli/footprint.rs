@@ -4,6 +4,7 @@ use crate::model::{Database, Encoding, Footprint, Framing, Rule, Treatment};
 
 pub const FOOTPRINT: Footprint = Footprint {
     rules: RULES,
+    repository_rules: REPOSITORY_RULES,
     otherwise: "a file that no pattern names is not opened; it is reported as unaccounted",
 };
 
@@ -28,6 +29,7 @@ const RULES: &[Rule] = &[
         reader: Some("rollout"),
         framing: Framing::Lines,
         encoding: Encoding::Zstd,
+        mutable: false,
         why: "conversations that the client compressed",
     },
     Rule::read(
@@ -45,26 +47,29 @@ const RULES: &[Rule] = &[
     Rule::database("memories_*.sqlite", "memories", "what the client remembers of earlier sessions"),
     Rule::left_out("*.sqlite-{wal,shm}", "database side files", "read together with their database"),
     Rule::left_out("thread_history_*.sqlite", "thread history", "made by the client from the transcripts"),
-    Rule::keep(
+    Rule::authored(
         "{AGENTS,AGENTS.override,instructions}.md",
         "instructions",
+        "authored",
         "what the person told every session",
     ),
-    Rule::keep("rules/**", "approval rules", "which commands may run"),
-    Rule::keep("prompts/**", "prompts", "prompts that the person wrote"),
+    Rule::authored("rules/**", "approval rules", "rules", "which commands may run"),
+    Rule::authored("prompts/**", "prompts", "authored", "prompts that the person wrote"),
     Rule::left_out("skills/.system", "vendor skills", "shipped and rewritten by the client"),
-    Rule::keep("skills/**", "skills", "skills that the person wrote or installed"),
-    Rule::keep("agents/**", "agents", "agents that the person wrote"),
-    Rule::keep("memories/**", "memories", "what the client remembers of earlier sessions"),
+    Rule::authored("skills/**", "skills", "authored", "skills that the person wrote or installed"),
+    Rule::authored("agents/**", "agents", "authored", "agents that the person wrote"),
+    Rule::authored("memories/**", "memories", "authored", "what the client remembers of earlier sessions"),
     Rule::keep("{attachments,generated_images}/**", "attachments", "files that transcripts refer to"),
-    Rule::keep(
+    Rule::authored(
         "*config.{toml,json,yaml,yml}",
         "config",
+        "authored",
         "settings; values that look secret are masked on every way out",
     ),
-    Rule::keep(
+    Rule::authored(
         "{hooks.json,environments.toml}",
         "config",
+        "authored",
         "settings; values that look secret are masked on every way out",
     ),
     Rule::left_out(
@@ -81,6 +86,20 @@ const RULES: &[Rule] = &[
         "telemetry",
         "marks of the installation, nothing of the person's",
     ),
+];
+
+const REPOSITORY_RULES: &[Rule] = &[
+    Rule::authored("AGENTS.md", "instructions", "authored", "what sessions in the repository are told"),
+    Rule::authored(
+        "AGENTS.override.md",
+        "instructions",
+        "authored",
+        "what sessions in the repository are told",
+    ),
+    Rule::authored(".codex/config.toml", "config", "authored", "settings of the repository"),
+    Rule::authored(".codex/rules/**", "approval rules", "rules", "which commands may run there"),
+    Rule::authored(".codex/skills/**", "skills", "authored", "skills of the repository"),
+    Rule::authored(".agents/skills/**", "skills", "authored", "skills of the repository"),
 ];
 
 pub const DATABASES: &[Database] = &[

@@ -193,4 +193,64 @@ const STREAMS: &[Stream] = &[
             Field::new("updated_at", "string", "when it was given"),
         ],
     },
+    Stream::mutable_records(
+        "prompts",
+        "prompts that the person wrote, used by name",
+        Family::Authored,
+        DOCUMENT,
+    ),
+    Stream::mutable_records(
+        "skills",
+        "skills, the vendor's own marked, with their supporting files",
+        Family::Authored,
+        DOCUMENT,
+    ),
+    Stream::mutable_records("agents", "agents that the person wrote", Family::Authored, CONFIG),
+    Stream::mutable_records(
+        "approval_rules",
+        "which commands may run, must ask, or are forbidden",
+        Family::Authored,
+        RULE,
+    ),
+    Stream::mutable_records(
+        "project_instructions",
+        "what every session, or those of a repository, are told",
+        Family::Authored,
+        DOCUMENT,
+    ),
+    Stream::mutable_records(
+        "memories",
+        "what the client remembers of earlier sessions",
+        Family::Memory,
+        DOCUMENT,
+    ),
+    Stream::mutable_records(
+        "config",
+        "settings, the trust of each project, MCP servers; environments masked",
+        Family::Settings,
+        CONFIG,
+    ),
+];
+
+const DOCUMENT: &[Field] = &[
+    Field::new("id", "string", "name, with its repository before a #"),
+    Field::new("name", "string|null", "as its front matter says, or its file"),
+    Field::new("description", "string|null", "what it is for"),
+    Field::new("argument_hint", "string|null", "what to give it"),
+    Field::new("front_matter", "object", "all of it"),
+    Field::preview("body", "string", "the text", "records … --key ID --full"),
+];
+
+const RULE: &[Field] = &[
+    Field::new("id", "string", "file and pattern"),
+    Field::new("function", "string", "prefix_rule, host_executable or network_rule"),
+    Field::new("pattern", "array|string|null", "what it matches"),
+    Field::new("decision", "string", "allow, prompt or forbidden"),
+    Field::new("justification", "string|null", "the reason given"),
+    Field::new("text", "string", "as it stands in the file"),
+];
+
+const CONFIG: &[Field] = &[
+    Field::new("id", "string", "the file"),
+    Field::new("settings", "object|null", "all settings, values of environments masked"),
 ];

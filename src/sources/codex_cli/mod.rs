@@ -1,5 +1,6 @@
 //! Codex CLI: transcripts of every era, thread table, prompt history and names.
 
+mod authored;
 mod blocks;
 mod calls;
 mod footprint;
@@ -17,6 +18,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::authored::AuthoredReader;
 use super::kept::KeptReader;
 use super::{FileContext, Home, Reader, Settings, Source};
 use crate::model::{Block, Manifest};
@@ -58,6 +60,11 @@ impl Source for CodexCli {
         match name {
             "rollout" => Box::new(rollout::RolloutReader::new(file, saved)),
             "rollout_document" => Box::new(rollout::DocumentReader::new(file)),
+            "authored" => {
+                let (stream, key) = authored::place(&file.path);
+                Box::new(AuthoredReader::new(stream, key, file))
+            }
+            "rules" => Box::new(authored::RulesReader::new(file)),
             "history" => Box::new(sidecars::HistoryReader),
             "session_index" => Box::new(sidecars::NameReader::new(saved)),
             "thread_row" => Box::new(sidecars::ThreadReader::default()),
@@ -69,8 +76,8 @@ impl Source for CodexCli {
         lines.iter().flat_map(|line| blocks::blocks(line)).collect()
     }
 
-    fn record(&self, _stream: &str, _key: &str, _bytes: &[u8]) -> Option<Value> {
-        None
+    fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
+        authored::record(stream, key, bytes)
     }
 
     fn native(&self, bytes: &[u8]) -> Map<String, Value> {

@@ -23,6 +23,7 @@ create table file (
   framing text not null,
   encoding text not null,
   document integer not null,
+  mutable integer not null,
   version bigint not null,
   rows_version bigint not null,
   size bigint not null,
@@ -238,6 +239,7 @@ create table record (
   place bigint not null,
   length bigint not null,
   hash bigint not null,
+  seen_version bigint not null,
   seen_at bigint not null,
   deleted_at bigint,
   unique (instance, stream, key, version)
