@@ -7,6 +7,8 @@ mod progress;
 mod settings;
 mod tables;
 
+mod audit;
+mod doctor;
 mod library;
 mod manifest;
 mod rebuild;
@@ -76,6 +78,10 @@ enum Verb {
     Records(records::Options),
     /// List skills, prompts, rules, instructions and memory, with their versions
     Library(library::Options),
+    /// Account for every file, byte and line: kept, left out, unknown, and why
+    Audit(audit::Options),
+    /// Check the archive, the homes and the disk, and say what to do
+    Doctor(doctor::Options),
     /// Print what a source reads, keeps and never opens
     Manifest(manifest::Options),
     /// Write captured files back out, byte for byte
@@ -148,6 +154,8 @@ pub fn run() -> ExitCode {
         Verb::Show(options) => show::run(&mut desk, &options),
         Verb::Records(options) => records::run(&mut desk, &options),
         Verb::Library(options) => library::run(&mut desk, &options),
+        Verb::Audit(options) => audit::run(&mut desk, &options),
+        Verb::Doctor(options) => doctor::run(&mut desk, &options),
         Verb::Manifest(options) => manifest::run(&mut desk, &options),
         Verb::Restore(options) => restore::run(&mut desk, &options),
         Verb::Rebuild(options) => rebuild::run(&mut desk, &options),

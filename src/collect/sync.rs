@@ -10,7 +10,7 @@ use super::capture::{Capturer, Outcome, Report};
 use super::databases::read_database;
 use super::plan::{Job, Plan, plan};
 use super::repositories;
-use super::walk::{HomeState, Rules, Survey, state_of, survey};
+use super::walk::{Detail, HomeState, Rules, Survey, state_of, survey};
 use crate::model::{Result, Scope, Time};
 use crate::sources::{Home, Settings, Source};
 use crate::store::{Batch, Store, Writer};
@@ -87,6 +87,11 @@ pub struct Totals {
 pub fn survey_homes(source: &'static dyn Source, settings: &dyn Settings) -> Vec<(Home, HomeState)> {
     let homes = source.homes(settings).into_iter();
     homes.map(|home| (home.clone(), state_of(&home))).collect()
+}
+
+/// Looks at a home without touching the archive: for an account of what is there.
+pub fn look_at(source: &'static dyn Source, home: &Home) -> Result<Survey> {
+    survey(home, &Rules::of(source.manifest())?, Detail::Weighed)
 }
 
 /// The caller holds the lock.
@@ -244,7 +249,7 @@ fn visit(
     let instance =
         store.instance(scope, manifest.source, &environment.machine, &root_name, (environment.now)())?;
     let mut looked = match &state {
-        HomeState::Available => survey(&home, &Rules::of(manifest)?)?,
+        HomeState::Available => survey(&home, &Rules::of(manifest)?, Detail::Names)?,
         HomeState::Unreadable(why) => {
             Survey { unreadable: vec![(String::new(), why.clone())], ..Survey::default() }
         }
@@ -253,7 +258,7 @@ fn visit(
     let totals = &mut report.totals;
     totals.found_files += looked.found.len() as u64;
     totals.found_bytes += looked.found.iter().map(|found| found.size).sum::<u64>();
-    totals.left_out_files += looked.left_out.values().map(|(files, _)| files).sum::<u64>();
+    totals.left_out_files += looked.left_out.iter().map(|left| left.files).sum::<u64>();
     totals.unaccounted_files += looked.unaccounted.len() as u64;
     totals.links_out += looked.outside.len() as u64;
     let transcripts = looked.found.iter().any(|found| found.rule.reader.is_some());

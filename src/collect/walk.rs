@@ -1,6 +1,5 @@
 //! Looks at a home: every file falls under a declared rule or is unaccounted; nothing is opened.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{DirEntry, Metadata};
 use std::io;
@@ -33,12 +32,30 @@ pub struct Found {
     pub rule: &'static Rule,
 }
 
+/// How closely to look at what is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    Names,
+    /// Folders that are left out are weighed; those never opened are not looked into either.
+    Weighed,
+}
+
+/// What is not kept, on purpose.
+#[derive(Debug, Clone)]
+pub struct LeftOut {
+    pub path: String,
+    pub store: &'static str,
+    pub why: &'static str,
+    pub files: u64,
+    pub bytes: u64,
+}
+
 #[derive(Debug, Default)]
 pub struct Survey {
     pub found: Vec<Found>,
     pub databases: Vec<Found>,
-    /// Files and bytes by reason.
-    pub left_out: BTreeMap<&'static str, (u64, u64)>,
+    /// Files and bytes by reason and path.
+    pub left_out: Vec<LeftOut>,
     pub unaccounted: Vec<(String, u64)>,
     /// Folders and files that could not be looked at: nothing below them counts as gone.
     pub unreadable: Vec<(String, String)>,
@@ -90,11 +107,11 @@ pub fn state_of(home: &Home) -> HomeState {
 }
 
 /// Walks the home without recursion on the stack and without following links out of it.
-pub fn survey(home: &Home, rules: &Rules) -> Result<Survey> {
+pub fn survey(home: &Home, rules: &Rules, detail: Detail) -> Result<Survey> {
     let root = home.root.canonicalize()?;
     let mut survey = Survey::default();
     let chosen = home.choice.as_ref().map(Chosen::of).transpose()?;
-    let place = Place { root: &root, prefix: home.prefix, rules, chosen };
+    let place = Place { root: &root, prefix: home.prefix, rules, chosen, detail };
     let mut folders = vec![(root.clone(), home.prefix.to_owned())];
     while let Some((folder, at)) = folders.pop() {
         let entries = match std::fs::read_dir(&folder) {
@@ -128,6 +145,7 @@ struct Place<'a> {
     prefix: &'a str,
     rules: &'a Rules,
     chosen: Option<Chosen>,
+    detail: Detail,
 }
 
 /// A choice of folders, as patterns that match.
@@ -175,8 +193,8 @@ fn look(
     folders: &mut Vec<(PathBuf, String)>,
 ) {
     if place.chosen.as_ref().is_some_and(|chosen| !chosen.wants(&path)) {
-        let entry = survey.left_out.entry("left out by the person's settings").or_default();
-        *entry = (entry.0 + 1, entry.1);
+        let (store, why) = ("settings", "left out by the person's settings");
+        survey.left_out.push(LeftOut { path, store, why, files: 1, bytes: 0 });
         return;
     }
     let rule = place.rules.decide(&path);
@@ -185,9 +203,13 @@ fn look(
     let link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
     let barred = barred.or_else(|| if link { never_behind(place, &entry.path()) } else { None });
     if let Some(rule) = barred {
-        let size = entry.metadata().map_or(0, |metadata| metadata.len());
-        let entry = survey.left_out.entry(rule.why).or_default();
-        *entry = (entry.0 + 1, entry.1 + size);
+        let never = rule.treatment == Treatment::Never;
+        let (files, bytes) = match place.detail {
+            Detail::Weighed if !never => weigh(entry),
+            Detail::Weighed | Detail::Names => (1, entry.metadata().map_or(0, |metadata| metadata.len())),
+        };
+        let (store, why) = (rule.store, rule.why);
+        survey.left_out.push(LeftOut { path, store, why, files, bytes });
         return;
     }
     let looked = if link { resolve(place.root, &entry.path()) } else { entry.metadata().map(Some) };
@@ -223,6 +245,26 @@ fn look(
         Treatment::Database => survey.databases.push(found),
         Treatment::Capture | Treatment::LeftOut | Treatment::Never => survey.found.push(found),
     }
+}
+
+/// How much a file or folder holds.
+fn weigh(entry: &DirEntry) -> (u64, u64) {
+    let Ok(metadata) = entry.metadata() else { return (1, 0) };
+    if !metadata.is_dir() {
+        return (1, metadata.len());
+    }
+    let (mut files, mut bytes) = (0, 0);
+    let mut left = vec![entry.path()];
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => left.push(entry.path()),
+                Ok(metadata) => (files, bytes) = (files + 1, bytes + metadata.len()),
+                Err(_) => files += 1,
+            }
+        }
+    }
+    (files, bytes)
 }
 
 /// The rule that bars what a link leads to: another name does not make a never-opened file another file.

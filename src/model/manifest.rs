@@ -17,6 +17,8 @@ pub struct Manifest {
     pub streams: &'static [Stream],
     pub footprint: Footprint,
     pub databases: &'static [Database],
+    /// Everything the platform offers, and what becomes of it here.
+    pub surface: &'static [Surface],
     pub bindings: &'static [&'static str],
     /// How long the client keeps transcripts before it deletes them itself.
     pub retention: Option<Retention>,
@@ -27,6 +29,48 @@ pub struct Manifest {
 impl Manifest {
     pub fn stream(&self, name: &str) -> Option<&'static Stream> {
         self.streams.iter().find(|stream| stream.name == name)
+    }
+}
+
+/// One thing that the platform offers.
+#[derive(Debug, Serialize)]
+pub struct Surface {
+    pub item: &'static str,
+    pub state: SurfaceState,
+    /// Where it is found here; empty when it is not.
+    pub stream: &'static str,
+    pub reason: &'static str,
+}
+
+impl Surface {
+    pub const fn collected(item: &'static str, stream: &'static str) -> Surface {
+        Surface { item, state: SurfaceState::Collected, stream, reason: "" }
+    }
+
+    pub const fn partial(item: &'static str, stream: &'static str, reason: &'static str) -> Surface {
+        Surface { item, state: SurfaceState::Partial, stream, reason }
+    }
+
+    pub const fn omitted(item: &'static str, reason: &'static str) -> Surface {
+        Surface { item, state: SurfaceState::OmittedOnPurpose, stream: "", reason }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SurfaceState {
+    Collected,
+    Partial,
+    OmittedOnPurpose,
+}
+
+impl SurfaceState {
+    pub fn words(self) -> &'static str {
+        match self {
+            SurfaceState::Collected => "collected",
+            SurfaceState::Partial => "partial",
+            SurfaceState::OmittedOnPurpose => "omitted on purpose",
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub use answer::{Problem, Result};
 pub use key::Key;
 pub use manifest::{
     Coverage, Database, Encoding, Family, Field, Footprint, Framing, Manifest, Retention, Rows, Rule,
-    Semantics, Stream, Treatment, Variable,
+    Semantics, Stream, Surface, Treatment, Variable,
 };
 pub use scope::Scope;
 pub use text::{Raw, Shown, ShownJson};

@@ -2,6 +2,7 @@
 
 mod archive;
 mod ask;
+mod ask_audit;
 mod ask_library;
 mod ask_sessions;
 mod copies;
@@ -13,6 +14,7 @@ mod transcript_rows;
 
 pub use archive::{Batch, CapturedFile, Contents, Count, Part, Segment, Stat, VersionRow};
 pub use ask::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow};
+pub use ask_audit::Damage;
 pub use ask_library::ItemRow;
 pub use ask_sessions::{Page, SessionFilter, SessionRow};
 pub use foreign::{Unreadable, read_table};
@@ -45,7 +47,8 @@ const fn numbered<const N: usize>(text: &str) -> [u8; N] {
     let mut out = [0; N];
     let mut at = 0;
     while at < N {
-        out[at] = if bytes[at] == b'$' { b'?' } else { bytes[at] };
+        let parameter = bytes[at] == b'$' && at + 1 < N && bytes[at + 1].is_ascii_digit();
+        out[at] = if parameter { b'?' } else { bytes[at] };
         at += 1;
     }
     out
@@ -159,6 +162,6 @@ fn read_only_flags() -> OpenFlags {
 mod tests {
     #[test]
     fn parameters_are_numbered_while_compiling() {
-        assert_eq!(sql!("select $2, $1"), "select ?2, ?1");
+        assert_eq!(sql!("select $2, $1, '$.path'"), "select ?2, ?1, '$.path'");
     }
 }

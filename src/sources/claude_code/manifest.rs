@@ -1,7 +1,9 @@
 //! The manifest of Claude Code: its streams and their fields.
 
 use super::footprint::FOOTPRINT;
-use crate::model::{Coverage, Family, Field, Manifest, Retention, Rows, Semantics, Stream, Variable};
+use crate::model::{
+    Coverage, Family, Field, Manifest, Retention, Rows, Semantics, Stream, Surface, Variable,
+};
 
 pub static MANIFEST: Manifest = Manifest {
     source: "claude_code",
@@ -34,6 +36,7 @@ pub static MANIFEST: Manifest = Manifest {
     streams: STREAMS,
     footprint: FOOTPRINT,
     databases: &[],
+    surface: SURFACE,
     bindings: &["filesystem"],
     retention: Some(Retention { file: "settings.json", key: "cleanupPeriodDays", default_days: 30 }),
     resume_command: "claude --resume {id}",
@@ -130,9 +133,11 @@ const STREAMS: &[Stream] = &[
             ),
             Field::new("timestamp", "integer", "milliseconds since 1970"),
             Field::new("project", "string|null", "working folder"),
+            Field::new("sessionId", "string|null", "session"),
+            Field::new("pastedContents", "object|null", "pasted bodies, or the names of their files"),
         ],
     ),
-    Stream::mutable_records("skills", "skills and their supporting files", Family::Authored, DOCUMENT),
+    Stream::mutable_records("skills", "skills and their supporting files", Family::Authored, SKILL),
     Stream::mutable_records("slash_commands", "commands, namespaces by folder", Family::Authored, DOCUMENT),
     Stream::mutable_records("agents", "agents that the person wrote", Family::Authored, DOCUMENT),
     Stream::mutable_records(
@@ -152,7 +157,7 @@ const STREAMS: &[Stream] = &[
         "memory_notes",
         "what the assistant remembers of a project",
         Family::Memory,
-        DOCUMENT,
+        NOTE,
     ),
     Stream::mutable_records(
         "settings",
@@ -172,15 +177,44 @@ const DOCUMENT: &[Field] = &[
     Field::preview("body", "string", "the text", "records … --key ID --full"),
 ];
 
+const SKILL: &[Field] = &[
+    Field::new("id", "string", "name, with its repository before a #"),
+    Field::new("name", "string|null", "as its front matter says, or its folder"),
+    Field::new("description", "string|array|null", "what it is for, and when it is used"),
+    Field::new("argument_hint", "string|array|null", "what to give it"),
+    Field::new("front_matter", "object", "all of it"),
+    Field::preview("body", "string", "the text", "records … --key ID --full"),
+    Field::new("allowed_tools", "string|array|null", "tools it may use"),
+    Field::new("supporting_file", "boolean", "stands beside the skill's own document"),
+];
+
+const NOTE: &[Field] = &[
+    Field::new("id", "string", "project folder and file"),
+    Field::new("name", "string|null", "as its front matter says, or its file"),
+    Field::new("description", "string|array|null", "what it is about"),
+    Field::new("argument_hint", "string|array|null", "not used by notes"),
+    Field::new("front_matter", "object", "all of it"),
+    Field::preview("body", "string", "the text", "records … --key ID --full"),
+    Field::new("project_folder", "string", "the client's folder of the project"),
+];
+
 const SETTINGS: &[Field] = &[
     Field::new("id", "string", "the file"),
     Field::new("settings", "object|null", "all settings, values of environments masked"),
     Field::new("permissions", "object|null", "what is allowed, denied and asked"),
     Field::new("hooks", "object|null", "commands that run on events"),
+    Field::new("model", "string|null", "model of new sessions"),
+    Field::new("cleanupPeriodDays", "integer|null", "days until the client deletes transcripts"),
+    Field::new("enabledMcpjsonServers", "array|null", "MCP servers in use"),
+    Field::new("enabledPlugins", "object|null", "plugins in use"),
+    Field::new("unreadable", "string|null", "why there are no settings"),
 ];
 
-const PLUGINS: &[Field] =
-    &[Field::new("id", "string", "the file"), Field::new("registry", "object|array|null", "as it stands")];
+const PLUGINS: &[Field] = &[
+    Field::new("id", "string", "the file"),
+    Field::new("registry", "object|array|null", "as it stands"),
+    Field::new("unreadable", "string|null", "why there is none"),
+];
 
 const SESSION: &[Field] = &[
     Field::alias("id", "session_id", "string", "name of the file"),
@@ -229,6 +263,8 @@ const CALL: &[Field] = &[
     Field::new("kind", "string", "shell, edit, read, search, web, mcp, agent or function"),
     Field::new("title", "string", "the command, path or pattern in a line"),
     Field::new("at", "string|null", "time of the call"),
+    Field::new("model", "string|null", "model that called"),
+    Field::new("parent_call", "string|null", "not used by this client"),
     Field::new("ok", "boolean|null", "null while there is no result"),
     Field::new("exit_code", "integer|null", "exit code of a command"),
     Field::new("duration_ms", "integer|null", "time it took, where recorded"),
@@ -273,3 +309,28 @@ const fn variable(
 ) -> Variable {
     Variable { name, config_key, what, default }
 }
+
+const SURFACE: &[Surface] = &[
+    Surface::collected("sessions", "sessions"),
+    Surface::collected("messages", "messages"),
+    Surface::collected("attachments and other rows", "attachments"),
+    Surface::collected("tool calls with results", "tool_calls"),
+    Surface::collected("skills", "skills"),
+    Surface::collected("slash commands", "slash_commands"),
+    Surface::collected("memory notes", "memory_notes"),
+    Surface::collected("sub-agent transcripts", "subagent_transcripts"),
+    Surface::collected("full tool results", "tool_results_full"),
+    Surface::collected("file snapshots", "file_snapshots"),
+    Surface::collected("project instructions", "project_instructions"),
+    Surface::collected("settings", "settings"),
+    Surface::collected("todos and tasks", "todos"),
+    Surface::collected("plans", "plans"),
+    Surface::collected("plugins", "plugins"),
+    Surface::collected("agents", "agents"),
+    Surface::collected("output styles", "output_styles"),
+    Surface::collected("prompt history", "history"),
+    Surface::partial("pastes", "", "bytes are kept; the history names them"),
+    Surface::omitted("credentials, .claude.json", "secrets"),
+    Surface::omitted("telemetry, statsig, debug, caches", "telemetry of the product"),
+    Surface::omitted("shell snapshots, session env, plugin caches", "restoration caches and others' code"),
+];

@@ -1,7 +1,7 @@
 //! The manifest of Codex CLI: its streams and their fields.
 
 use super::footprint::{DATABASES, FOOTPRINT};
-use crate::model::{Coverage, Family, Field, Manifest, Rows, Semantics, Stream, Variable};
+use crate::model::{Coverage, Family, Field, Manifest, Rows, Semantics, Stream, Surface, Variable};
 
 pub static MANIFEST: Manifest = Manifest {
     source: "codex_cli",
@@ -33,6 +33,7 @@ pub static MANIFEST: Manifest = Manifest {
     streams: STREAMS,
     footprint: FOOTPRINT,
     databases: DATABASES,
+    surface: SURFACE,
     bindings: &["filesystem"],
     retention: None,
     resume_command: "codex resume {id}",
@@ -139,6 +140,7 @@ const STREAMS: &[Stream] = &[
             Field::new("kind", "string", "shell, edit, search, web, mcp, agent, script, function"),
             Field::new("title", "string", "the command, path or query in a line"),
             Field::new("at", "string|null", "time of the call"),
+            Field::new("model", "string|null", "model of the turn"),
             Field::new("ok", "boolean|null", "null when the client recorded no outcome"),
             Field::new("exit_code", "integer|null", "exit code of a command"),
             Field::new("duration_ms", "integer|null", "time it took, where recorded"),
@@ -203,7 +205,7 @@ const STREAMS: &[Stream] = &[
         "skills",
         "skills, the vendor's own marked, with their supporting files",
         Family::Authored,
-        DOCUMENT,
+        SKILL,
     ),
     Stream::mutable_records("agents", "agents that the person wrote", Family::Authored, CONFIG),
     Stream::mutable_records(
@@ -224,6 +226,11 @@ const STREAMS: &[Stream] = &[
         Family::Memory,
         DOCUMENT,
     ),
+    Stream::mutable_records("agent_jobs", "jobs that were spread over agents", Family::Transcript, ROW),
+    Stream::mutable_records("spawn_edges", "which thread started which", Family::Transcript, ROW),
+    Stream::mutable_records("goals", "goals of threads", Family::Authored, ROW),
+    Stream::mutable_records("queued_prompts", "prompts that were not sent yet", Family::Authored, ROW),
+    Stream::mutable_records("memory_drafts", "memories in the making", Family::Memory, ROW),
     Stream::mutable_records(
         "config",
         "settings, the trust of each project, MCP servers; environments masked",
@@ -241,6 +248,17 @@ const DOCUMENT: &[Field] = &[
     Field::preview("body", "string", "the text", "records … --key ID --full"),
 ];
 
+const SKILL: &[Field] = &[
+    Field::new("id", "string", "name, with its repository before a #"),
+    Field::new("name", "string|null", "as its front matter says, or its file"),
+    Field::new("description", "string|null", "what it is for"),
+    Field::new("argument_hint", "string|null", "what to give it"),
+    Field::new("front_matter", "object", "all of it"),
+    Field::preview("body", "string", "the text", "records … --key ID --full"),
+    Field::new("vendor", "boolean", "shipped by the client"),
+    Field::new("supporting_file", "boolean", "stands beside the skill's own document"),
+];
+
 const RULE: &[Field] = &[
     Field::new("id", "string", "file and pattern"),
     Field::new("function", "string", "prefix_rule, host_executable or network_rule"),
@@ -253,4 +271,40 @@ const RULE: &[Field] = &[
 const CONFIG: &[Field] = &[
     Field::new("id", "string", "the file"),
     Field::new("settings", "object|null", "all settings, values of environments masked"),
+    Field::new("model", "string|null", "model of new sessions"),
+    Field::new("reasoning_effort", "string|null", "effort of new sessions"),
+    Field::new("sandbox_mode", "string|null", "sandbox of new sessions"),
+    Field::new("approval_policy", "string|object|null", "when the client asks"),
+    Field::new("project_trust", "object|null", "trust of each project"),
+    Field::new("mcp_servers", "array|null", "names of MCP servers"),
+    Field::new("unreadable", "string|null", "why there are no settings"),
+];
+
+/// A database's row as it is: columns come and go with the client.
+const ROW: &[Field] = &[];
+
+const SURFACE: &[Surface] = &[
+    Surface::collected("sessions", "sessions"),
+    Surface::collected("messages", "messages"),
+    Surface::collected("function calls with their outputs", "function_calls"),
+    Surface::collected("thread table", "threads"),
+    Surface::collected("prompt history", "history"),
+    Surface::collected("session names", "session_index"),
+    Surface::collected("prompts", "prompts"),
+    Surface::collected("skills", "skills"),
+    Surface::collected("agents", "agents"),
+    Surface::collected("approval rules", "approval_rules"),
+    Surface::collected("config and project trust", "config"),
+    Surface::collected("project instructions", "project_instructions"),
+    Surface::collected("memories", "memories"),
+    Surface::collected("goals", "goals"),
+    Surface::collected("queued prompts", "queued_prompts"),
+    Surface::collected("memories in the making", "memory_drafts"),
+    Surface::collected("agent jobs", "agent_jobs"),
+    Surface::collected("spawn edges", "spawn_edges"),
+    Surface::omitted("dynamic tools", "schemas of tools, repeated in the transcripts"),
+    Surface::partial("reasoning", "messages", "summaries; encrypted content is counted, never decoded"),
+    Surface::omitted("auth and installation id", "secrets and telemetry"),
+    Surface::omitted("log database, shell snapshots", "they hold process environments"),
+    Surface::omitted("caches, packages, model list", "made again by the client"),
 ];

@@ -64,6 +64,11 @@ impl Source for CodexCli {
                 let (stream, key) = authored::place(&file.path);
                 Box::new(AuthoredReader::new(stream, key, file))
             }
+            "spawn_edges" => Box::new(sidecars::RowReader::new("spawn_edges", file)),
+            "agent_jobs" => Box::new(sidecars::RowReader::new("agent_jobs", file)),
+            "goals" => Box::new(sidecars::RowReader::new("goals", file)),
+            "queued_prompts" => Box::new(sidecars::RowReader::new("queued_prompts", file)),
+            "memory_drafts" => Box::new(sidecars::RowReader::new("memory_drafts", file)),
             "rules" => Box::new(authored::RulesReader::new(file)),
             "history" => Box::new(sidecars::HistoryReader),
             "session_index" => Box::new(sidecars::NameReader::new(saved)),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::super::json::Json;
-use super::super::{Facts, Reader, each_object};
+use super::super::{Facts, FileContext, Reader, each_object};
 use crate::model::{Document, Item, Key, SessionFacts, Span, Time, Verdict};
 
 /// `history.jsonl`: what was typed, when, in which thread.
@@ -172,3 +172,39 @@ const NATIVE_COLUMNS: &[&str] = &[
     "is_pinned",
     "project_id",
 ];
+
+/// A row of another table, kept as a record as it is.
+pub struct RowReader {
+    stream: &'static str,
+    key: String,
+}
+
+impl RowReader {
+    pub fn new(stream: &'static str, file: &FileContext) -> RowReader {
+        RowReader { stream, key: file.path.rsplit('/').next().unwrap_or_default().to_owned() }
+    }
+}
+
+impl Reader for RowReader {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+        let Some(row) = Json::parse(bytes) else { return Verdict::Malformed("not JSON".into()) };
+        let session = row.get_text("thread_id").or_else(|| row.get_text("parent_thread_id"));
+        out.push(Item::Document(Document {
+            stream: self.stream,
+            key: self.key.clone(),
+            session: session.map(|session| session.as_ref().into()),
+            at: row.get_integer("updated_at_ms").map(Time::from_millis),
+            span: Span { offset, length: bytes.len() as u64 },
+            content: Key::of(&[bytes]),
+        }));
+        Verdict::Kept(self.stream.into())
+    }
+
+    fn save(&self) -> String {
+        String::new()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        Vec::new()
+    }
+}
