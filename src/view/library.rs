@@ -5,7 +5,7 @@ use similar::TextDiff;
 
 use super::door::Door;
 use crate::model::{Encoding, Family, Manifest, Result, Scope, Shown, Stream, Time};
-use crate::sources::registry;
+use crate::sources::{Source, registry};
 use crate::store::{ItemRow, Store};
 
 #[derive(Debug, Clone, Default)]
@@ -53,7 +53,8 @@ pub fn library(
     then: Time,
 ) -> Result<Vec<LibraryItem>> {
     let mut items = Vec::new();
-    for (manifest, stream) in shelves(ask) {
+    for (source, stream) in shelves(ask) {
+        let manifest = source.manifest();
         for row in store.items_in_force(scope, manifest.source, stream.name, then)? {
             let item = item(door, manifest, stream, &row);
             let elsewhere = match (&ask.project, row.key.split_once('#')) {
@@ -78,7 +79,8 @@ pub fn history(
 ) -> Result<Vec<(LibraryItem, Vec<ItemVersion>)>> {
     let mut found = Vec::new();
     let mut contents = store.contents(scope);
-    for (manifest, stream) in shelves(ask) {
+    for (source, stream) in shelves(ask) {
+        let manifest = source.manifest();
         for key in store.item_keys(scope, manifest.source, stream.name)? {
             let last = key.rsplit(['/', '#', ':']).next().unwrap_or(&key);
             let full = format!("{}/{key}", stream.name);
@@ -90,7 +92,13 @@ pub fn history(
             let mut versions = Vec::new();
             for row in &rows {
                 let raw = contents.span_of_version(row.file, row.file_version, Encoding::Plain, row.span)?;
-                let text = door.raw(&raw).to_string();
+                let text = match source.record(stream.name, &key, raw.expose()) {
+                    // Settings hold environments: only what their record shows of them leaves.
+                    Some(record) if stream.family == Family::Settings => {
+                        serde_json::to_string_pretty(&door.json(record))? + "\n"
+                    }
+                    _ => door.raw(&raw).to_string(),
+                };
                 let diff = match versions.is_empty() {
                     true => text.clone(),
                     false => {
@@ -116,11 +124,12 @@ pub fn history(
 }
 
 /// Streams of authored things, memory and settings that the question is about.
-fn shelves(ask: &LibraryAsk) -> Vec<(&'static Manifest, &'static Stream)> {
-    let sources = registry().iter().map(|source| source.manifest());
+fn shelves(ask: &LibraryAsk) -> Vec<(&'static dyn Source, &'static Stream)> {
+    let sources = registry().iter().copied();
     let wanted =
-        sources.filter(|manifest| ask.source.as_deref().is_none_or(|source| source == manifest.source));
-    let shelves = wanted.flat_map(|manifest| manifest.streams.iter().map(move |stream| (manifest, stream)));
+        sources.filter(|source| ask.source.as_deref().is_none_or(|name| name == source.manifest().source));
+    let shelves =
+        wanted.flat_map(|source| source.manifest().streams.iter().map(move |stream| (source, stream)));
     shelves
         .filter(|(_, stream)| stream.family != Family::Transcript)
         .filter(|(_, stream)| ask.kind.as_deref().is_none_or(|kind| kind == stream.name))

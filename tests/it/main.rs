@@ -11,6 +11,7 @@
     reason = "tests set the environment, report, and fail loudly"
 )]
 
+mod audit;
 mod changes;
 mod command_line;
 #[path = "../../benches/corpus.rs"]
@@ -21,6 +22,7 @@ mod forks;
 mod forms;
 mod golden;
 mod hostile;
+mod library;
 mod never_opened;
 mod real_homes;
 mod support;

@@ -1,0 +1,164 @@
+//! The audit adds up on every home, names what it does not know, and the doctor finds damage.
+
+use serde_json::Value;
+
+use crate::support::{Bench, ID, SOURCES, conversation, rollout};
+
+fn audit_of(bench: &Bench, source: &str) -> Value {
+    let audit = bench.json(&["audit"]);
+    audit["sources"].as_array().unwrap().iter().find(|audit| audit["source"] == source).unwrap().clone()
+}
+
+/// All homes at hand, each with its source: real ones where they are given, fixtures always.
+fn homes() -> Vec<(String, std::path::PathBuf)> {
+    let mut homes: Vec<_> =
+        crate::golden::fixtures().into_iter().map(|(source, case)| (source, case.join("home"))).collect();
+    if let Some(real) = std::env::var_os("ANNALS_REAL_HOMES") {
+        for source in SOURCES {
+            for home in std::fs::read_dir(std::path::Path::new(&real).join(source)).unwrap() {
+                let home = home.unwrap().path();
+                let inner = home.join(".claude");
+                homes.push((source.to_owned(), if inner.is_dir() { inner } else { home }));
+            }
+        }
+    }
+    homes
+}
+
+#[test]
+fn totals_reconcile_and_records_agree_with_their_manifest() {
+    for (source, home) in homes() {
+        let bench = Bench::with_home(&source, &home);
+        bench.sync();
+        let audit = audit_of(&bench, &source);
+        for unit in ["files", "bytes"] {
+            let sum: u64 = ["kept", "left_out", "unaccounted", "gaps"]
+                .iter()
+                .map(|part| audit[unit][part].as_u64().unwrap())
+                .sum();
+            assert_eq!(audit[unit]["found"].as_u64().unwrap(), sum, "{} {unit}", home.display());
+        }
+        // What is on disk, counted here by other means.
+        let on_disk = crate::support::files_below(&bench.home_of(&source)).len() as u64;
+        let seen = audit["files"]["found"].as_u64().unwrap();
+        assert!(seen <= on_disk && audit["files"]["gaps"] == 0, "{}: {seen} of {on_disk}", home.display());
+        let lines: i64 = ["kept", "unknown", "malformed", "skipped"]
+            .iter()
+            .map(|status| audit["lines"][status]["lines"].as_i64().unwrap())
+            .sum();
+        assert_eq!(audit["lines"]["found"].as_i64().unwrap(), lines);
+        for stream in audit["streams"].as_array().unwrap() {
+            assert_eq!(
+                stream["undeclared"],
+                serde_json::json!([]),
+                "{} {}",
+                home.display(),
+                stream["stream"]
+            );
+            assert_eq!(
+                stream["other_type"],
+                serde_json::json!([]),
+                "{} {}",
+                home.display(),
+                stream["stream"]
+            );
+        }
+        validate_every_record(&bench, &source);
+    }
+}
+
+/// Every record against the JSON schema that the manifest prints.
+fn validate_every_record(bench: &Bench, source: &str) {
+    let manifest = bench.json(&["manifest", source]);
+    for stream in manifest["streams"].as_array().unwrap() {
+        let name = stream["name"].as_str().unwrap();
+        let schema = &stream["schema"];
+        for line in bench.run(&["records", &format!("{source}/{name}")]).stdout.lines() {
+            let record: Value = serde_json::from_str(line).unwrap();
+            let data = record.get("data").unwrap_or(&record);
+            for required in schema["required"].as_array().unwrap() {
+                assert!(data.get(required.as_str().unwrap()).is_some(), "{name} lacks {required}: {line}");
+            }
+            for (field, property) in schema["properties"].as_object().unwrap() {
+                let Some(value) = data.get(field) else { continue };
+                let kinds = match &property["type"] {
+                    Value::Array(kinds) => kinds.clone(),
+                    kind => vec![kind.clone()],
+                };
+                let kind = match value {
+                    Value::Null => "null",
+                    Value::Bool(_) => "boolean",
+                    Value::Number(number) if number.is_f64() => "number",
+                    Value::Number(_) => "integer",
+                    Value::String(_) => "string",
+                    Value::Array(_) => "array",
+                    Value::Object(_) => "object",
+                };
+                let fits =
+                    kinds.iter().any(|allowed| allowed == kind || allowed == "number" && kind == "integer");
+                assert!(fits, "{name}.{field} is {kind}, not {kinds:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_new_kind_of_file_shows_up_by_itself() {
+    let bench = Bench::new();
+    bench.transcript(&rollout(ID), &conversation(ID, "whole"));
+    bench.sync();
+    assert_eq!(audit_of(&bench, "codex_cli")["percent"], 100.0);
+    assert_eq!(bench.run(&["audit", "--fail-under", "100"]).code, 0);
+    std::fs::write(bench.codex().join("newthing.db"), "?").unwrap();
+    let audit = audit_of(&bench, "codex_cli");
+    assert_eq!(audit["unaccounted"][0]["path"], "newthing.db");
+    assert!(audit["percent"].as_f64().unwrap() < 100.0);
+    assert_eq!(bench.run(&["audit", "--fail-under", "100"]).code, 1);
+}
+
+#[test]
+fn unknown_lines_raise_the_counters_and_lose_nothing() {
+    let bench = Bench::new();
+    let mut lines = conversation(ID, "unknown");
+    lines.push(r#"{"timestamp":"2026-11-15T10:00:03.000Z","type":"hologram","payload":{"cube":1}}"#.into());
+    lines.push("not json".into());
+    bench.transcript(&rollout(ID), &lines);
+    bench.sync();
+    let audit = audit_of(&bench, "codex_cli");
+    assert_eq!(audit["unknown"][0]["kind"], "hologram");
+    assert_eq!(audit["unknown"][0]["client_version"], "0.80.0");
+    assert_eq!(audit["malformed"][0]["what"], "not JSON");
+    assert!(audit["malformed"][0]["offset"].as_u64().unwrap() > 0);
+    assert_eq!(bench.run(&["audit", "--fail-under", "100"]).code, 1);
+    crate::support::assert_restores(&bench, &bench.codex());
+}
+
+#[test]
+fn an_unsynced_file_is_a_gap_until_the_next_sync() {
+    let bench = Bench::new();
+    bench.transcript(&rollout(ID), &conversation(ID, "gap"));
+    assert_eq!(audit_of(&bench, "codex_cli")["files"]["gaps"], 1);
+    bench.sync();
+    assert_eq!(audit_of(&bench, "codex_cli")["files"]["gaps"], 0);
+}
+
+#[test]
+fn the_doctor_names_the_file_with_a_flipped_byte() {
+    let bench = Bench::new();
+    bench.transcript(&rollout(ID), &conversation(ID, "health"));
+    bench.sync();
+    let well = bench.run(&["doctor"]);
+    assert_eq!(well.code, 0, "{}", well.stdout);
+    let database = bench.archive().join("annals.db");
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    let data: Vec<u8> =
+        connection.query_row("select data from segment limit 1", [], |row| row.get(0)).unwrap();
+    let mut flipped = data.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 1;
+    connection.execute("update segment set data = ?1 where data = ?2", (flipped, data)).unwrap();
+    drop(connection);
+    let ill = bench.run(&["doctor"]);
+    assert_eq!(ill.code, 1);
+    assert!(ill.stdout.contains(&rollout(ID)) && ill.stdout.contains("hint:"), "{}", ill.stdout);
+}

@@ -1,0 +1,165 @@
+//! Authored things: versions, ends, what was in force when, and nothing of an environment's values.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{Bench, ID, conversation, meta, rollout};
+
+fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// Gives a file a time of its own, so that versions have an order.
+fn dated(path: &Path, seconds: u64) {
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+    file.set_times(std::fs::FileTimes::new().set_modified(time)).unwrap();
+}
+
+fn names(bench: &Bench, arguments: &[&str]) -> Vec<String> {
+    let ran = bench.run(&[&["library", "--json"], arguments].concat());
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let items = answer["items"].as_array().unwrap();
+    items
+        .iter()
+        .map(|item| {
+            format!(
+                "{} {} v{}",
+                item["kind"].as_str().unwrap(),
+                item["id"].as_str().unwrap(),
+                item["version"]
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn edits_removals_and_rules_leave_versions_and_ends() {
+    let bench = Bench::new();
+    let (skill, note) =
+        (bench.claude().join("skills/shout/SKILL.md"), bench.claude().join("projects/-p/memory/tabs.md"));
+    let rules = bench.codex().join("rules/default.rules");
+    write(&skill, "---\nname: shout\ndescription: loud\n---\nLOUD\n");
+    write(&note, "Tabs, not spaces.\n");
+    write(&rules, "prefix_rule(pattern=[\"ls\"])\nprefix_rule(pattern=[\"rm\"], decision=\"forbidden\")\n");
+    for path in [&skill, &note, &rules] {
+        dated(path, 1_772_000_000);
+    }
+    bench.sync();
+    let before = names(&bench, &[]);
+    assert!(before.contains(&"skills shout v1".into()), "{before:?}");
+    assert!(before.contains(&"memory_notes -p/tabs.md v1".into()), "{before:?}");
+    assert!(before.contains(&"approval_rules default:[\"rm\"] v1".into()), "{before:?}");
+
+    write(&skill, "---\nname: shout\ndescription: loud\n---\nLOUDER\n");
+    dated(&skill, 1_772_100_000);
+    std::fs::remove_file(&note).unwrap();
+    write(&rules, "prefix_rule(pattern=[\"ls\"], decision=\"prompt\")\n");
+    dated(&rules, 1_772_100_000);
+    bench.sync();
+    let after = names(&bench, &[]);
+    assert!(after.contains(&"skills shout v2".into()), "{after:?}");
+    assert!(!after.iter().any(|item| item.contains("tabs.md")), "{after:?}");
+    assert!(after.contains(&"approval_rules default:[\"ls\"] v2".into()), "{after:?}");
+    assert!(
+        !after.iter().any(|item| item.contains("\"rm\"")),
+        "a rule that is gone from its file has ended: {after:?}"
+    );
+
+    let then = names(&bench, &["--as-of", "2026-02-25T12:00:00Z"]);
+    assert!(then.contains(&"skills shout v1".into()), "{then:?}");
+    assert!(then.contains(&"memory_notes -p/tabs.md v1".into()), "{then:?}");
+    assert!(then.contains(&"approval_rules default:[\"rm\"] v1".into()), "{then:?}");
+    assert!(names(&bench, &["--as-of", "2026-01-01T00:00:00Z"]).is_empty());
+
+    let history = bench.run(&["library", "--history", "shout"]).stdout;
+    assert!(history.contains("-LOUD\n") && history.contains("+LOUDER"), "{history}");
+    let removed = bench.run(&["library", "--history", "tabs.md"]).stdout;
+    assert!(removed.contains("Tabs, not spaces.") && removed.contains("removed"), "{removed}");
+
+    let everything = bench.everything();
+    assert_eq!(bench.run(&["rebuild"]).code, 0);
+    assert!(bench.everything() == everything, "rebuild changed records");
+    assert_eq!(names(&bench, &["--as-of", "2026-02-25T12:00:00Z"]), then);
+}
+
+#[test]
+fn repositories_give_their_declared_files_and_nothing_else() {
+    let bench = Bench::new();
+    let repository = bench.folder.path().canonicalize().unwrap().join("gauge");
+    write(&repository.join("AGENTS.md"), "Be brief.\n");
+    write(&repository.join(".codex/skills/dial/SKILL.md"), "Dial.\n");
+    write(&repository.join("secret.txt"), "not yours\n");
+    write(&bench.folder.path().join("outside.md"), "elsewhere\n");
+    std::os::unix::fs::symlink(bench.folder.path().join("outside.md"), repository.join("AGENTS.override.md"))
+        .unwrap();
+    let mut lines = conversation(ID, "in a repository");
+    lines[0] = meta(ID).replace("/home/ada/engine", repository.to_str().unwrap());
+    bench.transcript(&rollout(ID), &lines);
+    let without = bench.run(&["sync", "--no-projects", "--json"]);
+    assert_eq!(without.code, 0);
+    assert!(names(&bench, &[]).is_empty());
+    let report = bench.sync();
+    assert!(report["problems"].to_string().contains("AGENTS.override.md"), "{report}");
+    let root = repository.to_str().unwrap();
+    let found = names(&bench, &[]);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.contains(&format!("project_instructions {root}#AGENTS.md v1")), "{found:?}");
+    assert!(found.contains(&format!("skills {root}#dial v1")), "{found:?}");
+    assert_eq!(bench.sync()["captured_bytes"], 0);
+    std::fs::remove_file(repository.join("AGENTS.md")).unwrap();
+    bench.run(&["sync", "--no-projects"]);
+    assert_eq!(names(&bench, &[]).len(), 2, "what is not looked at is not gone");
+    bench.sync();
+    assert_eq!(names(&bench, &[]).len(), 1);
+    std::fs::remove_dir_all(&repository).unwrap();
+    bench.sync();
+    assert_eq!(names(&bench, &[]).len(), 1, "a repository that is away says nothing");
+}
+
+#[test]
+fn a_session_names_what_was_in_force() {
+    let bench = Bench::new();
+    let agents = bench.codex().join("AGENTS.md");
+    write(&agents, "First.\n");
+    dated(&agents, 1_772_000_000);
+    bench.transcript(&rollout(ID), &conversation(ID, "then"));
+    bench.sync();
+    write(&agents, "Second.\n");
+    dated(&agents, 1_795_000_000);
+    bench.sync();
+    let shown = bench.json(&["show", ID]);
+    let in_force = shown["in_force"].as_array().unwrap();
+    assert_eq!(in_force.len(), 1);
+    assert_eq!((in_force[0]["name"].as_str(), in_force[0]["version"].as_i64()), (Some("AGENTS.md"), Some(1)));
+    assert!(bench.run(&["show", ID]).stdout.contains("in force: project_instructions AGENTS.md v1"));
+}
+
+#[test]
+fn values_of_environments_do_not_leave_the_program() {
+    let bench = Bench::new();
+    let value = "quiet-harbour-lantern";
+    write(
+        &bench.claude().join("settings.json"),
+        &format!("{{\"env\":{{\"ANY_NAME\":\"{value}\"}},\"model\":\"m\"}}"),
+    );
+    write(
+        &bench.codex().join("config.toml"),
+        &format!(
+            "model = \"m\"\n[mcp_servers.bell]\ncommand = \"bell\"\nenv = {{ ANY_NAME = \"{value}\" }}\n"
+        ),
+    );
+    bench.sync();
+    let mut outputs = vec![bench.everything(), bench.run(&["library"]).stdout, bench.run(&["audit"]).stdout];
+    for name in ["settings.json", "config.toml"] {
+        outputs.push(bench.run(&["library", "--history", name]).stdout);
+        outputs.push(bench.run(&["library", "--history", name, "--json"]).stdout);
+    }
+    for output in outputs {
+        assert!(!output.contains(value), "{output}");
+    }
+    let shown = bench.run(&["records", "claude_code/settings"]).stdout;
+    assert!(shown.contains("ANY_NAME") && shown.contains("[masked]"), "{shown}");
+}
