@@ -12,6 +12,8 @@
 )]
 
 mod changes;
+mod claude;
+mod claude_homes;
 mod command_line;
 #[path = "../../benches/corpus.rs"]
 mod corpus;
@@ -22,6 +24,7 @@ mod forms;
 mod golden;
 mod hostile;
 mod never_opened;
+mod real_claude;
 mod real_homes;
 mod support;
 mod tidy;
