@@ -37,6 +37,12 @@ pub enum Item {
         offset: u64,
         kind: MessageKind,
     },
+    /// A message seen earlier is known by another key: what follows it tells whether it was copied.
+    Rekey {
+        session: Arc<str>,
+        offset: u64,
+        key: Key,
+    },
     /// A further line of a message seen earlier: answers come in several.
     Extend {
         session: Arc<str>,

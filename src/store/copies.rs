@@ -4,6 +4,8 @@
 //! which files arrive: a line that stands in its own session's stretch goes before one that may be inherited, then
 //! the earlier one, then the session's name decides.
 
+use std::sync::Arc;
+
 use rusqlite::{OptionalExtension, params};
 
 use super::rows::Writer;
@@ -107,21 +109,65 @@ impl Writer<'_> {
         let text = format!("delete from {table} where session = ?1 and file = ?2");
         self.transaction.prepare_cached(&text)?.execute([session, file])?;
         for (key, _) in originals {
-            let mut heirs = self.copies(table, key)?;
-            self.copying.extend(heirs.iter().map(|heir| heir.session));
-            let mut best: Option<Settled> = None;
-            for heir in heirs.drain(..) {
-                let better = match &best {
-                    None => true,
-                    Some(best) => self.precedence(&heir)? < self.precedence(best)?,
-                };
-                if better {
-                    best = Some(heir);
-                }
+            self.promote(table, key)?;
+        }
+        Ok(())
+    }
+
+    /// The original with this key is gone: the best of its copies takes its place.
+    fn promote(&mut self, table: &'static str, key: Key) -> Result<()> {
+        let mut heirs = self.copies(table, key)?;
+        self.copying.extend(heirs.iter().map(|heir| heir.session));
+        let mut best: Option<Settled> = None;
+        for heir in heirs.drain(..) {
+            let better = match &best {
+                None => true,
+                Some(best) => self.precedence(&heir)? < self.precedence(best)?,
+            };
+            if better {
+                best = Some(heir);
             }
-            if let Some(heir) = best {
-                self.mark(table, &heir, false)?;
-            }
+        }
+        match best {
+            Some(heir) => self.mark(table, &heir, false),
+            None => Ok(()),
+        }
+    }
+
+    /// Under its new key a message may be a copy, or the original of copies, that it was not before.
+    pub(super) fn rekey(
+        &mut self,
+        instance: i64,
+        file: i64,
+        session: &Arc<str>,
+        offset: u64,
+        key: Key,
+    ) -> Result<()> {
+        let (session, place) = (self.session(instance, session)?, offset as i64);
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select key, inherited, at, copied from message where session = $1 and file = $2 and place = $3"
+        ))?;
+        let found = statement
+            .query_row(params![session, file, place], |row| {
+                let settled = settled(session, file, place, row.get(1)?, row.get(2)?);
+                Ok((Key::from_stored(row.get(0)?), settled, row.get::<_, bool>(3)?))
+            })
+            .optional()?;
+        drop(statement);
+        let Some((before, row, copied)) = found else { return Ok(()) };
+        if !copied {
+            self.mark("message", &row, true)?;
+        }
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update message set key = $4 where session = $1 and file = $2 and place = $3"
+        ))?;
+        statement.execute(params![session, file, place, key.stored()])?;
+        drop(statement);
+        if !copied {
+            self.promote("message", before)?;
+        }
+        if !self.settle("message", key, &row)? {
+            self.mark("message", &row, false)?;
         }
         Ok(())
     }

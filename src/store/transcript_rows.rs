@@ -17,6 +17,7 @@ impl Writer<'_> {
         match item {
             Item::Message(message) => self.message(instance, file, &message),
             Item::Amend { session, offset, kind } => self.amend(instance, file, &session, offset, kind),
+            Item::Rekey { session, offset, key } => self.rekey(instance, file, &session, offset, key),
             Item::Extend { session, message, span } => self.extend(instance, file, &session, message, span),
             Item::Summary(summary) => self.summary(file, &summary),
             Item::Landmark { session, row } => self.landmark(instance, file, &session, row),

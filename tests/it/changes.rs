@@ -21,14 +21,22 @@ pub fn assert_rebuilds(bench: &Bench) {
 
 /// An archive that saw the home only as it is now has the same rows.
 pub fn assert_like_fresh(bench: &Bench) {
-    let fresh = Bench::with_home("codex_cli", &bench.codex());
+    assert_like_fresh_of(bench, "codex_cli");
+}
+
+pub fn assert_like_fresh_of(bench: &Bench, source: &str) {
+    let fresh = Bench::with_home(source, &bench.home_of(source));
     fresh.sync();
     assert_same(&without_versions(&bench.everything()), &without_versions(&fresh.everything()));
 }
 
 /// A run that finds nothing to do.
 pub fn assert_settled(bench: &Bench) {
-    let report = bench.sync();
+    assert_settled_of(bench, "codex_cli");
+}
+
+pub fn assert_settled_of(bench: &Bench, source: &str) {
+    let report = bench.sync_of(source);
     assert_eq!(report["captured_bytes"], 0, "{report}");
     for count in ["new_files", "changed_files", "gone_files", "failed_files", "new_documents"] {
         assert_eq!(report[count], 0, "{report}");

@@ -13,6 +13,8 @@
 
 mod audit;
 mod changes;
+mod claude;
+mod claude_homes;
 mod command_line;
 #[path = "../../benches/corpus.rs"]
 mod corpus;
@@ -24,6 +26,7 @@ mod golden;
 mod hostile;
 mod library;
 mod never_opened;
+mod real_claude;
 mod real_homes;
 mod support;
 mod tidy;

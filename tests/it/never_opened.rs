@@ -7,10 +7,43 @@ use std::path::Path;
 
 use inotify::{Inotify, WatchDescriptor, WatchMask};
 
+use crate::changes::text_of;
+use crate::claude;
 use crate::support::{Bench, ID, conversation, files_below, rollout};
 
 /// Stands in every file that must not be read; nothing may ever say it.
 const MARKER: &str = "planted-marker-never-to-be-read";
+
+/// A client's files that must not be opened, and streams that are asked for.
+struct Client {
+    source: &'static str,
+    never: &'static [&'static str],
+    streams: [&'static str; 2],
+}
+
+const CODEX: Client =
+    Client { source: "codex_cli", never: NEVER, streams: ["codex_cli/messages", "codex_cli/threads"] };
+
+const CLAUDE: Client = Client {
+    source: "claude_code",
+    never: &[
+        ".credentials.json",
+        "projects/-home-ada-engine/.credentials.json",
+        ".claude.json",
+        ".config.json",
+        "hfi-auth.json",
+        "mcp-needs-auth-cache.json",
+        "backups/.claude.json.backup.1772445600000",
+        "sessions/4242.json",
+        "sessions/4242.abcd.key",
+        "skills/mine/4242.key",
+        "shell-snapshots/snapshot-bash-1.sh",
+        "session-env/x/env.sh",
+        "debug/0c1a0000-0000-4000-8000-00000000000a.txt",
+        "dump-prompts/x.jsonl",
+    ],
+    streams: ["claude_code/messages", "claude_code/attachments"],
+};
 
 const NEVER: &[&str] = &[
     "auth.json",
@@ -35,7 +68,7 @@ fn never_files_are_not_opened_by_any_command() {
         .execute_batch("create table threads (id text, title text); insert into threads values ('a', 'b')")
         .unwrap();
     drop(state);
-    assert_never_opened(&bench, &transcript);
+    assert_never_opened(&bench, &CODEX, &transcript);
 }
 
 #[test]
@@ -60,27 +93,59 @@ fn a_link_is_no_way_to_a_never_file() {
     drop(state);
     symlink("auth.json", home.join("goals_1.sqlite-wal")).unwrap();
     symlink("auth.json", home.join("goals_1.sqlite-shm")).unwrap();
-    assert_never_opened(&bench, &transcript);
+    assert_never_opened(&bench, &CODEX, &transcript);
+}
+
+#[test]
+fn files_with_claude_codes_keys_are_not_opened_by_any_command() {
+    let bench = Bench::new();
+    let transcript = claude::write(&bench, claude::FOLDER, claude::ONE, &text_of(&claude::talk(claude::ONE)));
+    plant_of(&bench, &CLAUDE);
+    assert_never_opened(&bench, &CLAUDE, &transcript);
+}
+
+#[test]
+fn a_link_is_no_way_to_claude_codes_keys() {
+    let bench = Bench::new();
+    let transcript = claude::write(&bench, claude::FOLDER, claude::ONE, &text_of(&claude::talk(claude::ONE)));
+    plant_of(&bench, &CLAUDE);
+    let home = bench.claude();
+    let project = home.join("projects").join(claude::FOLDER);
+    std::fs::create_dir_all(project.join(claude::ONE).join("tool-results")).unwrap();
+    std::fs::create_dir_all(home.join("todos")).unwrap();
+    symlink("../../.credentials.json", project.join("0c1a0000-0000-4000-8000-00000000000e.jsonl")).unwrap();
+    symlink(home.join(".claude.json"), project.join(claude::ONE).join("tool-results/a.txt")).unwrap();
+    symlink("../../shell-snapshots", project.join("memory")).unwrap();
+    symlink("../sessions/4242.abcd.key", home.join("todos/one.json")).unwrap();
+    symlink("backups", home.join("plans")).unwrap();
+    symlink(".claude.json", home.join("settings.json")).unwrap();
+    symlink("projects/-home-ada-engine/.credentials.json", home.join("CLAUDE.md")).unwrap();
+    symlink("debug/0c1a0000-0000-4000-8000-00000000000a.txt", home.join("history.jsonl")).unwrap();
+    assert_never_opened(&bench, &CLAUDE, &transcript);
 }
 
 fn plant(bench: &Bench) {
-    for path in NEVER {
-        let path = bench.codex().join(path);
+    plant_of(bench, &CODEX);
+}
+
+fn plant_of(bench: &Bench, client: &Client) {
+    for path in client.never {
+        let path = bench.home_of(client.source).join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, format!("{{\"token\":\"{MARKER}\"}}\n")).unwrap();
     }
 }
 
 /// Runs every command that looks at the home, and asks the kernel what was opened.
-fn assert_never_opened(bench: &Bench, transcript: &Path) {
+fn assert_never_opened(bench: &Bench, client: &Client, transcript: &Path) {
     let mut watch = Inotify::init().unwrap();
     let mut names: BTreeMap<WatchDescriptor, String> = BTreeMap::new();
     let mut add = |path: &Path, name: &str| {
         let watched = watch.watches().add(path, WatchMask::OPEN | WatchMask::ACCESS).unwrap();
         names.insert(watched, name.to_owned());
     };
-    for name in NEVER {
-        add(&bench.codex().join(name), name);
+    for name in client.never {
+        add(&bench.home_of(client.source).join(name), name);
     }
     add(transcript, "transcript");
     let target = bench.folder.path().join("restored");
@@ -94,8 +159,8 @@ fn assert_never_opened(bench: &Bench, transcript: &Path) {
         (&["sources", "--files"], false),
         (&["rebuild"], false),
         (&["sessions", "--all", "--json", "--reveal"], false),
-        (&["records", "codex_cli/messages", "--reveal"], false),
-        (&["records", "codex_cli/threads", "--reveal"], false),
+        (&["records", client.streams[0], "--reveal"], false),
+        (&["records", client.streams[1], "--reveal"], false),
         (&["restore", "--to", target], false),
     ] {
         let ran = bench.run(arguments);

@@ -218,6 +218,9 @@ pub fn copy_folder(from: &Path, to: &Path) {
             use std::os::unix::fs::PermissionsExt;
             std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o644)).unwrap();
         }
+        // Records of whole files have the file's own time.
+        let times = std::fs::FileTimes::new().set_modified(file.metadata().unwrap().modified().unwrap());
+        std::fs::File::options().write(true).open(&target).unwrap().set_times(times).unwrap();
     }
 }
 

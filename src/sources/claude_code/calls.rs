@@ -9,7 +9,9 @@ use super::super::json::{Json, Object};
 use super::super::title::in_a_line;
 use super::sidecars::full_result_key;
 use super::transcript::Row;
-use crate::model::{Call, CallKind, CallResult, Item, Key, Link, LinkKind, Operation, Range, Span, Touch};
+use crate::model::{
+    Call, CallKind, CallResult, Item, Key, Link, LinkKind, Operation, Range, Span, Time, Touch,
+};
 
 /// More calls than this without an answer are not a conversation; the oldest are let go as unanswered.
 const OPEN: usize = 4096;
@@ -37,9 +39,30 @@ struct Entry {
 #[derive(Debug, Serialize, Deserialize)]
 struct Early {
     id: String,
+    answer: Answered,
+}
+
+/// What a result says; which tool it answers may not be known yet.
+#[derive(Debug, Serialize, Deserialize)]
+struct Answered {
     block: Span,
-    at: Option<crate::model::Time>,
+    #[serde(default)]
+    detail: Option<Span>,
+    at: Option<Time>,
     ok: bool,
+    #[serde(default)]
+    outcome: Outcome,
+    #[serde(default)]
+    touched: Vec<Touched>,
+}
+
+/// A file that a result tells of. Without a path it is the one that the call names.
+#[derive(Debug, Serialize, Deserialize)]
+struct Touched {
+    path: Option<String>,
+    operation: Operation,
+    before: Option<Range>,
+    after: Option<Range>,
 }
 
 impl Ledger {
@@ -78,16 +101,19 @@ impl Ledger {
                 message: Some(message),
                 model: model.clone(),
             }));
-            if let Some(at) = self.early.iter().position(|early| early.id == id) {
-                if let Some(early) = self.early.remove(at) {
-                    out.push(result(session, span.offset, early.block, None, early.at, Some(early.ok)));
+            let entry = Entry { id, place: span.offset, name, path };
+            let early = self.early.iter().position(|early| early.id == entry.id);
+            if let Some(mut early) = early.and_then(|at| self.early.remove(at)) {
+                if early.answer.ok && early.answer.touched.is_empty() {
+                    early.answer.touched = touched(&entry.name, None);
                 }
+                answered(session, &entry, early.answer, out);
                 continue;
             }
             if self.open.len() >= OPEN {
                 self.open.pop_front();
             }
-            self.open.push_back(Entry { id, place: span.offset, name, path });
+            self.open.push_back(entry);
         }
     }
 
@@ -101,6 +127,7 @@ impl Ledger {
     ) -> bool {
         let detail = row.object.get("toolUseResult");
         let structured = detail.filter(|detail| detail.is_object()).map(Json::object);
+        let structured = structured.as_ref();
         let mut matched = false;
         for block in content.iter().flat_map(|content| content.items()) {
             let object = block.object();
@@ -110,44 +137,69 @@ impl Ledger {
             let id = object.get_text("tool_use_id").unwrap_or_default();
             let ok = object.get("is_error").and_then(Json::boolean) != Some(true);
             let span = place_of(row, block);
-            let Some(at) = self.open.iter().rposition(|entry| *entry.id == *id) else {
-                if self.early.len() >= EARLY {
-                    self.early.pop_front();
+            let entry = self.open.iter().rposition(|entry| *entry.id == *id);
+            let entry = entry.and_then(|at| self.open.remove(at));
+            let tool = entry.as_ref().map_or_else(|| tool_of(structured), |entry| entry.name.as_str());
+            let answer = Answered {
+                block: span,
+                detail: detail.map(|detail| place_of(row, detail)),
+                at: row.at,
+                ok,
+                outcome: Outcome::read(&object, structured, ok),
+                touched: if ok { touched(tool, structured) } else { Vec::new() },
+            };
+            match entry {
+                Some(entry) => {
+                    matched = true;
+                    answered(session, &entry, answer, out);
                 }
-                self.early.push_back(Early { id: id.into_owned(), block: span, at: row.at, ok });
-                continue;
-            };
-            let Some(entry) = self.open.remove(at) else { continue };
-            matched = true;
-            let outcome = Outcome::read(&entry, &object, structured.as_ref(), ok);
-            let detail_span = detail.map(|detail| place_of(row, detail));
-            let Item::Result(mut answer) = result(session, entry.place, span, detail_span, row.at, Some(ok))
-            else {
-                continue;
-            };
-            answer.exit_code = outcome.exit_code;
-            answer.duration_ms = outcome.duration_ms;
-            answer.full = outcome.full;
-            out.push(Item::Result(answer));
-            if let Some(agent) = outcome.agent {
-                out.push(Item::Link(Link {
-                    session: session.clone(),
-                    other: format!("agent-{agent}"),
-                    kind: LinkKind::SubAgent,
-                    position: Some(entry.id.clone()),
-                }));
-            }
-            if ok {
-                touches(session, &entry, structured.as_ref(), out);
+                None => {
+                    if self.early.len() >= EARLY {
+                        self.early.pop_front();
+                    }
+                    self.early.push_back(Early { id: id.into_owned(), answer });
+                }
             }
         }
         matched
     }
 }
 
+/// A call and its result have met.
+fn answered(session: &Arc<str>, entry: &Entry, answer: Answered, out: &mut Vec<Item>) {
+    let Answered { block, detail, at, ok, outcome, touched } = answer;
+    out.push(Item::Result(CallResult {
+        session: session.clone(),
+        call: entry.place,
+        output: Some(block),
+        detail,
+        at,
+        ok: Some(ok),
+        exit_code: outcome.exit_code.filter(|_| entry.name == "Bash"),
+        duration_ms: outcome.duration_ms,
+        full: outcome.full,
+    }));
+    if let Some(agent) = outcome.agent {
+        out.push(Item::Link(Link {
+            session: session.clone(),
+            other: format!("agent-{agent}"),
+            kind: LinkKind::SubAgent,
+            position: Some(entry.id.clone()),
+        }));
+    }
+    for touch in touched {
+        if let Some(path) = touch.path.or_else(|| entry.path.clone()) {
+            let (session, call) = (session.clone(), entry.place);
+            let Touched { operation, before, after, .. } = touch;
+            out.push(Item::Touch(Touch { session, call, path, operation, before, after }));
+        }
+    }
+}
+
 /// What a result says besides its text.
-#[derive(Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Outcome {
+    /// Meant only where the tool is a shell.
     exit_code: Option<i64>,
     duration_ms: Option<u64>,
     full: Option<String>,
@@ -155,13 +207,10 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn read(entry: &Entry, block: &Object<'_>, detail: Option<&Object<'_>>, ok: bool) -> Outcome {
+    fn read(block: &Object<'_>, detail: Option<&Object<'_>>, ok: bool) -> Outcome {
         let head = block.get("content").map(first_text).unwrap_or_default();
-        let mut outcome = Outcome::default();
-        if entry.name == "Bash" {
-            outcome.exit_code = exit_code(&head, detail, ok);
-        }
-        outcome.full = persisted(&head);
+        let exit_code = exit_code(&head, detail, ok);
+        let mut outcome = Outcome { exit_code, full: persisted(&head), ..Outcome::default() };
         let Some(detail) = detail else { return outcome };
         let number = |name: &str| {
             detail.get(name).and_then(|value| std::str::from_utf8(value.bytes()).ok()?.parse::<f64>().ok())
@@ -212,27 +261,6 @@ fn first_text(content: Json<'_>) -> String {
     content.items().find_map(|part| part.get("text")).map(|text| text.head(4_000)).unwrap_or_default()
 }
 
-fn result(
-    session: &Arc<str>,
-    call: u64,
-    output: Span,
-    detail: Option<Span>,
-    at: Option<crate::model::Time>,
-    ok: Option<bool>,
-) -> Item {
-    Item::Result(CallResult {
-        session: session.clone(),
-        call,
-        output: Some(output),
-        detail,
-        at,
-        ok,
-        exit_code: None,
-        duration_ms: None,
-        full: None,
-    })
-}
-
 /// Where a piece of a row stands in the file.
 fn place_of(row: &Row<'_>, piece: Json<'_>) -> Span {
     let within = piece.bytes().as_ptr() as usize - row.object.bytes().as_ptr() as usize;
@@ -268,16 +296,25 @@ fn path_in(input: &Object<'_>) -> Option<String> {
     Some(path.into_owned())
 }
 
+/// The tool that a structured result is of, as far as files go.
+fn tool_of(detail: Option<&Object<'_>>) -> &'static str {
+    let Some(detail) = detail else { return "" };
+    if detail.get("file").is_some() {
+        "Read"
+    } else if detail.get("notebook_path").is_some() {
+        "NotebookEdit"
+    } else if detail.get("structuredPatch").is_some() {
+        if detail.get("type").is_some() { "Write" } else { "Edit" }
+    } else {
+        ""
+    }
+}
+
 /// Files that a successful call read or changed, with the lines that the client recorded.
-fn touches(session: &Arc<str>, entry: &Entry, detail: Option<&Object<'_>>, out: &mut Vec<Item>) {
+fn touched(tool: &str, detail: Option<&Object<'_>>) -> Vec<Touched> {
     let told = |name: &str| detail.and_then(|detail| detail.get_text(name)).map(|path| path.into_owned());
-    let mut touch = |path: Option<String>, operation, before, after| {
-        if let Some(path) = path {
-            let (session, call) = (session.clone(), entry.place);
-            out.push(Item::Touch(Touch { session, call, path, operation, before, after }));
-        }
-    };
-    match entry.name.as_str() {
+    let one = |path, operation, after| vec![Touched { path, operation, before: None, after }];
+    match tool {
         "Read" => {
             let file = detail.and_then(|detail| detail.get("file")).map(|file| file.object());
             let path = file.as_ref().and_then(|file| file.get_text("filePath")).map(|path| path.into_owned());
@@ -285,17 +322,16 @@ fn touches(session: &Arc<str>, entry: &Entry, detail: Option<&Object<'_>>, out: 
                 let (start, count) = (file.get_integer("startLine")?, file.get_integer("numLines")?);
                 range(start, count)
             });
-            touch(path.or_else(|| entry.path.clone()), Operation::Read, None, lines);
+            one(path, Operation::Read, lines)
         }
         "Edit" | "MultiEdit" | "Write" => {
-            let path = told("filePath").or_else(|| entry.path.clone());
+            let path = told("filePath");
             let created = told("type").is_some_and(|kind| kind == "create");
-            if entry.name == "Write" && (created || detail.is_none()) {
+            if tool == "Write" && (created || detail.is_none()) {
                 let content = detail.and_then(|detail| detail.get_text("content"));
                 let lines = content.and_then(|content| range(1, content.lines().count() as i64));
                 let operation = if created { Operation::Create } else { Operation::Update };
-                touch(path, operation, None, lines);
-                return;
+                return one(path, operation, lines);
             }
             let hunks: Vec<_> = detail
                 .iter()
@@ -304,24 +340,24 @@ fn touches(session: &Arc<str>, entry: &Entry, detail: Option<&Object<'_>>, out: 
                 .filter_map(|hunk| changed_lines(&hunk.object()))
                 .collect();
             if hunks.is_empty() {
-                touch(path, Operation::Update, None, None);
-                return;
+                return one(path, Operation::Update, None);
             }
-            for (before, after) in hunks {
-                touch(path.clone(), Operation::Update, before, after);
-            }
+            let operation = Operation::Update;
+            let hunks = hunks.into_iter();
+            hunks.map(|(before, after)| Touched { path: path.clone(), operation, before, after }).collect()
         }
-        "NotebookEdit" => {
-            touch(told("notebook_path").or_else(|| entry.path.clone()), Operation::Update, None, None);
-        }
-        _ => {}
+        "NotebookEdit" => one(told("notebook_path"), Operation::Update, None),
+        _ => Vec::new(),
     }
 }
+
+/// First and last line.
+type Ends = (i64, i64);
 
 /// The lines that a hunk takes out and puts in, without the context around them.
 fn changed_lines(hunk: &Object<'_>) -> Option<(Option<Range>, Option<Range>)> {
     let (mut old, mut new) = (hunk.get_integer("oldStart")?, hunk.get_integer("newStart")?);
-    let (mut before, mut after): (Option<(i64, i64)>, Option<(i64, i64)>) = (None, None);
+    let (mut before, mut after): (Option<Ends>, Option<Ends>) = (None, None);
     for line in hunk.get("lines")?.items() {
         match line.inner().and_then(|line| line.first()) {
             Some(b'-') => {
@@ -340,7 +376,7 @@ fn changed_lines(hunk: &Object<'_>) -> Option<(Option<Range>, Option<Range>)> {
             }
         }
     }
-    let lines = |ends: Option<(i64, i64)>| ends.and_then(|(first, last)| range(first, last - first + 1));
+    let lines = |ends: Option<Ends>| ends.and_then(|(first, last)| range(first, last - first + 1));
     Some((lines(before), lines(after)))
 }
 

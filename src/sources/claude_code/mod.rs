@@ -41,14 +41,14 @@ impl Source for ClaudeCode {
         if let Some(projects) = settings.get("CLAUDE_CODE_PROJECTS_DIR") {
             homes.push(home(projects.into(), "projects"));
         }
-        if homes.is_empty() {
-            if let Some(user) = settings.user_home() {
-                homes.push(home(user.join(".claude"), ""));
-                // Some clients of 2025 used this place; most people never had one.
-                let second = user.join(".config/claude");
-                if second.is_dir() {
-                    homes.push(home(second, ""));
-                }
+        if homes.is_empty()
+            && let Some(user) = settings.user_home()
+        {
+            homes.push(home(user.join(".claude"), ""));
+            // Some clients of 2025 used this place; most people never had one.
+            let second = user.join(".config/claude");
+            if second.is_dir() {
+                homes.push(home(second, ""));
             }
         }
         homes

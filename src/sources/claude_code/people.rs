@@ -44,9 +44,8 @@ pub fn kind_of(opening: &str) -> MessageKind {
         "<user-prompt-submit-hook>",
         "<system-reminder>",
         "[Image: source:",
-    ]) {
-        MessageKind::Injected
-    } else if ide_context_alone(opening) {
+    ]) || ide_context_alone(opening)
+    {
         MessageKind::Injected
     } else {
         MessageKind::Prompt

@@ -170,14 +170,23 @@ impl Reader for HistoryReader {
     }
 }
 
-/// Snapshots of a `file-history-snapshot` or `file-history-delta` row: backup name, path, and their bytes' key.
-pub fn snapshots(row: &Object<'_>) -> Vec<(String, String, Key)> {
+/// A file as it was, under the name that the client gave its copy.
+pub struct Snapshot {
+    pub backup: String,
+    pub path: String,
+    pub at: Option<Time>,
+    pub content: Key,
+}
+
+/// Snapshots of a `file-history-snapshot` or `file-history-delta` row.
+pub fn snapshots(row: &Object<'_>) -> Vec<Snapshot> {
     let mut found = Vec::new();
     let mut add = |path: &[u8], backup: Json<'_>| {
         if let Some(name) = backup.get_text("backupFileName") {
             let path = super::super::json::unescape(path);
             let content = Key::of(&[path.as_bytes(), name.as_bytes()]);
-            found.push((name.into_owned(), path, content));
+            let at = backup.get_text("backupTime").and_then(|text| Time::parse(&text));
+            found.push(Snapshot { backup: name.into_owned(), path, at, content });
         }
     };
     if let (Some(path), Some(backup)) = (row.get("trackingPath").and_then(Json::inner), row.get("backup")) {
@@ -196,7 +205,8 @@ pub fn record(stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
         "file_snapshots" => {
             let row = Json::parse(bytes)?.object();
             let (session, name) = key.split_once('/')?;
-            let (backup, path, _) = snapshots(&row).into_iter().find(|(backup, ..)| backup == name)?;
+            let Snapshot { backup, path, .. } =
+                snapshots(&row).into_iter().find(|found| found.backup == name)?;
             let version = backup.rsplit_once("@v").and_then(|(_, number)| number.parse::<i64>().ok());
             let inner = row.get("snapshot").and_then(|snapshot| snapshot.get_text("messageId"));
             let message = row.get_text("snapshotMessageId").or(inner).or_else(|| row.get_text("messageId"));

@@ -40,6 +40,17 @@ struct State {
     /// The first words that could stand for a title.
     prompt: Option<String>,
     linked: bool,
+    /// A row under the file's own name was there. What has another name before it was copied, after it was cleared.
+    own: bool,
+    /// What was said since the last answer, where a resume may have copied it.
+    asked: VecDeque<Asked>,
+}
+
+/// Words that have no answer yet.
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    offset: u64,
+    words: Key,
 }
 
 /// An answer that may have further lines.
@@ -128,10 +139,12 @@ impl TranscriptReader {
         }
         if foreign {
             gather(facts, "session_ids", &session);
-            if facts.parent.is_none() && object.get("uuid").is_some() {
+            if facts.parent.is_none() && !self.state.own && object.get("uuid").is_some() {
                 facts.parent = Some(session.into_owned());
                 facts.parent_kind = Some(LinkKind::Fork);
             }
+        } else if object.get("uuid").is_some() {
+            self.state.own = true;
         }
         if let Some(parent) = facts.parent.clone().filter(|_| !self.state.linked) {
             let kind = facts.parent_kind.unwrap_or(LinkKind::Fork);
@@ -168,7 +181,29 @@ impl TranscriptReader {
         }
         self.landmark(row, out);
         out.push(self.message(row, Role::User, kind, tally));
+        if self.renames(row) {
+            if self.state.asked.len() >= OPEN_ANSWERS {
+                self.state.asked.pop_front();
+            }
+            let (offset, words) = (row.span.offset, Key::of(&[opening(content).as_bytes()]));
+            self.state.asked.push_back(Asked { offset, words });
+        }
         Verdict::Kept(format!("user/{}", kind.name()))
+    }
+
+    /// Clients of 2025 wrote everything again when a session was resumed, with new ids for all but the answers.
+    fn renames(&self, row: &Row<'_>) -> bool {
+        let version = row.object.get_text("version").unwrap_or_default();
+        version.starts_with("1.0.") && !self.agent && !row.sidechain
+    }
+
+    /// Words are known by the answer that they led to and their place before it: that stays when they are copied.
+    fn answered(&mut self, answer: &str, out: &mut Vec<Item>) {
+        for (number, asked) in (0_u64..).zip(std::mem::take(&mut self.state.asked).into_iter().rev()) {
+            let words = asked.words.hex();
+            let key = Key::of(&[b"asked", answer.as_bytes(), words.as_bytes(), &number.to_le_bytes()]);
+            out.push(Item::Rekey { session: self.session.clone(), offset: asked.offset, key });
+        }
     }
 
     fn note_prompt(&mut self, text: &str) {
@@ -201,6 +236,9 @@ impl TranscriptReader {
                 message
             }
             None => {
+                if !synthetic && self.renames(row) {
+                    self.answered(&id, out);
+                }
                 let error = row.object.get("isApiErrorMessage").and_then(Json::boolean) == Some(true);
                 let (kind, tally) = match (synthetic || error, row.sidechain && !self.agent) {
                     (true, _) => (MessageKind::Notice, Tally::Record),
@@ -350,9 +388,11 @@ impl TranscriptReader {
                 }
             }
             "file-history-snapshot" | "file-history-delta" => {
-                for (backup, _, content) in snapshots(object) {
-                    let key = format!("{}/{backup}", self.session);
-                    out.push(self.document("file_snapshots", key, row, content));
+                for found in snapshots(object) {
+                    let key = format!("{}/{}", self.session, found.backup);
+                    let mut document = self.document("file_snapshots", key, row, found.content);
+                    document.at = found.at.or(row.at);
+                    out.push(Item::Document(document));
                 }
             }
             _ => {}
@@ -379,12 +419,12 @@ impl TranscriptReader {
         let bytes = row.object.bytes();
         let ends = [&bytes[..bytes.len().min(4096)], &bytes[bytes.len().saturating_sub(4096)..]].concat();
         let content = Key::of(&[&bytes.len().to_le_bytes(), &ends]);
-        out.push(self.document("attachments", key, row, content));
+        out.push(Item::Document(self.document("attachments", key, row, content)));
     }
 
-    fn document(&self, stream: &'static str, key: String, row: &Row<'_>, content: Key) -> Item {
+    fn document(&self, stream: &'static str, key: String, row: &Row<'_>, content: Key) -> Document {
         let session = Some(self.session.clone());
-        Item::Document(Document { stream, key, session, at: row.at, span: row.span, content })
+        Document { stream, key, session, at: row.at, span: row.span, content }
     }
 
     /// Summaries in other files name rows by their id; only older clients write such.
@@ -505,9 +545,10 @@ pub fn agent_parent(path: &str) -> Option<String> {
 /// Adds a value to a list of facts, once.
 fn gather(facts: &mut SessionFacts, name: &str, value: &str) {
     let list = facts.native.entry(name).or_insert_with(|| Value::Array(Vec::new()));
-    if let Value::Array(items) = list {
-        if !items.iter().any(|item| item == value) && items.len() < 64 {
-            items.push(Value::from(value));
-        }
+    if let Value::Array(items) = list
+        && items.len() < 64
+        && !items.iter().any(|item| item == value)
+    {
+        items.push(Value::from(value));
     }
 }
