@@ -12,6 +12,7 @@ use crate::store::{Batch, CapturedFile, Part, Segment, Store, Unreadable, read_t
 
 /// What one declared table gave.
 pub struct TableReport {
+    pub pattern: &'static str,
     pub batches: Vec<Batch>,
     pub unchanged: u64,
     /// Documents whose row is no longer there; only after a complete reading.
@@ -38,6 +39,7 @@ pub fn read_database(
         return Ok(None);
     }
     let mut report = TableReport {
+        pattern: declared.pattern,
         batches: Vec::new(),
         unchanged: 0,
         gone: Vec::new(),

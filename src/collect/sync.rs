@@ -419,6 +419,8 @@ fn finish_visit(
         let table = read_database(store, scope, visit.instance, visit.source, declared, databases, &scratch)?;
         tables.extend(table);
     }
+    let broken: Vec<&str> =
+        tables.iter().filter(|table| table.problem.is_some()).map(|table| table.pattern).collect();
     let mut writer = store.writer(scope, now)?;
     for table in tables {
         report.totals.documents += table.unchanged + table.batches.len() as u64;
@@ -429,13 +431,18 @@ fn finish_visit(
         }
         match table.problem {
             Some(problem) => {
-                writer.open_gap(visit.instance, "databases", &table.cursor.0, &problem, now)?;
-                report.problems.push(problem);
+                // Several tables may be declared of one database: it is broken once.
+                if !report.problems.contains(&problem) {
+                    writer.open_gap(visit.instance, "databases", table.pattern, &problem, now)?;
+                    report.problems.push(problem);
+                }
             }
             None => {
                 writer.mark_gone(&table.gone, now)?;
                 writer.set_cursor(visit.instance, &table.cursor.0, &table.cursor.1)?;
-                writer.close_gap(visit.instance, "databases", &table.cursor.0, now)?;
+                if !broken.contains(&table.pattern) {
+                    writer.close_gap(visit.instance, "databases", table.pattern, now)?;
+                }
             }
         }
     }

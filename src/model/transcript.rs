@@ -87,10 +87,22 @@ pub enum Tally {
     Message,
     /// A message that has no record of its side of its own: a prompt typed while the assistant was busy.
     Aside,
+    /// A message that the client wrote again with ids of its own: the record counts wherever it stands, the message
+    /// once.
+    Rewritten,
+    /// The same for a record that a person would not count.
+    RewrittenRecord,
 }
 
 impl Tally {
-    const ALL: [Tally; 4] = [Tally::Nothing, Tally::Record, Tally::Message, Tally::Aside];
+    const ALL: [Tally; 6] = [
+        Tally::Nothing,
+        Tally::Record,
+        Tally::Message,
+        Tally::Aside,
+        Tally::Rewritten,
+        Tally::RewrittenRecord,
+    ];
 
     /// The usual: prompts and answers are messages, the rest counts for nothing.
     pub fn of(kind: MessageKind) -> Tally {
@@ -103,6 +115,24 @@ impl Tally {
             | MessageKind::Agent
             | MessageKind::Command
             | MessageKind::Result => Tally::Nothing,
+        }
+    }
+
+    /// The tally of a record that was written again under another id.
+    pub fn rewritten(self) -> Tally {
+        match self {
+            Tally::Message | Tally::Rewritten => Tally::Rewritten,
+            Tally::Record | Tally::RewrittenRecord => Tally::RewrittenRecord,
+            Tally::Nothing | Tally::Aside => self,
+        }
+    }
+
+    /// The part that counts in one session only, and the part that counts in each.
+    pub fn parts(self) -> (Tally, Tally) {
+        match self {
+            Tally::Rewritten => (Tally::Aside, Tally::Record),
+            Tally::RewrittenRecord => (Tally::Nothing, Tally::Record),
+            Tally::Nothing | Tally::Record | Tally::Message | Tally::Aside => (self, Tally::Nothing),
         }
     }
 

@@ -8,11 +8,7 @@ use crate::model::{Result, Rows, Scope, Span};
 
 impl Store {
     /// Types of lines that no reader knows: lines, bytes, and the oldest client in whose files they stand.
-    pub fn unknown_types(
-        &self,
-        _scope: &Scope,
-        source: &str,
-    ) -> Result<Vec<(String, i64, i64, Option<String>)>> {
+    pub fn unknown_types(&self, _scope: &Scope, source: &str) -> Result<Vec<UnknownType>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select coverage.kind, cast(sum(coverage.lines) as bigint), cast(sum(coverage.bytes) as bigint),
                     min((select min(json_extract(part.facts, '$.client_version')) from session_part part
@@ -21,8 +17,14 @@ impl Store {
              where instance.source = $1 and coverage.status = 'unknown'
              group by coverage.kind order by 2 desc, 1"
         ))?;
-        let rows =
-            statement.query_map([source], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+        let rows = statement.query_map([source], |row| {
+            Ok(UnknownType {
+                kind: row.get(0)?,
+                lines: row.get(1)?,
+                bytes: row.get(2)?,
+                client_version: row.get(3)?,
+            })
+        })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -132,4 +134,13 @@ pub struct Damage {
     pub version: i64,
     pub place: u64,
     pub what: String,
+}
+
+/// Lines of a type that no reader knows.
+#[derive(Debug)]
+pub struct UnknownType {
+    pub kind: String,
+    pub lines: i64,
+    pub bytes: i64,
+    pub client_version: Option<String>,
 }

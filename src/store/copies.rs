@@ -106,10 +106,32 @@ impl Writer<'_> {
         for (_, row) in &originals {
             self.count_row(table, row, -1)?;
         }
+        if table == "message" {
+            self.count_copies_out(session, file)?;
+        }
         let text = format!("delete from {table} where session = ?1 and file = ?2");
         self.transaction.prepare_cached(&text)?.execute([session, file])?;
         for (key, _) in originals {
             self.promote(table, key)?;
+        }
+        Ok(())
+    }
+
+    /// What counts of copies too goes with them.
+    fn count_copies_out(&mut self, session: i64, file: i64) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select role, tally, count(*) from message where session = $1 and file = $2 and copied = 1
+             group by role, tally"
+        ))?;
+        let copies: Vec<(Role, Tally, i64)> = statement
+            .query_map([session, file], |row| {
+                Ok((Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?), row.get(2)?))
+            })?
+            .collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        for (role, tally, count) in copies {
+            let (_, everywhere) = tally.parts();
+            self.count_message(session, role, everywhere, -count);
         }
         Ok(())
     }
@@ -155,6 +177,7 @@ impl Writer<'_> {
             .optional()?;
         drop(statement);
         let Some((before, row, copied)) = found else { return Ok(()) };
+        self.mark_rewritten(&row)?;
         if !copied {
             self.mark("message", &row, true)?;
         }
@@ -168,6 +191,30 @@ impl Writer<'_> {
         }
         if !self.settle("message", key, &row)? {
             self.mark("message", &row, false)?;
+        }
+        Ok(())
+    }
+
+    /// From now on its record counts wherever it stands.
+    fn mark_rewritten(&mut self, row: &Settled) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select role, tally, copied from message where session = $1 and file = $2 and place = $3"
+        ))?;
+        let (role, tally, copied) =
+            statement.query_row(params![row.session, row.file, row.place], |row| {
+                let (role, tally) = (Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?));
+                Ok((role, tally, row.get::<_, bool>(2)?))
+            })?;
+        drop(statement);
+        let rewritten = tally.rewritten();
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update message set tally = $4 where session = $1 and file = $2 and place = $3"
+        ))?;
+        statement.execute(params![row.session, row.file, row.place, rewritten.stored()])?;
+        drop(statement);
+        if copied && rewritten != tally {
+            let (_, everywhere) = rewritten.parts();
+            self.count_message(row.session, role, everywhere, 1);
         }
         Ok(())
     }
@@ -197,7 +244,23 @@ impl Writer<'_> {
         statement.execute(params![row.session, row.file, row.place, copied])?;
         drop(statement);
         self.touched.insert(row.session);
-        self.count_row(table, row, if copied { -1 } else { 1 })
+        let by = if copied { -1 } else { 1 };
+        if table == "message" {
+            let (role, tally) = self.tally_of(row)?;
+            let (once, _) = tally.parts();
+            self.count_message(row.session, role, once, by);
+            return Ok(());
+        }
+        self.count_row(table, row, by)
+    }
+
+    fn tally_of(&self, row: &Settled) -> Result<(Role, Tally)> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select role, tally from message where session = $1 and file = $2 and place = $3"
+        ))?;
+        Ok(statement.query_row(params![row.session, row.file, row.place], |row| {
+            Ok((Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?)))
+        })?)
     }
 
     /// Adds a row to its session's totals, or takes it out.
@@ -205,13 +268,7 @@ impl Writer<'_> {
         let place = params![row.session, row.file, row.place];
         match table {
             "message" => {
-                let mut statement = self.transaction.prepare_cached(sql!(
-                    "select role, tally from message where session = $1 and file = $2 and place = $3"
-                ))?;
-                let (role, tally) = statement.query_row(place, |row| {
-                    Ok((Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?)))
-                })?;
-                drop(statement);
+                let (role, tally) = self.tally_of(row)?;
                 self.count_message(row.session, role, tally, by);
             }
             "tool_call" => {

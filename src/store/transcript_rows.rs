@@ -135,8 +135,8 @@ impl Writer<'_> {
         let delta = self.deltas.entry(session).or_default();
         let (message, record) = match tally {
             Tally::Nothing => (0, 0),
-            Tally::Record => (0, by),
-            Tally::Message => (by, by),
+            Tally::Record | Tally::RewrittenRecord => (0, by),
+            Tally::Message | Tally::Rewritten => (by, by),
             Tally::Aside => (by, 0),
         };
         delta.messages += message;

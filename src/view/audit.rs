@@ -140,11 +140,12 @@ pub fn audit(
     }
     let missing =
         bytes.unaccounted + bytes.gaps + (lines.unknown.bytes + lines.malformed.bytes).max(0) as u64;
-    let unknown =
-        store.unknown_types(scope, manifest.source)?.into_iter().map(|(kind, lines, bytes, version)| {
-            let client_version = version.map(|version| door.text(&version));
-            LineType { kind: door.text(&kind), lines, bytes, client_version }
-        });
+    let unknown = store.unknown_types(scope, manifest.source)?.into_iter().map(|unknown| LineType {
+        kind: door.text(&unknown.kind),
+        lines: unknown.lines,
+        bytes: unknown.bytes,
+        client_version: unknown.client_version.map(|version| door.text(&version)),
+    });
     let malformed = store.problems(scope, manifest.source)?.into_iter().map(|(path, span, what)| Malformed {
         path: door.text(&path),
         offset: span.offset,

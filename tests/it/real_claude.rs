@@ -242,14 +242,15 @@ fn count_user(rows: &[Value], at: usize, aside: bool, sets: &mut Sets) {
     }
     let text = content.as_str().or(content[0]["text"].as_str()).or(content[0].as_str()).unwrap_or("");
     let mut id = row["uuid"].as_str().unwrap().to_owned();
+    sets.users.insert(id.clone());
     // Clients of 2025 gave new ids to what they wrote again; its words and the next answer are still the same.
-    if row["version"].as_str().is_some_and(|version| version.starts_with("1.0.")) && !aside {
+    let patch = row["version"].as_str().and_then(|version| version.strip_prefix("1.0."));
+    if patch.is_some_and(|patch| patch.len() < 3) && !aside {
         let main = rows[at..].iter().filter(|row| row["isSidechain"] != true);
         let answer = main.filter(|row| row["message"]["model"] != "<synthetic>");
         let answer = answer.filter_map(|row| row["message"]["id"].as_str()).next();
         id = answer.map_or(id, |answer| format!("{text} {answer}"));
     }
-    sets.users.insert(id.clone());
     let machine = ["<command-", "<local-command-", "<bash-", "<task-notification>", "[Request interrupted"];
     let context = [
         "<session-start-hook>",

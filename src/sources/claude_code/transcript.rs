@@ -194,7 +194,9 @@ impl TranscriptReader {
     /// Clients of 2025 wrote everything again when a session was resumed, with new ids for all but the answers.
     fn renames(&self, row: &Row<'_>) -> bool {
         let version = row.object.get_text("version").unwrap_or_default();
-        version.starts_with("1.0.") && !self.agent && !row.sidechain
+        // 1.0.44 gave new ids, 1.0.128 kept them.
+        let patch = version.strip_prefix("1.0.").and_then(|patch| patch.parse::<u32>().ok());
+        patch.is_some_and(|patch| patch < 100) && !self.agent && !row.sidechain
     }
 
     /// Words are known by the answer that they led to and their place before it: that stays when they are copied.
