@@ -34,6 +34,8 @@ pub struct Audit {
     pub files: Balance,
     pub bytes: Balance,
     pub lines: Lines,
+    /// Lines by status and type.
+    pub types: BTreeMap<String, BTreeMap<String, Sum>>,
     pub stores: Vec<StoreLine>,
     pub unaccounted: Vec<Unaccounted>,
     pub unknown: Vec<LineType>,
@@ -126,8 +128,15 @@ pub fn audit(
     let (files, bytes) = balance(scope, store, manifest.source, disk)?;
     let accounts = accounts(scope, store, door, Some(manifest.source))?;
     let mut lines = Lines::default();
+    let mut types: BTreeMap<String, BTreeMap<String, Sum>> = BTreeMap::new();
     for account in accounts.iter().filter(|account| !account.twin) {
         lines.found += account.lines;
+        for (status, kinds) in &account.types {
+            for (kind, more) in kinds {
+                let sum = types.entry(status.clone()).or_default().entry(kind.clone()).or_default();
+                *sum = Sum { lines: sum.lines + more.lines, bytes: sum.bytes + more.bytes };
+            }
+        }
         for (sum, more) in [
             (&mut lines.kept, account.kept),
             (&mut lines.unknown, account.unknown),
@@ -170,6 +179,7 @@ pub fn audit(
         files,
         bytes,
         lines,
+        types,
         stores: stores(disk),
         unaccounted: disk
             .unaccounted

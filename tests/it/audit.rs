@@ -38,6 +38,9 @@ fn totals_reconcile_and_records_agree_with_their_manifest() {
                 .sum();
             assert_eq!(audit[unit]["found"].as_u64().unwrap(), sum, "{} {unit}", home.display());
         }
+        if !home.join("newthing.db").exists() {
+            assert_eq!(audit["unaccounted"], serde_json::json!([]), "{}", home.display());
+        }
         // What is on disk, counted here by other means.
         let on_disk = crate::support::files_below(&bench.home_of(&source)).len() as u64;
         let seen = audit["files"]["found"].as_u64().unwrap();

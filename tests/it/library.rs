@@ -163,3 +163,73 @@ fn values_of_environments_do_not_leave_the_program() {
     let shown = bench.run(&["records", "claude_code/settings"]).stdout;
     assert!(shown.contains("ANY_NAME") && shown.contains("[masked]"), "{shown}");
 }
+
+#[test]
+fn every_authored_stream_has_content_in_the_fixtures() {
+    let empty_by_nature = ["agent_jobs", "spawn_edges", "goals", "queued_prompts", "memory_drafts"];
+    for (source, case) in crate::golden::fixtures() {
+        if !case.ends_with("authored") {
+            continue;
+        }
+        let bench = Bench::with_home(&source, &case.join("home"));
+        bench.sync();
+        let manifest = bench.json(&["manifest", &source]);
+        let streams = manifest["streams"].as_array().unwrap().iter();
+        for stream in streams.filter(|stream| stream["family"] != "transcript") {
+            let name = stream["name"].as_str().unwrap();
+            if empty_by_nature.contains(&name) {
+                continue;
+            }
+            assert_eq!(
+                bench.run(&["records", &format!("{source}/{name}"), "--json"]).code,
+                0,
+                "{source}/{name}"
+            );
+        }
+        assert!(!bench.everything().contains("c-sharp-minor"), "a value of an environment");
+    }
+}
+
+#[test]
+fn rows_of_the_clients_databases_are_records() {
+    let bench = Bench::new();
+    bench.transcript(&rollout(ID), &conversation(ID, "jobs"));
+    let tables = [
+        (
+            "state_5.sqlite",
+            "create table threads (id text, title text); insert into threads values ('t', 'x');
+          create table agent_jobs (id text, name text); insert into agent_jobs values ('job-1', 'count');
+          create table thread_spawn_edges (parent_thread_id text, child_thread_id text, status text);
+          insert into thread_spawn_edges values ('a', 'b', 'open')",
+        ),
+        (
+            "goals_1.sqlite",
+            "create table thread_goals (thread_id text, objective text);
+          insert into thread_goals values ('t', 'finish')",
+        ),
+        (
+            "queue_1.sqlite",
+            "create table queued_items (id text, thread_id text, payload_json text);
+          insert into queued_items values ('q', 't', '{}')",
+        ),
+        (
+            "memories_1.sqlite",
+            "create table stage1_outputs (thread_id text, raw_memory text);
+          insert into stage1_outputs values ('t', 'marks are twelve')",
+        ),
+    ];
+    for (name, text) in tables {
+        rusqlite::Connection::open(bench.codex().join(name)).unwrap().execute_batch(text).unwrap();
+    }
+    bench.sync();
+    for (stream, word) in [
+        ("agent_jobs", "count"),
+        ("spawn_edges", "open"),
+        ("goals", "finish"),
+        ("queued_prompts", "payload_json"),
+        ("memory_drafts", "marks are twelve"),
+    ] {
+        let shown = bench.run(&["records", &format!("codex_cli/{stream}")]).stdout;
+        assert!(shown.contains(word), "{stream}: {shown}");
+    }
+}

@@ -35,7 +35,17 @@ pub fn record(stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
     Some(match stream {
         "skills" => {
             let mut skill = markdown(key, bytes);
-            skill["supporting_file"] = Value::from(key.contains('/'));
+            let name = key.rsplit('#').next().unwrap_or(key);
+            let (installed_from, own) = match name.split_once('/') {
+                Some(("synced", own)) => (Value::from("synced from the account"), own),
+                Some((".trash", own)) => (Value::from("removed"), own),
+                _ => (Value::Null, name),
+            };
+            skill["installed_from"] = installed_from;
+            skill["supporting_file"] = Value::from(own.contains('/'));
+            let front = |name: &str| skill["front_matter"].get(name).cloned();
+            skill["triggers"] =
+                front("when_to_use").or(front("triggers")).or(front("paths")).unwrap_or_default();
             skill["allowed_tools"] = skill["front_matter"]["allowed-tools"].clone();
             skill
         }

@@ -185,6 +185,8 @@ const SKILL: &[Field] = &[
     Field::new("front_matter", "object", "all of it"),
     Field::preview("body", "string", "the text", "records … --key ID --full"),
     Field::new("allowed_tools", "string|array|null", "tools it may use"),
+    Field::new("triggers", "string|array|null", "when it is used, where its front matter says so"),
+    Field::new("installed_from", "string|null", "where it came from, when not from the person"),
     Field::new("supporting_file", "boolean", "stands beside the skill's own document"),
 ];
 

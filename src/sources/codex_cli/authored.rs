@@ -37,8 +37,10 @@ pub fn record(stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
         "prompts" | "memories" | "project_instructions" => markdown(key, bytes),
         "skills" => {
             let mut skill = markdown(key, bytes);
-            skill["vendor"] = Value::from(key.starts_with(".system/"));
-            skill["supporting_file"] = Value::from(key.contains('/') && !key.starts_with(".system/"));
+            skill["vendor"] = Value::from(key.contains(".system/"));
+            let name = key.rsplit('#').next().unwrap_or(key);
+            let own = name.strip_prefix(".system/").unwrap_or(name);
+            skill["supporting_file"] = Value::from(own.contains('/'));
             skill
         }
         "approval_rules" => rule(key, &String::from_utf8_lossy(bytes)),

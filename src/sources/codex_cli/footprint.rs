@@ -55,7 +55,6 @@ const RULES: &[Rule] = &[
     ),
     Rule::authored("rules/**", "approval rules", "rules", "which commands may run"),
     Rule::authored("prompts/**", "prompts", "authored", "prompts that the person wrote"),
-    Rule::left_out("skills/.system", "vendor skills", "shipped and rewritten by the client"),
     Rule::authored("skills/**", "skills", "authored", "skills that the person wrote or installed"),
     Rule::authored("agents/**", "agents", "authored", "agents that the person wrote"),
     Rule::authored("memories/**", "memories", "authored", "what the client remembers of earlier sessions"),
