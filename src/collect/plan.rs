@@ -53,6 +53,10 @@ pub fn plan(
     verify: bool,
 ) -> Plan {
     let found = std::mem::take(&mut survey.found);
+    if all_known(&found, &captured) {
+        let known = captured.into_iter().filter(is_here);
+        return plan_known(instance, source, found, known, since, verify);
+    }
     let on_disk: HashSet<String> = found.iter().map(|file| file.path.clone()).collect();
     let units: Vec<String> = found.iter().map(|file| source.unit(&file.path)).collect();
     let mut first: HashMap<&str, usize> = HashMap::new();
@@ -118,5 +122,39 @@ pub fn plan(
         !file.document && !file.gone && !on_disk.contains(&file.path) && !moved.contains(&file.id)
     });
     plan.gone = absent.filter(|file| !survey.hides(&file.path)).map(|file| file.id).collect();
+    plan
+}
+
+/// The usual case: every file is where it was, and no two are forms of one. Both lists are in the order of paths.
+fn all_known(found: &[Found], captured: &[CapturedFile]) -> bool {
+    let mut here = captured.iter().filter(|file| is_here(file));
+    let same = found.iter().all(|found| here.next().is_some_and(|known| known.path == found.path));
+    same && here.next().is_none() && captured.iter().all(|file| file.twin_of.is_none())
+}
+
+fn is_here(file: &CapturedFile) -> bool {
+    !file.document && !file.gone
+}
+
+fn plan_known(
+    instance: i64,
+    source: &'static dyn Source,
+    found: Vec<Found>,
+    known: impl Iterator<Item = CapturedFile>,
+    since: Option<Time>,
+    verify: bool,
+) -> Plan {
+    let mut plan = Plan::default();
+    for (file, known) in found.into_iter().zip(known) {
+        if known.size == file.size && known.stat == Some(file.stat) && !verify {
+            plan.unchanged = (plan.unchanged.0 + 1, plan.unchanged.1 + file.size);
+        } else if since.is_some_and(|since| file.stat.modified < since) {
+            plan.put_off += 1;
+        } else {
+            let (unit, known) = (source.unit(&file.path), Some(known));
+            let (rows, rival, rival_stays) = (Rows::Own, None, false);
+            plan.jobs.push(Job { instance, source, found: file, unit, known, rows, rival, rival_stays });
+        }
+    }
     plan
 }

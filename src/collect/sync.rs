@@ -169,7 +169,7 @@ fn repository_jobs(
     let mut jobs = VecDeque::new();
     for visit in visits.iter_mut().filter(|visit| visit.state == HomeState::Available) {
         let rules = visit.source.manifest().footprint.repository_rules;
-        let captured = store.captured_files(scope, visit.instance)?;
+        let captured = store.captured_files_below(scope, visit.instance, repositories::PREFIX)?;
         let report = &mut reports[visit.place];
         let mut survey = Survey::default();
         let mut looked_at = Vec::new();

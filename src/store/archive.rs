@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::rc::Rc;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Store, sql};
 use crate::model::{Encoding, Framing, Item, Raw, Result, Scope, SessionFacts, Span, Time};
@@ -115,13 +115,24 @@ pub struct VersionRow {
 
 impl Store {
     /// All files of an instance, for comparison with the disk.
-    pub fn captured_files(&self, _scope: &Scope, instance: i64) -> Result<Vec<CapturedFile>> {
+    pub fn captured_files(&self, scope: &Scope, instance: i64) -> Result<Vec<CapturedFile>> {
+        self.captured_files_below(scope, instance, "")
+    }
+
+    /// Those whose path begins so, in the order of their paths.
+    pub fn captured_files_below(
+        &self,
+        _scope: &Scope,
+        instance: i64,
+        prefix: &str,
+    ) -> Result<Vec<CapturedFile>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select id, path, unit, reader, framing, encoding, document, version, rows_version, size, parsed,
                     inode, modified, changed, twin_of, gone_at, mutable
-             from file where instance = $1 order by path"
+             from file where instance = $1 and path >= $2 and path < $3 order by path"
         ))?;
-        let rows = statement.query_map([instance], |row| {
+        let behind = format!("{prefix}\u{10ffff}");
+        let rows = statement.query_map(params![instance, prefix, behind], |row| {
             let inode: Option<i64> = row.get(11)?;
             let modified: Option<i64> = row.get(12)?;
             let changed: Option<i64> = row.get(13)?;

@@ -244,6 +244,7 @@ create table record (
   deleted_at bigint,
   unique (instance, stream, key, version)
 );
+create index record_by_file on record (file);
 
 -- Words that repeat: tool names, models, paths.
 create table name (
