@@ -111,7 +111,8 @@ pub fn survey(home: &Home, rules: &Rules, detail: Detail) -> Result<Survey> {
     let root = home.root.canonicalize()?;
     let mut survey = Survey::default();
     let chosen = home.choice.as_ref().map(Chosen::of).transpose()?;
-    let place = Place { root: &root, prefix: home.prefix, rules, chosen, detail };
+    let place =
+        Place { root: &root, prefix: home.prefix, rules, chosen, detail, follows_links: home.follows_links };
     let mut folders = vec![(root.clone(), home.prefix.to_owned())];
     while let Some((folder, at)) = folders.pop() {
         let entries = match std::fs::read_dir(&folder) {
@@ -146,6 +147,7 @@ struct Place<'a> {
     rules: &'a Rules,
     chosen: Option<Chosen>,
     detail: Detail,
+    follows_links: bool,
 }
 
 /// A choice of folders, as patterns that match.
@@ -212,7 +214,7 @@ fn look(
         survey.left_out.push(LeftOut { path, store, why, files, bytes });
         return;
     }
-    let looked = if link { resolve(place.root, &entry.path()) } else { entry.metadata().map(Some) };
+    let looked = if link { resolve(place, &entry.path()) } else { entry.metadata().map(Some) };
     let metadata = match looked {
         Ok(Some(metadata)) => metadata,
         Ok(None) => {
@@ -277,10 +279,14 @@ fn never_behind(place: &Place<'_>, disk: &Path) -> Option<&'static Rule> {
     })
 }
 
-/// What a link leads to; `None` when that is out of the root.
-fn resolve(root: &Path, disk: &Path) -> io::Result<Option<Metadata>> {
+/// What a link leads to; `None` when that is out of the root and the person did not ask for it.
+fn resolve(place: &Place<'_>, disk: &Path) -> io::Result<Option<Metadata>> {
     let target = disk.canonicalize()?;
-    if target.starts_with(root) { std::fs::metadata(&target).map(Some) } else { Ok(None) }
+    let metadata = std::fs::metadata(&target)?;
+    let name = target.file_name().map(text_of).unwrap_or_default();
+    let barred = place.rules.decide(&name).is_some_and(|rule| rule.treatment == Treatment::Never);
+    let wanted = place.follows_links && metadata.is_file() && !barred;
+    Ok(Some(metadata).filter(|_| target.starts_with(place.root) || wanted))
 }
 
 #[cfg(unix)]

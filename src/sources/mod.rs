@@ -58,6 +58,8 @@ pub struct Home {
     /// Where `root` stands within a whole home: empty, or `sessions` when only that folder was named.
     pub prefix: &'static str,
     pub choice: Option<Choice>,
+    /// The person said that files which links lead out to are theirs as well.
+    pub follows_links: bool,
 }
 
 /// Which folders directly below one folder of the home are wanted, by patterns on their names.

@@ -130,6 +130,7 @@ fn unknown_lines_raise_the_counters_and_lose_nothing() {
     let audit = audit_of(&bench, "codex_cli");
     assert_eq!(audit["unknown"][0]["kind"], "hologram");
     assert_eq!(audit["unknown"][0]["client_version"], "0.80.0");
+    assert_eq!(audit["types"]["unknown"]["hologram"]["lines"], 1);
     assert_eq!(audit["malformed"][0]["what"], "not JSON");
     assert!(audit["malformed"][0]["offset"].as_u64().unwrap() > 0);
     assert_eq!(bench.run(&["audit", "--fail-under", "100"]).code, 1);
@@ -164,4 +165,20 @@ fn the_doctor_names_the_file_with_a_flipped_byte() {
     let ill = bench.run(&["doctor"]);
     assert_eq!(ill.code, 1);
     assert!(ill.stdout.contains(&rollout(ID)) && ill.stdout.contains("hint:"), "{}", ill.stdout);
+}
+
+#[test]
+fn an_unknown_field_is_named_and_kept() {
+    let bench = Bench::new();
+    bench.transcript(&rollout(ID), &conversation(ID, "fields"));
+    let line =
+        format!("{{\"session_id\":\"{ID}\",\"ts\":1772442000,\"text\":\"fields\",\"mood\":\"calm\"}}\n");
+    std::fs::write(bench.codex().join("history.jsonl"), line).unwrap();
+    bench.sync();
+    let audit = audit_of(&bench, "codex_cli");
+    let streams = audit["streams"].as_array().unwrap();
+    let history = streams.iter().find(|stream| stream["stream"] == "history").unwrap();
+    assert_eq!(history["undeclared"], serde_json::json!(["mood"]));
+    assert!(bench.run(&["records", "codex_cli/history"]).stdout.contains("\"mood\":\"calm\""));
+    assert!(bench.run(&["audit"]).stdout.contains("undeclared mood"));
 }

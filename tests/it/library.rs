@@ -233,3 +233,26 @@ fn rows_of_the_clients_databases_are_records() {
         assert!(shown.contains(word), "{stream}: {shown}");
     }
 }
+
+#[test]
+fn a_link_out_of_the_home_is_recorded_and_followed_only_when_asked() {
+    let bench = Bench::new();
+    bench.transcript(&rollout(ID), &conversation(ID, "dotfiles"));
+    let dotfile = bench.folder.path().join("dotfiles.md");
+    std::fs::write(&dotfile, "From my dotfiles.\n").unwrap();
+    std::os::unix::fs::symlink(&dotfile, bench.codex().join("AGENTS.md")).unwrap();
+    let report = bench.sync();
+    assert!(report["problems"].to_string().contains("AGENTS.md"), "{report}");
+    assert!(names(&bench, &[]).is_empty());
+    let asked = bench.command(&["sync"]).env("ANNALS_CODEX_FOLLOW_LINKS", "yes").output().unwrap();
+    assert!(asked.status.success());
+    assert_eq!(names(&bench, &[]), ["project_instructions AGENTS.md v1"]);
+    // A link to what is never opened stays unopened, asked or not.
+    let keys = bench.folder.path().join("auth.json");
+    std::fs::write(&keys, "keys of nobody").unwrap();
+    std::os::unix::fs::symlink(&keys, bench.codex().join("prompts.md")).unwrap();
+    std::fs::create_dir_all(bench.codex().join("prompts")).unwrap();
+    std::os::unix::fs::symlink(&keys, bench.codex().join("prompts/keys.md")).unwrap();
+    bench.command(&["sync"]).env("ANNALS_CODEX_FOLLOW_LINKS", "yes").output().unwrap();
+    assert!(!bench.everything().contains("keys of nobody"));
+}

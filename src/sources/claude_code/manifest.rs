@@ -32,6 +32,12 @@ pub static MANIFEST: Manifest = Manifest {
             "comma list of patterns: not these project folders",
             "",
         ),
+        variable(
+            "ANNALS_CLAUDE_FOLLOW_LINKS",
+            "claude_code.follow_links",
+            "`yes`: files that links in the home lead out to (dotfiles) are kept too",
+            "no",
+        ),
     ],
     streams: STREAMS,
     footprint: FOOTPRINT,

@@ -32,7 +32,8 @@ impl Source for ClaudeCode {
         let exclude = patterns("CLAUDE_CODE_PROJECTS_DIR_EXCLUDE");
         let chosen = !include.is_empty() || !exclude.is_empty();
         let choice = chosen.then_some(Choice { below: "projects", include, exclude });
-        let home = |root, prefix| Home { root, prefix, choice: choice.clone() };
+        let follows_links = settings.get("ANNALS_CLAUDE_FOLLOW_LINKS").is_some_and(|word| word == "yes");
+        let home = |root, prefix| Home { root, prefix, choice: choice.clone(), follows_links };
         let mut homes = Vec::new();
         if let Some(list) = settings.get("CLAUDE_CONFIG_DIR") {
             let folders = list.split(',').map(str::trim).filter(|folder| !folder.is_empty());

@@ -29,6 +29,12 @@ pub static MANIFEST: Manifest = Manifest {
             what: "another name for CODEX_SESSIONS_PATH",
             default: "",
         },
+        Variable {
+            name: "ANNALS_CODEX_FOLLOW_LINKS",
+            config_key: "codex_cli.follow_links",
+            what: "`yes`: files that links in the home lead out to (dotfiles) are kept too",
+            default: "no",
+        },
     ],
     streams: STREAMS,
     footprint: FOOTPRINT,

@@ -33,11 +33,14 @@ impl Source for CodexCli {
     fn homes(&self, settings: &dyn Settings) -> Vec<Home> {
         let home = settings.get("CODEX_HOME").map(Into::into);
         let sessions = settings.get("CODEX_SESSIONS_PATH").or_else(|| settings.get("CODEX_SESSIONS_DIR"));
+        let follows_links = settings.get("ANNALS_CODEX_FOLLOW_LINKS").is_some_and(|word| word == "yes");
         let default = settings.user_home().map(|user| user.join(".codex"));
         match (home, sessions) {
-            (None, None) => default.into_iter().map(|root| Home { root, ..Home::default() }).collect(),
+            (None, None) => {
+                default.into_iter().map(|root| Home { root, follows_links, ..Home::default() }).collect()
+            }
             (home, sessions) => {
-                let whole = home.map(|root| Home { root, ..Home::default() });
+                let whole = home.map(|root| Home { root, follows_links, ..Home::default() });
                 let bare = sessions.map(|root| bare_folder(Path::new(&root)));
                 match (whole, bare) {
                     // The folder inside the home is the home's own.
@@ -93,5 +96,5 @@ impl Source for CodexCli {
 /// A folder given as the sessions folder; when it turns out to be a whole home, it is taken as one.
 fn bare_folder(root: &Path) -> Home {
     let prefix = if root.join("sessions").is_dir() { "" } else { "sessions" };
-    Home { root: root.to_owned(), prefix, choice: None }
+    Home { root: root.to_owned(), prefix, ..Home::default() }
 }
