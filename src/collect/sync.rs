@@ -102,17 +102,15 @@ pub fn sync(
     progress: &mut dyn Progress,
 ) -> Result<Vec<SourceReport>> {
     let now = (environment.now)();
+    let mut store = Store::open(environment.home)?;
+    let mut behind = false;
     for source in &ask.sources {
         let manifest = source.manifest();
-        let behind = match Store::open_existing(environment.home)? {
-            Some(store) => store.needs_rebuild(scope, manifest.source, manifest.reader_version)?,
-            None => false,
-        };
-        if behind {
-            super::rebuild(environment.home, scope, now, &mut |_| {})?;
-        }
+        behind |= store.needs_rebuild(scope, manifest.source, manifest.reader_version)?;
     }
-    let mut store = Store::open(environment.home)?;
+    if behind {
+        super::rebuild(environment.home, scope, now, &mut |_| {})?;
+    }
     let mut reports = Vec::new();
     let mut visits = Vec::new();
     let mut jobs = VecDeque::new();
