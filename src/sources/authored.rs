@@ -7,24 +7,31 @@ use super::{Facts, FileContext, Reader};
 use crate::model::{Document, Item, Key, Span, Time, Verdict};
 
 /// A whole file as one record of a stream.
-pub struct AuthoredReader {
+pub struct WholeFileReader {
     stream: &'static str,
     key: String,
+    session: Option<String>,
     at: Option<Time>,
 }
 
-impl AuthoredReader {
-    pub fn new(stream: &'static str, key: String, file: &FileContext) -> AuthoredReader {
-        AuthoredReader { stream, key, at: file.modified }
+impl WholeFileReader {
+    pub fn new(stream: &'static str, key: String, file: &FileContext) -> WholeFileReader {
+        WholeFileReader { stream, key, session: None, at: file.modified }
+    }
+
+    /// The session that the file belongs to.
+    pub fn of_session(mut self, session: Option<&str>) -> WholeFileReader {
+        self.session = session.map(str::to_owned);
+        self
     }
 }
 
-impl Reader for AuthoredReader {
+impl Reader for WholeFileReader {
     fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
         out.push(Item::Document(Document {
             stream: self.stream,
             key: self.key.clone(),
-            session: None,
+            session: self.session.as_deref().map(Into::into),
             at: self.at,
             span: Span { offset, length: bytes.len() as u64 },
             content: Key::of(&[bytes]),

@@ -11,7 +11,7 @@ mod transcript;
 
 use serde_json::{Map, Value};
 
-use super::authored::AuthoredReader;
+use super::authored::WholeFileReader;
 use super::kept::KeptReader;
 use super::{Choice, FileContext, Home, Reader, Settings, Source};
 use crate::model::{Block, Manifest};
@@ -64,11 +64,11 @@ impl Source for ClaudeCode {
             "transcript" => Box::new(transcript::TranscriptReader::new(file, saved)),
             "agent_meta" => Box::new(sidecars::AgentMetaReader::new(file)),
             "custom_title" => Box::new(sidecars::CustomTitleReader::new(file)),
-            "full_result" => Box::new(sidecars::WholeFileReader::full_result(file)),
-            "todos" => Box::new(sidecars::WholeFileReader::todos(file)),
+            "full_result" => Box::new(sidecars::full_result(file)),
+            "todos" => Box::new(sidecars::todos(file)),
             "authored" => {
                 let (stream, key) = authored::place(&file.path);
-                Box::new(AuthoredReader::new(stream, key, file))
+                Box::new(WholeFileReader::new(stream, key, file))
             }
             "history" => Box::new(sidecars::HistoryReader),
             _ => Box::new(KeptReader),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::authored::WholeFileReader;
 use super::super::json::{Json, Object};
 use super::super::{Facts, FileContext, Reader, each_object};
 use super::transcript::{agent_parent, stem};
@@ -88,55 +89,20 @@ impl Reader for CustomTitleReader {
     }
 }
 
-/// A file that is one record of a stream.
-pub struct WholeFileReader {
-    stream: &'static str,
-    key: String,
-    session: Option<String>,
-    at: Option<Time>,
+/// `<session>/tool-results/<file>`.
+pub fn full_result(file: &FileContext) -> WholeFileReader {
+    let key = full_result_key(&file.path).unwrap_or_else(|| file.path.clone());
+    WholeFileReader::new("tool_results_full", key, file).of_session(folder_of(&file.path, 2))
 }
 
-impl WholeFileReader {
-    pub fn full_result(file: &FileContext) -> WholeFileReader {
-        WholeFileReader {
-            stream: "tool_results_full",
-            key: full_result_key(&file.path).unwrap_or_else(|| file.path.clone()),
-            session: folder_of(&file.path, 2).map(str::to_owned),
-            at: file.modified,
-        }
-    }
-
-    /// `todos/<session>-agent-<agent>.json`, `tasks/<list>/<n>.json`.
-    pub fn todos(file: &FileContext) -> WholeFileReader {
-        let name = stem(&file.path);
-        let (key, session) = match file.path.strip_prefix("tasks/") {
-            Some(rest) => (rest.trim_end_matches(".json").to_owned(), folder_of(&file.path, 1)),
-            None => (name.to_owned(), name.split("-agent-").next()),
-        };
-        WholeFileReader { stream: "todos", key, session: session.map(str::to_owned), at: file.modified }
-    }
-}
-
-impl Reader for WholeFileReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
-        out.push(Item::Document(Document {
-            stream: self.stream,
-            key: self.key.clone(),
-            session: self.session.as_deref().map(Into::into),
-            at: self.at,
-            span: Span { offset, length: bytes.len() as u64 },
-            content: Key::of(&[bytes]),
-        }));
-        Verdict::Kept(self.stream.into())
-    }
-
-    fn save(&self) -> String {
-        String::new()
-    }
-
-    fn facts(&self) -> Vec<Facts> {
-        Vec::new()
-    }
+/// `todos/<session>-agent-<agent>.json`, `tasks/<list>/<n>.json`.
+pub fn todos(file: &FileContext) -> WholeFileReader {
+    let name = stem(&file.path);
+    let (key, session) = match file.path.strip_prefix("tasks/") {
+        Some(rest) => (rest.trim_end_matches(".json"), folder_of(&file.path, 1)),
+        None => (name, name.split("-agent-").next()),
+    };
+    WholeFileReader::new("todos", key.to_owned(), file).of_session(session)
 }
 
 /// `history.jsonl`: every prompt typed, all projects.

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::authored::AuthoredReader;
+use super::authored::WholeFileReader;
 use super::kept::KeptReader;
 use super::{FileContext, Home, Reader, Settings, Source};
 use crate::model::{Block, Manifest};
@@ -65,7 +65,7 @@ impl Source for CodexCli {
             "rollout_document" => Box::new(rollout::DocumentReader::new(file)),
             "authored" => {
                 let (stream, key) = authored::place(&file.path);
-                Box::new(AuthoredReader::new(stream, key, file))
+                Box::new(WholeFileReader::new(stream, key, file))
             }
             "spawn_edges" => Box::new(sidecars::RowReader::new("spawn_edges", file)),
             "agent_jobs" => Box::new(sidecars::RowReader::new("agent_jobs", file)),
