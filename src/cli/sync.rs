@@ -64,7 +64,16 @@ pub fn collect(desk: &mut Desk, options: &Options) -> Result<Vec<SourceReport>> 
         now,
     };
     let mut bar = Bar::new(desk.quiet);
-    let reports = sync(&ask, &environment, &desk.scope, &mut bar)?;
+    let mut reports = sync(&ask, &environment, &desk.scope, &mut bar)?;
+    // Names of files may hold anything: they leave through the door like all text.
+    let problems = reports.iter().any(|report| !report.problems.is_empty());
+    let archive = if problems { desk.archive()? } else { None };
+    if let Some(store) = archive {
+        let door = desk.door(&store)?;
+        for problem in reports.iter_mut().flat_map(|report| &mut report.problems) {
+            *problem = door.show(&desk.scope, problem).to_string();
+        }
+    }
     tell_problems(desk, &reports);
     Ok(reports)
 }

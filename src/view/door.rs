@@ -29,6 +29,11 @@ impl Door {
         Door { redactor: None }
     }
 
+    /// For words of a run itself, such as a file's name in a warning.
+    pub fn show(&self, _scope: &Scope, text: &str) -> Shown {
+        self.text(text)
+    }
+
     pub(super) fn raw(&self, raw: &Raw) -> Shown {
         self.text(&String::from_utf8_lossy(raw.expose()))
     }
