@@ -9,8 +9,10 @@ mod tables;
 
 mod audit;
 mod doctor;
+mod gaps;
 mod library;
 mod manifest;
+mod members;
 mod rebuild;
 mod records;
 mod restore;
@@ -18,7 +20,9 @@ mod sessions;
 mod show;
 mod sources;
 mod sync;
+mod tools;
 mod up;
+mod usage;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -76,10 +80,18 @@ enum Verb {
     Show(show::Options),
     /// Print native records of a stream
     Records(records::Options),
+    /// Count tools, files and commands
+    Tools(tools::Options),
+    /// Sum up tokens and cost, each response once
+    Usage(usage::Options),
     /// List skills, prompts, rules, instructions and memory, with their versions
     Library(library::Options),
     /// Account for every file, byte and line: kept, left out, unknown, and why
     Audit(audit::Options),
+    /// List what could not be read, and what became of it
+    Gaps(gaps::Options),
+    /// Say who else may ask, and give them tokens
+    Members(members::Options),
     /// Check the archive, the homes and the disk, and say what to do
     Doctor(doctor::Options),
     /// Print what a source reads, keeps and never opens
@@ -153,8 +165,12 @@ pub fn run() -> ExitCode {
         Verb::Sessions(options) => sessions::run(&mut desk, &options),
         Verb::Show(options) => show::run(&mut desk, &options),
         Verb::Records(options) => records::run(&mut desk, &options),
+        Verb::Tools(options) => tools::run(&mut desk, &options),
+        Verb::Usage(options) => usage::run(&mut desk, &options),
         Verb::Library(options) => library::run(&mut desk, &options),
         Verb::Audit(options) => audit::run(&mut desk, &options),
+        Verb::Gaps(options) => gaps::run(&mut desk, &options),
+        Verb::Members(options) => members::run(&mut desk, &options),
         Verb::Doctor(options) => doctor::run(&mut desk, &options),
         Verb::Manifest(options) => manifest::run(&mut desk, &options),
         Verb::Restore(options) => restore::run(&mut desk, &options),

@@ -65,5 +65,12 @@ fn read(options: &Options) -> Result<RecordsAsk> {
         Problem::new(format!("{} has no stream {stream:?}", manifest.source))
             .hint(format!("its streams: {}", known.join(", ")))
     })?;
-    Ok(RecordsAsk { source, stream, key: options.key.clone(), limit: options.limit, full: options.full })
+    Ok(RecordsAsk {
+        source,
+        stream,
+        key: options.key.clone(),
+        limit: options.limit,
+        cursor: None,
+        full: options.full,
+    })
 }

@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use super::tables::{fit, number, table};
+use super::tables::{dollars, fit, number, table};
 use super::{Answer, Desk, moments, now};
 use crate::model::Result;
 use crate::store::SessionFilter;
-use crate::view::{SessionAsk, SessionList, sessions};
+use crate::view::{Paging, SessionAsk, SessionList, sessions};
 
 #[derive(Args)]
 pub struct Options {
@@ -25,6 +25,9 @@ pub struct Options {
     /// Only sessions that began before then
     #[arg(long, value_name = "WHEN")]
     until: Option<String>,
+    /// Only sessions that used this model
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
     /// How many at most [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
     limit: Option<i64>,
@@ -50,13 +53,15 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
             project: options.project.as_deref().map(absolute),
             since: moment(&options.since)?,
             until: moment(&options.until)?,
-            id: None,
+            model: options.model.clone(),
             with_agents: options.all || options.include_subagents || options.copies,
-            only_agents: false,
             only_copies: options.copies,
+            ..SessionFilter::default()
         },
-        limit: options.limit.unwrap_or(if options.all { i64::MAX - 1 } else { 50 }),
-        cursor: options.cursor.clone(),
+        page: Paging {
+            limit: options.limit.unwrap_or(if options.all { i64::MAX - 1 } else { 50 }),
+            cursor: options.cursor.clone(),
+        },
     };
     let list = match desk.archive()? {
         Some(store) => {
@@ -82,7 +87,7 @@ fn print(desk: &mut Desk, list: &SessionList) -> Result<()> {
         }
         return Ok(());
     }
-    let head = ["when", "project", "title", "#messages", "#calls", "#tokens", "id"];
+    let head = ["when", "project", "title", "#messages", "#calls", "#tokens", "#cost", "id"];
     let rows: Vec<Vec<String>> = list
         .sessions
         .iter()
@@ -102,6 +107,7 @@ fn print(desk: &mut Desk, list: &SessionList) -> Result<()> {
                 number(session.message_count),
                 number(session.tool_call_count),
                 number(session.tokens.total),
+                dollars(session.cost_usd),
                 session.session_id.clone(),
             ]
         })
@@ -122,7 +128,7 @@ fn print(desk: &mut Desk, list: &SessionList) -> Result<()> {
 }
 
 /// A folder as sessions name it.
-fn absolute(project: &str) -> String {
+pub fn absolute(project: &str) -> String {
     let path = std::path::Path::new(project);
     match path.canonicalize().or_else(|_| std::path::absolute(path)) {
         Ok(path) => path.to_string_lossy().into_owned(),

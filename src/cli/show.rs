@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::tables::number;
+use super::tables::{dollars, number};
 use super::{Answer, Desk, moments, now};
 use crate::model::{Family, Problem, Result, Scope, Time};
 use crate::store::Store;
@@ -97,10 +97,12 @@ fn head(desk: &mut Desk, session: &SessionView) -> Result<()> {
     facts.retain(|fact| !fact.is_empty());
     desk.output.line(facts.join(" · "))?;
     desk.output.line(format!(
-        "{} messages · {} calls · {} tokens",
+        "{} messages · {} calls · {} tokens · {} ({})",
         number(session.message_count),
         number(session.tool_call_count),
-        number(session.tokens.total)
+        number(session.tokens.total),
+        dollars(session.cost_usd),
+        session.billing_source
     ))?;
     if let (Some(parent), Some(kind)) = (&session.parent_session_id, &session.parent_kind) {
         desk.output.line(format!("{} of {parent}", kind.replace('_', "-")))?;

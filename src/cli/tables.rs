@@ -56,6 +56,15 @@ pub fn number(count: i64) -> String {
     if count < 0 { format!("-{text}") } else { text }
 }
 
+/// A cost for people: cents, or more digits when it is less than a few; a question mark when nobody knows.
+pub fn dollars(cost: Option<f64>) -> String {
+    match cost {
+        None => "?".into(),
+        Some(cost) if cost == 0.0 || cost >= 0.095 => format!("${cost:.2}"),
+        Some(cost) => format!("${cost:.4}"),
+    }
+}
+
 /// At most `width` characters, with an ellipsis when something is cut.
 pub fn fit(text: &str, width: usize) -> String {
     match text.char_indices().nth(width) {
@@ -66,7 +75,7 @@ pub fn fit(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{fit, number, size, table};
+    use super::{dollars, fit, number, size, table};
 
     #[test]
     fn numbers_stand_to_the_right() {
@@ -82,6 +91,8 @@ mod tests {
         assert_eq!(size(2_500_000_000), "2.5 GB");
         assert_eq!(number(1_234_567), "1,234,567");
         assert_eq!(number(-12), "-12");
+        assert_eq!(dollars(None), "?");
+        assert_eq!([0.0, 0.00366, 12.345].map(|cost| dollars(Some(cost))), ["$0.00", "$0.0037", "$12.35"]);
         assert_eq!(fit("abcdef", 4), "abc…");
         assert_eq!(fit("äöü", 3), "äöü");
     }

@@ -9,11 +9,18 @@ pub type Result<T> = std::result::Result<T, Problem>;
 pub struct Problem {
     pub what: String,
     pub hint: Option<String>,
+    /// The asker's doing, not the archive's.
+    pub asked_wrongly: bool,
 }
 
 impl Problem {
     pub fn new(what: impl Into<String>) -> Problem {
-        Problem { what: what.into(), hint: None }
+        Problem { what: what.into(), hint: None, asked_wrongly: false }
+    }
+
+    /// About a question that can not be answered as it was put.
+    pub fn asked(what: impl Into<String>) -> Problem {
+        Problem { asked_wrongly: true, ..Problem::new(what) }
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Problem {

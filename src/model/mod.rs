@@ -14,10 +14,10 @@ pub use manifest::{
     Coverage, Database, Encoding, Family, Field, Footprint, Framing, Manifest, Retention, Rows, Rule,
     Semantics, Stream, Surface, Treatment, Variable,
 };
-pub use scope::Scope;
+pub use scope::{MemberRole, Scope};
 pub use text::{Raw, Shown, ShownJson};
 pub use time::Time;
 pub use transcript::{
-    Block, Call, CallKind, CallResult, Document, Item, Link, LinkKind, Message, MessageKind, Operation,
-    Range, Role, SessionFacts, Span, Summary, Tally, Touch, Usage, Verdict,
+    Block, Call, CallKind, CallResult, Document, Item, LONG_PROMPTS, Link, LinkKind, Message, MessageKind,
+    Operation, Range, Role, SessionFacts, Span, Summary, Tally, Touch, Usage, Verdict,
 };

@@ -23,6 +23,22 @@ impl Time {
         self.0
     }
 
+    /// Days since 1970 in UTC.
+    pub fn day(self) -> i64 {
+        self.0.div_euclid(DAY)
+    }
+
+    pub fn from_day(day: i64) -> Time {
+        Time(day.saturating_mul(DAY))
+    }
+
+    /// The date alone.
+    pub fn date(self) -> String {
+        let mut text = self.rfc3339();
+        text.truncate("2026-11-15".len());
+        text
+    }
+
     /// RFC 3339 with any fraction and offset; text without an offset is taken as UTC.
     pub fn parse(text: &str) -> Option<Time> {
         parse_utc(text.as_bytes())

@@ -356,6 +356,9 @@ pub struct Usage {
     pub reasoning: i64,
 }
 
+/// Lengths of a prompt in tokens, cached ones included, beyond which some models cost more.
+pub const LONG_PROMPTS: [i64; 3] = [100_000, 200_000, 272_000];
+
 /// A file that a successful call read or changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Touch {
@@ -490,6 +493,9 @@ pub struct SessionFacts {
     pub parent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_kind: Option<LinkKind>,
+    /// What the client says the session cost, with all that it inherited and started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -520,6 +526,7 @@ impl SessionFacts {
         fill(&mut self.git_url, &weaker.git_url);
         fill(&mut self.parent, &weaker.parent);
         fill(&mut self.parent_kind, &weaker.parent_kind);
+        fill(&mut self.cost_usd, &weaker.cost_usd);
         fill(&mut self.archived, &weaker.archived);
         self.started_at = [self.started_at, weaker.started_at].into_iter().flatten().min();
         self.last_at = [self.last_at, weaker.last_at].into_iter().flatten().max();

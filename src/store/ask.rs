@@ -4,7 +4,7 @@ use std::io::Read;
 
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::{Store, sql};
+use super::{Store, scoped, sql};
 use crate::model::{
     CallKind, Encoding, Key, MessageKind, Operation, Range, Raw, Result, Role, Scope, Span, Time,
 };
@@ -21,6 +21,36 @@ pub struct InstanceRow {
     pub bytes: i64,
     pub gaps: i64,
 }
+
+/// A home as the last run left it.
+#[derive(Debug, Clone)]
+pub struct HomeRow {
+    pub source: String,
+    pub root: Raw,
+    pub status: String,
+    pub reason: Raw,
+    pub last_scanned: Option<Time>,
+    pub has_sessions: bool,
+}
+
+/// What could not be had.
+#[derive(Debug, Clone)]
+pub struct GapRow {
+    pub id: i64,
+    pub source: String,
+    pub stream: String,
+    pub key: Raw,
+    pub reason: Raw,
+    pub status: String,
+    pub attempts: i64,
+    pub first_seen: Time,
+    pub last_tried: Time,
+    pub next_try: Option<Time>,
+}
+
+/// The place of a transcript row in the order of all: session, file, offset.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowPlace(pub i64, pub i64, pub i64);
 
 #[derive(Debug, Clone)]
 pub struct MessageRow {
@@ -71,6 +101,7 @@ pub struct TouchRow {
 
 #[derive(Debug, Clone)]
 pub struct RecordRow {
+    pub id: i64,
     pub key: String,
     pub version: i64,
     pub session: Option<String>,
@@ -109,9 +140,11 @@ pub struct CoverageRow {
 }
 
 impl Store {
-    pub fn instances(&self, _scope: &Scope) -> Result<Vec<InstanceRow>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select id, source, last_scanned,
+    pub fn instances(&self, scope: &Scope) -> Result<Vec<InstanceRow>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select id, source, last_scanned,
                     (select count(*) from session where instance = instance.id),
                     (select cast(coalesce(sum(messages), 0) as bigint)
                      from session where instance = instance.id),
@@ -120,8 +153,10 @@ impl Store {
                     (select cast(coalesce(sum(version.size), 0) as bigint) from file
                      join version on version.file = file.id where file.instance = instance.id),
                     (select count(*) from gap where instance = instance.id and status = 'pending')
-             from instance order by source, id"
-        ))?;
+             from instance where {visible} order by source, id"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
         let rows = statement.query_map([], |row| {
             Ok(InstanceRow {
                 id: row.get(0)?,
@@ -133,6 +168,64 @@ impl Store {
                 files: row.get(6)?,
                 bytes: row.get(7)?,
                 gaps: row.get(8)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The homes of a source, or of all.
+    pub fn homes(&self, scope: &Scope, source: Option<&str>) -> Result<Vec<HomeRow>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select source, root, status, reason, last_scanned,
+                    exists (select 1 from session where session.instance = instance.id)
+             from instance where ($1 is null or source = $1) and {visible} order by source, id"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map([source], |row| {
+            Ok(HomeRow {
+                source: row.get(0)?,
+                root: raw(row, 1)?,
+                status: row.get(2)?,
+                reason: raw(row, 3)?,
+                last_scanned: time(row, 4)?,
+                has_sessions: row.get(5)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What could not be had, in the order of its finding, after one.
+    pub fn gaps(
+        &self,
+        scope: &Scope,
+        source: Option<&str>,
+        status: Option<&str>,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<GapRow>> {
+        let text = scoped(scope, sql!(
+            "select gap.id, instance.source, stream, gap.key, gap.reason, gap.status, attempts, gap.first_seen,
+                    last_tried, next_try
+             from gap join instance on instance.id = gap.instance
+             where ($1 is null or instance.source = $1) and ($2 is null or gap.status = $2) and gap.id > $3
+             and {visible} order by gap.id limit $4"
+        ));
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map(params![source, status, after, limit], |row| {
+            Ok(GapRow {
+                id: row.get(0)?,
+                source: row.get(1)?,
+                stream: row.get(2)?,
+                key: raw(row, 3)?,
+                reason: raw(row, 4)?,
+                status: row.get(5)?,
+                attempts: row.get(6)?,
+                first_seen: Time::from_micros(row.get(7)?),
+                last_tried: Time::from_micros(row.get(8)?),
+                next_try: time(row, 9)?,
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -152,33 +245,23 @@ impl Store {
         Ok(Some(Raw::new(bytes)))
     }
 
-    /// Messages of a session in order, files by name (which begins with their start).
-    pub fn messages(&self, _scope: &Scope, session: i64) -> Result<Vec<MessageRow>> {
-        let text = format!("{MESSAGES} where message.session = ?1 order by file.unit, message.place");
-        let mut statement = self.connection.prepare_cached(&text)?;
-        Ok(statement.query_map([session], message_row)?.collect::<rusqlite::Result<_>>()?)
-    }
-
-    pub fn calls(&self, _scope: &Scope, session: i64) -> Result<Vec<CallRow>> {
-        let text = format!("{CALLS} where tool_call.session = ?1 order by file.unit, tool_call.place");
-        let mut statement = self.connection.prepare_cached(&text)?;
-        Ok(statement.query_map([session], call_row)?.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// Messages of a source, or those of one key, one after another.
+    /// Messages of a source, or those of one key, one after another, after a place.
     pub fn each_message(
         &self,
-        _scope: &Scope,
+        scope: &Scope,
         source: &str,
         key: Option<Key>,
+        after: RowPlace,
         see: &mut dyn FnMut(MessageRow) -> Result<bool>,
     ) -> Result<()> {
         let text = format!(
-            "{MESSAGES} where instance.source = ?1 and (?2 is null or message.key = ?2)
-             order by session.id, file.unit, message.place"
+            "{MESSAGES} where instance.source = ?1 and {{visible}} and (?2 is null or message.key = ?2)
+             and (message.session, message.file, message.place) > (?3, ?4, ?5)
+             order by message.session, message.file, message.place"
         );
-        let mut statement = self.connection.prepare_cached(&text)?;
-        let mut rows = statement.query(params![source, key.map(Key::stored)])?;
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let RowPlace(session, file, place) = after;
+        let mut rows = statement.query(params![source, key.map(Key::stored), session, file, place])?;
         while let Some(row) = rows.next()? {
             if !see(message_row(row)?)? {
                 break;
@@ -187,22 +270,25 @@ impl Store {
         Ok(())
     }
 
-    /// Calls of a source, or those of one key or call id, one after another.
+    /// Calls of a source, or those of one key or call id, one after another, after a place.
     pub fn each_call(
         &self,
-        _scope: &Scope,
+        scope: &Scope,
         source: &str,
         key: Option<&str>,
+        after: RowPlace,
         see: &mut dyn FnMut(CallRow) -> Result<bool>,
     ) -> Result<()> {
         let hex = key.and_then(Key::from_hex).map(Key::stored);
         let text = format!(
-            "{CALLS} where instance.source = ?1
+            "{CALLS} where instance.source = ?1 and {{visible}}
              and (?2 is null or tool_call.call_id = ?2 or tool_call.key = ?3)
-             order by session.id, file.unit, tool_call.place"
+             and (tool_call.session, tool_call.file, tool_call.place) > (?4, ?5, ?6)
+             order by tool_call.session, tool_call.file, tool_call.place"
         );
-        let mut statement = self.connection.prepare_cached(&text)?;
-        let mut rows = statement.query(params![source, key, hex])?;
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let RowPlace(session, file, place) = after;
+        let mut rows = statement.query(params![source, key, hex, session, file, place])?;
         while let Some(row) = rows.next()? {
             if !see(call_row(row)?)? {
                 break;
@@ -246,26 +332,31 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Records of a plain stream, all versions of one key or the newest of all.
+    /// Records of a plain stream after one, all versions of one key or the newest of all.
     pub fn each_record(
         &self,
-        _scope: &Scope,
+        scope: &Scope,
         source: &str,
         stream: &str,
         key: Option<&str>,
+        after: i64,
         see: &mut dyn FnMut(RecordRow) -> Result<bool>,
     ) -> Result<()> {
-        let mut statement = self.connection.prepare_cached(sql!(
+        let text = scoped(
+            scope,
+            sql!(
             "select record.key, record.version, record.session, record.at, record.file, record.file_version,
-                    file.encoding, record.place, record.length, record.deleted_at
+                    file.encoding, record.place, record.length, record.deleted_at, record.id
              from record join instance on instance.id = record.instance join file on file.id = record.file
-             where instance.source = $1 and record.stream = $2
+             where instance.source = $1 and record.stream = $2 and record.id > $4 and {visible}
              and (record.key = $3 or ($3 is null and record.version =
                   (select max(version) from record newest where newest.instance = record.instance
                    and newest.stream = record.stream and newest.key = record.key)))
-             order by record.instance, record.at, record.key, record.version"
-        ))?;
-        let mut rows = statement.query(params![source, stream, key])?;
+             order by record.id"
+        ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let mut rows = statement.query(params![source, stream, key, after])?;
         while let Some(row) = rows.next()? {
             let record = RecordRow {
                 key: row.get(0)?,
@@ -277,6 +368,7 @@ impl Store {
                 encoding: super::archive::encoding(row.get_ref(6)?.as_str().unwrap_or_default()),
                 span: span(row, 7)?,
                 deleted_at: time(row, 9)?,
+                id: row.get(10)?,
             };
             if !see(record)? {
                 break;
@@ -285,13 +377,17 @@ impl Store {
         Ok(())
     }
 
-    pub fn files(&self, _scope: &Scope, source: Option<&str>) -> Result<Vec<FileRow>> {
-        let mut statement = self.connection.prepare_cached(sql!(
+    pub fn files(&self, scope: &Scope, source: Option<&str>) -> Result<Vec<FileRow>> {
+        let text = scoped(
+            scope,
+            sql!(
             "select file.id, instance.source, instance.id, path, store, version, size, content_size, parsed,
                     document, twin_of is not null, gone_at is not null, modified
              from file join instance on instance.id = file.instance
-             where $1 is null or instance.source = $1 order by instance.id, path"
-        ))?;
+             where ($1 is null or instance.source = $1) and {visible} order by instance.id, path"
+        ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
         let rows = statement.query_map([source], |row| {
             Ok(FileRow {
                 id: row.get(0)?,
@@ -312,12 +408,13 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn coverage(&self, _scope: &Scope, source: Option<&str>) -> Result<Vec<CoverageRow>> {
-        let mut statement = self.connection.prepare_cached(sql!(
+    pub fn coverage(&self, scope: &Scope, source: Option<&str>) -> Result<Vec<CoverageRow>> {
+        let text = scoped(scope, sql!(
             "select coverage.file, coverage.status, coverage.kind, coverage.lines, coverage.bytes from coverage
              join file on file.id = coverage.file join instance on instance.id = file.instance
-             where $1 is null or instance.source = $1 order by coverage.file, coverage.status, coverage.kind"
-        ))?;
+             where ($1 is null or instance.source = $1) and {visible} order by coverage.file, coverage.status, coverage.kind"
+        ));
+        let mut statement = self.connection.prepare_cached(&text)?;
         let rows = statement.query_map([source], |row| {
             Ok(CoverageRow {
                 file: row.get(0)?,
@@ -331,13 +428,14 @@ impl Store {
     }
 }
 
-const MESSAGES: &str =
+pub(super) const MESSAGES: &str =
     "select session.key, message.file, message.place, message.length, message.role, message.kind,
     message.at, message.key, message.copied, name.text, message.session
     from message join session on session.id = message.session join instance on instance.id = session.instance
     join file on file.id = message.file left join name on name.id = message.model";
 
-const CALLS: &str = "select session.key, tool_call.file, tool_call.place, tool_call.length, tool_call.at,
+pub(super) const CALLS: &str =
+    "select session.key, tool_call.file, tool_call.place, tool_call.length, tool_call.at,
     tool_call.key, tool_call.copied, tool_call.call_id, name.text, tool_call.kind, tool_call.title,
     tool_call.parent, model.text, output_place, output_length, detail_place, detail_length, ok, exit_code,
     duration_ms, session.id, tool_call.message, full_output
@@ -345,7 +443,7 @@ const CALLS: &str = "select session.key, tool_call.file, tool_call.place, tool_c
     join instance on instance.id = session.instance join file on file.id = tool_call.file
     join name on name.id = tool_call.name left join name model on model.id = tool_call.model";
 
-fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
+pub(super) fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
     Ok(MessageRow {
         session: row.get(0)?,
         file: row.get(1)?,
@@ -360,7 +458,7 @@ fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
     })
 }
 
-fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
+pub(super) fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
     Ok(CallRow {
         session: row.get(0)?,
         file: row.get(1)?,

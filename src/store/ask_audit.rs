@@ -3,20 +3,24 @@
 use rusqlite::params;
 
 use super::ask::span;
-use super::{Store, sql};
+use super::{Store, scoped, sql};
 use crate::model::{Result, Rows, Scope, Span};
 
 impl Store {
     /// Types of lines that no reader knows: lines, bytes, and the oldest client in whose files they stand.
-    pub fn unknown_types(&self, _scope: &Scope, source: &str) -> Result<Vec<UnknownType>> {
-        let mut statement = self.connection.prepare_cached(sql!(
+    pub fn unknown_types(&self, scope: &Scope, source: &str) -> Result<Vec<UnknownType>> {
+        let text = scoped(
+            scope,
+            sql!(
             "select coverage.kind, cast(sum(coverage.lines) as bigint), cast(sum(coverage.bytes) as bigint),
                     min((select min(json_extract(part.facts, '$.client_version')) from session_part part
                          where part.file = coverage.file))
              from coverage join file on file.id = coverage.file join instance on instance.id = file.instance
-             where instance.source = $1 and coverage.status = 'unknown'
+             where instance.source = $1 and coverage.status = 'unknown' and {visible}
              group by coverage.kind order by 2 desc, 1"
-        ))?;
+        ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
         let rows = statement.query_map([source], |row| {
             Ok(UnknownType {
                 kind: row.get(0)?,
@@ -29,40 +33,45 @@ impl Store {
     }
 
     /// Where lines are broken.
-    pub fn problems(&self, _scope: &Scope, source: &str) -> Result<Vec<(String, Span, String)>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select file.path, problem.place, problem.length, problem.what
+    pub fn problems(&self, scope: &Scope, source: &str) -> Result<Vec<(String, Span, String)>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select file.path, problem.place, problem.length, problem.what
              from problem join file on file.id = problem.file join instance on instance.id = file.instance
-             where instance.source = $1 order by file.path, problem.place"
-        ))?;
+             where instance.source = $1 and {visible} order by file.path, problem.place"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
         let rows = statement.query_map([source], |row| Ok((row.get(0)?, span(row, 1)?, row.get(3)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn count_stream(&self, _scope: &Scope, source: &str, stream: &str, rows: Rows) -> Result<i64> {
+    pub fn count_stream(&self, scope: &Scope, source: &str, stream: &str, rows: Rows) -> Result<i64> {
         let text = match rows {
             Rows::Sessions => {
                 "select count(*) from session join instance on instance.id = session.instance
-                 where instance.source = ?1 and ?2 is not null"
+                 where instance.source = ?1 and {visible} and ?2 is not null"
             }
             Rows::Agents => {
                 "select count(*) from session join instance on instance.id = session.instance
-                 where instance.source = ?1 and parent_kind in ('sub_agent', 'review') and ?2 is not null"
+                 where instance.source = ?1 and {visible} and parent_kind in ('sub_agent', 'review') and ?2 is not null"
             }
             Rows::Messages => {
                 "select count(*) from message join session on session.id = message.session
-                 join instance on instance.id = session.instance where instance.source = ?1 and ?2 is not null"
+                 join instance on instance.id = session.instance where instance.source = ?1 and {visible} and ?2 is not null"
             }
             Rows::Calls => {
                 "select count(*) from tool_call join session on session.id = tool_call.session
-                 join instance on instance.id = session.instance where instance.source = ?1 and ?2 is not null"
+                 join instance on instance.id = session.instance where instance.source = ?1 and {visible} and ?2 is not null"
             }
             Rows::Records => {
                 "select count(distinct record.key) from record join instance on instance.id = record.instance
-                 where instance.source = ?1 and record.stream = ?2"
+                 where instance.source = ?1 and {visible} and record.stream = ?2"
             }
         };
-        Ok(self.connection.prepare_cached(text)?.query_row(params![source, stream], |row| row.get(0))?)
+        let text = scoped(scope, text);
+        Ok(self.connection.prepare_cached(&text)?.query_row(params![source, stream], |row| row.get(0))?)
     }
 
     /// What SQLite itself finds wrong with the database file.

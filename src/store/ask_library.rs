@@ -3,7 +3,7 @@
 use rusqlite::{Row, params};
 
 use super::ask::{span, time};
-use super::{Store, sql};
+use super::{Store, scoped, sql};
 use crate::model::{Result, Scope, Span, Time};
 
 /// One version of an authored thing.
@@ -25,35 +25,40 @@ impl Store {
     /// What was in force then, by key.
     pub fn items_in_force(
         &self,
-        _scope: &Scope,
+        scope: &Scope,
         source: &str,
         stream: &str,
         then: Time,
     ) -> Result<Vec<ItemRow>> {
-        let mut statement = self.connection.prepare_cached(sql!(
+        let text = scoped(scope, sql!(
             "select record.key, record.version,
                     (select count(*) from record other where other.instance = record.instance
                      and other.stream = record.stream and other.key = record.key),
                     coalesce(record.at, record.seen_at), record.deleted_at, file.path, record.file,
                     record.file_version, record.place, record.length
              from record join instance on instance.id = record.instance join file on file.id = record.file
-             where instance.source = $1 and record.stream = $2
+             where {visible} and instance.source = $1 and record.stream = $2
              and (record.deleted_at is null or record.deleted_at > $3)
              and record.version = (select max(version) from record newest where newest.instance = record.instance
                                    and newest.stream = record.stream and newest.key = record.key
                                    and coalesce(newest.at, newest.seen_at) <= $3)
              order by record.key, record.instance"
-        ))?;
+        ));
+        let mut statement = self.connection.prepare_cached(&text)?;
         let rows = statement.query_map(params![source, stream, then.micros()], item_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// The keys of a stream, also of what is gone.
-    pub fn item_keys(&self, _scope: &Scope, source: &str, stream: &str) -> Result<Vec<String>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select distinct record.key from record join instance on instance.id = record.instance
-             where instance.source = $1 and record.stream = $2 order by record.key"
-        ))?;
+    pub fn item_keys(&self, scope: &Scope, source: &str, stream: &str) -> Result<Vec<String>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select distinct record.key from record join instance on instance.id = record.instance
+             where {visible} and instance.source = $1 and record.stream = $2 order by record.key"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
         let rows = statement.query_map(params![source, stream], |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
@@ -61,18 +66,19 @@ impl Store {
     /// All versions of one thing, oldest first.
     pub fn item_versions(
         &self,
-        _scope: &Scope,
+        scope: &Scope,
         source: &str,
         stream: &str,
         key: &str,
     ) -> Result<Vec<ItemRow>> {
-        let mut statement = self.connection.prepare_cached(sql!(
+        let text = scoped(scope, sql!(
             "select record.key, record.version, 0, coalesce(record.at, record.seen_at), record.deleted_at, file.path,
                     record.file, record.file_version, record.place, record.length
              from record join instance on instance.id = record.instance join file on file.id = record.file
-             where instance.source = $1 and record.stream = $2 and record.key = $3
+             where {visible} and instance.source = $1 and record.stream = $2 and record.key = $3
              order by record.instance, record.version"
-        ))?;
+        ));
+        let mut statement = self.connection.prepare_cached(&text)?;
         let rows = statement.query_map(params![source, stream, key], item_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }

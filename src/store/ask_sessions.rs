@@ -3,7 +3,7 @@
 use rusqlite::{Row, ToSql, params};
 
 use super::ask::{optional_raw, raw, time};
-use super::{Store, sql};
+use super::{Store, scoped, sql};
 use crate::model::{Raw, Result, Scope, Time};
 
 #[derive(Debug, Clone, Default)]
@@ -15,6 +15,9 @@ pub struct SessionFilter {
     pub until: Option<Time>,
     /// An exact id, or the start of one.
     pub id: Option<String>,
+    pub model: Option<String>,
+    /// Words of the title, the folder or the branch.
+    pub words: Option<String>,
     pub with_agents: bool,
     /// Only sessions that others started.
     pub only_agents: bool,
@@ -65,7 +68,7 @@ pub struct LinkRow {
 
 impl Store {
     /// Newest first; sessions without a time come last.
-    pub fn sessions(&self, _scope: &Scope, filter: &SessionFilter, page: Page) -> Result<Vec<SessionRow>> {
+    pub fn sessions(&self, scope: &Scope, filter: &SessionFilter, page: Page) -> Result<Vec<SessionRow>> {
         let (conditions, mut values) = session_conditions(filter);
         let (time, key) = page.after.unwrap_or((i64::MAX, String::new()));
         values.push(Box::new(time));
@@ -79,25 +82,26 @@ impl Store {
                     reasoning_tokens, gone_at, messages,
                     (select other from link where link.session = session.id and link.kind = 'copy')
              from session join instance on instance.id = session.instance
-             where {conditions}
+             where {{visible}} and {conditions}
              and (coalesce(last_at, {NO_TIME}), session.key) < (?{}, ?{})
              order by coalesce(last_at, {NO_TIME}) desc, session.key desc limit ?{}",
             count - 2,
             count - 1,
             count
         );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
         let rows = statement.query_map(values.as_slice(), session_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn count_sessions(&self, _scope: &Scope, filter: &SessionFilter) -> Result<i64> {
+    pub fn count_sessions(&self, scope: &Scope, filter: &SessionFilter) -> Result<i64> {
         let (conditions, values) = session_conditions(filter);
         let text = format!(
-            "select count(*) from session join instance on instance.id = session.instance where {conditions}"
+            "select count(*) from session join instance on instance.id = session.instance
+             where {{visible}} and {conditions}"
         );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
         Ok(statement.query_row(values.as_slice(), |row| row.get(0))?)
     }
@@ -167,6 +171,16 @@ fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn ToSql>>) {
     if let Some(id) = &filter.id {
         add("substr(session.key, 1, length(#)) = #", Box::new(id.clone()));
     }
+    if let Some(model) = &filter.model {
+        add("models like '%\"' || # || '\"%' escape '\\'", Box::new(like_text(model)));
+    }
+    if let Some(words) = &filter.words {
+        for word in words.split_whitespace() {
+            let columns = ["title", "cwd", "git_branch", "session.key"];
+            let columns = columns.map(|column| format!("lower({column}) like '%' || # || '%' escape '\\'"));
+            add(&format!("({})", columns.join(" or ")), Box::new(like_text(&word.to_lowercase())));
+        }
+    }
     if filter.only_copies {
         conditions.push(
             "exists (select 1 from link where link.session = session.id and link.kind = 'copy')".into(),
@@ -178,6 +192,11 @@ fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn ToSql>>) {
         conditions.push("(parent_kind is null or parent_kind not in ('sub_agent', 'review'))".into());
     }
     (conditions.join(" and "), values)
+}
+
+/// Text that `like` takes as it is.
+fn like_text(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }
 
 fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {

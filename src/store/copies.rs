@@ -283,14 +283,16 @@ impl Writer<'_> {
             }
             _ => {
                 let mut statement = self.transaction.prepare_cached(sql!(
-                    "select input, output, cache_read, cache_write, cache_write_hour, reasoning
+                    "select input, output, cache_read, cache_write, cache_write_hour, reasoning, at, model
                      from usage where session = $1 and file = $2 and place = $3"
                 ))?;
-                let tokens = statement.query_row(place, |row| {
-                    Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?])
+                let (tokens, at, model) = statement.query_row(place, |row| {
+                    let tokens =
+                        [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?];
+                    Ok((tokens, row.get::<_, Option<i64>>(6)?, row.get(7)?))
                 })?;
                 drop(statement);
-                self.count_tokens(row.session, tokens, by);
+                self.count_usage(row.session, at.map(Time::from_micros), model, tokens, by);
             }
         }
         Ok(())

@@ -5,19 +5,25 @@ mod ask;
 mod ask_audit;
 mod ask_library;
 mod ask_sessions;
+mod ask_transcript;
+mod ask_usage;
 mod copies;
 mod foreign;
 mod housekeeping;
+mod members;
 mod rows;
 mod sessions;
 mod transcript_rows;
 
 pub use archive::{Batch, CapturedFile, Contents, Count, Part, Segment, Stat, VersionRow};
-pub use ask::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow};
+pub use ask::{CallRow, CoverageRow, FileRow, GapRow, HomeRow, MessageRow, RecordRow, RowPlace};
 pub use ask_audit::Damage;
 pub use ask_library::ItemRow;
 pub use ask_sessions::{Page, SessionFilter, SessionRow};
+pub use ask_transcript::Stretch;
+pub use ask_usage::{CallTally, ResponseFilter, ResponseRow, UsageBy, UsageSum};
 pub use foreign::{Unreadable, read_table};
+pub use members::{MemberRow, TokenHolder};
 pub use rows::Writer;
 
 use std::path::{Path, PathBuf};
@@ -25,7 +31,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::model::{Problem, Result};
+use crate::model::{Problem, Result, Scope};
 
 /// Rewrites `$1` to `?1` while compiling. One SQL text serves SQLite and PostgreSQL; SQLite numbers `$n` by first
 /// appearance and would silently swap parameters.
@@ -42,6 +48,19 @@ macro_rules! sql {
 }
 use sql;
 
+/// Puts which homes the asker may see, a condition on `instance`, in the place of `{visible}`. Scopes hold numbers:
+/// nothing that an asker wrote gets into the text.
+fn scoped(scope: &Scope, text: &str) -> String {
+    let visible = match scope {
+        Scope::Owner => "1 = 1".to_owned(),
+        Scope::Organisation(id) => {
+            format!("instance.member in (select id from member where organisation = {id})")
+        }
+        Scope::Member(id) => format!("instance.member = {id}"),
+    };
+    text.replace("{visible}", &visible)
+}
+
 const fn numbered<const N: usize>(text: &str) -> [u8; N] {
     let bytes = text.as_bytes();
     let mut out = [0; N];
@@ -54,7 +73,8 @@ const fn numbered<const N: usize>(text: &str) -> [u8; N] {
     out
 }
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_archive.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_archive.sql"), include_str!("migrations/0002_usage_and_members.sql")];
 
 /// A handle on the archive. Readers never wait for the writer.
 pub struct Store {

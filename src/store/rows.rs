@@ -20,6 +20,7 @@ pub struct Writer<'s> {
     sessions: HashMap<(i64, Arc<str>), i64>,
     words: HashMap<Arc<str>, i64>,
     pub(super) deltas: HashMap<i64, Delta>,
+    pub(super) usage_deltas: HashMap<UsagePlace, UsageSums>,
     pub(super) touched: BTreeSet<i64>,
     /// Sessions in which copies of other sessions' rows were found.
     pub(super) copying: BTreeSet<i64>,
@@ -35,6 +36,11 @@ pub(super) struct Delta {
     pub tokens: [i64; 6],
 }
 
+/// Where a response's tokens are summed up: session, day, model, class of prompt length.
+pub(super) type UsagePlace = (i64, i64, i64, i64);
+/// Responses, then tokens in the order of `Delta`.
+pub(super) type UsageSums = [i64; 7];
+
 impl Store {
     pub fn writer(&mut self, _scope: &Scope, now: Time) -> Result<Writer<'_>> {
         let transaction =
@@ -45,6 +51,7 @@ impl Store {
             sessions: HashMap::new(),
             words: HashMap::new(),
             deltas: HashMap::new(),
+            usage_deltas: HashMap::new(),
             touched: BTreeSet::new(),
             copying: BTreeSet::new(),
         })
@@ -198,6 +205,7 @@ impl Writer<'_> {
             "landmark",
             "tool_call",
             "usage",
+            "usage_sum",
             "file_touch",
             "link",
             "record",

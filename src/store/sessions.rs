@@ -56,9 +56,40 @@ impl Writer<'_> {
                 delta.messages,
             ])?;
         }
+        self.settle_usage()?;
         self.link_copies()?;
         for session in std::mem::take(&mut self.touched) {
             self.merge_session(session)?;
+        }
+        Ok(())
+    }
+
+    fn settle_usage(&mut self) -> Result<()> {
+        for ((session, day, model, class), sums) in std::mem::take(&mut self.usage_deltas) {
+            let [responses, input, output, read, write, write_hour, reasoning] = sums;
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "insert into usage_sum (session, day, model, prompt_class, responses, input, output, cache_read,
+                                        cache_write, cache_write_hour, reasoning)
+                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+                 on conflict (session, day, model, prompt_class) do update
+                 set responses = usage_sum.responses + excluded.responses,
+                     input = usage_sum.input + excluded.input, output = usage_sum.output + excluded.output,
+                     cache_read = usage_sum.cache_read + excluded.cache_read,
+                     cache_write = usage_sum.cache_write + excluded.cache_write,
+                     cache_write_hour = usage_sum.cache_write_hour + excluded.cache_write_hour,
+                     reasoning = usage_sum.reasoning + excluded.reasoning"
+            ))?;
+            statement.execute(params![
+                session, day, model, class, responses, input, output, read, write, write_hour, reasoning
+            ])?;
+            drop(statement);
+            if responses <= 0 {
+                let mut statement = self.transaction.prepare_cached(sql!(
+                    "delete from usage_sum where session = $1 and day = $2 and model = $3 and prompt_class = $4
+                     and responses = 0"
+                ))?;
+                statement.execute(params![session, day, model, class])?;
+            }
         }
         Ok(())
     }

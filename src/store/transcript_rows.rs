@@ -8,8 +8,8 @@ use super::copies::Settled;
 use super::rows::Writer;
 use super::sql;
 use crate::model::{
-    Call, CallResult, Document, Item, Key, Link, Message, MessageKind, Result, Role, Span, Summary, Tally,
-    Time, Touch, Usage,
+    Call, CallResult, Document, Item, Key, LONG_PROMPTS, Link, Message, MessageKind, Result, Role, Span,
+    Summary, Tally, Time, Touch, Usage,
 };
 
 impl Writer<'_> {
@@ -250,7 +250,7 @@ impl Writer<'_> {
         ])?;
         drop(statement);
         if !settled {
-            self.count_tokens(session, tokens, 1);
+            self.count_usage(session, usage.at, model, tokens, 1);
         }
         Ok(())
     }
@@ -278,15 +278,25 @@ impl Writer<'_> {
             session, file, row.place, tokens[0], tokens[1], tokens[2], tokens[3], tokens[4], tokens[5]
         ])?;
         drop(statement);
-        if !copied {
-            self.count_tokens(session, tokens, 1);
-        }
-        Ok(())
+        if copied { Ok(()) } else { self.count_row("usage", &row, 1) }
     }
 
-    pub(super) fn count_tokens(&mut self, session: i64, tokens: [i64; 6], by: i64) {
+    /// Adds a response to the totals of its session, or takes it out.
+    pub(super) fn count_usage(
+        &mut self,
+        session: i64,
+        at: Option<Time>,
+        model: Option<i64>,
+        tokens: [i64; 6],
+        by: i64,
+    ) {
         let delta = self.deltas.entry(session).or_default();
-        for (sum, tokens) in delta.tokens.iter_mut().zip(tokens) {
+        let day = at.map_or(0, Time::day);
+        let place = (session, day, model.unwrap_or(0), prompt_class(&tokens));
+        let [responses, sums @ ..] = self.usage_deltas.entry(place).or_default();
+        *responses += by;
+        for ((total, sum), tokens) in delta.tokens.iter_mut().zip(sums).zip(tokens) {
+            *total += by * tokens;
             *sum += by * tokens;
         }
     }
@@ -377,4 +387,10 @@ impl Writer<'_> {
 
 fn tokens_of(usage: &Usage) -> [i64; 6] {
     [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.cache_write_hour, usage.reasoning]
+}
+
+/// Prices may differ beyond these lengths of a prompt; a migration counts by the same ones.
+fn prompt_class([input, _, read, write, write_hour, _]: &[i64; 6]) -> i64 {
+    let prompt = input + read + write + write_hour;
+    LONG_PROMPTS.iter().map(|limit| i64::from(prompt > *limit)).sum()
 }

@@ -16,7 +16,7 @@ pub struct Door {
 impl Door {
     /// Masks secrets with this archive's own key, so that one secret always has one mark.
     pub fn masking(scope: &Scope, store: &Store) -> Result<Door> {
-        let made = store.setting_or_make(scope, "mask_key", random_key)?;
+        let made = store.setting_or_make(scope, "mask_key", || random_bytes().to_vec())?;
         let mut key = [0; 32];
         for (to, from) in key.iter_mut().zip(made) {
             *to = from;
@@ -116,13 +116,11 @@ pub(super) fn preview_json(value: Value, full: bool) -> (Value, Option<u64>) {
     }
 }
 
-/// Unguessable bytes from the standard library's own random seeds.
-fn random_key() -> Vec<u8> {
-    use std::hash::{BuildHasher, Hasher};
-    let mut hasher = blake3::Hasher::new();
-    for _ in 0..8 {
-        let seed = std::hash::RandomState::new().build_hasher().finish();
-        hasher.update(&seed.to_le_bytes());
-    }
-    hasher.finalize().as_bytes().to_vec()
+/// Unguessable bytes from the operating system.
+pub(super) fn random_bytes() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    // There is no way on without randomness: a guessable key would be worse than none.
+    #[expect(clippy::expect_used, reason = "an operating system without randomness keeps no secrets")]
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes
 }

@@ -1,20 +1,54 @@
 //! Native records of a stream, as its manifest declares them.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::door::{Door, preview_json};
-use super::sessions::{SessionAsk, SessionView, sessions};
+use super::paging::{Paging, read_numbers, write_numbers};
+use super::sessions::{SessionAsk, SessionView, session_cursor, sessions};
 use super::transcript::Teller;
 use crate::model::{Key, Result, Rows, Scope, ShownJson, Stream, Time};
 use crate::sources::Source;
-use crate::store::{CallRow, Contents, MessageRow, RecordRow, SessionFilter, Store};
+use crate::store::{CallRow, Contents, MessageRow, RecordRow, RowPlace, SessionFilter, Store};
 
 pub struct RecordsAsk {
     pub source: &'static dyn Source,
     pub stream: &'static Stream,
     pub key: Option<String>,
     pub limit: Option<u64>,
+    /// Go on behind the place of an earlier record.
+    pub cursor: Option<String>,
     pub full: bool,
+}
+
+/// Some records of a stream, and where the next ones start.
+#[derive(Debug, Serialize)]
+pub struct RecordPage {
+    pub records: Vec<ShownJson>,
+    pub next_cursor: Option<String>,
+}
+
+pub fn record_page(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &RecordsAsk,
+    now: Time,
+) -> Result<RecordPage> {
+    let limit = ask.limit.unwrap_or(u64::MAX - 1);
+    let wider =
+        RecordsAsk { limit: Some(limit + 1), cursor: ask.cursor.clone(), key: ask.key.clone(), ..*ask };
+    let (mut records, mut last, mut next_cursor) = (Vec::new(), None, None);
+    each(scope, store, door, &wider, now, &mut |record, cursor| {
+        if records.len() as u64 == limit {
+            next_cursor = last.take();
+        } else {
+            records.push(record);
+            last = Some(cursor);
+        }
+        Ok(())
+    })?;
+    Ok(RecordPage { records, next_cursor })
 }
 
 /// Hands out records one at a time.
@@ -26,12 +60,24 @@ pub fn records(
     now: Time,
     see: &mut dyn FnMut(ShownJson) -> Result<()>,
 ) -> Result<u64> {
+    each(scope, store, door, ask, now, &mut |record, _| see(record))
+}
+
+/// Each record comes with the cursor that leads behind it.
+fn each(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &RecordsAsk,
+    now: Time,
+    see: &mut dyn FnMut(ShownJson, String) -> Result<()>,
+) -> Result<u64> {
     let source = ask.source.manifest().source;
     let teller = Teller { scope, store, door, source: ask.source, full: ask.full };
     let mut contents = store.contents(scope);
     let mut count = 0;
-    let mut hand_out = |record: ShownJson| -> Result<bool> {
-        see(record)?;
+    let mut hand_out = |record: ShownJson, cursor: String| -> Result<bool> {
+        see(record, cursor)?;
         count += 1;
         Ok(ask.limit.is_none_or(|limit| count < limit))
     };
@@ -44,38 +90,48 @@ pub fn records(
                 only_agents: ask.stream.rows == Rows::Agents,
                 ..SessionFilter::default()
             };
-            let mut page = SessionAsk { filter, limit: 500, cursor: None };
+            let limit = i64::try_from(ask.limit.unwrap_or(500)).unwrap_or(500).clamp(1, 501);
+            let mut page = SessionAsk { filter, page: Paging { limit, cursor: ask.cursor.clone() } };
             'pages: loop {
                 let list = sessions(scope, store, door, &page, now)?;
                 for session in &list.sessions {
-                    if !hand_out(session_record(ask, session)?)? {
+                    if !hand_out(session_record(ask, session)?, session_cursor(session))? {
                         break 'pages;
                     }
                 }
-                page.cursor = list.next_cursor;
-                if page.cursor.is_none() {
+                page.page.cursor = list.next_cursor;
+                if page.page.cursor.is_none() {
                     break;
                 }
             }
         }
         Rows::Messages => {
             let key = ask.key.as_deref().map(|key| Key::from_hex(key).unwrap_or(Key::of(&[key.as_bytes()])));
-            store.each_message(scope, source, key, &mut |row| {
-                hand_out(message_record(&teller, ask, &mut contents, &row)?)
+            store.each_message(scope, source, key, row_place(ask)?, &mut |row| {
+                let cursor = write_numbers(&[row.session_id, row.file, row.span.offset as i64]);
+                hand_out(message_record(&teller, ask, &mut contents, &row)?, cursor)
             })?;
         }
         Rows::Calls => {
-            store.each_call(scope, source, ask.key.as_deref(), &mut |row| {
-                hand_out(call_record(&teller, &mut contents, &row)?)
+            store.each_call(scope, source, ask.key.as_deref(), row_place(ask)?, &mut |row| {
+                let cursor = write_numbers(&[row.session_id, row.file, row.span.offset as i64]);
+                hand_out(call_record(&teller, &mut contents, &row)?, cursor)
             })?;
         }
         Rows::Records => {
-            store.each_record(scope, source, ask.stream.name, ask.key.as_deref(), &mut |row| {
-                hand_out(plain_record(&teller, ask.stream.name, &mut contents, &row)?)
+            let [after] = ask.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
+            store.each_record(scope, source, ask.stream.name, ask.key.as_deref(), after, &mut |row| {
+                let cursor = write_numbers(&[row.id]);
+                hand_out(plain_record(&teller, ask.stream.name, &mut contents, &row)?, cursor)
             })?;
         }
     }
     Ok(count)
+}
+
+fn row_place(ask: &RecordsAsk) -> Result<RowPlace> {
+    let [session, file, place] = ask.cursor.as_deref().map_or(Ok([0, 0, -1]), read_numbers)?;
+    Ok(RowPlace(session, file, place))
 }
 
 /// The declared fields: from the session itself, else from what only this client knows.

@@ -4,6 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::door::Door;
+use super::paging::{Paging, read_keyed, write_keyed};
+use super::prices::Cost;
 use crate::model::{Problem, Result, Scope, SessionFacts, Shown, ShownJson, Time};
 use crate::sources::by_name;
 use crate::store::{Page, SessionFilter, SessionRow, Store};
@@ -14,9 +16,7 @@ const ACTIVE: i64 = 300_000_000;
 #[derive(Debug, Clone, Default)]
 pub struct SessionAsk {
     pub filter: SessionFilter,
-    pub limit: i64,
-    /// The `next_cursor` of the page before.
-    pub cursor: Option<String>,
+    pub page: Paging,
 }
 
 #[derive(Debug, Serialize)]
@@ -61,6 +61,8 @@ pub struct SessionView {
     pub native: ShownJson,
     #[serde(skip)]
     pub row: i64,
+    #[serde(skip)]
+    last: Option<Time>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -73,6 +75,22 @@ pub struct Tokens {
     pub total: i64,
 }
 
+impl Tokens {
+    /// From input, output, cache read, cache write, cache write for an hour, reasoning.
+    pub(super) fn of([input, output, cache_read, write, write_hour, reasoning]: &[i64; 6]) -> Tokens {
+        let cache_write = write + write_hour;
+        let total = input + output + cache_read + cache_write;
+        Tokens {
+            input: *input,
+            output: *output,
+            cache_read: *cache_read,
+            cache_write,
+            reasoning: *reasoning,
+            total,
+        }
+    }
+}
+
 pub fn sessions(
     scope: &Scope,
     store: &Store,
@@ -80,13 +98,16 @@ pub fn sessions(
     ask: &SessionAsk,
     now: Time,
 ) -> Result<SessionList> {
-    let after = ask.cursor.as_deref().map(read_cursor).transpose()?;
-    let limit = ask.limit.max(1);
+    let after = ask.page.cursor.as_deref().map(read_keyed).transpose()?;
+    let limit = ask.page.limit.max(1);
     let mut rows = store.sessions(scope, &ask.filter, Page { limit: limit.saturating_add(1), after })?;
     let more = rows.len() as i64 > limit;
     rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    let next_cursor = rows.last().filter(|_| more).map(write_cursor);
-    let sessions = rows.into_iter().map(|row| session_view(door, row, now)).collect();
+    let mut sessions = Vec::with_capacity(rows.len());
+    for row in rows {
+        sessions.push(session_view(scope, store, door, row, now)?);
+    }
+    let next_cursor = sessions.last().filter(|_| more).map(session_cursor);
     Ok(SessionList { sessions, next_cursor, total: store.count_sessions(scope, &ask.filter)? })
 }
 
@@ -106,11 +127,11 @@ pub fn find_session(
         SessionFilter { source, id: Some(id.to_owned()), with_agents: true, ..SessionFilter::default() };
     let mut rows = store.sessions(scope, &filter, Page { limit: 50, after: None })?;
     if let Some(exact) = rows.iter().position(|row| row.key == id) {
-        return Ok(Some(session_view(door, rows.swap_remove(exact), now)));
+        return session_view(scope, store, door, rows.swap_remove(exact), now).map(Some);
     }
     match rows.len() {
         0 => Ok(None),
-        1 => Ok(rows.pop().map(|row| session_view(door, row, now))),
+        1 => rows.pop().map(|row| session_view(scope, store, door, row, now)).transpose(),
         many => {
             let some: Vec<&str> = rows.iter().take(3).map(|row| row.key.as_str()).collect();
             Err(Problem::new(format!("{many} sessions begin with {id:?}"))
@@ -158,14 +179,26 @@ pub fn session_ties(scope: &Scope, store: &Store, door: &Door, session: &Session
     })
 }
 
-fn session_view(door: &Door, row: SessionRow, now: Time) -> SessionView {
+fn session_view(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    row: SessionRow,
+    now: Time,
+) -> Result<SessionView> {
     let manifest = by_name(&row.source).map(|source| source.manifest());
     let facts: SessionFacts = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
-    let [input, output, cache_read, write, write_hour, reasoning] = row.tokens;
-    let cache_write = write + write_hour;
     let cwd = row.cwd.as_ref().map(|cwd| door.raw(cwd));
     let optional = |text: &Option<String>| text.as_deref().map(|text| door.text(text));
-    SessionView {
+    // A figure of the client covers what it inherited as well.
+    let inherits = row.parent.is_some() || row.copied_from.is_some();
+    let reported = facts.cost_usd.filter(|_| !inherits);
+    let cost = Cost::of(&store.session_usage(scope, row.id)?);
+    let (cost_usd, billing_source) = match reported {
+        Some(reported) => (Some(reported), "reported"),
+        None => (cost.whole(), cost.billing_source()),
+    };
+    Ok(SessionView {
         resume_command: manifest
             .map_or("", |manifest| manifest.resume_command)
             .replace("{id}", &shell_word(&row.key)),
@@ -174,16 +207,9 @@ fn session_view(door: &Door, row: SessionRow, now: Time) -> SessionView {
         cwd,
         title: row.title.as_ref().map(|title| door.raw(title)),
         models: row.models,
-        tokens: Tokens {
-            input,
-            output,
-            cache_read,
-            cache_write,
-            reasoning,
-            total: input + output + cache_read + cache_write,
-        },
-        cost_usd: None,
-        billing_source: "unknown",
+        tokens: Tokens::of(&row.tokens),
+        cost_usd,
+        billing_source,
         message_count: row.messages,
         user_message_count: row.user_messages,
         assistant_message_count: row.assistant_messages,
@@ -205,26 +231,13 @@ fn session_view(door: &Door, row: SessionRow, now: Time) -> SessionView {
         session_id: row.key,
         source: row.source,
         row: row.id,
-    }
-}
-
-fn write_cursor(row: &SessionRow) -> String {
-    let key: String = row.key.bytes().map(|byte| format!("{byte:02x}")).collect();
-    format!("{:x}.{key}", row.last_at.map_or(i64::MIN + 1, Time::micros) as u64)
-}
-
-fn read_cursor(cursor: &str) -> Result<(i64, String)> {
-    let parts = cursor.split_once('.').and_then(|(time, key)| {
-        let bytes = key.as_bytes().chunks(2).map(|digits| {
-            std::str::from_utf8(digits).ok().and_then(|digits| u8::from_str_radix(digits, 16).ok())
-        });
-        let key = String::from_utf8(bytes.collect::<Option<Vec<u8>>>()?).ok()?;
-        Some((u64::from_str_radix(time, 16).ok()? as i64, key))
-    });
-    parts.ok_or_else(|| {
-        Problem::new(format!("not a cursor: {cursor:?}"))
-            .hint("use `next_cursor` of an earlier answer as it is")
+        last: row.last_at,
     })
+}
+
+/// Where a list goes on behind this session.
+pub(super) fn session_cursor(session: &SessionView) -> String {
+    write_keyed(session.last.map_or(i64::MIN + 1, Time::micros), &session.session_id)
 }
 
 /// An id as a shell takes it: transcripts may claim any.

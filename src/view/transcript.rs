@@ -1,15 +1,14 @@
 //! A session's conversation in order: messages, and calls with what came of them.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 use serde_json::Value;
 
 use super::door::{Door, preview, preview_json};
+use super::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
 use super::sessions::SessionView;
-use crate::model::{Block, MessageKind, Result, Scope, Shown, ShownJson, Time};
+use crate::model::{Block, MessageKind, Result, Scope, Shown, ShownJson, Span, Time};
 use crate::sources::{Source, by_name};
-use crate::store::{CallRow, Contents, MessageRow, Store};
+use crate::store::{CallRow, Contents, MessageRow, Store, Stretch};
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TranscriptAsk {
@@ -98,7 +97,18 @@ pub struct FileView {
     pub after: Option<[u32; 2]>,
 }
 
-/// Entries in the order of the transcript, one at a time: a long session is never in memory as a whole.
+/// Where a page of a transcript ended: file in the order of the session's, offset, and steps told so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Bookmark {
+    file: usize,
+    place: i64,
+    seq: usize,
+}
+
+/// Rows read at a time: a long session is never in memory as a whole.
+const STRETCH: i64 = 200;
+
+/// Entries in the order of the transcript, one at a time.
 pub fn transcript(
     scope: &Scope,
     store: &Store,
@@ -107,57 +117,109 @@ pub fn transcript(
     ask: TranscriptAsk,
     see: &mut dyn FnMut(Entry) -> Result<()>,
 ) -> Result<()> {
-    let Some(source) = by_name(&session.source) else { return Ok(()) };
-    let mut messages = store.messages(scope, session.row)?.into_iter().peekable();
-    // Calls that are blocks of a message are told with it.
-    let mut within: HashMap<(i64, u64), Vec<CallRow>> = HashMap::new();
-    let mut alone = Vec::new();
-    for call in store.calls(scope, session.row)? {
-        match call.message {
-            Some(message) => within.entry((call.file, message)).or_default().push(call),
-            None => alone.push(call),
+    let start = Bookmark { file: 0, place: -1, seq: 0 };
+    walk(scope, store, door, session, ask, start, &mut |entry, _| {
+        see(entry)?;
+        Ok(true)
+    })
+}
+
+/// Some entries of a session, and where the next ones start.
+#[derive(Debug, Serialize)]
+pub struct TranscriptPage {
+    pub messages: Vec<Entry>,
+    pub next_cursor: Option<String>,
+}
+
+/// At most `limit` entries, from the start or from the cursor of the page before.
+pub fn transcript_page(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    session: &SessionView,
+    ask: TranscriptAsk,
+    page: &Paging,
+) -> Result<TranscriptPage> {
+    let [file, place, seq] = match &page.cursor {
+        Some(cursor) => read_numbers(cursor)?,
+        None => [0, -1, 0],
+    };
+    let unclear = |_| not_a_cursor(page.cursor.as_deref().unwrap_or_default());
+    let start = Bookmark {
+        file: usize::try_from(file).map_err(unclear)?,
+        place,
+        seq: usize::try_from(seq).map_err(unclear)?,
+    };
+    let limit = usize::try_from(page.limit).unwrap_or(usize::MAX).max(1);
+    let (mut messages, mut next_cursor, mut last) = (Vec::new(), None, start);
+    walk(scope, store, door, session, ask, start, &mut |entry, bookmark| {
+        if messages.len() == limit {
+            next_cursor = Some(write_numbers(&[last.file as i64, last.place, last.seq as i64]));
+            return Ok(false);
         }
-    }
-    let mut calls = alone.into_iter().peekable();
+        messages.push(entry);
+        last = bookmark;
+        Ok(true)
+    })?;
+    Ok(TranscriptPage { messages, next_cursor })
+}
+
+/// Messages and calls of each file in the order of their places, until `see` has enough.
+fn walk(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    session: &SessionView,
+    ask: TranscriptAsk,
+    start: Bookmark,
+    see: &mut dyn FnMut(Entry, Bookmark) -> Result<bool>,
+) -> Result<()> {
+    let Some(source) = by_name(&session.source) else { return Ok(()) };
     let teller = Teller { scope, store, door, source, full: ask.full };
     let mut contents = store.contents(scope);
-    let mut seq = 0;
-    // Both are in the order of files and places; files of one session are few.
-    let mut order: Vec<i64> = Vec::new();
-    loop {
-        let place = |order: &mut Vec<i64>, file: i64| match order.iter().position(|known| *known == file) {
-            Some(at) => at,
-            None => {
-                order.push(file);
-                order.len() - 1
+    let mut seq = start.seq;
+    for (number, file) in store.transcript_files(scope, session.row)?.into_iter().enumerate().skip(start.file)
+    {
+        let mut after = if number == start.file { start.place } else { -1 };
+        loop {
+            let stretch = Stretch { session: session.row, file, after, limit: STRETCH, copies: ask.copies };
+            let messages = store.messages_in(scope, &stretch)?;
+            let calls = store.lone_calls_in(scope, &stretch)?;
+            // Where one list was cut, the other may go no further.
+            let full = |count: usize| count as i64 == STRETCH;
+            let last_message = messages.last().map(|row| row.span.offset).filter(|_| full(messages.len()));
+            let last_call = calls.last().map(|row| row.span.offset).filter(|_| full(calls.len()));
+            let cut = last_message.into_iter().chain(last_call).min();
+            let within = |place: u64| cut.is_none_or(|cut| place <= cut);
+            let mut messages = messages.iter().filter(|row| within(row.span.offset)).peekable();
+            let mut calls = calls.iter().filter(|row| within(row.span.offset)).peekable();
+            loop {
+                let message_first = match (messages.peek(), calls.peek()) {
+                    (None, None) => break,
+                    (Some(_), None) => true,
+                    (None, Some(_)) => false,
+                    (Some(message), Some(call)) => message.span.offset <= call.span.offset,
+                };
+                let (mut entry, place) = if message_first {
+                    let Some(message) = messages.next() else { break };
+                    (teller.message_with_calls(&mut contents, message)?, message.span.offset)
+                } else {
+                    let Some(call) = calls.next() else { break };
+                    (teller.call(&mut contents, call)?, call.span.offset)
+                };
+                entry.seq = seq;
+                seq += 1;
+                if !see(entry, Bookmark { file: number, place: place as i64, seq })? {
+                    return Ok(());
+                }
             }
-        };
-        let message_at =
-            messages.peek().map(|message| (place(&mut order, message.file), message.span.offset));
-        let call_at = calls.peek().map(|call| (place(&mut order, call.file), call.span.offset));
-        let message_first = match (message_at, call_at) {
-            (None, None) => return Ok(()),
-            (Some(_), None) => true,
-            (None, Some(_)) => false,
-            (Some(message), Some(call)) => message <= call,
-        };
-        let entry = if message_first {
-            let message = messages.next().filter(|message| ask.copies || !message.copied);
-            message.map(|message| {
-                let calls = within.remove(&(message.file, message.span.offset)).unwrap_or_default();
-                teller.message_with_calls(&mut contents, &message, &calls)
-            })
-        } else {
-            let call = calls.next().filter(|call| ask.copies || !call.copied);
-            call.map(|call| teller.call(&mut contents, &call))
-        };
-        if let Some(entry) = entry {
-            let mut entry = entry?;
-            entry.seq = seq;
-            seq += 1;
-            see(entry)?;
+            match cut {
+                Some(cut) => after = cut as i64,
+                None => break,
+            }
         }
     }
+    Ok(())
 }
 
 /// Makes entries of rows.
@@ -171,9 +233,14 @@ pub(super) struct Teller<'a> {
 
 impl Teller<'_> {
     pub(super) fn message(&self, contents: &mut Contents<'_>, row: &MessageRow) -> Result<Entry> {
+        let further = self.store.message_lines(self.scope, row.session_id, row.file, row.span.offset)?;
+        self.message_of(contents, row, &further)
+    }
+
+    fn message_of(&self, contents: &mut Contents<'_>, row: &MessageRow, further: &[Span]) -> Result<Entry> {
         let mut lines = vec![contents.span(row.file, row.span)?];
-        for line in self.store.message_lines(self.scope, row.session_id, row.file, row.span.offset)? {
-            lines.push(contents.span(row.file, line)?);
+        for line in further {
+            lines.push(contents.span(row.file, *line)?);
         }
         let lines: Vec<&[u8]> = lines.iter().map(|line| line.expose()).collect();
         // Calls have rows of their own, with what came of them.
@@ -193,15 +260,13 @@ impl Teller<'_> {
         })
     }
 
-    fn message_with_calls(
-        &self,
-        contents: &mut Contents<'_>,
-        row: &MessageRow,
-        calls: &[CallRow],
-    ) -> Result<Entry> {
-        let mut entry = self.message(contents, row)?;
-        for call in calls {
-            entry.blocks.extend(self.call(contents, call)?.blocks);
+    fn message_with_calls(&self, contents: &mut Contents<'_>, row: &MessageRow) -> Result<Entry> {
+        let further = self.store.message_lines(self.scope, row.session_id, row.file, row.span.offset)?;
+        let mut entry = self.message_of(contents, row, &further)?;
+        let ends = further.iter().chain([&row.span]).map(|line| line.offset + line.length);
+        let end = ends.max().unwrap_or(row.span.offset);
+        for call in self.store.calls_of_message(self.scope, row, end)? {
+            entry.blocks.extend(self.call(contents, &call)?.blocks);
         }
         Ok(entry)
     }
@@ -291,7 +356,7 @@ impl Teller<'_> {
         };
         let mut whole = None;
         let source = self.source.manifest().source;
-        self.store.each_record(self.scope, source, stream, Some(key), &mut |record| {
+        self.store.each_record(self.scope, source, stream, Some(key), 0, &mut |record| {
             let bytes =
                 contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
             whole = Some(String::from_utf8_lossy(bytes.expose()).into_owned());

@@ -12,6 +12,7 @@ mod transcript;
 use serde_json::{Map, Value};
 
 use super::authored::WholeFileReader;
+use super::json::Json;
 use super::kept::KeptReader;
 use super::{Choice, FileContext, Home, Reader, Settings, Source};
 use crate::model::{Block, Manifest};
@@ -81,6 +82,10 @@ impl Source for ClaudeCode {
 
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
         sidecars::record(stream, key, bytes).or_else(|| authored::record(stream, key, bytes))
+    }
+
+    fn response_id(&self, line: &[u8]) -> Option<String> {
+        Json::parse(line)?.get("message")?.get_text("id").map(Into::into)
     }
 
     fn native(&self, bytes: &[u8]) -> Map<String, Value> {

@@ -271,6 +271,8 @@ impl TranscriptReader {
             let again = std::mem::replace(&mut self.state.answers[at].counted, true);
             let key = Key::of(&[b"usage", id.as_bytes()]);
             out.push(self.usage(row, usage, key, place, again, model.clone()));
+            // What the client reckoned before does not cover this answer.
+            self.state.facts.cost_usd = None;
         }
         let content = message.get("content");
         self.state.ledger.calls(&self.session, row, content, place, model, out);
@@ -374,6 +376,11 @@ impl TranscriptReader {
             }
             "custom-title" => self.state.custom_title = text("customTitle"),
             "ai-title" => self.state.ai_title = text("aiTitle"),
+            "cost-state" => {
+                let complete = object.get("hasUnknownModelCost").and_then(Json::boolean) != Some(true);
+                let total = object.get("totalCostUSD").and_then(|total| total.value().as_f64());
+                self.state.facts.cost_usd = total.filter(|_| complete);
+            }
             "permission-mode" => {
                 if let Some(mode) = text("permissionMode") {
                     gather(&mut self.state.facts, "permission_modes", &mode);

@@ -19,6 +19,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::authored::WholeFileReader;
+use super::json::Json;
 use super::kept::KeptReader;
 use super::{FileContext, Home, Reader, Settings, Source};
 use crate::model::{Block, Manifest};
@@ -86,6 +87,10 @@ impl Source for CodexCli {
 
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
         authored::record(stream, key, bytes)
+    }
+
+    fn response_id(&self, line: &[u8]) -> Option<String> {
+        Json::parse(line)?.get("payload")?.get_text("response_id").map(Into::into)
     }
 
     fn native(&self, bytes: &[u8]) -> Map<String, Value> {

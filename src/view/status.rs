@@ -1,0 +1,51 @@
+//! What a source has, in a few words that every answer about it carries.
+
+use serde::Serialize;
+
+use super::door::Door;
+use crate::model::{Result, Scope, Shown, Time};
+use crate::sources::Source;
+use crate::store::Store;
+
+/// Absence is a status, not an error.
+#[derive(Debug, Clone, Serialize)]
+pub struct SourceState {
+    pub source: &'static str,
+    pub provider_label: &'static str,
+    pub source_status: String,
+    pub reason: Shown,
+    pub setup_hint: &'static str,
+    pub source_path: Option<Shown>,
+    pub last_scanned_at: Option<String>,
+}
+
+/// As the last run left it.
+pub fn source_state(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    source: &'static dyn Source,
+) -> Result<SourceState> {
+    let manifest = source.manifest();
+    let homes = store.homes(scope, Some(manifest.source))?;
+    let mut state = SourceState {
+        source: manifest.source,
+        provider_label: manifest.label,
+        source_status: "unavailable".into(),
+        reason: Shown::new("nothing found"),
+        setup_hint: manifest.setup_hint,
+        source_path: None,
+        last_scanned_at: homes.iter().filter_map(|home| home.last_scanned).max().map(Time::rfc3339),
+    };
+    for home in &homes {
+        state.source_path = Some(door.raw(&home.root));
+        state.source_status.clone_from(&home.status);
+        state.reason = door.raw(&home.reason);
+    }
+    let answers = homes.iter().any(|home| home.has_sessions) && state.source_status != "error";
+    if answers && state.source_status != "available" {
+        state.source_status = "available".into();
+        state.reason = Shown::new("the client's files are gone; the archive still answers");
+    }
+    Ok(state)
+}

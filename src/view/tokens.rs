@@ -1,0 +1,26 @@
+//! Tokens that programs and browsers ask with: unguessable, and kept only as a keyed hash.
+
+use super::door::random_bytes;
+use crate::model::{Result, Scope};
+use crate::store::Store;
+
+const PREFIX: &str = "annals_";
+
+// no scope: answers nothing of the archive
+pub fn new_token() -> String {
+    let digits: String = random_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{PREFIX}{digits}")
+}
+
+/// The token of the person at this machine; one for each archive, so that a bookmark keeps working.
+pub fn local_token(scope: &Scope, store: &Store) -> Result<String> {
+    let made = store.setting_or_make(scope, "local_token", || new_token().into_bytes())?;
+    Ok(String::from_utf8_lossy(&made).into_owned())
+}
+
+/// What the archive keeps of a token: without the archive's own key it can not even be guessed at.
+pub fn hash_token(scope: &Scope, store: &Store, token: &str) -> Result<[u8; 32]> {
+    let key = store.setting_or_make(scope, "token_key", || random_bytes().to_vec())?;
+    let key: [u8; 32] = key.try_into().unwrap_or_default();
+    Ok(*blake3::keyed_hash(&key, token.as_bytes()).as_bytes())
+}

@@ -1,0 +1,134 @@
+//! Tool analytics: which tools were called how often, which files they read and wrote, which commands they ran.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::door::Door;
+use super::status::{SourceState, source_state};
+use crate::model::{CallKind, Operation, Result, Scope, Shown, Time};
+use crate::sources::Source;
+use crate::store::{SessionFilter, Store};
+
+/// Entries of each list.
+const TOP: usize = 20;
+const DAY: i64 = 86_400_000_000;
+
+#[derive(Debug, Serialize)]
+pub struct ToolAnalytics {
+    #[serde(flatten)]
+    pub state: SourceState,
+    /// Nothing when all days were asked for.
+    pub date_range_days: Option<i64>,
+    /// Sessions that were active in these days.
+    pub session_count: i64,
+    pub tool_call_count: i64,
+    pub failed_call_count: i64,
+    /// Calls by tool, most first.
+    pub tool_counts: ToolCounts,
+    pub top_files_read: Vec<FileCount>,
+    pub top_files_written: Vec<FileCount>,
+    pub top_commands: Vec<CommandCount>,
+}
+
+/// Names of tools and how often each was called.
+#[derive(Debug, Default, Serialize)]
+#[serde(transparent)]
+pub struct ToolCounts(pub Map<String, Value>);
+
+#[derive(Debug, Serialize)]
+pub struct FileCount {
+    pub path: Shown,
+    pub count: i64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct CommandCount {
+    pub command: Shown,
+    pub count: i64,
+}
+
+pub fn tools(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    source: &'static dyn Source,
+    days: Option<i64>,
+    now: Time,
+) -> Result<ToolAnalytics> {
+    let manifest = source.manifest();
+    let since = days.map_or(i64::MIN, |days| now.micros().saturating_sub(days.saturating_mul(DAY)));
+    let since = Time::from_micros(since);
+    let mut counts: HashMap<i64, i64> = HashMap::new();
+    let mut commands: HashMap<String, i64> = HashMap::new();
+    let (mut calls, mut failed) = (0, 0);
+    store.each_call_tally(scope, manifest.source, since, &mut |call| {
+        if call.kind == CallKind::Shell && !call.title.is_empty() {
+            match commands.get_mut(call.title) {
+                Some(count) => *count += 1,
+                None => drop(commands.insert(call.title.to_owned(), 1)),
+            }
+        }
+        // A script's own calls are told by the script.
+        if !call.inner {
+            *counts.entry(call.name).or_default() += 1;
+            calls += 1;
+            failed += i64::from(call.ok == Some(false));
+        }
+    })?;
+    let mut read: HashMap<i64, i64> = HashMap::new();
+    let mut written: HashMap<i64, i64> = HashMap::new();
+    store.each_touch_tally(scope, manifest.source, since, &mut |path, operation| {
+        let counts = if operation == Operation::Read { &mut read } else { &mut written };
+        *counts.entry(path).or_default() += 1;
+    })?;
+    let mut tool_counts = Vec::with_capacity(counts.len());
+    for (name, count) in counts {
+        tool_counts.push((door.raw(&store.word(scope, name)?).to_string(), count));
+    }
+    most_first(&mut tool_counts);
+    let mut commands: Vec<(String, i64)> = commands.into_iter().collect();
+    most_first(&mut commands);
+    let filter = SessionFilter {
+        source: Some(manifest.source.to_owned()),
+        since: days.map(|_| since),
+        ..SessionFilter::default()
+    };
+    Ok(ToolAnalytics {
+        state: source_state(scope, store, door, source)?,
+        date_range_days: days,
+        session_count: store.count_sessions(scope, &filter)?,
+        tool_call_count: calls,
+        failed_call_count: failed,
+        tool_counts: ToolCounts(
+            tool_counts.into_iter().map(|(name, count)| (name, Value::from(count))).collect(),
+        ),
+        top_files_read: top_files(scope, store, door, read)?,
+        top_files_written: top_files(scope, store, door, written)?,
+        top_commands: commands
+            .into_iter()
+            .take(TOP)
+            .map(|(command, count)| CommandCount { command: door.text(&command), count })
+            .collect(),
+    })
+}
+
+/// Equal counts by name, so that an answer does not depend on luck.
+fn most_first(counts: &mut [(String, i64)]) {
+    counts.sort_unstable_by(|(left, many), (right, more)| more.cmp(many).then_with(|| left.cmp(right)));
+}
+
+fn top_files(scope: &Scope, store: &Store, door: &Door, counts: HashMap<i64, i64>) -> Result<Vec<FileCount>> {
+    let mut counts: Vec<(i64, i64)> = counts.into_iter().collect();
+    counts.sort_unstable_by_key(|(_, count)| std::cmp::Reverse(*count));
+    // Names decide among equals: all that are as many as the last have to be looked at.
+    let least = counts.get(TOP - 1).map_or(0, |(_, count)| *count);
+    let mut named = Vec::new();
+    for (path, count) in counts.into_iter().take_while(|(_, count)| *count >= least).take(2_000) {
+        named.push((door.raw(&store.word(scope, path)?).to_string(), count));
+    }
+    most_first(&mut named);
+    named.truncate(TOP);
+    Ok(named.into_iter().map(|(path, count)| FileCount { path: Shown::new(path), count }).collect())
+}
