@@ -31,6 +31,11 @@ impl Config {
         Ok(Config { home, user_home, machine, colour: variable("NO_COLOR").is_none(), file })
     }
 
+    /// Where the server listens: environment, then `listen` in config.toml.
+    pub fn listen(&self) -> Option<String> {
+        variable("ANNALS_LISTEN").or_else(|| self.file.get("listen")?.as_str().map(str::to_owned))
+    }
+
     /// A source's setting by its environment name or its key in config.toml (`table.key`).
     pub fn setting(&self, name: &str, key: &str) -> Option<String> {
         variable(name).or_else(|| {

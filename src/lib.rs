@@ -5,6 +5,7 @@ mod collect;
 mod config;
 mod model;
 mod redact;
+mod serve;
 mod sources;
 mod store;
 mod view;

@@ -16,6 +16,7 @@ mod members;
 mod rebuild;
 mod records;
 mod restore;
+mod serve;
 mod sessions;
 mod show;
 mod sources;
@@ -26,6 +27,7 @@ mod usage;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -68,8 +70,10 @@ struct Common {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Bring the archive up to date and show what it has: the main job
+    /// Bring the archive up to date, show what it has, and serve it: the main job
     Up(up::Options),
+    /// Answer over HTTP, and keep the archive current while it runs
+    Serve(serve::Options),
     /// Capture what is new in the clients' homes
     Sync(sync::Options),
     /// Show each source: available, empty, or how to set it up
@@ -111,7 +115,7 @@ pub enum Answer {
 
 /// What every verb works with.
 pub struct Desk {
-    pub config: Config,
+    pub config: Arc<Config>,
     pub output: Output,
     pub scope: Scope,
     pub json: bool,
@@ -150,7 +154,7 @@ pub fn run() -> ExitCode {
     };
     output.colour(config.colour);
     let mut desk = Desk {
-        config,
+        config: Arc::new(config),
         output,
         scope: Scope::owner(),
         json: common.json,
@@ -160,6 +164,7 @@ pub fn run() -> ExitCode {
     };
     let answer = match arguments.verb {
         Verb::Up(options) => up::run(&mut desk, &options),
+        Verb::Serve(options) => serve::run(&mut desk, &options),
         Verb::Sync(options) => sync::run(&mut desk, &options),
         Verb::Sources(options) => sources::run(&mut desk, &options),
         Verb::Sessions(options) => sessions::run(&mut desk, &options),

@@ -14,6 +14,12 @@ pub struct Output {
     closed: bool,
 }
 
+/// A line on stderr from a thread that has no `Output`.
+pub fn log_line(text: &str) {
+    // Nobody to tell when stderr is closed.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 impl Output {
     pub fn new() -> Output {
         let stdout = io::stdout();

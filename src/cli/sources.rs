@@ -8,9 +8,10 @@ use super::sync::state_words;
 use super::tables::{number, size, table};
 use super::{Answer, Desk, moments, now};
 use crate::collect::survey_homes;
+use crate::config::Config;
 use crate::model::Result;
 use crate::sources::registry;
-use crate::view::{Door, SourceCard, accounts, cards};
+use crate::view::{DiskState, Door, SourceCard, accounts, cards};
 
 #[derive(Args)]
 pub struct Options {
@@ -39,15 +40,20 @@ pub fn all(desk: &Desk) -> Result<Vec<SourceCard>> {
         Some(store) => desk.door(store)?,
         None => Door::revealing(&desk.scope),
     };
+    cards(&desk.scope, store.as_ref(), &door, &on_disk(&desk.config), now())
+}
+
+/// The homes of all sources as they are now.
+pub fn on_disk(config: &Config) -> Vec<DiskState> {
     let mut disk = Vec::new();
     for source in registry() {
-        for (home, state) in survey_homes(*source, &Declared(&desk.config)) {
+        for (home, state) in survey_homes(*source, &Declared(config)) {
             let (status, reason) = state_words(&state);
             let path = home.root.to_string_lossy().into_owned();
             disk.push((source.manifest().source, path, status.to_owned(), reason));
         }
     }
-    cards(&desk.scope, store.as_ref(), &door, &disk, now())
+    disk
 }
 
 pub fn print(desk: &mut Desk, cards: &[SourceCard]) -> Result<()> {

@@ -26,6 +26,9 @@ pub struct Options {
     /// Leave the repositories alone that sessions ran in (their instructions, skills, rules)
     #[arg(long)]
     no_projects: bool,
+    /// The homes that are read belong to this member of `annals members`
+    #[arg(long, value_name = "NAME")]
+    member: Option<String>,
 }
 
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
@@ -54,6 +57,8 @@ pub fn collect(desk: &mut Desk, options: &Options) -> Result<Vec<SourceReport>> 
         since,
         verify: options.full,
         repositories: !options.no_projects,
+        in_passing: false,
+        member: options.member.clone(),
     };
     let _lock = Lock::take(&desk.config.home, "sync")?;
     let environment = Environment {

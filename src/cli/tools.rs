@@ -31,9 +31,10 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         None => Store::open(&desk.config.home)?,
     };
     let door = desk.door(&store)?;
+    let disk = super::sources::on_disk(&desk.config);
     let mut all = Vec::new();
     for source in sources {
-        all.push(tools(&desk.scope, &store, &door, source, days, now())?);
+        all.push(tools(&desk.scope, &store, &door, source, &disk, days, now())?);
     }
     if desk.json {
         desk.output.json(&json!({"sources": all, "next_cursor": null}))?;

@@ -19,6 +19,9 @@ use crate::store::{Batch, Store, Writer};
 const COMMIT_BYTES: u64 = 32 << 20;
 const COMMIT_BATCHES: u32 = 2_000;
 
+/// How often a look in passing that finds nothing new writes down that it looked.
+const TIME_NOW_AND_THEN: i64 = 60_000_000;
+
 /// What to collect.
 pub struct Ask {
     pub sources: Vec<&'static dyn Source>,
@@ -28,6 +31,10 @@ pub struct Ask {
     pub verify: bool,
     /// Also the declared files of repositories that sessions ran in.
     pub repositories: bool,
+    /// A look on behalf of somebody who asks: when nothing changed, it leaves no trace but a time now and then.
+    pub in_passing: bool,
+    /// The member whose homes these are.
+    pub member: Option<String>,
 }
 
 /// Where the run takes place.
@@ -137,7 +144,14 @@ pub fn sync(
         }
         reports.push(report);
     }
-    let run = store.start_run(scope, "sync", now)?;
+    if let Some(member) = &ask.member {
+        let instances: Vec<i64> = visits.iter().map(|visit| visit.instance).collect();
+        store.give_homes(scope, &instances, member)?;
+    }
+    let mut run = None;
+    if !ask.in_passing || !jobs.is_empty() {
+        run = Some(store.start_run(scope, "sync", now)?);
+    }
     let (files, bytes) = (jobs.len() as u64, jobs.iter().map(|job: &Job| job.found.size).sum());
     progress.begin(files, bytes);
     let places: BTreeMap<i64, usize> = visits.iter().map(|visit| (visit.instance, visit.place)).collect();
@@ -147,9 +161,15 @@ pub fn sync(
         let jobs = repository_jobs(&store, scope, ask, &mut visits, &mut reports)?;
         capture_all(&mut store, scope, environment, jobs, &places, &mut reports, &mut Nobody)?;
     }
+    let mut changed = run.is_some();
     for visit in &visits {
-        finish_visit(&mut store, scope, environment, visit, &mut reports[visit.place])?;
+        changed |= finish_visit(&mut store, scope, ask, environment, visit, &mut reports[visit.place])?;
     }
+    let run = match run {
+        Some(run) => run,
+        None if changed => store.start_run(scope, "sync", now)?,
+        None => return Ok(reports),
+    };
     let summary: Vec<String> = reports.iter().map(|report| format!("{:?}", report.totals)).collect();
     store.finish_run(scope, run, &summary.join("\n"), (environment.now)())?;
     store.checkpoint()?;
@@ -203,8 +223,8 @@ fn repository_jobs(
     Ok(jobs)
 }
 
-/// For work too small to watch.
-struct Nobody;
+/// For work that nobody watches.
+pub struct Nobody;
 
 impl Progress for Nobody {
     fn begin(&mut self, _files: u64, _bytes: u64) {}
@@ -404,10 +424,11 @@ fn count(totals: &mut Totals, batch: &Batch) {
 fn finish_visit(
     store: &mut Store,
     scope: &Scope,
+    ask: &Ask,
     environment: &Environment<'_>,
     visit: &Visit,
     report: &mut SourceReport,
-) -> Result<()> {
+) -> Result<bool> {
     let now = (environment.now)();
     let scratch = environment.home.join("scratch");
     let mut tables = Vec::new();
@@ -419,6 +440,18 @@ fn finish_visit(
     }
     let broken: Vec<&str> =
         tables.iter().filter(|table| table.problem.is_some()).map(|table| table.pattern).collect();
+    let totals = &report.totals;
+    let idle = totals.new_files + totals.changed_files + totals.failed_files == 0
+        && tables
+            .iter()
+            .all(|table| table.batches.is_empty() && table.gone.is_empty() && table.problem.is_none())
+        && visit.gone.is_empty()
+        && visit.survey.unreadable.is_empty()
+        && gaps.is_empty();
+    let scanned = store.last_scanned(scope, visit.instance)?.map_or(i64::MIN, Time::micros);
+    if ask.in_passing && idle && now.micros().saturating_sub(scanned) < TIME_NOW_AND_THEN {
+        return Ok(false);
+    }
     let mut writer = store.writer(scope, now)?;
     for table in tables {
         report.totals.documents += table.unchanged + table.batches.len() as u64;
@@ -455,7 +488,8 @@ fn finish_visit(
     }
     writer.mark_gone(&visit.gone, now)?;
     finish_sessions(&mut writer, visit, now)?;
-    writer.commit()
+    writer.commit()?;
+    Ok(!idle)
 }
 
 fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, now: Time) -> Result<()> {

@@ -2,12 +2,15 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 /// Constant data of one source; `annals manifest SOURCE` prints it.
 #[derive(Debug, Serialize)]
 pub struct Manifest {
     pub source: &'static str,
     pub label: &'static str,
+    /// Its name in addresses of its own, as in `/api/v1/<route>/sessions`.
+    pub route: &'static str,
     /// Raised when its readers change what they make of the same bytes.
     pub reader_version: u32,
     pub summary: &'static str,
@@ -33,7 +36,7 @@ impl Manifest {
 }
 
 /// One thing that the platform offers.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Surface {
     pub item: &'static str,
     pub state: SurfaceState,
@@ -56,7 +59,7 @@ impl Surface {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SurfaceState {
     Collected,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 /// Text or bytes as a client wrote them. It can be neither printed nor serialized; only `view` opens it.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -26,7 +27,7 @@ impl fmt::Debug for Raw {
 }
 
 /// Text that went through redaction, or was made by annals itself.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Hash, ToSchema)]
 pub struct Shown(String);
 
 impl Shown {
@@ -53,7 +54,7 @@ impl Serialize for Shown {
 }
 
 /// JSON whose every string went through the door.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(transparent)]
 pub struct ShownJson(serde_json::Value);
 

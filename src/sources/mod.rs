@@ -6,8 +6,10 @@ pub mod json;
 mod kept;
 mod title;
 
+mod chatgpt;
 mod claude_code;
 mod codex_cli;
+mod openai_api;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use crate::model::{Block, Item, Manifest, SessionFacts, Time, Verdict};
 
 /// All sources. Adding one is a folder, its `mod` line above and its line here.
 pub fn registry() -> &'static [&'static dyn Source] {
-    &[&codex_cli::CodexCli, &claude_code::ClaudeCode]
+    &[&codex_cli::CodexCli, &claude_code::ClaudeCode, &chatgpt::ChatGpt, &openai_api::OpenAiApi]
 }
 
 pub fn by_name(name: &str) -> Option<&'static dyn Source> {

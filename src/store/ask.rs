@@ -25,7 +25,6 @@ pub struct InstanceRow {
 /// A home as the last run left it.
 #[derive(Debug, Clone)]
 pub struct HomeRow {
-    pub source: String,
     pub root: Raw,
     pub status: String,
     pub reason: Raw,
@@ -80,8 +79,6 @@ pub struct CallRow {
     pub kind: CallKind,
     pub title: Raw,
     pub parent: Option<u64>,
-    /// The message that it is a block of.
-    pub message: Option<u64>,
     pub full_output: Option<String>,
     pub model: Option<String>,
     pub output: Option<Span>,
@@ -178,7 +175,7 @@ impl Store {
         let text = scoped(
             scope,
             sql!(
-                "select source, root, status, reason, last_scanned,
+                "select root, status, reason, last_scanned,
                     exists (select 1 from session where session.instance = instance.id)
              from instance where ($1 is null or source = $1) and {visible} order by source, id"
             ),
@@ -186,12 +183,11 @@ impl Store {
         let mut statement = self.connection.prepare_cached(&text)?;
         let rows = statement.query_map([source], |row| {
             Ok(HomeRow {
-                source: row.get(0)?,
-                root: raw(row, 1)?,
-                status: row.get(2)?,
-                reason: raw(row, 3)?,
-                last_scanned: time(row, 4)?,
-                has_sessions: row.get(5)?,
+                root: raw(row, 0)?,
+                status: row.get(1)?,
+                reason: raw(row, 2)?,
+                last_scanned: time(row, 3)?,
+                has_sessions: row.get(4)?,
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -438,7 +434,7 @@ pub(super) const CALLS: &str =
     "select session.key, tool_call.file, tool_call.place, tool_call.length, tool_call.at,
     tool_call.key, tool_call.copied, tool_call.call_id, name.text, tool_call.kind, tool_call.title,
     tool_call.parent, model.text, output_place, output_length, detail_place, detail_length, ok, exit_code,
-    duration_ms, session.id, tool_call.message, full_output
+    duration_ms, session.id, full_output
     from tool_call join session on session.id = tool_call.session
     join instance on instance.id = session.instance join file on file.id = tool_call.file
     join name on name.id = tool_call.name left join name model on model.id = tool_call.model";
@@ -478,8 +474,7 @@ pub(super) fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
         exit_code: row.get(18)?,
         duration_ms: row.get(19)?,
         session_id: row.get(20)?,
-        message: row.get::<_, Option<i64>>(21)?.map(|place| place as u64),
-        full_output: row.get(22)?,
+        full_output: row.get(21)?,
     })
 }
 

@@ -15,6 +15,7 @@ pub struct SessionFilter {
     pub until: Option<Time>,
     /// An exact id, or the start of one.
     pub id: Option<String>,
+    pub exact_id: Option<String>,
     pub model: Option<String>,
     /// Words of the title, the folder or the branch.
     pub words: Option<String>,
@@ -170,6 +171,9 @@ fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn ToSql>>) {
     }
     if let Some(id) = &filter.id {
         add("substr(session.key, 1, length(#)) = #", Box::new(id.clone()));
+    }
+    if let Some(id) = &filter.exact_id {
+        add("session.key = #", Box::new(id.clone()));
     }
     if let Some(model) = &filter.model {
         add("models like '%\"' || # || '\"%' escape '\\'", Box::new(like_text(model)));

@@ -39,6 +39,30 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Tokens of responses that stand at or behind a place and before another.
+    pub fn usage_between(
+        &self,
+        _scope: &Scope,
+        session: i64,
+        file: i64,
+        from: i64,
+        until: i64,
+    ) -> Result<Option<[i64; 6]>> {
+        let mut statement = self.connection.prepare_cached(super::sql!(
+            "select input, output, cache_read, cache_write, cache_write_hour, reasoning from usage
+             where session = $1 and file = $2 and place >= $3 and place < $4"
+        ))?;
+        let mut rows = statement.query([session, file, from, until])?;
+        let mut sums: Option<[i64; 6]> = None;
+        while let Some(row) = rows.next()? {
+            let sums = sums.get_or_insert_default();
+            for (at, sum) in sums.iter_mut().enumerate() {
+                *sum += row.get::<_, i64>(at)?;
+            }
+        }
+        Ok(sums)
+    }
+
     /// Calls that are not blocks of a message.
     pub fn lone_calls_in(&self, _scope: &Scope, stretch: &Stretch) -> Result<Vec<CallRow>> {
         let text = format!(

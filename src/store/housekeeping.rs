@@ -37,6 +37,12 @@ impl Store {
         Ok(statement.query_row(params![source, machine, root], |row| row.get(0)).optional()?)
     }
 
+    pub fn last_scanned(&self, _scope: &Scope, instance: i64) -> Result<Option<Time>> {
+        let mut statement =
+            self.connection.prepare_cached(sql!("select last_scanned from instance where id = $1"))?;
+        Ok(statement.query_row([instance], |row| super::ask::time(row, 0))?)
+    }
+
     pub fn cursor(&self, _scope: &Scope, instance: i64, name: &str) -> Result<Option<String>> {
         let mut statement = self
             .connection

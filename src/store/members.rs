@@ -24,7 +24,6 @@ pub struct MemberRow {
 #[derive(Debug, Clone)]
 pub struct TokenHolder {
     pub token: i64,
-    pub name: String,
     pub scope: Scope,
     pub last_used: Option<Time>,
 }
@@ -101,23 +100,18 @@ impl Store {
     // no scope: a token is what makes one
     pub fn token_holder(&self, hash: &[u8; 32]) -> Result<Option<TokenHolder>> {
         let mut statement = self.connection.prepare_cached(sql!(
-            "select token.id, member.name, member.role, member.id, member.organisation, token.last_used
+            "select token.id, member.role, member.id, member.organisation, token.last_used
              from token join member on member.id = token.member
              where token.hash = $1 and token.revoked_at is null and member.removed_at is null"
         ))?;
         let holder = statement.query_row([hash.as_slice()], |row| {
-            let role = MemberRole::from_name(row.get_ref(2)?.as_str().unwrap_or_default());
+            let role = MemberRole::from_name(row.get_ref(1)?.as_str().unwrap_or_default());
             let scope = match role {
                 Some(MemberRole::Owner) => Scope::Owner,
-                Some(MemberRole::Admin) => Scope::Organisation(row.get(4)?),
-                Some(MemberRole::Member) | None => Scope::Member(row.get(3)?),
+                Some(MemberRole::Admin) => Scope::Organisation(row.get(3)?),
+                Some(MemberRole::Member) | None => Scope::Member(row.get(2)?),
             };
-            Ok(TokenHolder {
-                token: row.get(0)?,
-                name: row.get(1)?,
-                scope,
-                last_used: super::ask::time(row, 5)?,
-            })
+            Ok(TokenHolder { token: row.get(0)?, scope, last_used: super::ask::time(row, 4)? })
         });
         Ok(holder.optional()?)
     }

@@ -16,14 +16,14 @@ mod sessions;
 mod transcript_rows;
 
 pub use archive::{Batch, CapturedFile, Contents, Count, Part, Segment, Stat, VersionRow};
-pub use ask::{CallRow, CoverageRow, FileRow, GapRow, HomeRow, MessageRow, RecordRow, RowPlace};
+pub use ask::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow, RowPlace};
 pub use ask_audit::Damage;
 pub use ask_library::ItemRow;
 pub use ask_sessions::{Page, SessionFilter, SessionRow};
 pub use ask_transcript::Stretch;
-pub use ask_usage::{CallTally, ResponseFilter, ResponseRow, UsageBy, UsageSum};
+pub use ask_usage::{ResponseFilter, ResponseRow, UsageBy, UsageSum};
 pub use foreign::{Unreadable, read_table};
-pub use members::{MemberRow, TokenHolder};
+pub use members::MemberRow;
 pub use rows::Writer;
 
 use std::path::{Path, PathBuf};
@@ -103,6 +103,19 @@ impl Store {
     // no scope: opening answers no question
     pub fn open_existing(home: &Path) -> Result<Option<Store>> {
         if home.join("annals.db").is_file() { Store::open(home).map(Some) } else { Ok(None) }
+    }
+
+    /// A handle that can only read, for an archive that was opened before; many of them stay small.
+    // no scope: opening answers no question
+    pub fn open_reader(home: &Path) -> Result<Store> {
+        let path = home.join("annals.db");
+        #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
+        let connection = Connection::open(&path).map_err(|error| cannot_open(&path, error))?;
+        let store = Store { connection, path };
+        store.tune()?;
+        store.connection.pragma_update(None, "cache_size", -4_096)?;
+        store.connection.pragma_update(None, "query_only", true)?;
+        Ok(store)
     }
 
     fn tune(&self) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::door::Door;
 use crate::model::{Result, Scope, Shown};
@@ -30,7 +31,7 @@ pub struct FileAccount {
     pub source_gone: bool,
 }
 
-#[derive(Debug, Default, Clone, Copy, Serialize)]
+#[derive(Debug, Default, Clone, Copy, Serialize, ToSchema)]
 pub struct Sum {
     pub lines: i64,
     pub bytes: i64,

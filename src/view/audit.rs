@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::accounts::{Sum, accounts};
 use super::door::Door;
@@ -25,7 +26,7 @@ pub struct OnDisk {
     pub unaccounted: Vec<(String, u64)>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Audit {
     pub source: &'static str,
     pub provider_label: &'static str,
@@ -45,7 +46,7 @@ pub struct Audit {
 }
 
 /// found = kept + left_out + unaccounted + gaps.
-#[derive(Debug, Default, Clone, Copy, Serialize)]
+#[derive(Debug, Default, Clone, Copy, Serialize, ToSchema)]
 pub struct Balance {
     pub found: u64,
     pub kept: u64,
@@ -56,7 +57,7 @@ pub struct Balance {
 }
 
 /// found = kept + unknown + malformed + skipped.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Lines {
     pub found: i64,
     pub kept: Sum,
@@ -65,7 +66,7 @@ pub struct Lines {
     pub skipped: Sum,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct StoreLine {
     pub store: &'static str,
     pub treatment: &'static str,
@@ -74,13 +75,13 @@ pub struct StoreLine {
     pub bytes: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Unaccounted {
     pub path: Shown,
     pub bytes: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct LineType {
     pub kind: Shown,
     pub lines: i64,
@@ -89,7 +90,7 @@ pub struct LineType {
     pub client_version: Option<Shown>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Malformed {
     pub path: Shown,
     pub offset: u64,
@@ -97,7 +98,7 @@ pub struct Malformed {
     pub what: Shown,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct StreamAudit {
     pub stream: &'static str,
     /// Records compared, of all.
@@ -109,7 +110,7 @@ pub struct StreamAudit {
     pub previews: BTreeMap<&'static str, &'static str>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SurfaceLine {
     #[serde(flatten)]
     pub surface: &'static Surface,
@@ -191,6 +192,14 @@ pub fn audit(
         streams,
         surface,
     })
+}
+
+/// What the archive itself says was there, for those who may not look at the disk.
+pub fn captured(scope: &Scope, store: &Store, source: &'static dyn Source) -> Result<OnDisk> {
+    let files = store.files(scope, Some(source.manifest().source))?.into_iter();
+    let files = files.filter(|file| !file.gone && !file.document);
+    let found = files.map(|file| (file.path, u64::try_from(file.size).unwrap_or(0), "captured"));
+    Ok(OnDisk { found: found.collect(), ..OnDisk::default() })
 }
 
 fn balance(scope: &Scope, store: &Store, source: &str, disk: &OnDisk) -> Result<(Balance, Balance)> {

@@ -1,13 +1,15 @@
 //! Source cards: what each source of the registry has, and how to set it up when it has nothing.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::door::Door;
+use super::status::DiskState;
 use crate::model::{Result, Retention, Scope, Shown, Time};
 use crate::sources::registry;
 use crate::store::Store;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SourceCard {
     pub source: &'static str,
     pub provider_label: &'static str,
@@ -26,9 +28,6 @@ pub struct SourceCard {
     pub retention_days: Option<i64>,
     pub deleted_soon: i64,
 }
-
-/// What the disk says of a source's homes now: path, status and reason.
-pub type DiskState = (&'static str, String, String, String);
 
 /// One card a source; where the archive has several homes of it, their sums.
 pub fn cards(
@@ -63,6 +62,12 @@ pub fn cards(
             retention_days: None,
             deleted_soon: 0,
         };
+        let archived = store.map_or(Ok(Vec::new()), |store| store.homes(scope, Some(manifest.source)))?;
+        for home in &archived {
+            card.source_path = Some(door.raw(&home.root));
+            card.source_status.clone_from(&home.status);
+            card.reason = door.raw(&home.reason);
+        }
         for (_, path, status, reason) in homes {
             card.source_path = Some(door.text(path));
             card.source_status.clone_from(status);

@@ -1,19 +1,20 @@
 //! What could not be had, and what became of it.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::door::Door;
 use super::paging::{Paging, read_numbers, write_numbers};
 use crate::model::{Result, Scope, Shown, Time};
 use crate::store::Store;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct GapList {
     pub gaps: Vec<GapView>,
     pub next_cursor: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct GapView {
     pub source: String,
     pub stream: String,

@@ -18,7 +18,7 @@ mod transcript;
 mod usage;
 
 pub use accounts::accounts;
-pub use audit::{Audit, OnDisk, audit};
+pub use audit::{Audit, OnDisk, audit, captured};
 pub use cards::{SourceCard, cards};
 pub use doctor::{Finding, examine};
 pub use door::Door;
@@ -26,9 +26,11 @@ pub use gaps::{GapAsk, GapList, gaps};
 pub use library::{LibraryAsk, LibraryItem, history, library};
 pub use paging::Paging;
 pub use records::{RecordPage, RecordsAsk, record_page, records};
-pub use sessions::{SessionAsk, SessionList, SessionView, find_session, session_ties, sessions};
-pub use status::{SourceState, source_state};
+pub use sessions::{
+    SessionAsk, SessionList, SessionView, exact_session, find_session, session_ties, sessions,
+};
+pub use status::{DiskState, SourceState, source_named, source_routes, source_state};
 pub use tokens::{hash_token, local_token, new_token};
 pub use tools::{ToolAnalytics, tools};
 pub use transcript::{BlockView, Entry, TranscriptAsk, TranscriptPage, transcript, transcript_page};
-pub use usage::{ResponsePage, ResponseView, UsageAsk, UsageReport, UsageRow, responses, usage};
+pub use usage::{ResponsePage, UsageAsk, UsageReport, UsageRow, responses, usage};

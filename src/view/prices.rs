@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::model::{LONG_PROMPTS, Time};
 use crate::store::UsageSum;
@@ -12,7 +13,7 @@ use crate::store::UsageSum;
 pub(super) type TokenCounts = [i64; 6];
 
 /// One row of the table: USD per million tokens from a day on.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct Price {
     pub model: String,
     #[serde(default, skip_serializing)]
@@ -28,7 +29,7 @@ pub struct Price {
     pub origin: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct Rates {
     pub input: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,7 +41,7 @@ pub struct Rates {
     pub output: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct LongRates {
     pub above: i64,
     #[serde(flatten)]

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use super::door::{Door, preview_json};
 use super::paging::{Paging, read_numbers, write_numbers};
@@ -22,7 +23,7 @@ pub struct RecordsAsk {
 }
 
 /// Some records of a stream, and where the next ones start.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct RecordPage {
     pub records: Vec<ShownJson>,
     pub next_cursor: Option<String>,

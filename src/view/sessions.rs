@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::door::Door;
 use super::paging::{Paging, read_keyed, write_keyed};
@@ -19,14 +20,14 @@ pub struct SessionAsk {
     pub page: Paging,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SessionList {
     pub sessions: Vec<SessionView>,
     pub next_cursor: Option<String>,
     pub total: i64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SessionView {
     pub session_id: String,
     pub source: String,
@@ -65,7 +66,7 @@ pub struct SessionView {
     last: Option<Time>,
 }
 
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct Tokens {
     pub input: i64,
     pub output: i64,
@@ -138,6 +139,25 @@ pub fn find_session(
                 .hint(format!("give more of the id, for example {}", some.join(", "))))
         }
     }
+}
+
+/// A session of a source by its whole id.
+pub fn exact_session(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    source: &str,
+    id: &str,
+    now: Time,
+) -> Result<Option<SessionView>> {
+    let filter = SessionFilter {
+        source: Some(source.to_owned()),
+        exact_id: Some(id.to_owned()),
+        with_agents: true,
+        ..SessionFilter::default()
+    };
+    let row = store.sessions(scope, &filter, Page { limit: 1, after: None })?.pop();
+    row.map(|row| session_view(scope, store, door, row, now)).transpose()
 }
 
 /// What ties a session to others, and what each file says about it.

@@ -1,14 +1,15 @@
 //! What a source has, in a few words that every answer about it carries.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::door::Door;
 use crate::model::{Result, Scope, Shown, Time};
-use crate::sources::Source;
+use crate::sources::{Source, by_name, registry};
 use crate::store::Store;
 
 /// Absence is a status, not an error.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SourceState {
     pub source: &'static str,
     pub provider_label: &'static str,
@@ -19,12 +20,28 @@ pub struct SourceState {
     pub last_scanned_at: Option<String>,
 }
 
-/// As the last run left it.
+/// A source by its name in answers.
+// no scope: what there is to ask about is no secret
+pub fn source_named(name: &str) -> Option<&'static dyn Source> {
+    by_name(name)
+}
+
+/// Each source, and its name in addresses of its own.
+// no scope: what there is to ask about is no secret
+pub fn source_routes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    registry().iter().map(|source| (source.manifest().source, source.manifest().route))
+}
+
+/// What the disk says of a source's homes now: source, path, status and reason.
+pub type DiskState = (&'static str, String, String, String);
+
+/// As the last run left it; where none found a home, as the disk is.
 pub fn source_state(
     scope: &Scope,
     store: &Store,
     door: &Door,
     source: &'static dyn Source,
+    disk: &[DiskState],
 ) -> Result<SourceState> {
     let manifest = source.manifest();
     let homes = store.homes(scope, Some(manifest.source))?;
@@ -37,6 +54,11 @@ pub fn source_state(
         source_path: None,
         last_scanned_at: homes.iter().filter_map(|home| home.last_scanned).max().map(Time::rfc3339),
     };
+    for (_, path, status, reason) in disk.iter().filter(|(name, ..)| *name == manifest.source) {
+        state.source_path = Some(door.text(path));
+        state.source_status.clone_from(status);
+        state.reason = door.text(reason);
+    }
     for home in &homes {
         state.source_path = Some(door.raw(&home.root));
         state.source_status.clone_from(&home.status);

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::door::Door;
-use super::status::{SourceState, source_state};
+use super::status::{DiskState, SourceState, source_state};
 use crate::model::{CallKind, Operation, Result, Scope, Shown, Time};
 use crate::sources::Source;
 use crate::store::{SessionFilter, Store};
@@ -15,7 +16,7 @@ use crate::store::{SessionFilter, Store};
 const TOP: usize = 20;
 const DAY: i64 = 86_400_000_000;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ToolAnalytics {
     #[serde(flatten)]
     pub state: SourceState,
@@ -26,6 +27,7 @@ pub struct ToolAnalytics {
     pub tool_call_count: i64,
     pub failed_call_count: i64,
     /// Calls by tool, most first.
+    #[schema(value_type = HashMap<String, i64>)]
     pub tool_counts: ToolCounts,
     pub top_files_read: Vec<FileCount>,
     pub top_files_written: Vec<FileCount>,
@@ -37,13 +39,13 @@ pub struct ToolAnalytics {
 #[serde(transparent)]
 pub struct ToolCounts(pub Map<String, Value>);
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct FileCount {
     pub path: Shown,
     pub count: i64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct CommandCount {
     pub command: Shown,
     pub count: i64,
@@ -54,6 +56,7 @@ pub fn tools(
     store: &Store,
     door: &Door,
     source: &'static dyn Source,
+    disk: &[DiskState],
     days: Option<i64>,
     now: Time,
 ) -> Result<ToolAnalytics> {
@@ -96,7 +99,7 @@ pub fn tools(
         ..SessionFilter::default()
     };
     Ok(ToolAnalytics {
-        state: source_state(scope, store, door, source)?,
+        state: source_state(scope, store, door, source, disk)?,
         date_range_days: days,
         session_count: store.count_sessions(scope, &filter)?,
         tool_call_count: calls,

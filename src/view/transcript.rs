@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::door::{Door, preview, preview_json};
 use super::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
-use super::sessions::SessionView;
+use super::sessions::{SessionView, Tokens};
 use crate::model::{Block, MessageKind, Result, Scope, Shown, ShownJson, Span, Time};
 use crate::sources::{Source, by_name};
 use crate::store::{CallRow, Contents, MessageRow, Store, Stretch};
@@ -19,7 +20,7 @@ pub struct TranscriptAsk {
 }
 
 /// One step of the conversation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Entry {
     pub id: String,
     pub seq: usize,
@@ -31,9 +32,11 @@ pub struct Entry {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub copied: bool,
     pub blocks: Vec<BlockView>,
+    /// Tokens of the responses that this step ends.
+    pub usage: Option<Tokens>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum BlockView {
     Text {
@@ -80,14 +83,14 @@ pub enum BlockView {
 }
 
 /// Says that a text is a preview, and how long the whole is.
-#[derive(Debug, Default, Clone, Copy, Serialize)]
+#[derive(Debug, Default, Clone, Copy, Serialize, ToSchema)]
 pub struct Cut {
     pub truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_bytes: Option<u64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct FileView {
     pub path: Shown,
     pub operation: &'static str,
@@ -104,6 +107,8 @@ struct Bookmark {
     place: i64,
     seq: usize,
 }
+
+type See<'s> = dyn FnMut(Entry, Bookmark) -> Result<bool> + 's;
 
 /// Rows read at a time: a long session is never in memory as a whole.
 const STRETCH: i64 = 200;
@@ -125,7 +130,7 @@ pub fn transcript(
 }
 
 /// Some entries of a session, and where the next ones start.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct TranscriptPage {
     pub messages: Vec<Entry>,
     pub next_cursor: Option<String>,
@@ -172,14 +177,23 @@ fn walk(
     session: &SessionView,
     ask: TranscriptAsk,
     start: Bookmark,
-    see: &mut dyn FnMut(Entry, Bookmark) -> Result<bool>,
+    see: &mut See<'_>,
 ) -> Result<()> {
     let Some(source) = by_name(&session.source) else { return Ok(()) };
     let teller = Teller { scope, store, door, source, full: ask.full };
     let mut contents = store.contents(scope);
+    let files = store.transcript_files(scope, session.row)?;
     let mut seq = start.seq;
-    for (number, file) in store.transcript_files(scope, session.row)?.into_iter().enumerate().skip(start.file)
-    {
+    // A step is told when it is known where the next one begins: what was used until then is its own.
+    let tell = |held: &mut Option<(Entry, Bookmark)>, until: i64, see: &mut See<'_>| -> Result<bool> {
+        let Some((mut entry, bookmark)) = held.take() else { return Ok(true) };
+        let file = files.get(bookmark.file).copied().unwrap_or_default();
+        let used = store.usage_between(scope, session.row, file, bookmark.place, until)?;
+        entry.usage = used.as_ref().map(Tokens::of);
+        see(entry, bookmark)
+    };
+    for (number, file) in files.iter().copied().enumerate().skip(start.file) {
+        let mut held = None;
         let mut after = if number == start.file { start.place } else { -1 };
         loop {
             let stretch = Stretch { session: session.row, file, after, limit: STRETCH, copies: ask.copies };
@@ -209,14 +223,18 @@ fn walk(
                 };
                 entry.seq = seq;
                 seq += 1;
-                if !see(entry, Bookmark { file: number, place: place as i64, seq })? {
+                if !tell(&mut held, place as i64, see)? {
                     return Ok(());
                 }
+                held = Some((entry, Bookmark { file: number, place: place as i64, seq }));
             }
             match cut {
                 Some(cut) => after = cut as i64,
                 None => break,
             }
+        }
+        if !tell(&mut held, i64::MAX, see)? {
+            return Ok(());
         }
     }
     Ok(())
@@ -257,6 +275,7 @@ impl Teller<'_> {
             parent_id: None,
             copied: row.copied,
             blocks,
+            usage: None,
         })
     }
 
@@ -306,6 +325,7 @@ impl Teller<'_> {
             parent_id: self.parent(row)?,
             copied: row.copied,
             blocks,
+            usage: None,
         })
     }
 

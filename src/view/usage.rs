@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::door::Door;
 use super::paging::{Paging, read_numbers, write_numbers};
@@ -21,7 +22,7 @@ pub struct UsageAsk {
     pub page: Paging,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct UsageReport {
     pub by: &'static str,
     pub date_range_days: Option<i64>,
@@ -34,7 +35,7 @@ pub struct UsageReport {
     pub excluded_copies: i64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct UsageRow {
     /// A date, model, folder, session or source; nothing where it is not known.
     pub key: Option<Shown>,
@@ -47,12 +48,15 @@ pub struct UsageRow {
     pub unpriced_models: Vec<Shown>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct UnpricedModel {
     pub model: Shown,
     pub response_count: i64,
     pub tokens: i64,
 }
+
+/// What a sum is of, and the source where that says more.
+type GroupKey = (Option<String>, Option<String>);
 
 #[derive(Debug, Default)]
 struct Group {
@@ -63,7 +67,7 @@ struct Group {
 
 pub fn usage(scope: &Scope, store: &Store, door: &Door, ask: &UsageAsk, now: Time) -> Result<UsageReport> {
     let filter = ranged(&ask.filter, ask.days, now);
-    let mut groups: BTreeMap<(Option<String>, Option<String>), Group> = BTreeMap::new();
+    let mut groups: BTreeMap<GroupKey, Group> = BTreeMap::new();
     let mut total = Group::default();
     for sum in store.usage_sums(scope, ask.by, &filter)? {
         let key = match ask.by {
@@ -82,7 +86,7 @@ pub fn usage(scope: &Scope, store: &Store, door: &Door, ask: &UsageAsk, now: Tim
             }
         }
     }
-    let mut groups: Vec<((Option<String>, Option<String>), Group)> = groups.into_iter().collect();
+    let mut groups: Vec<(GroupKey, Group)> = groups.into_iter().collect();
     match ask.by {
         UsageBy::Day => groups.reverse(),
         UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Source => {
@@ -135,14 +139,14 @@ fn whole([input, output, read, write, write_hour, _]: &TokenCounts) -> i64 {
     input + output + read + write + write_hour
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ResponsePage {
     pub responses: Vec<ResponseView>,
     pub next_cursor: Option<String>,
 }
 
 /// One response, as it counts or why it does not.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ResponseView {
     /// The provider's own id where the client wrote it, else ours.
     pub response_id: Shown,

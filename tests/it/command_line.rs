@@ -8,7 +8,7 @@ use crate::support::{Bench, ID, conversation, rollout};
 #[test]
 fn up_on_an_empty_machine_ends_well_with_a_hint() {
     let bench = Bench::new();
-    let ran = bench.run(&["up"]);
+    let ran = bench.run(&["up", "--no-serve"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("Codex CLI") && ran.stdout.contains("unavailable"), "{}", ran.stdout);
     assert!(ran.stdout.contains("hint:") && ran.stdout.contains("CODEX_HOME"), "{}", ran.stdout);

@@ -476,7 +476,7 @@ fn pipes_and_sockets_are_not_waited_for() {
     let report = sync_within(&bench, MEMORY);
     assert_eq!((&report["new_files"], &report["new_documents"]), (&1.into(), &1.into()), "{report}");
     run(bench.command(&["sync", "--full"]));
-    run(bench.command(&["up"]));
+    run(bench.command(&["up", "--no-serve"]));
     assert_sound(&bench);
 }
 

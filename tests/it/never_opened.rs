@@ -154,7 +154,7 @@ fn assert_never_opened(bench: &Bench, client: &Client, transcript: &Path) {
     for (arguments, opens) in [
         (&["sync", "--json"][..], true),
         (&["sync", "--full", "--verbose"], true),
-        (&["up"], false),
+        (&["up", "--no-serve"], false),
         (&["sources", "--json"], false),
         (&["sources", "--files"], false),
         (&["rebuild"], false),

@@ -212,7 +212,8 @@ fn provider_names(files: &[File]) -> Vec<String> {
         let own = home(path, &providers).unwrap_or("");
         let text = if path == "src/lib.rs" { &blank(text, Keep::Literals) } else { text };
         offending_lines(path, text, |line| {
-            let line = line.to_lowercase();
+            // A variable that is masked wherever it stands is no provider.
+            let line = line.to_lowercase().replace("openai_api_key", "");
             let label = LABELS.iter().find(|label| line.contains(**label) && !own.contains(**label));
             let name = || providers.iter().find(|name| **name != own && has_word(&line, name));
             label.or_else(name).map(|word| format!("names the provider `{word}`"))

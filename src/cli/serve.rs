@@ -1,0 +1,112 @@
+//! `annals serve`: answers over HTTP, and captures what is new before it answers.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::{Map, Value};
+
+use super::settings::Declared;
+use super::{Answer, Desk, now, sources};
+use crate::collect::{Ask, Environment, Lock, Nobody, sync};
+use crate::config::Config;
+use crate::model::{Problem, Result, Scope};
+use crate::serve::{Address, Log, Look, Setup, serve};
+use crate::sources::registry;
+
+const DEFAULT: &str = "127.0.0.1:4848";
+
+#[derive(Args, Default)]
+// `up` has these options among its own.
+#[group(skip)]
+pub struct Options {
+    /// Where to listen [default: 127.0.0.1:4848; env: ANNALS_LISTEN]; other machines only once there are members
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<String>,
+    /// A name beside this machine's own by which people reach it (may be given again)
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// Answer from the archive as it is, and never look for what is new
+    #[arg(long)]
+    no_sync: bool,
+}
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    let logs = !desk.quiet;
+    start(desk, options, Opening { logs, document: Map::new() })?;
+    Ok(Answer::Done)
+}
+
+/// How it begins.
+pub struct Opening {
+    /// Each request gets a line.
+    pub logs: bool,
+    /// Fields of the JSON document that tells where it listens.
+    pub document: Map<String, Value>,
+}
+
+/// Serves until it is told to stop.
+pub fn start(desk: &mut Desk, options: &Options, opening: Opening) -> Result<()> {
+    let listen = options.listen.clone().or_else(|| desk.config.listen()).unwrap_or_else(|| DEFAULT.into());
+    let setup = Setup {
+        home: desk.config.home.clone(),
+        listen: address(&listen)?,
+        hosts: options.host.clone(),
+        look: (!options.no_sync).then(|| look(desk.config.clone())),
+        log: opening.logs.then_some(super::output::log_line as Log),
+        now,
+    };
+    serve(setup, |address| announce(desk, address, opening.document))
+}
+
+fn announce(desk: &mut Desk, address: &Address, mut document: Map<String, Value>) -> Result<()> {
+    let link = format!("{}/?token={}", address.url, address.token);
+    if desk.json {
+        let fields = [("url", &address.url), ("token", &address.token), ("link", &link)];
+        document.extend(fields.map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))));
+        desk.output.json(&document)?;
+    } else {
+        desk.output.line(format!("annals answers at {link}"))?;
+    }
+    desk.output.flush()?;
+    if !desk.quiet && !desk.json {
+        desk.output
+            .note("open the link once: it sets a cookie. Programs send `Authorization: Bearer TOKEN`.");
+        desk.output.note("Control-C stops it.");
+    }
+    Ok(())
+}
+
+fn address(text: &str) -> Result<SocketAddr> {
+    let unclear = || {
+        Problem::new(format!("not an address to listen on: {text:?}"))
+            .hint("for example 127.0.0.1:4848, or 127.0.0.1:0 for any free port")
+    };
+    text.to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(unclear)
+}
+
+/// A sync in passing. Somebody else who writes does the same work: then this one has nothing to do.
+fn look(config: Arc<Config>) -> Look {
+    Arc::new(move || {
+        let ask = Ask {
+            sources: registry().to_vec(),
+            since: None,
+            verify: false,
+            repositories: true,
+            in_passing: true,
+            member: None,
+        };
+        let environment = Environment {
+            home: &config.home,
+            machine: config.machine.clone(),
+            settings: &Declared(&config),
+            threads: 1,
+            now,
+        };
+        if let Ok(_lock) = Lock::take(&config.home, "serve") {
+            // What can not be read is a gap in the archive, and the next look tries again.
+            drop(sync(&ask, &environment, &Scope::owner(), &mut Nobody));
+        }
+        sources::on_disk(&config)
+    })
+}

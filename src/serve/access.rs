@@ -1,0 +1,163 @@
+//! Who may ask: names and pages that requests come by, tokens and cookies, and the scope they give.
+
+use std::sync::{Arc, PoisonError};
+
+use axum::extract::{FromRequestParts, RawQuery, Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CONTENT_SECURITY_POLICY, COOKIE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::App;
+use super::answer::Refusal;
+use crate::model::{Scope, Time};
+use crate::view::hash_token;
+
+/// Names of this machine that only this machine can mean.
+const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+const COOKIE_NAME: &str = "annals";
+/// Addresses that show nothing of the archive.
+const OPEN: [&str; 4] = ["/", "/healthz", "/openapi.json", "/docs"];
+/// A token's last use is written down at most so often.
+const LAST_USE: i64 = 60_000_000;
+
+/// Who asks, once their token is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asker {
+    pub scope: Scope,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Asker {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Asker, Refusal> {
+        parts.extensions.get::<Asker>().copied().ok_or_else(no_token)
+    }
+}
+
+/// Stands before every route.
+pub(super) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    if let Err(refusal) = admit(&app, &mut request).await {
+        return dressed(refusal.into_response());
+    }
+    dressed(next.run(request).await)
+}
+
+async fn admit(app: &Arc<App>, request: &mut Request) -> Result<(), Refusal> {
+    let headers = request.headers();
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if !app.is_ours(host) {
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "asked under a name that is not this machine's")
+            .hint("ask http://127.0.0.1, or allow the name with `annals serve --host NAME`"));
+    }
+    if let Some(origin) = headers.get(ORIGIN) {
+        let origin = origin.to_str().unwrap_or_default();
+        let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        if !name.is_some_and(|name| app.is_ours(name)) {
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "asked from a page that is not annals' own"));
+        }
+    }
+    if OPEN.contains(&request.uri().path()) {
+        return Ok(());
+    }
+    let token = bearer(headers).or_else(|| cookie(headers)).ok_or_else(no_token)?;
+    let scope = app.scope_of(token).await.ok_or_else(|| {
+        unauthorized("the token is not valid").hint("`annals serve` prints a link with one that is")
+    })?;
+    request.extensions_mut().insert(Asker { scope });
+    Ok(())
+}
+
+impl App {
+    fn is_ours(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        LOCAL.contains(&name) || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// Hashes are compared, so that time tells nothing about tokens.
+    async fn scope_of(self: &Arc<Self>, token: String) -> Option<Scope> {
+        let app = self.clone();
+        let asked = tokio::task::spawn_blocking(move || {
+            let store = app.reader().ok()?;
+            let hash = hash_token(&Scope::owner(), &store, &token).ok()?;
+            let holder = if hash == app.local_token { None } else { Some(store.token_holder(&hash).ok()?) };
+            app.give_back(store);
+            match holder {
+                None => Some(Scope::Owner),
+                Some(holder) => {
+                    let holder = holder?;
+                    let now = (app.now)();
+                    let last = holder.last_used.map_or(i64::MIN, Time::micros);
+                    if now.micros().saturating_sub(last) > LAST_USE {
+                        let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
+                        // The answer does not depend on it.
+                        drop(writer.token_used(holder.token, now));
+                    }
+                    Some(holder.scope)
+                }
+            }
+        });
+        asked.await.ok().flatten()
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+}
+
+fn cookie(headers: &HeaderMap) -> Option<String> {
+    let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value.to_owned())
+}
+
+fn no_token() -> Refusal {
+    unauthorized("this needs a token")
+        .hint("send `Authorization: Bearer TOKEN`, or open the link that `annals serve` prints")
+}
+
+fn unauthorized(detail: &str) -> Refusal {
+    Refusal::new(StatusCode::UNAUTHORIZED, detail)
+}
+
+/// The link that `serve` prints: its token becomes a cookie, and leaves the address.
+pub(super) async fn enter(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Response {
+    let to_docs = [(LOCATION, HeaderValue::from_static("/docs"))];
+    let Some(query) = query.filter(|query| !query.is_empty()) else {
+        return (StatusCode::SEE_OTHER, to_docs).into_response();
+    };
+    let Some(token) = query.strip_prefix("token=").map(str::to_owned) else {
+        return Refusal::new(StatusCode::BAD_REQUEST, "the only parameter here is `token`").into_response();
+    };
+    if app.scope_of(token.clone()).await.is_none() {
+        return unauthorized("the token of this link is not valid").into_response();
+    }
+    let cookie = format!("{COOKIE_NAME}={token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000");
+    match HeaderValue::try_from(cookie) {
+        Ok(cookie) => (StatusCode::SEE_OTHER, to_docs, [(SET_COOKIE, cookie)]).into_response(),
+        Err(_) => unauthorized("the token of this link is not valid").into_response(),
+    }
+}
+
+/// What every answer says to a browser.
+fn dressed(mut response: Response) -> Response {
+    let unauthorized = response.status() == StatusCode::UNAUTHORIZED;
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static("default-src 'none'"));
+    if unauthorized {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"annals\""));
+    }
+    response
+}

@@ -1,0 +1,171 @@
+//! The HTTP API: every answer from the archive, every asker with a scope, on this machine unless told otherwise.
+
+mod access;
+mod answer;
+mod archive;
+mod docs;
+mod fresh;
+mod openapi;
+mod parameters;
+mod sessions;
+mod usage;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::middleware;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tower_http::compression::CompressionLayer;
+
+pub use fresh::Look;
+
+use crate::model::{Problem, Result, Scope, Time};
+use crate::store::Store;
+use crate::view::{Door, local_token, source_routes};
+use fresh::Freshness;
+
+/// Questions that are answered at the same time; more wait.
+const ANSWERERS: usize = 8;
+/// How long answers that are under way may take when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Takes one line.
+pub type Log = fn(&str);
+
+/// How to serve.
+pub struct Setup {
+    /// The archive's folder.
+    pub home: PathBuf,
+    pub listen: SocketAddr,
+    /// Names beside those of this machine by which people reach it.
+    pub hosts: Vec<String>,
+    pub look: Option<Look>,
+    /// Where a line for each request goes; none of them holds content.
+    pub log: Option<Log>,
+    pub now: fn() -> Time,
+}
+
+/// Where it is to be found, and the token that opens it.
+pub struct Address {
+    pub url: String,
+    pub token: String,
+}
+
+/// What all requests share.
+struct App {
+    home: PathBuf,
+    readers: Mutex<Vec<Store>>,
+    /// The only handle that writes: when a token was last used.
+    writer: Mutex<Store>,
+    door: Door,
+    local_token: [u8; 32],
+    hosts: Vec<String>,
+    freshness: Freshness,
+    log: Option<Log>,
+    now: fn() -> Time,
+}
+
+impl App {
+    /// A handle for one answer; it goes back with `give_back`.
+    fn reader(&self) -> Result<Store> {
+        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| Store::open_reader(&self.home), Ok)
+    }
+
+    fn give_back(&self, reader: Store) {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+    }
+}
+
+/// Serves until the process is told to stop. `ready` hears where, once it listens.
+pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result<()> {
+    let scope = Scope::owner();
+    let store = Store::open(&setup.home)?;
+    if !setup.listen.ip().is_loopback() && !store.has_members(&scope)? {
+        return Err(Problem::new(format!(
+            "{} is not of this machine alone, and there are no members",
+            setup.listen
+        ))
+        .hint("`annals members add NAME` says who may ask; or listen on 127.0.0.1"));
+    }
+    let token = local_token(&scope, &store)?;
+    let app = Arc::new(App {
+        local_token: crate::view::hash_token(&scope, &store, &token)?,
+        door: Door::masking(&scope, &store)?,
+        readers: Mutex::new(Vec::new()),
+        writer: Mutex::new(store),
+        hosts: setup.hosts,
+        freshness: Freshness::new(setup.look),
+        log: setup.log,
+        home: setup.home,
+        now: setup.now,
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(ANSWERERS + 1)
+        .enable_all()
+        .build()?;
+    let served = runtime.block_on(async {
+        let listener = TcpListener::bind(setup.listen).await.map_err(|error| {
+            Problem::new(format!("cannot listen on {}: {error}", setup.listen))
+                .hint("choose another with --listen ADDR:PORT; port 0 takes any that is free")
+        })?;
+        let address = listener.local_addr()?;
+        ready(&Address { url: format!("http://{address}"), token })?;
+        let routes = routes(app.clone()).into_make_service();
+        tokio::spawn(fresh::now_and_then(app));
+        axum::serve(listener, routes).with_graceful_shutdown(told_to_stop()).await?;
+        Ok(())
+    });
+    runtime.shutdown_timeout(GRACE);
+    served
+}
+
+fn routes(app: Arc<App>) -> Router {
+    let mut router = Router::new()
+        .route("/", get(access::enter))
+        .route("/healthz", get(archive::health))
+        .route("/openapi.json", get(openapi::document))
+        .route("/docs", get(docs::page))
+        .route("/api/v1/agent-sessions/sources", get(archive::sources))
+        .nest("/api/v1/agent-sessions/{source}", sessions::routes())
+        .route("/api/v1/usage", get(usage::sums))
+        .route("/api/v1/usage/responses", get(usage::responses))
+        .route("/api/v1/sources/{source}/manifest", get(archive::manifest))
+        .route("/api/v1/sources/{source}/streams/{stream}/records", get(archive::records))
+        .route("/api/v1/sources/{source}/streams/{stream}/records/{key}", get(archive::record))
+        .route("/api/v1/audit", get(archive::audit))
+        .route("/api/v1/gaps", get(archive::gaps));
+    for (source, route) in source_routes() {
+        let family = sessions::routes().layer(axum::Extension(parameters::OfSource(source)));
+        router = router.nest(&format!("/api/v1/{route}"), family);
+    }
+    router
+        .fallback(answer::no_route)
+        .method_not_allowed_fallback(answer::no_method)
+        .layer(middleware::from_fn_with_state(app.clone(), access::guard))
+        .layer(CompressionLayer::new())
+        .layer(middleware::from_fn_with_state(app.clone(), answer::write_log))
+        .with_state(app)
+}
+
+async fn told_to_stop() {
+    let interrupted = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    let terminated = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminated = std::future::pending::<()>();
+    tokio::select! {
+        _ = interrupted => {}
+        () = terminated => {}
+    }
+}

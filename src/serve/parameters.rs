@@ -1,0 +1,300 @@
+//! Parameters as they are asked with: unknown ones and absurd values are refused, with the reason.
+
+use axum::extract::{FromRequestParts, Query, RawPathParams};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
+
+use super::answer::Refusal;
+use crate::model::{Problem, Result as Answered, Time};
+use crate::store::{ResponseFilter, SessionFilter, UsageBy};
+use crate::view::{Paging, UsageAsk, source_named};
+
+/// A query string in which every parameter is known.
+pub(super) struct Asked<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Asked<T>, Refusal> {
+        Query::try_from_uri(&parts.uri).map(|Query(parameters)| Asked(parameters)).map_err(|rejection| {
+            Refusal::new(StatusCode::BAD_REQUEST, rejection.body_text()).hint("/docs lists what can be asked")
+        })
+    }
+}
+
+/// The source that a family of routes is about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OfSource(pub &'static str);
+
+/// From the address, or from the family of routes.
+impl<S: Send + Sync> FromRequestParts<S> for OfSource {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<OfSource, Refusal> {
+        if let Some(of) = parts.extensions.get::<OfSource>() {
+            return Ok(*of);
+        }
+        let InPath { source, .. } = InPath::from_request_parts(parts, state).await?;
+        match source_named(&source) {
+            Some(source) => Ok(OfSource(source.manifest().source)),
+            None => Err(Refusal::not_found("no source has this name")
+                .hint("/api/v1/agent-sessions/sources lists all of them")),
+        }
+    }
+}
+
+/// The variable parts of an address; what it has not is empty.
+#[derive(Debug, Default)]
+pub(super) struct InPath {
+    source: String,
+    pub session_id: String,
+    pub stream: String,
+    pub key: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for InPath {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<InPath, Refusal> {
+        let read = RawPathParams::from_request_parts(parts, state).await;
+        let read = read.map_err(|_| Refusal::new(StatusCode::BAD_REQUEST, "the address is not UTF-8"))?;
+        let mut found = InPath::default();
+        for (name, value) in &read {
+            match name {
+                "source" => found.source = value.to_owned(),
+                "session_id" => found.session_id = value.to_owned(),
+                "stream" => found.stream = value.to_owned(),
+                "key" => found.key = value.to_owned(),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// For questions without parameters.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PageParameters {
+    /// How many at most
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct SessionParameters {
+    /// How many at most
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    cursor: Option<String>,
+    /// A working folder: sessions that ran there or below it
+    project: Option<String>,
+    /// Sessions that used this model
+    model: Option<String>,
+    /// Sessions that were active at or after this moment (RFC 3339)
+    #[param(format = DateTime)]
+    since: Option<String>,
+    /// Sessions that began before this moment (RFC 3339)
+    #[param(format = DateTime)]
+    until: Option<String>,
+    /// Words of the title, folder, branch or id, all of them
+    q: Option<String>,
+    /// Sub-agents and reviewers too, each as a session of its own
+    include_subagents: Option<bool>,
+}
+
+impl SessionParameters {
+    pub(super) fn read(self, source: &str) -> Answered<(SessionFilter, Paging)> {
+        let filter = SessionFilter {
+            source: Some(source.to_owned()),
+            project: self.project,
+            model: self.model,
+            since: moment(self.since.as_deref())?,
+            until: moment(self.until.as_deref())?,
+            words: self.q,
+            with_agents: self.include_subagents.unwrap_or(false),
+            ..SessionFilter::default()
+        };
+        Ok((filter, paging(self.limit, self.cursor)?))
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MessageParameters {
+    /// How many at most
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    cursor: Option<String>,
+    /// Whole texts instead of previews
+    full: Option<bool>,
+    /// Also what was copied from another session
+    copies: Option<bool>,
+}
+
+impl MessageParameters {
+    pub(super) fn read(self) -> Answered<(crate::view::TranscriptAsk, Paging)> {
+        let ask = crate::view::TranscriptAsk {
+            full: self.full.unwrap_or(false),
+            copies: self.copies.unwrap_or(false),
+        };
+        Ok((ask, paging(self.limit, self.cursor)?))
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DayParameters {
+    /// The last so many days (7, 30, 90, any number), or `all`
+    #[param(default = "30", pattern = "^(all|[1-9][0-9]{0,4})$")]
+    days: Option<String>,
+}
+
+impl DayParameters {
+    pub(super) fn read(&self) -> Answered<Option<i64>> {
+        days(self.days.as_deref())
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct UsageParameters {
+    /// The last so many days in UTC (7, 30, 90, any number), or `all`
+    #[param(default = "30", pattern = "^(all|[1-9][0-9]{0,4})$")]
+    days: Option<String>,
+    /// What to sum by: day, model, project, session or source
+    #[param(default = "day", pattern = "^(day|model|project|session|source)$")]
+    by: Option<String>,
+    /// Only this source
+    source: Option<String>,
+    /// Only this model
+    model: Option<String>,
+    /// Only sessions that ran in this folder or below it
+    project: Option<String>,
+    /// Only this session, by its whole id; needs `source`
+    session_id: Option<String>,
+    /// How many at most
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    cursor: Option<String>,
+}
+
+impl UsageParameters {
+    /// Also the session that was asked for, by its source and id.
+    pub(super) fn read(self) -> Answered<(UsageAsk, Option<(String, String)>)> {
+        let by = self.by.as_deref().unwrap_or("day");
+        let by = UsageBy::from_name(by).ok_or_else(|| {
+            Problem::asked("`by` is none of what there is").hint("day, model, project, session or source")
+        })?;
+        known_source(self.source.as_deref())?;
+        let session = match (self.session_id, &self.source) {
+            (None, _) => None,
+            (Some(id), Some(source)) => Some((source.clone(), id)),
+            (Some(_), None) => {
+                return Err(Problem::asked("`session_id` needs `source`").hint("an id is one of a source"));
+            }
+        };
+        let ask = UsageAsk {
+            by,
+            days: days(self.days.as_deref())?,
+            filter: ResponseFilter {
+                source: self.source,
+                model: self.model,
+                project: self.project,
+                ..ResponseFilter::default()
+            },
+            page: paging(self.limit, self.cursor)?,
+        };
+        Ok((ask, session))
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct GapParameters {
+    /// Only this source
+    source: Option<String>,
+    /// Only gaps of this status: pending, in_progress, recovered or terminal
+    #[param(pattern = "^(pending|in_progress|recovered|terminal)$")]
+    status: Option<String>,
+    /// How many at most
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    cursor: Option<String>,
+}
+
+impl GapParameters {
+    pub(super) fn read(self) -> Answered<crate::view::GapAsk> {
+        known_source(self.source.as_deref())?;
+        let known = ["pending", "in_progress", "recovered", "terminal"];
+        if self.status.as_deref().is_some_and(|status| !known.contains(&status)) {
+            return Err(Problem::asked("`status` is none of what there is").hint(known.join(", ")));
+        }
+        let page = paging(self.limit, self.cursor)?;
+        Ok(crate::view::GapAsk { source: self.source, status: self.status, page })
+    }
+}
+
+impl PageParameters {
+    pub(super) fn read(self) -> Answered<Paging> {
+        paging(self.limit, self.cursor)
+    }
+}
+
+fn paging(limit: Option<i64>, cursor: Option<String>) -> Answered<Paging> {
+    let limit = limit.unwrap_or(50);
+    if !(1..=500).contains(&limit) {
+        return Err(Problem::asked(format!("`limit` is {limit}")).hint("from 1 to 500; 50 when not given"));
+    }
+    Ok(Paging { limit, cursor })
+}
+
+fn days(text: Option<&str>) -> Answered<Option<i64>> {
+    let text = text.unwrap_or("30");
+    if text == "all" {
+        return Ok(None);
+    }
+    let days =
+        text.parse::<i64>().ok().filter(|days| (1..=99_999).contains(days) && !text.starts_with(['+', '0']));
+    days.map(Some)
+        .ok_or_else(|| Problem::asked("`days` is no number of days").hint("for example 7, 30, 90 or all"))
+}
+
+fn moment(text: Option<&str>) -> Answered<Option<Time>> {
+    text.map(|text| {
+        Time::parse(text)
+            .or_else(|| Time::parse(&format!("{text}T00:00:00Z")))
+            .ok_or_else(|| Problem::asked("not a moment").hint("RFC 3339, for example 2026-03-01T00:00:00Z"))
+    })
+    .transpose()
+}
+
+fn known_source(name: Option<&str>) -> Answered<()> {
+    match name {
+        Some(name) if source_named(name).is_none() => {
+            Err(Problem::asked("`source` is none of what there is")
+                .hint("/api/v1/agent-sessions/sources lists all of them"))
+        }
+        _ => Ok(()),
+    }
+}

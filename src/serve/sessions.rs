@@ -1,0 +1,141 @@
+//! Sessions, their messages and tool analytics: the same four routes for every source.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::App;
+use super::access::Asker;
+use super::answer::{Refusal, Refusals, answer};
+use super::parameters::{
+    Asked, DayParameters, InPath, MessageParameters, Nothing, OfSource, SessionParameters,
+};
+use crate::view::{
+    SessionAsk, SessionList, SessionView, SourceState, ToolAnalytics, TranscriptPage, exact_session,
+    sessions, source_named, source_state, tools, transcript_page,
+};
+
+/// Below `/api/v1/agent-sessions/{source}`, and below the address of each source's own.
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/sessions", get(list))
+        .route("/sessions/{session_id}", get(one))
+        .route("/sessions/{session_id}/messages", get(messages))
+        .route("/analytics/tools", get(analytics))
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct SessionAnswer {
+    #[serde(flatten)]
+    state: SourceState,
+    #[serde(flatten)]
+    list: SessionList,
+}
+
+/// Sessions of a source, newest first
+#[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/sessions", tag = "sessions",
+    params(("source" = String, Path, description = "The name of a source"), SessionParameters),
+    responses((status = 200, description = "A page of sessions, with the state of the source", body = SessionAnswer),
+              Refusals))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    headers: HeaderMap,
+    Asked(parameters): Asked<SessionParameters>,
+) -> Response {
+    let (filter, page) = match parameters.read(source) {
+        Ok(read) => read,
+        Err(problem) => return Refusal::from(problem).into_response(),
+    };
+    answer(app, asker, headers, move |desk| {
+        let Some(source) = source_named(source) else { return Ok(None) };
+        let state = source_state(desk.scope, desk.store, desk.door, source, desk.disk)?;
+        let ask = SessionAsk { filter, page };
+        let list = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?;
+        Ok(Some(SessionAnswer { state, list }))
+    })
+    .await
+}
+
+/// One session
+#[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/sessions/{session_id}", tag = "sessions",
+    params(("source" = String, Path, description = "The name of a source"),
+           ("session_id" = String, Path, description = "The whole id of a session")),
+    responses((status = 200, description = "The session", body = SessionView), Refusals))]
+pub(super) async fn one(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    path: InPath,
+    headers: HeaderMap,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Response {
+    answer(app, asker, headers, move |desk| {
+        exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)
+    })
+    .await
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct MessageAnswer {
+    source: &'static str,
+    session_id: String,
+    #[serde(flatten)]
+    page: TranscriptPage,
+}
+
+/// The conversation of a session, in order
+#[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/sessions/{session_id}/messages", tag = "sessions",
+    params(("source" = String, Path, description = "The name of a source"),
+           ("session_id" = String, Path, description = "The whole id of a session"), MessageParameters),
+    responses((status = 200, description = "A page of messages and tool calls with their results",
+               body = MessageAnswer), Refusals))]
+pub(super) async fn messages(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    path: InPath,
+    headers: HeaderMap,
+    Asked(parameters): Asked<MessageParameters>,
+) -> Response {
+    let (ask, page) = match parameters.read() {
+        Ok(read) => read,
+        Err(problem) => return Refusal::from(problem).into_response(),
+    };
+    answer(app, asker, headers, move |desk| {
+        let found = exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)?;
+        let Some(session) = found else { return Ok(None) };
+        let page = transcript_page(desk.scope, desk.store, desk.door, &session, ask, &page)?;
+        Ok(Some(MessageAnswer { source, session_id: session.session_id, page }))
+    })
+    .await
+}
+
+/// Tools, files and commands of a source
+#[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/analytics/tools", tag = "sessions",
+    params(("source" = String, Path, description = "The name of a source"), DayParameters),
+    responses((status = 200, description = "Counts of the last days", body = ToolAnalytics), Refusals))]
+pub(super) async fn analytics(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    headers: HeaderMap,
+    Asked(parameters): Asked<DayParameters>,
+) -> Response {
+    let days = match parameters.read() {
+        Ok(days) => days,
+        Err(problem) => return Refusal::from(problem).into_response(),
+    };
+    answer(app, asker, headers, move |desk| {
+        let Some(source) = source_named(source) else { return Ok(None) };
+        tools(desk.scope, desk.store, desk.door, source, desk.disk, days, desk.now).map(Some)
+    })
+    .await
+}

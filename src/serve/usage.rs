@@ -1,0 +1,66 @@
+//! Tokens and cost, and the responses behind them.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+
+use super::App;
+use super::access::Asker;
+use super::answer::{Desk, Refusal, Refusals, answer};
+use super::parameters::{Asked, UsageParameters};
+use crate::model::Result;
+use crate::view::{self, ResponsePage, UsageAsk, UsageReport, exact_session};
+
+/// Tokens and cost, each response counted once
+#[utoipa::path(get, path = "/api/v1/usage", tag = "usage", params(UsageParameters),
+    responses((status = 200, description = "Sums, and what has no price", body = UsageReport), Refusals))]
+pub(super) async fn sums(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(parameters): Asked<UsageParameters>,
+) -> Response {
+    ask(app, asker, headers, parameters, view::usage).await
+}
+
+/// The responses behind the sums, and the copies that were left out
+#[utoipa::path(get, path = "/api/v1/usage/responses", tag = "usage", params(UsageParameters),
+    responses((status = 200, description = "A page of responses, each with its price", body = ResponsePage),
+              Refusals))]
+pub(super) async fn responses(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(parameters): Asked<UsageParameters>,
+) -> Response {
+    ask(app, asker, headers, parameters, view::responses).await
+}
+
+type Question<T> =
+    fn(&crate::model::Scope, &crate::store::Store, &view::Door, &UsageAsk, crate::model::Time) -> Result<T>;
+
+async fn ask<T: serde::Serialize + 'static>(
+    app: Arc<App>,
+    asker: Asker,
+    headers: HeaderMap,
+    parameters: UsageParameters,
+    question: Question<T>,
+) -> Response {
+    let (mut ask, session) = match parameters.read() {
+        Ok(read) => read,
+        Err(problem) => return Refusal::from(problem).into_response(),
+    };
+    answer(app, asker, headers, move |desk: &Desk<'_>| {
+        if let Some((source, id)) = session {
+            let found = exact_session(desk.scope, desk.store, desk.door, &source, &id, desk.now)?;
+            let Some(session) = found else { return Ok(None) };
+            ask.filter.session = Some(session.row);
+            // One session is wanted whole, however old it is.
+            ask.days = None;
+        }
+        question(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
+    })
+    .await
+}
