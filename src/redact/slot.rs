@@ -14,7 +14,7 @@ pub(super) struct Slot {
 
 impl Slot {
     pub(super) fn after_name(bytes: &[u8], word: Range<usize>) -> Option<Slot> {
-        let closed = run(until(bytes, word.end, 6), word.end, |byte| b"\\\"'`*]".contains(&byte));
+        let closed = run(until(bytes, word.end, DEEPEST), word.end, |byte| b"\\\"'`*]".contains(&byte));
         let separator = run(bytes, closed, is_blank);
         let slot = Slot::after_separator(bytes, separator)?;
         let shouted = bytes[word.clone()].iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
@@ -41,7 +41,7 @@ impl Slot {
         if name[name.len() - length..].first() != Some(&b'-') {
             return None;
         }
-        let closed = run(until(bytes, word.end, 4), word.end, |byte| b"\\\"'".contains(&byte));
+        let closed = run(until(bytes, word.end, DEEPEST), word.end, |byte| b"\\\"'".contains(&byte));
         let comma = closed + usize::from(closed > word.end && bytes.get(closed) == Some(&b','));
         let open = run(bytes, comma, is_blank);
         let slot = Slot::at(bytes, open);
@@ -98,6 +98,9 @@ impl Slot {
 }
 
 const LONGEST_FLAG: usize = 40;
+
+/// JSON within JSON doubles its backslashes: enough for five times.
+const DEEPEST: usize = 40;
 
 /// Where a mark ends that starts here.
 pub(super) fn mark_end(bytes: &[u8], at: usize) -> Option<usize> {

@@ -34,7 +34,7 @@ pub(super) const SHAPES: &[Shape] = &[
     ("gitlab", &["glpat-", "glptt-", "gldt-", "glrt-", "glrtr-", "glcbt-", "glsoat-", "glft-", "glimt-", "glagent-",
         "gloas-", "glffct-"], r"[\w-]{20,}(?:\.[a-z0-9]{2}\.[a-z0-9]{9})?"),
     ("gitlab", &["GR1348941"], r"[\w-]{20}"),
-    ("bitbucket", &["ATBB", "BBDC-"], r"[A-Za-z0-9+/=]{28,}"),
+    ("bitbucket", &["ATBB", "BBDC-"], r"[A-Za-z0-9]{28,}=?|[A-Za-z0-9+/]{44}"),
     ("atlassian", &["ATATT3", "ATCTT3"], r"[\w=-]{60,}"),
     ("npm", &["npm_"], r"[A-Za-z0-9]{30,}"),
     ("pypi", &["pypi-AgE"], r"[\w-]{40,}"),
@@ -79,7 +79,7 @@ pub(super) const SHAPES: &[Shape] = &[
     ("onepassword", &["A3-"], r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}"),
     // Watching.
     ("grafana", &["glsa_"], r"[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
-    ("grafana", &["glc_"], r"[A-Za-z0-9+/=]{32,}"),
+    ("grafana", &["glc_"], r"[A-Za-z0-9]{32,}={0,2}|[A-Za-z0-9+/]{60,}={0,2}"),
     ("grafana", &["eyJrIjoi"], r"[A-Za-z0-9]{40,}={0,2}"),
     ("newrelic", &["NRAK-", "NRII-", "NRJS-"], r"[A-Za-z0-9-]{19,}"),
     ("sentry", &["sntrys_"], r"[A-Za-z0-9+/=_-]{60,}"),
@@ -99,7 +99,7 @@ pub(super) const SHAPES: &[Shape] = &[
     ("facebook", &["EAA"], r"[A-Za-z0-9]{80,}"),
     // Money and trade.
     ("stripe", &["sk_", "rk_"], r"(?:live|test|prod)_[A-Za-z0-9]{16,}"),
-    ("stripe", &["whsec_"], r"[A-Za-z0-9+/=]{24,}"),
+    ("stripe", &["whsec_"], r"[A-Za-z0-9+/]{43}=|[A-Za-z0-9]{32,}|[A-Za-z0-9+/]{32}|[A-Za-z0-9]{24,}"),
     ("shopify", &["shpat_", "shpca_", "shppa_", "shpss_", "shpua_"], r"[0-9a-fA-F]{32}"),
     ("square", &["sq0atp-", "sq0csp-", "sq0idp-"], r"[\w-]{22,}"),
     ("square", &["EAAA"], r"[\w-]{58,}"),
