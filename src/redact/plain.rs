@@ -28,6 +28,8 @@ const STAND_INS: &[(&[Place], &str)] = &[
         r"(?i)^your[_-]|^change_?-?me|xxxxx|placeholder|^aws4-hmac|^(?:gs|s3|arn|urn|data|file|sha[0-9]{3}):",
     ),
     (ANYWHERE, r"(?i)^(?:pass(?:word|wd)?|pwd?|secret|token)$|abcdefghijklmnopqrstuvwxyz"),
+    (ANYWHERE, r"%[sd]$"),
+    (UNQUOTED, r"^[A-Z]\w*=(?:None|null|undefined)"),
     (UNQUOTED, r"^[#@!:]|^(?:[\w.!?-]|::)+[(\[{]"),
 ];
 
@@ -120,8 +122,19 @@ pub(super) fn is_number(value: &[u8]) -> bool {
 fn is_random(value: &[u8]) -> bool {
     let has = |class: fn(&u8) -> bool| value.iter().any(class);
     let mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
+    mixed && has_disorder(value)
+}
+
+/// Whether the kind of letter changes more often than in any name.
+pub(super) fn has_disorder(value: &[u8]) -> bool {
     let changes = value.windows(2).filter(|pair| class(pair[0]) != class(pair[1])).count();
-    mixed && changes * 3 >= value.len()
+    changes * 3 >= value.len()
+}
+
+/// Whether a value in an address is a text, as the pages have that run examples.
+pub(super) fn is_text(value: &[u8]) -> bool {
+    let escapes = [&b"%0A"[..], b"%20", b"%23", b"%7B", b"(", b"+"];
+    escapes.into_iter().any(|escape| value.windows(escape.len()).any(|part| part == escape))
 }
 
 /// Whether a part of a value is random, and long enough for that to mean something.
@@ -143,7 +156,11 @@ pub(super) fn is_made_up(value: &[u8]) -> bool {
     let worded = capitals * 6 < letters.count() && !value.iter().any(u8::is_ascii_digit);
     let lower = value.to_ascii_lowercase();
     let says = |word: &[u8]| lower.windows(word.len()).any(|part| part == word);
-    !varied || worded || [&b"xxxxx"[..], b"example", b"your-", b"your_", b"placeholder"].into_iter().any(says)
+    let zeros = value.windows(5).any(|part| part == b"AAAAA");
+    !varied
+        || worded
+        || zeros
+        || [&b"xxxxx"[..], b"example", b"your-", b"your_", b"placeholder"].into_iter().any(says)
 }
 
 const LONGEST_WORDS: usize = 128;

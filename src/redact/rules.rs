@@ -84,12 +84,14 @@ const NAMES: &[(&str, &str, Reading)] = &[
 ];
 
 /// What `key` says after what stands before it, up to its first letter: a secret as in `api_key`, `X-Api-Key`,
-/// `secretAccessKey` and "API key"; nothing as in `publicKey`; or little, when it is a word at all.
+/// `secretAccessKey` and "API key"; nothing as in `publicKey`, and `token` in `nextPageToken`; or little, when
+/// it is a word at all.
 /// Then what makes a word a part of a longer name, and what puts it into the query of an address.
 pub(super) const BEFORE_NAMES: [&str; 5] = [
     "(?i)(?:api|access|private|secret|auth|account|admin|app|application|client|deploy|encryption|functions|\
      host|license|licence|master|(?:pre)?shared|root|service|signing|storage|subscription|write)[_ -]?k$",
-    "(?i)public[_ -]?k$",
+    "(?i)public[_ -]?k$|(?:next|page|request|idempotency|continuation|start|starting|stop|end|cancel|cancellation|\
+     input|output|pad|eos|bos|unk|sep)[_ -]?t$",
     "(?:^|[^A-Za-z])[A-Za-z]$|[a-z][A-Z]$",
     "[A-Za-z0-9][_-][A-Za-z]$|[a-z][A-Z]$|--[a-z]$|(?:;[ ]?|[?&])[A-Za-z]$",
     "(?:[?&]|%26|%3F|u0026|&amp;)(?:[A-Za-z]+-)*[A-Za-z]$",
@@ -100,6 +102,10 @@ pub(super) const COOKIE_ATTRIBUTES: &[&str] =
 
 /// The type in `name: Type = value`.
 pub(super) const ANNOTATION: &str = r"(?:&'static )?[\w&'<>\[\].?]{1,24}(?: \| [\w<>\[\].?]{1,24})? ";
+
+/// What stands between a name and its value when both are fields of their own.
+pub(super) const PAIR: &str =
+    r#"[\\"']{0,40},?(?:\s|\\+[nrt]){0,40}[\\"']{0,40}(?i:value)[\\"']{0,40}[ \t]{0,4}"#;
 
 /// How far stand-ins are looked for, again for the sake of linear time.
 pub(super) const HEAD: usize = 64;

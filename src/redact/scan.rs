@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::plain::{Doubts, Place, has_random_part, is_made_up, is_number};
+use super::plain::{Doubts, Place, has_disorder, has_random_part, is_made_up, is_number, is_text};
 use super::prefilter::Prefilter;
 use super::rules::Trust::{self, Telling, Vague};
 use super::rules::{
-    ANNOTATION, COOKIE_ATTRIBUTES, Check, HEAD, LINE, LONGEST, Pattern, Reading, Rule, Wanted, rules,
+    ANNOTATION, COOKIE_ATTRIBUTES, Check, HEAD, LINE, LONGEST, PAIR, Pattern, Reading, Rule, Wanted, rules,
 };
 use super::slot::{Slot, is_blank, is_name_byte, is_value_byte, mark_end, run, starts_word, trimmed, until};
 
@@ -35,6 +35,7 @@ pub(super) fn scan(bytes: &[u8], see: &mut dyn FnMut(&'static str, Range<usize>)
 pub(super) struct Scanner {
     pub(super) rules: Vec<Rule>,
     pub(super) annotation: Pattern,
+    pub(super) pair: Pattern,
     pub(super) doubts: LazyLock<Doubts>,
     prefilter: Prefilter,
 }
@@ -81,7 +82,13 @@ impl Scanner {
     pub(super) fn new() -> Scanner {
         let rules = rules();
         let prefilter = Prefilter::new(&rules);
-        Scanner { rules, prefilter, annotation: Pattern::new(ANNOTATION), doubts: LazyLock::new(Doubts::new) }
+        Scanner {
+            rules,
+            prefilter,
+            annotation: Pattern::new(ANNOTATION),
+            pair: Pattern::new(PAIR),
+            doubts: LazyLock::new(Doubts::new),
+        }
     }
 
     /// Puts the secrets at an anchor into `found` and says where to go on, or nothing when there are none.
@@ -181,7 +188,10 @@ impl Scanner {
             return None;
         }
         let assigned = Slot::after_name(bytes, word.clone());
-        let slot = assigned.or_else(|| Slot::after_flag(bytes, word.clone()));
+        let slot = assigned
+            .or_else(|| Slot::after_flag(bytes, word.clone()))
+            .or_else(|| Slot::after_tag(bytes, word.clone()))
+            .or_else(|| self.after_pair(bytes, word.end));
         let Some(slot) = slot else {
             let slot = Slot::after_words(bytes, word.end)?;
             let quoted = slot.place == Place::Quoted && kind == "password";
@@ -199,10 +209,17 @@ impl Scanner {
         })
     }
 
+    /// As in a list of variables, each with `name` and `value`.
+    fn after_pair(&self, bytes: &[u8], end: usize) -> Option<Slot> {
+        let between = self.pair.get()?.find(until(bytes, end, LINE).get(end..)?)?;
+        Slot::after_separator(bytes, end + between.end())
+    }
+
     fn valued(&self, bytes: &[u8], slot: &Slot, kind: &'static str, trust: Trust) -> Option<Secret> {
         let range = self.value_end(bytes, slot, trust).map(|end| slot.start..end);
         let is_plain = |value: &[u8]| is_number(value) || self.doubts.is_name(value);
         let range = range.filter(|range| kind == "password" || !is_plain(&bytes[range.clone()]));
+        let range = range.filter(|range| kind != "code" || !is_text(&bytes[range.clone()]));
         longest(range.map(|range| Secret { kind, range }), self.shaped(bytes, slot.start))
     }
 
@@ -223,14 +240,13 @@ impl Scanner {
     }
 
     fn trust(&self, bytes: &[u8], at: usize, reading: Reading) -> Option<Trust> {
-        if reading == Reading::Always {
-            return Some(Telling);
-        }
         let before = &bytes[at.saturating_sub(24)..=at];
-        let [telling_key, public_key, word, part, query] = self.doubts.before_name(before);
+        let [telling_key, public, word, part, query] = self.doubts.before_name(before);
+        if public {
+            return None;
+        }
         match reading {
             Reading::Always => Some(Telling),
-            Reading::Key if public_key => None,
             Reading::Key if telling_key => Some(Telling),
             Reading::Key | Reading::Word => word.then_some(Vague),
             Reading::Part => part.then_some(Telling),
@@ -269,16 +285,18 @@ impl Scanner {
     }
 }
 
-/// Whether a plain anchor stands where Base64 goes on: images are not full of keys.
+/// Whether an anchor of letters stands where Base64 goes on: images are not full of keys.
 fn is_amid_blob(bytes: &[u8], at: usize, end: usize) -> bool {
     let is_blob = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let before = &bytes[at.saturating_sub(40)..at];
-    before.len() == 40
-        && matches!(before[39], b'+' | b'/')
+    let length = before.iter().rev().take_while(|byte| is_blob(byte)).count();
+    let blob = &before[before.len() - length..];
+    // The names of folders are in better order.
+    let is_disorder = |part: &[u8]| part.len() >= 8 && has_disorder(part);
+    length >= 12
+        && matches!(bytes[at - 1], b'+' | b'/')
         && bytes[at..end].iter().all(u8::is_ascii_alphanumeric)
-        && before.iter().all(is_blob)
-        && before.iter().any(u8::is_ascii_uppercase)
-        && before.iter().any(u8::is_ascii_digit)
+        && blob.split(|byte| matches!(byte, b'+' | b'/')).any(is_disorder)
 }
 
 /// A shape names a secret before its surroundings do: so it has one kind wherever it stands.

@@ -25,6 +25,9 @@ impl Slot {
     }
 
     pub(super) fn after_separator(bytes: &[u8], separator: usize) -> Option<Slot> {
+        if let Some(b"%3D" | b"%3d") = bytes.get(separator..separator + 3) {
+            return Some(Slot::at(bytes, separator + 3));
+        }
         let is_path = bytes.get(separator + 1) == Some(&b':');
         if !matches!(bytes.get(separator), Some(b'=' | b':')) || is_path {
             return None;
@@ -48,6 +51,18 @@ impl Slot {
         let is_next =
             if closed > word.end { comma > closed && slot.place == Place::Quoted } else { open > comma };
         (is_next && bytes.get(slot.start) != Some(&b'-')).then_some(slot)
+    }
+
+    /// After `<name>`, when the tag is closed.
+    pub(super) fn after_tag(bytes: &[u8], word: Range<usize>) -> Option<Slot> {
+        let name = &bytes[word.start.saturating_sub(LONGEST_FLAG)..word.start];
+        let length = name.iter().rev().take_while(|byte| is_name_byte(**byte) || **byte == b':').count();
+        let start = word.end + 1;
+        let value = until(bytes, start, LONGEST_TEXT);
+        let close = run(value, start, |byte| byte != b'<');
+        let is_tag = bytes.get(word.end) == Some(&b'>') && name[..name.len() - length].ends_with(b"<");
+        let is_closed = matches!(bytes.get(close + 1), Some(b'/' | b'\\'));
+        (is_tag && is_closed).then_some(Slot { start, place: Place::Quoted, quote: b'<', escapes: 0 })
     }
 
     /// After nothing but a space, or "is".
@@ -98,6 +113,9 @@ impl Slot {
 }
 
 const LONGEST_FLAG: usize = 40;
+
+/// How far the end of a tag may be.
+const LONGEST_TEXT: usize = 256;
 
 /// JSON within JSON doubles its backslashes: enough for five times.
 const DEEPEST: usize = 40;

@@ -83,6 +83,10 @@ SharedAccessKeyName=x;SharedAccessKey=«key Made0Up1NotLive2=» ¦ PresharedKey 
 Authorization: Bot «token §» ¦ Authorization: AWS4-HMAC-SHA256 SignedHeaders=host, Signature=«aws ¤¤»
 "auth": "«auth §»" ¦ PHPSESSID=«cookie abcd1234efgh» ¦ the password is `«password hunter22»` ¦ my token is «token §»
 aws configure set aws_secret_access_key «aws §» ¦ AZURE_DEVOPS_PAT=«token abcdefghij234567klmnop»
+<password>«password hunter22»</password> ¦ <s:apiKey>«key abcd-1234»</s:apiKey> ¦ <token>«token abcd1234»<\/token>
+{"name":"DB_PASSWORD","value":"«password hunter22»"} ¦ - name: DB_PASSWORD\n  value: «password hunter22»\n
+{\"name\":\"API_KEY\",\"value\":\"«key abcd-1234»\"} ¦ <add key="ApiKey" value="«key abcd-1234»"/>
+?next=%2Fa%3Ftoken%3D«token abcd1234» ¦ {\\\\\\\"apiKey\\\\\\\":\\\\\\\"«key abcd1234»\\\\\\\"}
 «aws AKIAFAKEFAKEFAKE2345»,«aws Made0Up1/NotLive2+Key3Fake4Made0Up1NotLi»"##;
 
 const LEFT_ALONE: &str = r##"
@@ -126,7 +130,10 @@ passphrase: :py:data:`bytes`|[`Scm`]: crate::net::SendAncillaryMessage::ScmCrede
 https://user:password@host/|https://me@example.com/a|https://deploy-user-production-1@host/x|?code=12345678
 return code=12345abcde|exit code: abcdefgh12|status_code=§|sl.slice.length|s.someMethodNameOfTwentyFour
 import { §x } from "./a"|.sk-chase-dot { }|data:image/png;base64,iVBORw0KGgo§§/EAA§§§§|"mappings":"AAAA,§§"
-$2b$12$§|+  let token = next_token(&mut lexer);|-    "key": "value",|@@ -1,2 +3,4 @@ fn key(|const pk_live = "pk_live_§"
+Vec<Token>::new_with_capacity|HashMap<String, Token>abcdefgh1|<token>a word</token>|<key>CFBundleIdentifier12</key>
+"NextToken": "9f4d9f69-275a-41fe-b58e-2b837bd9ba48"|--client-request-token 91adc45q-12|pageToken=CAIQAA1234567
+https://play.example/?code=fn+main()%7B%0A%7D|?code=%23!%5Ballow(unused)%5D%0Afn|f(startToken:Token=None, b)|A_PAT = "__factory_%s"
+"name": "password", "value": ""|name: token, value: null|{"name":"token","value":"string"}|$2b$12$§|+  let token = next_token(&mut lexer);|-    "key": "value",|@@ -1,2 +3,4 @@ fn key(|const pk_live = "pk_live_§"
 "key": "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE§"|ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI§ me@host"##;
 
 fn key(start: &str, length: usize) -> String {
@@ -174,7 +181,7 @@ fn every_pattern_compiles() {
         };
         assert!(compiles && rule.anchors.iter().all(|anchor| anchor.len() > 1), "{:?}", rule.anchors);
     }
-    assert!(scanner.doubts.is_whole() && scanner.annotation.get().is_some());
+    assert!(scanner.doubts.is_whole() && scanner.annotation.get().is_some() && scanner.pair.get().is_some());
 }
 
 #[test]
