@@ -1,159 +1,223 @@
-//! The tables of secrets: shapes, telling surroundings and names, and what only looks like one.
+//! The tables of telling surroundings and names, and the form that all rules have.
 
-use Trust::{Telling, Vague};
-use regex::bytes::Regex;
+use std::ops::RangeInclusive;
+use std::sync::OnceLock;
 
-/// A line a shape that secrets have: kind, how it starts, a pattern for the rest.
-/// A pattern must give up at the first byte that its classes lack: so many false starts cost linear time.
-pub(super) const SHAPES: &[(&str, &str, &str)] = &[
-    ("anthropic-key", "sk-ant-", r"[\w-]{20,}"),
-    ("openai-key", "sk-", r"(?:proj|svcacct|admin)-[\w-]{20,}|[A-Za-z0-9]{20}[\w-]*"),
-    ("github-token", "ghp_", r"[A-Za-z0-9]{30,}"),
-    ("github-token", "gho_", r"[A-Za-z0-9]{30,}"),
-    ("github-token", "ghu_", r"[A-Za-z0-9]{30,}"),
-    ("github-token", "ghs_", r"[A-Za-z0-9]{30,}"),
-    // Since 2026 an installation token may also be a number and a JWT.
-    ("github-token", "ghs_", r"[A-Za-z0-9]{1,20}_eyJ[\w-]+\.[\w-]+\.[\w-]+"),
-    ("github-token", "ghr_", r"[A-Za-z0-9]{30,}"),
-    ("github-token", "github_pat_", r"\w{30,}"),
-    ("gitlab-token", "glpat-", r"[\w-]{20,}(?:\.[a-z0-9]{2}\.[a-z0-9]{9})?"),
-    ("slack-token", "xox", r"[abeprs]-[A-Za-z0-9-]{10,}"),
-    ("slack-token", "xapp-", r"[0-9]-[A-Za-z0-9-]{10,}"),
-    ("aws-key-id", "AKIA", r"[A-Z0-9]{16}\b"),
-    ("aws-key-id", "ASIA", r"[A-Z0-9]{16}\b"),
-    ("google-key", "AIza", r"[\w-]{35,40}"),
-    ("stripe-key", "sk_", r"(?:live|test)_[A-Za-z0-9]{16,}"),
-    ("stripe-key", "rk_", r"(?:live|test)_[A-Za-z0-9]{16,}"),
-    ("npm-token", "npm_", r"[A-Za-z0-9]{30,}"),
-    ("pypi-token", "pypi-AgE", r"[\w-]{40,}"),
-    ("huggingface-token", "hf_", r"[A-Za-z0-9]{30,}"),
-    ("sendgrid-key", "SG.", r"[\w-]{16,}\.[\w-]{32,}"),
-    ("twilio-key", "SK", r"[0-9a-f]{32}\b"),
-    ("jwt", "eyJ", r"[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
-    // A block without spaces or with a line of Base64, and the start of a block whose end was cut off.
-    // Line numbers, signs of a diff and escaped newlines may stand between the lines.
-    (
-        "private-key",
-        "-----BEGIN ",
-        "[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:-{0,4}[^- \\[])*[A-Za-z0-9]{6}(?:-{0,4}[^- \\[])*\
-         |(?:-{0,4}[^-\\[])*[A-Za-z0-9+/=]{24}(?:-{0,4}[^-\\[])*)-----END [A-Z0-9 ]+-{0,5}",
-    ),
-    (
-        "private-key",
-        "-----BEGIN ",
-        "[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:-?[^-\\[]){0,160}?[A-Za-z0-9+/=]{40,}\
-         (?:[^-\\[]{1,16}?[A-Za-z0-9+/=]{16,})*(?:[^-\\[]{1,16}?[A-Za-z0-9+/=]+\\z)?",
-    ),
-];
+use regex::bytes::{Regex, RegexBuilder};
 
-/// Shapes that alone say too little, and the word that must stand shortly before them.
-pub(super) const BESIDE: &[(&str, &str)] = &[("twilio-key", "twilio")];
+use super::vendors::{BEHIND, BESIDE, SHAPES};
+
+/// Kind, the ways it starts, a pattern for the rest.
+pub(super) type Shape = (&'static str, &'static [&'static str], &'static str);
+
+/// A shape that is known by what stands amid it.
+pub(super) struct Behind {
+    pub(super) kind: &'static str,
+    pub(super) anchor: &'static str,
+    /// What the bytes before the anchor are made of, and how many there are.
+    pub(super) class: fn(u8) -> bool,
+    pub(super) length: RangeInclusive<usize>,
+    pub(super) rest: &'static str,
+}
 
 /// A line a surrounding that gives a secret away: kind, how it starts, a pattern for the rest with the secret
-/// as its group, the fewest bytes of a secret.
-pub(super) const SURROUNDINGS: &[(&str, &str, &str, usize)] = &[
-    ("bearer", "bearer", r"[ \t]+([\w.~+/=-]*[0-9][\w.~+/=-]{8,}|[\w.~+/=-]{8,}[0-9][\w.~+/=-]*)", 16),
-    ("bearer", "authorization", r#"[\\"'`*\] ]{0,8}[:=][\\"'`* ]{0,8}bearer[ \t]+([\w.~+/=-]+)"#, 8),
-    ("basic", "authorization", r#"[\\"'`*\] ]{0,8}[:=][\\"'`* ]{0,8}basic[ \t]+([\w.~+/=-]+)"#, 8),
-    ("token", "authorization", r#"[\\"'`*\] ]{0,8}[:=][\\"'`* ]{0,8}(?:token|apikey)[ \t]+([\w.~+/=-]+)"#, 8),
-    ("url-password", "://", r#"[^\s/:@?#"'`<>\\\[]*:([^\s/?#"'`<>\\]+)@"#, 1),
-    ("url-password", r":\/\/", r#"[^\s/:@?#"'`<>\\\[]*:([^\s/?#"'`<>\\]+)@"#, 1),
+/// as its group, which values are secrets there.
+#[rustfmt::skip]
+const SURROUNDINGS: &[(&str, &str, &str, Wanted)] = &[
+    ("bearer", "bearer", r"[ \t]+([\w.~+/=-]*[0-9][\w.~+/=-]{8,}|[\w.~+/=-]{8,}[0-9][\w.~+/=-]*)", Wanted::Least(16)),
+    ("bearer", "authorization", r#"[\\"'`*\] ]{0,8}[:=][\\"'`* ]{0,8}bearer[ \t]+([\w.~+/=-]+)"#, Wanted::Least(8)),
+    ("basic", "authorization", r#"[\\"'`*\] ]{0,8}[:=][\\"'`* ]{0,8}basic[ \t]+([\w.~+/=-]+)"#, Wanted::Least(8)),
+    ("token", "authorization",
+        r#"[\\"'`*\] ]{0,8}[:=][\\"'`* ]{0,8}(?:token|apikey|api-key|key|bot|oauth|sso-key|genie-?key)[ \t]+([\w.~+/:-]+={0,2})(?:[^\w=]|$)"#, Wanted::Least(8)),
+    ("aws", "signature=", r"([0-9a-f]{64})\b", Wanted::Least(64)),
+    ("aws", "akia", r#"[A-Z0-9]{16}[\s,:;"'|\\/]{1,6}([A-Za-z0-9/+]{40})\b"#, Wanted::Random),
+    ("aws", "asia", r#"[A-Z0-9]{16}[\s,:;"'|\\/]{1,6}([A-Za-z0-9/+]{40})\b"#, Wanted::Random),
+    ("url-password", "://", r#"[^\s/:@?#"'`<>\\\[]*:([^\s/?#"'`<>\\]+)@"#, Wanted::Any),
+    ("url-password", r":\/\/", r#"[^\s/:@?#"'`<>\\\[]*:([^\s/?#"'`<>\\]+)@"#, Wanted::Any),
+    ("sentry", "://", r#"([0-9a-f]{32})@[\w.-]*sentry"#, Wanted::Least(32)),
+    // A token where a name should be.
+    ("url-password", "://", r#"([\w.~%-]{20,255}):?@"#, Wanted::Random),
+    ("url-password", r":\/\/", r#"([\w.~%-]{20,255}):?@"#, Wanted::Random),
+    ("url-password", "jdbc:oracle:", r#"\w{1,16}:[^\s/@:"']{1,64}/([^\s/@"']{1,128})@"#, Wanted::Any),
+    ("slack", "hooks.slack.com", r"\\?/(?:services|workflows|triggers)\\?/([\w\\/]{20,})", Wanted::Least(20)),
+    ("discord", "/api", r"\\?/(?:v[0-9]{1,2}\\?/)?webhooks\\?/[0-9]{15,20}\\?/([\w-]{60,})", Wanted::Least(60)),
+    ("teams", ".webhook.office.com", r"\\?/webhookb2\\?/([\w@\\/-]{60,})", Wanted::Least(60)),
+    ("password", "login", r#"(?:[ \t]|\\[nrt]|[\r\n]){1,4}[^\s\\"']{1,100}(?:[ \t]|\\[nrt]|[\r\n]){1,4}password[ \t]+([^\s\\"'`]+)"#, Wanted::Least(6)),
+    ("password", "sshpass", r#"[ \t]+-p[ \t]*[\\"']{0,4}([^\s\\"'`]+)"#, Wanted::Any),
+    ("password", "mysql", r#"\w{0,8}(?:[ \t]+[^\s\\"'`]{1,64}){0,8}?[ \t]+-p[\\"']{0,4}([^\s\\"'`]+)"#, Wanted::Least(4)),
+    ("password", " -u", r#"[ \t]*[\\"']{0,4}[^\s:\\"'`$/]{1,100}:([^\s\\"'`]+)"#, Wanted::Least(6)),
+    ("password", "--user", r#"[ \t=]+[\\"']{0,4}[^\s:\\"'`$/]{1,100}:([^\s\\"'`]+)"#, Wanted::Least(6)),
+    ("password", "--proxy-user", r#"[ \t=]+[\\"']{0,4}[^\s:\\"'`$/]{1,100}:([^\s\\"'`]+)"#, Wanted::Least(6)),
 ];
 
-/// A line a word that names end in when a secret is assigned to them: word, kind, how much the word says.
-pub(super) const NAMES: &[(&str, &str, Trust)] = &[
-    ("password", "password", Telling),
-    ("passwd", "password", Telling),
-    ("secret", "secret", Telling),
-    ("token", "token", Telling),
-    ("credential", "credential", Telling),
-    ("credentials", "credential", Telling),
-    ("authorization", "authorization", Telling),
-    ("key", "key", Vague),
+/// Surroundings that alone say too little, and the word that must stand before them.
+const SURROUNDINGS_BESIDE: &[(&str, &str)] =
+    &[("signature=", "signedheaders"), (" -u", "curl"), ("--user", "curl")];
+
+/// A line a word that names end in when a secret is assigned to them: word, kind, how the word is read.
+const NAMES: &[(&str, &str, Reading)] = &[
+    ("secret_access_key", "aws", Reading::Always),
+    ("secret-access-key", "aws", Reading::Always),
+    ("secret access key", "aws", Reading::Always),
+    ("secretaccesskey", "aws", Reading::Always),
+    ("password", "password", Reading::Always),
+    ("passwd", "password", Reading::Always),
+    ("passphrase", "password", Reading::Always),
+    ("passcode", "password", Reading::Always),
+    ("pass", "password", Reading::Part),
+    ("pwd", "password", Reading::Part),
+    ("secret", "secret", Reading::Always),
+    ("token", "token", Reading::Always),
+    ("pat", "token", Reading::Part),
+    ("jwt", "token", Reading::Always),
+    ("credential", "credential", Reading::Always),
+    ("credentials", "credential", Reading::Always),
+    ("authorization", "authorization", Reading::Always),
+    ("auth", "auth", Reading::Word),
+    ("sessid", "cookie", Reading::Always),
+    ("jsessionid", "cookie", Reading::Always),
+    ("connect.sid", "cookie", Reading::Always),
+    ("key", "key", Reading::Key),
+    ("sig", "signature", Reading::Query),
+    ("signature", "signature", Reading::Query),
+    ("code", "code", Reading::Query),
 ];
 
 /// What `key` says after what stands before it, up to its first letter: a secret as in `api_key`, `X-Api-Key`,
-/// `secretAccessKey` and "API key"; nothing as in `publicKey`; or little, when it is a word at all.
-pub(super) const KEY_NAMES: [&str; 3] = [
-    "(?i)(?:api|access|private|secret|auth|account|admin|client|deploy|encryption|functions|master|service|\
-     signing|storage|subscription)[_ -]?k$",
-    "(?i)public[_ -]?k$",
-    "(?:^|[^A-Za-z])[kK]$|[a-z]K$",
+/// `secretAccessKey` and "API key"; nothing as in `publicKey`, and `token` in `nextPageToken`; or little, when
+/// it is a word at all.
+/// Then what makes a word a part of a longer name, and what puts it into the query of an address.
+pub(super) const BEFORE_NAMES: [&str; 5] = [
+    "(?i)(?:api|access|private|secret|auth|account|admin|app|application|client|deploy|encryption|functions|\
+     host|license|licence|master|(?:pre)?shared|root|service|signing|storage|subscription|write)[_ -]?k$",
+    "(?i)public[_ -]?k$|(?:next|page|request|idempotency|continuation|start|starting|stop|end|cancel|cancellation|\
+     input|output|pad|eos|bos|unk|sep)[_ -]?t$",
+    "(?:^|[^A-Za-z])[A-Za-z]$|[a-z][A-Z]$",
+    "[A-Za-z0-9][_-][A-Za-z]$|[a-z][A-Z]$|--[a-z]$|(?:;[ ]?|[?&])[A-Za-z]$",
+    "(?:[?&]|%26|%3F|u0026|&amp;)(?:[A-Za-z]+-)*[A-Za-z]$",
 ];
 
 pub(super) const COOKIE_ATTRIBUTES: &[&str] =
     &["path", "domain", "expires", "max-age", "samesite", "priority"];
 
-/// Signs at the start of a value that it is none: it is filled in later, is a pattern, leads elsewhere, is
-/// code, or was shortened by someone before us.
-pub(super) const STAND_INS: &[(&[Place], &str)] = &[
-    (ANYWHERE, r"^[<{\[(^]|^--|^/\^|^[*.xX]+$"),
-    (ANYWHERE, r"^\$[{(]|^\$[A-Za-z_][\w:.>\[\]-]*$|^%[sd({]|^%\w+%$"),
-    (ANYWHERE, r"\$\{|\{\{|\{[A-Za-z_.]*\}|%\(|\*\*\*|\.\.\.|://|\[(?:A-Z|a-z|0-9|\^)|\\[dw]"),
-    (UNQUOTED, r"^[#@!]|^(?:[\w.!?-]|::)+[(\[{]"),
-];
-
-/// What is no secret although it stands in the place of one: up to which length, where, a pattern for the
-/// whole. None may fit `=` or a lone colon: such a value may hold assignments itself, and to read it again
-/// for each of them would cost quadratic time.
-pub(super) const PLAIN: &[(usize, &[Place], &str)] = &[
-    // Words, alone or joined. Base64 of letters alone has capitals where no word has them.
-    (19, ANYWHERE, r"(?:(?:[A-Z]*[a-z]{2,})*[A-Z]*|[a-z])(?:[-_./](?:(?:[A-Z]*[a-z]{2,})*[A-Z]*|[a-z]))*"),
-    (usize::MAX, ANYWHERE, r"[A-Za-z/_-]+\.[A-Za-z/_.-]+"),
-    (usize::MAX, ANYWHERE, r"[A-Za-z/_.-]*(?i:password|passwd|secret|token|credential|key)[A-Za-z/_.-]*"),
-    // Variables, fields, constants and types, as they stand in code.
-    (usize::MAX, BARE, r"(?:[A-Za-z]{0,19}[0-9]{0,2}(?:[_.$]|::))+[A-Za-z]{0,19}[0-9]{0,2}[+?!]*"),
-    (usize::MAX, BARE, r"[A-Za-z][a-z]{2,}(?:[A-Z][a-z]{2,})+|\w*(?:Array|String)"),
-    (usize::MAX, ANYWHERE, r"(?:\w|[.!?-]|::)+\([^=:]*\)"),
-    // Paths; Base64 that starts with a slash has digits, small and capital letters in one part.
-    (usize::MAX, ANYWHERE, r"(?:~|\.{1,2})?(?:/[a-z0-9_.~-]*|/[A-Za-z_.~-]*)+"),
-    // Ids of messages and calls: as random as a key, but the way to find a thing again.
-    (usize::MAX, ANYWHERE, r"(?:call|msg|toolu)_[\w-]*"),
-    (usize::MAX, ANYWHERE, r"0+|-+|_+|#+|\?+"),
-    (usize::MAX, ANYWHERE, r"[^0-9=:]*[\x80-\xff][^0-9=:]*"),
-];
-
-/// What may stand before a shape.
-pub(super) const WORD_STARTS: &str =
-    r"(?:^|[^\w-]|^-|\n-|\\[nrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|(?:\x1b|1b)\[[0-9;]*m)$";
-
 /// The type in `name: Type = value`.
 pub(super) const ANNOTATION: &str = r"(?:&'static )?[\w&'<>\[\].?]{1,24}(?: \| [\w<>\[\].?]{1,24})? ";
+
+/// What stands between a name and its value when both are fields of their own.
+pub(super) const PAIR: &str =
+    r#"[\\"']{0,40},?(?:\s|\\+[nrt]){0,40}[\\"']{0,40}(?i:value)[\\"']{0,40}[ \t]{0,4}"#;
 
 /// How far stand-ins are looked for, again for the sake of linear time.
 pub(super) const HEAD: usize = 64;
 
+/// How far before a surrounding a word is looked for: commands have long lines.
+pub(super) const LINE: usize = 256;
+
 /// More than any secret takes; without an end, the end of a private key might be found in another message.
 pub(super) const LONGEST: usize = 64 * 1024;
-
-pub(super) const ANYWHERE: &[Place] = &[Place::Quoted, Place::Environment, Place::Bare];
-pub(super) const UNQUOTED: &[Place] = &[Place::Environment, Place::Bare];
-pub(super) const BARE: &[Place] = &[Place::Bare];
-
-/// Where a value stands.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Place {
-    Quoted,
-    /// `NAME=value` in capitals: here a word is no variable.
-    Environment,
-    Bare,
-}
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Trust {
     Telling,
+    /// Only what looks random is a secret.
     Vague,
+}
+
+/// Which values are secrets in a surrounding.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Wanted {
+    /// Words too.
+    Any,
+    /// What is no word, and has at least so many bytes.
+    Least(usize),
+    Random,
+}
+
+/// What a name says.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Reading {
+    Always,
+    /// `key`, which has many meanings.
+    Key,
+    /// Little, and only as a word of its own.
+    Word,
+    /// Only as a part of a longer name: `DB_PASS`, not `pass` and `PWD`.
+    Part,
+    /// Only in the query of an address.
+    Query,
+}
+
+/// A pattern that is compiled when it is first needed: a start of the program needs few.
+pub(super) struct Pattern {
+    text: String,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    pub(super) fn new(text: &str) -> Pattern {
+        Pattern { text: format!("^(?:{text})"), compiled: OnceLock::new() }
+    }
+
+    /// One that does not compile finds nothing, and fails a test. ASCII classes keep the automata small.
+    pub(super) fn get(&self) -> Option<&Regex> {
+        self.compiled.get_or_init(|| RegexBuilder::new(&self.text).unicode(false).build().ok()).as_ref()
+    }
 }
 
 pub(super) struct Rule {
     pub(super) kind: &'static str,
-    pub(super) anchor: &'static str,
+    pub(super) anchors: &'static [&'static str],
+    pub(super) beside: Option<&'static str>,
     pub(super) check: Check,
 }
 
 pub(super) enum Check {
-    Shape { rest: Option<Regex>, beside: Option<&'static str> },
-    Surrounding { rest: Option<Regex>, least: usize },
-    Name(Trust),
+    Shape(Pattern),
+    Behind(&'static Behind, Pattern),
+    Surrounding { rest: Pattern, wanted: Wanted },
+    Name(Reading),
     Cookie,
+}
+
+impl Rule {
+    pub(super) fn ignores_case(&self) -> bool {
+        match self.check {
+            Check::Surrounding { .. } | Check::Name(_) | Check::Cookie => true,
+            Check::Shape(_) | Check::Behind(..) => false,
+        }
+    }
+}
+
+/// All rules, those first that say more.
+pub(super) fn rules() -> Vec<Rule> {
+    let beside = |table: &[(&str, &'static str)], anchor: &str| {
+        table.iter().find(|(name, _)| *name == anchor).map(|(_, word)| *word)
+    };
+    let one = std::slice::from_ref;
+    let surroundings = SURROUNDINGS.iter().map(|(kind, anchor, rest, wanted)| Rule {
+        kind,
+        anchors: one(anchor),
+        beside: beside(SURROUNDINGS_BESIDE, anchor),
+        check: Check::Surrounding { rest: Pattern::new(&format!("(?i){rest}")), wanted: *wanted },
+    });
+    let shapes = SHAPES.iter().map(|(kind, anchors, rest)| Rule {
+        kind,
+        anchors,
+        beside: beside(BESIDE, anchors[0]),
+        check: Check::Shape(Pattern::new(rest)),
+    });
+    let behind = BEHIND.iter().map(|behind| Rule {
+        kind: behind.kind,
+        anchors: one(&behind.anchor),
+        beside: None,
+        check: Check::Behind(behind, Pattern::new(behind.rest)),
+    });
+    let names = NAMES.iter().map(|(anchor, kind, reading)| Rule {
+        kind,
+        anchors: one(anchor),
+        beside: None,
+        check: Check::Name(*reading),
+    });
+    let cookie = Rule { kind: "cookie", anchors: &["cookie"], beside: None, check: Check::Cookie };
+    surroundings.chain(shapes).chain(behind).chain(names).chain([cookie]).collect()
 }

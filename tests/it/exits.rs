@@ -1,0 +1,112 @@
+//! Whatever the program prints, no secret that stands in the homes is in it.
+
+use crate::planted;
+use crate::support::{Bench, SOURCES};
+
+/// How each verb is asked: `annals --help` says which there are, and none may be missing here.
+fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let with = |text: &str, last: &str| [words(text), vec![last.to_owned()]].concat();
+    let each_source = |text: &str| SOURCES.map(|source| words(&text.replace("SOURCE", source))).to_vec();
+    match verb {
+        "up" | "rebuild" | "doctor" => vec![vec![verb.to_owned()]],
+        "sync" => vec![words("sync"), words("sync --full"), words("sync --verbose")],
+        "sources" => vec![words("sources"), words("sources --files")],
+        "sessions" => {
+            vec![
+                words("sessions"),
+                words("sessions --all"),
+                words("sessions --all --include-subagents --verbose"),
+            ]
+        }
+        "show" => {
+            let ids = bench
+                .sessions()
+                .into_iter()
+                .map(|session| session["session_id"].as_str().unwrap().to_owned());
+            let one = |id: String| [with("show", &id), with("show --full --copies --context", &id)];
+            ids.flat_map(one).chain([words("show nothing-like-it")]).collect()
+        }
+        "records" => {
+            let streams = bench.streams().into_iter();
+            streams.flat_map(|stream| [with("records", &stream), with("records --full", &stream)]).collect()
+        }
+        "library" => {
+            let items = bench.json(&["library"]);
+            let items = items["items"].as_array().unwrap().iter().take(400);
+            let names = items.filter_map(|item| item["name"].as_str().map(str::to_owned));
+            let mut names: Vec<String> = names.filter(|name| !name.contains("[secret:")).collect();
+            names.sort();
+            names.dedup();
+            // Every kind of thing has one of these numbers: the rest is the same again.
+            names.retain(|name| !name.contains(|letter: char| letter.is_ascii_digit()) || name.contains('1'));
+            names.iter().map(|name| with("library --history", name)).chain([words("library")]).collect()
+        }
+        "audit" => vec![words("audit"), words("audit --verbose"), words("audit --fail-under 100")],
+        "manifest" => each_source("manifest SOURCE"),
+        "restore" => {
+            let folder = |source: &str| bench.folder.path().join(format!("restored-{source}"));
+            let ask = |source: &str| {
+                with(&format!("restore --source {source} --to"), folder(source).to_str().unwrap())
+            };
+            SOURCES.map(ask).to_vec()
+        }
+        other => panic!("say here how `{other}` is asked, so that its answers are searched for secrets"),
+    }
+}
+
+#[test]
+fn no_answer_shows_a_secret() {
+    let bench = Bench::new();
+    planted::write(&bench);
+    bench.sync();
+    let secrets = planted::secrets();
+    assert!(secrets.len() >= 40);
+    let mut leaks = Vec::new();
+    let mut marks = 0;
+    let help = bench.run(&["--help"]).stdout;
+    for verb in verbs(&help) {
+        for question in questions(&bench, verb) {
+            for form in [&[][..], &["--json"]] {
+                let arguments: Vec<&str> =
+                    question.iter().map(String::as_str).chain(form.iter().copied()).collect();
+                let ran = bench.run(&arguments);
+                let what = arguments.join(" ");
+                assert!(!ran.stderr.contains("Usage:"), "{what}: {}", ran.stderr);
+                leaks.extend(planted::leaks(&secrets, &ran.stdout, &what));
+                leaks.extend(planted::leaks(&secrets, &ran.stderr, &format!("{what} (stderr)")));
+                marks += ran.stdout.matches("[secret:").count();
+            }
+        }
+    }
+    assert!(leaks.is_empty(), "{} leaks\n{}", leaks.len(), leaks.join("\n"));
+    assert!(marks > secrets.len() * 100, "only {marks} marks");
+}
+
+/// Without the masks all of them are there: so the answers above were looked at for a reason.
+#[test]
+fn the_owner_may_see_what_was_planted() {
+    let bench = Bench::new();
+    planted::write(&bench);
+    bench.sync();
+    let mut shown = String::new();
+    for stream in bench.streams() {
+        shown += &bench.run(&["records", &stream, "--full", "--reveal"]).stdout;
+    }
+    for secret in planted::secrets() {
+        assert!(shown.contains(&secret.value), "{}", secret.name);
+    }
+    planted::assert_none(&bench.run(&["sessions", "--all"]).stdout, "sessions");
+}
+
+/// The verbs that a help text lists.
+fn verbs(help: &str) -> Vec<&str> {
+    let lines = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
+    let verbs: Vec<&str> = lines
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(verbs.len() > 5, "{help}");
+    verbs
+}
