@@ -28,7 +28,9 @@ mod library;
 mod never_opened;
 mod real_claude;
 mod real_homes;
+mod real_usage;
 mod support;
 mod tidy;
+mod usage;
 #[path = "../../benches/words.rs"]
 mod words;
