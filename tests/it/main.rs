@@ -11,6 +11,7 @@
     reason = "tests set the environment, report, and fail loudly"
 )]
 
+mod analytics;
 mod audit;
 mod changes;
 mod claude;
