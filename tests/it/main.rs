@@ -26,6 +26,7 @@ mod forms;
 mod golden;
 mod hostile;
 mod library;
+mod members;
 mod never_opened;
 mod real_claude;
 mod real_homes;
