@@ -11,6 +11,7 @@
     reason = "tests set the environment, report, and fail loudly"
 )]
 
+mod analytics;
 mod audit;
 mod changes;
 mod claude;
@@ -26,11 +27,14 @@ mod forms;
 mod golden;
 mod hostile;
 mod library;
+mod members;
 mod never_opened;
 mod planted;
 mod real_claude;
 mod real_homes;
+mod real_usage;
 mod support;
 mod tidy;
+mod usage;
 #[path = "../../benches/words.rs"]
 mod words;
