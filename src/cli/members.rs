@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::tables::{number, table};
 use super::{Answer, Desk, moments, now};
 use crate::model::{MemberRole, Problem, Result, Time};
-use crate::store::{MemberRow, Store};
+use crate::store::{MemberRow, NewMember, Store};
 use crate::view::{hash_token, new_token};
 
 #[derive(Args)]
@@ -48,22 +48,28 @@ enum Action {
 }
 
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
-    let store = Store::open(&desk.config.home)?;
+    let mut store = Store::open(&desk.config.home)?;
     let scope = desk.scope;
     match &options.action {
         Action::Add { name, role, organisation } => {
             named(name)?;
             named(organisation)?;
             let role = MemberRole::from_name(role).unwrap_or(MemberRole::Member);
-            store.add_member(&scope, name, organisation, role, now())?;
-            give_token(desk, &store, name)
+            let token = new_token();
+            let hash = hash_token(&scope, &store, &token)?;
+            store.add_member(&scope, &NewMember { name, organisation, role }, &hash, now())?;
+            show_token(desk, name, &token)
         }
         Action::List => list(desk, &store),
         Action::Remove { name } => {
             store.remove_member(&scope, name, now())?;
             done(desk, name, "removed", &format!("{name} may not ask any more"))
         }
-        Action::Token { name, revoke: false } => give_token(desk, &store, name),
+        Action::Token { name, revoke: false } => {
+            let token = new_token();
+            store.add_token(&scope, name, &hash_token(&scope, &store, &token)?, now())?;
+            show_token(desk, name, &token)
+        }
         Action::Token { name, revoke: true } => {
             let count = store.revoke_tokens(&scope, name, now())?;
             done(desk, name, "revoked", &format!("{count} tokens of {name} ended"))
@@ -79,14 +85,12 @@ fn named(name: &str) -> Result<()> {
     Err(Problem::new(format!("not a name: {name:?}")).hint("letters, digits, space and -_.@, at most 80"))
 }
 
-fn give_token(desk: &mut Desk, store: &Store, name: &str) -> Result<Answer> {
-    let token = new_token();
-    store.add_token(&desk.scope, name, &hash_token(&desk.scope, store, &token)?, now())?;
+fn show_token(desk: &mut Desk, name: &str, token: &str) -> Result<Answer> {
     if desk.json {
         desk.output.json(&json!({"member": name, "token": token}))?;
         return Ok(Answer::Done);
     }
-    desk.output.line(&token)?;
+    desk.output.line(token)?;
     if !desk.quiet {
         desk.output.flush()?;
         desk.output.note(format!("this is {name}'s token; it is shown only now. They send it as"));

@@ -16,6 +16,7 @@ mod members;
 mod rebuild;
 mod records;
 mod restore;
+mod secrets;
 mod serve;
 mod sessions;
 mod show;
@@ -92,6 +93,8 @@ enum Verb {
     Library(library::Options),
     /// Account for every file, byte and line: kept, left out, unknown, and why
     Audit(audit::Options),
+    /// List where secrets appear, by their marks
+    Secrets(secrets::Options),
     /// List what could not be read, and what became of it
     Gaps(gaps::Options),
     /// Say who else may ask, and give them tokens
@@ -174,6 +177,7 @@ pub fn run() -> ExitCode {
         Verb::Usage(options) => usage::run(&mut desk, &options),
         Verb::Library(options) => library::run(&mut desk, &options),
         Verb::Audit(options) => audit::run(&mut desk, &options),
+        Verb::Secrets(options) => secrets::run(&mut desk, &options),
         Verb::Gaps(options) => gaps::run(&mut desk, &options),
         Verb::Members(options) => members::run(&mut desk, &options),
         Verb::Doctor(options) => doctor::run(&mut desk, &options),

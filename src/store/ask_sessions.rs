@@ -107,6 +107,16 @@ impl Store {
         Ok(statement.query_row(values.as_slice(), |row| row.get(0))?)
     }
 
+    /// Whether other sessions were started by this one.
+    pub fn has_agents(&self, _scope: &Scope, session: i64) -> Result<bool> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select exists (select 1 from session child join session on session.id = $1
+                            where child.instance = session.instance and child.parent = session.key
+                            and child.parent_kind in ('sub_agent', 'review'))"
+        ))?;
+        Ok(statement.query_row([session], |row| row.get(0))?)
+    }
+
     /// Folders that sessions of a home ran in.
     pub fn session_folders(&self, _scope: &Scope, instance: i64) -> Result<Vec<String>> {
         let mut statement = self.connection.prepare_cached(sql!(

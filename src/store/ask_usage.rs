@@ -148,7 +148,8 @@ impl Store {
                     usage.cache_write_hour, usage.reasoning, usage.copied,
                     case when usage.copied then (select origin.key from usage original
                         join session origin on origin.id = original.session
-                        where original.key = usage.key and original.copied = 0 limit 1) end
+                        join instance on instance.id = origin.instance
+                        where original.key = usage.key and original.copied = 0 and {{visible}} limit 1) end
              from usage join session on session.id = usage.session
              join instance on instance.id = session.instance left join name on name.id = usage.model
              where {{visible}}{conditions}

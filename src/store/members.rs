@@ -20,6 +20,13 @@ pub struct MemberRow {
     pub homes: i64,
 }
 
+#[derive(Debug, Clone, Copy)]
+pub struct NewMember<'a> {
+    pub name: &'a str,
+    pub organisation: &'a str,
+    pub role: MemberRole,
+}
+
 /// Whose token it is.
 #[derive(Debug, Clone)]
 pub struct TokenHolder {
@@ -29,31 +36,41 @@ pub struct TokenHolder {
 }
 
 impl Store {
-    /// Also who was removed before and comes back.
+    /// With a first token; also who was removed before and comes back.
     pub fn add_member(
-        &self,
+        &mut self,
         _scope: &Scope,
-        name: &str,
-        organisation: &str,
-        role: MemberRole,
+        member: &NewMember<'_>,
+        hash: &[u8; 32],
         now: Time,
     ) -> Result<()> {
+        let NewMember { name, organisation, role } = *member;
         let known = self.member(name)?;
         if known.as_ref().is_some_and(|member| member.removed_at.is_none()) {
             return Err(Problem::new(format!("{name:?} is a member already"))
                 .hint("`annals members list` shows all; `annals members token` makes another token"));
         }
-        let mut statement = self.connection.prepare_cached(sql!(
+        let transaction = self.connection.transaction()?;
+        let organisation: i64 = transaction.query_row(
+            sql!(
             "insert into organisation (name) values ($1) on conflict (name) do update set name = excluded.name
              returning id"
-        ))?;
-        let organisation: i64 = statement.query_row([organisation], |row| row.get(0))?;
-        let mut statement = self.connection.prepare_cached(sql!(
-            "insert into member (organisation, name, role, added_at) values ($1, $2, $3, $4)
+        ),
+            [organisation],
+            |row| row.get(0),
+        )?;
+        let member: i64 = transaction.query_row(
+            sql!(
+                "insert into member (organisation, name, role, added_at) values ($1, $2, $3, $4)
              on conflict (name) do update set organisation = excluded.organisation, role = excluded.role,
-                 added_at = excluded.added_at, removed_at = null"
-        ))?;
-        statement.execute(params![organisation, name, role.name(), now.micros()])?;
+                 added_at = excluded.added_at, removed_at = null
+             returning id"
+            ),
+            params![organisation, name, role.name(), now.micros()],
+            |row| row.get(0),
+        )?;
+        transaction.execute(ADD_TOKEN, params![member, hash.as_slice(), now.micros()])?;
+        transaction.commit()?;
         Ok(())
     }
 
@@ -155,6 +172,8 @@ impl Store {
         })
     }
 }
+
+const ADD_TOKEN: &str = sql!("insert into token (member, hash, made_at) values ($1, $2, $3)");
 
 const MEMBERS: &str = "select member.id, member.name, organisation.name, member.role, member.added_at,
     member.removed_at,

@@ -23,7 +23,7 @@ pub use ask_sessions::{Page, SessionFilter, SessionRow};
 pub use ask_transcript::Stretch;
 pub use ask_usage::{ResponseFilter, ResponseRow, UsageBy, UsageSum};
 pub use foreign::{Unreadable, read_table};
-pub use members::MemberRow;
+pub use members::{MemberRow, NewMember};
 pub use rows::Writer;
 
 use std::path::{Path, PathBuf};

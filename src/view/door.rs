@@ -46,74 +46,110 @@ impl Door {
     }
 
     pub(super) fn json(&self, value: Value) -> ShownJson {
-        ShownJson::new(self.masked(value))
+        self.json_preview(value, Extent::Whole).0
     }
 
-    fn masked(&self, value: Value) -> Value {
+    /// A text or its start, and how long the whole is when it is not all.
+    pub(super) fn preview(&self, text: &str, extent: Extent) -> (Shown, Option<u64>) {
+        let (shown, full_bytes) = self.cut(text, extent, &|text| self.text(text).to_string());
+        (Shown::new(shown), full_bytes)
+    }
+
+    /// The same for every string in a value; the length of the longest that was cut is told.
+    pub(super) fn json_preview(&self, value: Value, extent: Extent) -> (ShownJson, Option<u64>) {
+        let mut longest = None;
+        let shown = self.shown(value, None, extent, &mut longest);
+        (ShownJson::new(shown), longest)
+    }
+
+    /// Masks first: a secret across the cut would show its start, and not look like one any more.
+    fn cut(&self, text: &str, extent: Extent, mask: &dyn Fn(&str) -> String) -> (String, Option<u64>) {
+        if extent == Extent::Whole || text.len() <= PREVIEW {
+            return (mask(text), None);
+        }
+        let mut masked = mask(&text[..between_letters(text, PREVIEW + BEYOND)]);
+        let mut cut = between_letters(&masked, PREVIEW);
+        // No mark is cut in two.
+        let near = between_letters(&masked, cut.saturating_sub(64));
+        let mut marks = masked[near..].match_indices("[secret:").map(|(at, _)| near + at);
+        let across = |open: &usize| masked[*open..].find(']').is_none_or(|close| open + close >= cut);
+        if let Some(open) = marks.find(|open| *open < cut && across(open)) {
+            cut = open;
+        }
+        masked.truncate(cut);
+        (masked, Some(text.len() as u64))
+    }
+
+    /// `before` is what tells what a string is: the name of its field, or the flag in front of it.
+    fn shown(&self, value: Value, before: Option<&str>, extent: Extent, longest: &mut Option<u64>) -> Value {
         match value {
-            Value::String(text) => Value::String(self.text(&text).to_string()),
-            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.masked(item)).collect()),
-            Value::Object(fields) => Value::Object(
-                fields
-                    .into_iter()
-                    .map(|(name, value)| {
-                        let masked = match &value {
-                            // The name tells what the value is: they are judged together.
-                            Value::String(text) => self.masked_field(&name, text),
-                            _ => self.masked(value),
-                        };
-                        (self.text(&name).to_string(), masked)
-                    })
-                    .collect(),
-            ),
+            Value::String(text) => {
+                let (shown, full_bytes) = self.cut(&text, extent, &|text| self.masked_after(before, text));
+                *longest = (*longest).max(full_bytes);
+                Value::from(shown)
+            }
+            Value::Array(items) => {
+                let mut flag: Option<String> = None;
+                let mut shown = Vec::with_capacity(items.len());
+                for item in items {
+                    let next = item.as_str().filter(|text| is_flag(text)).map(|text| format!("{text} "));
+                    shown.push(self.shown(item, flag.as_deref(), extent, longest));
+                    flag = next;
+                }
+                Value::Array(shown)
+            }
+            Value::Object(fields) => {
+                // In `{"name": "DB_PASSWORD", "value": …}` one field tells what the other is.
+                let named = ["name", "key"].into_iter().find_map(|name| fields.get(name)?.as_str());
+                let named = named.filter(|name| name.len() <= LONGEST_NAME).map(str::to_owned);
+                let fields = fields.into_iter().map(|(name, value)| {
+                    let telling = named.as_deref().filter(|_| name == "value").unwrap_or(&name);
+                    let before = format!("\"{telling}\": \"");
+                    let shown = self.shown(value, Some(&before), extent, longest);
+                    (self.text(&name).to_string(), shown)
+                });
+                Value::Object(fields.collect())
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => value,
         }
     }
 
-    fn masked_field(&self, name: &str, text: &str) -> Value {
-        let Some(redactor) = &self.redactor else { return Value::from(text) };
-        let joined = format!("\"{name}\": \"{text}\"");
+    fn masked_after(&self, before: Option<&str>, text: &str) -> String {
+        let Some(redactor) = &self.redactor else { return text.to_owned() };
+        let Some(before) = before else { return redactor.mask(text).into_owned() };
+        let quote = if before.ends_with('"') { "\"" } else { "" };
+        let joined = format!("{before}{text}{quote}");
         let shown = redactor.mask(&joined);
-        let inner = shown.strip_prefix(&format!("\"{name}\": \"")).and_then(|rest| rest.strip_suffix('"'));
-        Value::from(inner.map_or_else(|| redactor.mask(text).into_owned(), str::to_owned))
+        let inner = shown.strip_prefix(before).and_then(|rest| rest.strip_suffix(quote));
+        inner.map_or_else(|| redactor.mask(text).into_owned(), str::to_owned)
     }
 }
 
-/// The start of a long text, cut between characters, and how long it was.
-pub(super) fn preview(text: &str, full: bool) -> (&str, Option<u64>) {
-    if full || text.len() <= PREVIEW {
-        return (text, None);
-    }
-    let mut cut = PREVIEW;
-    while !text.is_char_boundary(cut) {
-        cut -= 1;
-    }
-    (&text[..cut], Some(text.len() as u64))
+/// How much of a text is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    Whole,
+    Start,
 }
 
-/// The same for every string in a value: what is too long is cut, and the length of the longest is told.
-pub(super) fn preview_json(value: Value, full: bool) -> (Value, Option<u64>) {
-    match value {
-        Value::String(text) => {
-            let (start, full_bytes) = preview(&text, full);
-            (Value::from(start), full_bytes)
-        }
-        Value::Array(items) => {
-            let (items, cuts): (Vec<Value>, Vec<Option<u64>>) =
-                items.into_iter().map(|item| preview_json(item, full)).unzip();
-            (Value::Array(items), cuts.into_iter().flatten().max())
-        }
-        Value::Object(fields) => {
-            let mut longest = None;
-            let fields = fields.into_iter().map(|(name, value)| {
-                let (value, full_bytes) = preview_json(value, full);
-                longest = longest.max(full_bytes);
-                (name, value)
-            });
-            (Value::Object(fields.collect()), longest)
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => (value, None),
+impl Extent {
+    pub(super) fn of(full: bool) -> Extent {
+        if full { Extent::Whole } else { Extent::Start }
     }
+}
+
+/// How far behind the end of a preview a secret is looked for that begins before it.
+const BEYOND: usize = 16 * 1024;
+/// A longer text is no name of anything.
+const LONGEST_NAME: usize = 100;
+
+/// The last place at or before this one that is not within a letter.
+fn between_letters(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+fn is_flag(text: &str) -> bool {
+    text.starts_with('-') && text.len() <= LONGEST_NAME && !text.contains(char::is_whitespace)
 }
 
 /// Unguessable bytes from the operating system.
@@ -123,4 +159,51 @@ pub(super) fn random_bytes() -> [u8; 32] {
     #[expect(clippy::expect_used, reason = "an operating system without randomness keeps no secrets")]
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn door() -> Door {
+        Door { redactor: Some(Redactor::new([7; 32])) }
+    }
+
+    /// Put together here, so that no scanner takes this file for a leak.
+    fn key() -> String {
+        format!("ghp_{}", "aB3dE6gH9".repeat(4))
+    }
+
+    #[test]
+    fn no_secret_shows_its_start_at_the_end_of_a_preview() {
+        for before in PREVIEW - 60..PREVIEW + 5 {
+            let text = format!("{} {} {}", "x".repeat(before - 1), key(), "tail ".repeat(20));
+            let (shown, full_bytes) = door().preview(&text, Extent::Start);
+            assert!(!shown.as_str().contains("ghp_"), "{before}");
+            assert!(shown.as_str().len() <= PREVIEW, "{before}");
+            assert!(!shown.as_str().ends_with("[secret"), "{before}");
+            assert_eq!(full_bytes, Some(text.len() as u64));
+            assert!(door().preview(&text, Extent::Whole).0.as_str().contains("[secret:github:"), "{before}");
+        }
+    }
+
+    #[test]
+    fn what_stands_before_a_value_tells_what_it_is() {
+        let secret = ["Made0Up1", "Not2Live3", "Key4"].concat();
+        let values = [
+            json!({"password": secret}),
+            json!({"name": "DB_PASSWORD", "value": secret}),
+            json!({"args": ["--token", secret, "x"]}),
+            json!({"env": [{"key": "API_SECRET", "value": secret}]}),
+        ];
+        for value in values {
+            let shown = door().json(value.clone());
+            assert!(!shown.value().to_string().contains(&secret), "{value}");
+            assert!(shown.value().to_string().contains("[secret:"), "{value}");
+        }
+        let plain = json!({"name": "colour", "value": "dark red", "args": ["--verbose", "src/main.rs"]});
+        assert_eq!(door().json(plain.clone()).value(), &plain);
+    }
 }

@@ -6,7 +6,7 @@ use similar::TextDiff;
 use super::door::Door;
 use crate::model::{Encoding, Family, Manifest, Result, Scope, Shown, Stream, Time};
 use crate::sources::{Source, registry};
-use crate::store::{ItemRow, Store};
+use crate::store::{Contents, ItemRow, Store};
 
 #[derive(Debug, Clone, Default)]
 pub struct LibraryAsk {
@@ -91,14 +91,7 @@ pub fn history(
             let mut before = String::new();
             let mut versions = Vec::new();
             for row in &rows {
-                let raw = contents.span_of_version(row.file, row.file_version, Encoding::Plain, row.span)?;
-                let text = match source.record(stream.name, &key, raw.expose()) {
-                    // Settings hold environments: only what their record shows of them leaves.
-                    Some(record) if stream.family == Family::Settings => {
-                        serde_json::to_string_pretty(&door.json(record))? + "\n"
-                    }
-                    _ => door.raw(&raw).to_string(),
-                };
+                let text = shown_text(door, source, stream, &mut contents, row)?;
                 let diff = match versions.is_empty() {
                     true => text.clone(),
                     false => {
@@ -121,6 +114,44 @@ pub fn history(
         }
     }
     Ok(found)
+}
+
+/// Every version of everything on the shelves, as it may be shown, with the moment it became so.
+pub(super) fn history_texts(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &LibraryAsk,
+    see: &mut dyn FnMut(&str, &str),
+) -> Result<()> {
+    let mut contents = store.contents(scope);
+    for (source, stream) in shelves(ask) {
+        let name = source.manifest().source;
+        for key in store.item_keys(scope, name, stream.name)? {
+            for row in &store.item_versions(scope, name, stream.name, &key)? {
+                let text = shown_text(door, source, stream, &mut contents, row)?;
+                see(&text, &row.changed_at.rfc3339());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn shown_text(
+    door: &Door,
+    source: &'static dyn Source,
+    stream: &'static Stream,
+    contents: &mut Contents<'_>,
+    row: &ItemRow,
+) -> Result<String> {
+    let raw = contents.span_of_version(row.file, row.file_version, Encoding::Plain, row.span)?;
+    Ok(match source.record(stream.name, &row.key, raw.expose()) {
+        // Settings hold environments: only what their record shows of them leaves.
+        Some(record) if stream.family == Family::Settings => {
+            serde_json::to_string_pretty(&door.json(record))? + "\n"
+        }
+        _ => door.raw(&raw).to_string(),
+    })
 }
 
 /// Streams of authored things, memory and settings that the question is about.

@@ -10,6 +10,7 @@ mod library;
 mod paging;
 mod prices;
 mod records;
+mod secrets;
 mod sessions;
 mod status;
 mod tokens;
@@ -26,6 +27,7 @@ pub use gaps::{GapAsk, GapList, gaps};
 pub use library::{LibraryAsk, LibraryItem, history, library};
 pub use paging::Paging;
 pub use records::{RecordPage, RecordsAsk, record_page, records};
+pub use secrets::secrets;
 pub use sessions::{
     SessionAsk, SessionList, SessionView, exact_session, find_session, session_ties, sessions,
 };

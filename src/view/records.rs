@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::door::{Door, preview_json};
+use super::door::{Door, Extent};
 use super::paging::{Paging, read_numbers, write_numbers};
 use super::sessions::{SessionAsk, SessionView, session_cursor, sessions};
 use super::transcript::Teller;
@@ -192,8 +192,8 @@ fn call_record(teller: &Teller<'_>, contents: &mut Contents<'_>, row: &CallRow) 
         "files": teller.files(row)?,
     });
     let mut put = |name: &str, text: Value| {
-        let (shown, full_bytes) = preview_json(text, teller.full);
-        record[name] = json!(teller.door.json(shown));
+        let (shown, full_bytes) = teller.door.json_preview(text, Extent::of(teller.full));
+        record[name] = json!(shown);
         if let Some(full_bytes) = full_bytes {
             record[format!("{name}_truncated")] = Value::from(true);
             record[format!("{name}_full_bytes")] = Value::from(full_bytes);
@@ -216,14 +216,14 @@ fn plain_record(
         .map(Ok)
         .unwrap_or_else(|| serde_json::from_slice(bytes.expose()))
         .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes.expose()).into_owned()));
-    let (data, full_bytes) = preview_json(data, teller.full);
+    let (data, full_bytes) = teller.door.json_preview(data, Extent::of(teller.full));
     let mut record = json!({
         "key": teller.door.text(&row.key),
         "version": row.version,
         "session_id": row.session,
         "at": row.at.map(Time::rfc3339),
         "deleted_at": row.deleted_at.map(Time::rfc3339),
-        "data": teller.door.json(data),
+        "data": data,
     });
     if let Some(full_bytes) = full_bytes {
         record["truncated"] = Value::from(true);

@@ -210,9 +210,12 @@ fn session_view(
     let facts: SessionFacts = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
     let cwd = row.cwd.as_ref().map(|cwd| door.raw(cwd));
     let optional = |text: &Option<String>| text.as_deref().map(|text| door.text(text));
-    // A figure of the client covers what it inherited as well.
-    let inherits = row.parent.is_some() || row.copied_from.is_some();
-    let reported = facts.cost_usd.filter(|_| !inherits);
+    // The client's own figure covers what a session inherited and what its agents used; those count elsewhere.
+    let alone = row.parent.is_none() && row.copied_from.is_none();
+    let reported = match facts.cost_usd {
+        Some(cost) if alone && !store.has_agents(scope, row.id)? => Some(cost),
+        _ => None,
+    };
     let cost = Cost::of(&store.session_usage(scope, row.id)?);
     let (cost_usd, billing_source) = match reported {
         Some(reported) => (Some(reported), "reported"),

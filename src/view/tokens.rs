@@ -1,7 +1,7 @@
 //! Tokens that programs and browsers ask with: unguessable, and kept only as a keyed hash.
 
 use super::door::random_bytes;
-use crate::model::{Result, Scope};
+use crate::model::{Problem, Result, Scope};
 use crate::store::Store;
 
 const PREFIX: &str = "annals_";
@@ -21,6 +21,9 @@ pub fn local_token(scope: &Scope, store: &Store) -> Result<String> {
 /// What the archive keeps of a token: without the archive's own key it can not even be guessed at.
 pub fn hash_token(scope: &Scope, store: &Store, token: &str) -> Result<[u8; 32]> {
     let key = store.setting_or_make(scope, "token_key", || random_bytes().to_vec())?;
-    let key: [u8; 32] = key.try_into().unwrap_or_default();
+    let broken = |_| {
+        Problem::new("the key of this archive's tokens is broken").hint("restore annals.db from a backup")
+    };
+    let key: [u8; 32] = key.try_into().map_err(broken)?;
     Ok(*blake3::keyed_hash(&key, token.as_bytes()).as_bytes())
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::door::{Door, preview, preview_json};
+use super::door::{Door, Extent};
 use super::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
 use super::sessions::{SessionView, Tokens};
 use crate::model::{Block, MessageKind, Result, Scope, Shown, ShownJson, Span, Time};
@@ -292,7 +292,7 @@ impl Teller<'_> {
 
     pub(super) fn call(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Entry> {
         let input = self.input(contents, row)?;
-        let (input, full_bytes) = preview_json(input, self.full);
+        let (input, full_bytes) = self.door.json_preview(input, Extent::of(self.full));
         let cut = Cut { truncated: full_bytes.is_some(), full_bytes };
         let call_id = self.door.text(&row.call_id);
         let mut blocks = vec![BlockView::ToolCall {
@@ -300,18 +300,18 @@ impl Teller<'_> {
             name: row.name.clone(),
             kind: row.kind.name(),
             title: self.door.raw(&row.title),
-            input: self.door.json(input),
+            input,
             cut,
             files: self.files(row)?,
         }];
         if let Some(output) = self.output(contents, row)? {
-            let (start, full_bytes) = preview(&output, self.full);
+            let (output, full_bytes) = self.door.preview(&output, Extent::of(self.full));
             blocks.push(BlockView::ToolResult {
                 call_id,
                 ok: row.ok,
                 exit_code: row.exit_code,
                 duration_ms: row.duration_ms,
-                output: self.door.text(start),
+                output,
                 cut: Cut { truncated: full_bytes.is_some(), full_bytes },
             });
         }
@@ -398,8 +398,8 @@ impl Teller<'_> {
 
     pub(super) fn block(&self, block: Block) -> BlockView {
         let text = |text: &str| {
-            let (start, full_bytes) = preview(text, self.full);
-            (self.door.text(start), Cut { truncated: full_bytes.is_some(), full_bytes })
+            let (shown, full_bytes) = self.door.preview(text, Extent::of(self.full));
+            (shown, Cut { truncated: full_bytes.is_some(), full_bytes })
         };
         match block {
             Block::Text(whole) => {

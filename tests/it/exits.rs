@@ -9,7 +9,19 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
     let with = |text: &str, last: &str| [words(text), vec![last.to_owned()]].concat();
     let each_source = |text: &str| SOURCES.map(|source| words(&text.replace("SOURCE", source))).to_vec();
     match verb {
-        "up" | "rebuild" | "doctor" => vec![vec![verb.to_owned()]],
+        "rebuild" | "doctor" => vec![vec![verb.to_owned()]],
+        "up" => vec![words("up --no-serve")],
+        // Its answers are walked where it runs; this one is refused.
+        "serve" => vec![words("serve --listen 0.0.0.0:0")],
+        "tools" => vec![words("tools --days all")],
+        "usage" => {
+            let by = ["day", "model", "project", "session", "source"];
+            let sums = by.map(|by| words(&format!("usage --days all --by {by}")));
+            sums.into_iter().chain([words("usage --days all --explain")]).collect()
+        }
+        "gaps" => vec![words("gaps --all")],
+        "members" => vec![words("members list")],
+        "secrets" => vec![words("secrets"), words("secrets --reveal")],
         "sync" => vec![words("sync"), words("sync --full"), words("sync --verbose")],
         "sources" => vec![words("sources"), words("sources --files")],
         "sessions" => {

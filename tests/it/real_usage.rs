@@ -242,7 +242,9 @@ fn sessions_add_up_to_the_usage_and_costs_that_clients_wrote_are_theirs() {
             let whole = row.filter(|row| list(row, "unpriced_models").is_empty());
             let estimated = whole.and_then(|row| row["cost_usd"].as_f64());
             let written = cost_written(&home, id.as_str().unwrap())
-                .filter(|_| session["copied_from"].is_null() && session["parent_session_id"].is_null());
+                .filter(|_| session["copied_from"].is_null() && session["parent_session_id"].is_null())
+                // The client's figure has what its agents used, which counts with them.
+                .filter(|_| !sessions.iter().any(|other| is_agent_of(other, id)));
             let billing = match (written, estimated) {
                 (Some(_), _) => "reported",
                 (None, Some(_)) => "estimated",
@@ -253,6 +255,10 @@ fn sessions_add_up_to_the_usage_and_costs_that_clients_wrote_are_theirs() {
         }
         assert_eq!(tokens, tokens_of(&report["total"]), "{name}");
     }
+}
+
+fn is_agent_of(session: &Value, parent: &Value) -> bool {
+    session["parent_session_id"] == *parent && session["parent_kind"] == "sub_agent"
 }
 
 /// The client's own figure, if no later answer made it stale.
