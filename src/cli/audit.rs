@@ -10,7 +10,7 @@ use crate::collect::{HomeState, look_at, survey_homes};
 use crate::model::Result;
 use crate::sources::{Source, registry};
 use crate::store::Store;
-use crate::view::{Audit, OnDisk, audit};
+use crate::view::{Audit, IndexAudit, OnDisk, audit, index_audit};
 
 #[derive(Args)]
 pub struct Options {
@@ -31,10 +31,12 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         let disk = on_disk(desk, *source)?;
         audits.push(audit(&desk.scope, &store, &door, *source, &disk, now())?);
     }
+    let index = index_audit(&desk.scope, &store)?;
     if desk.json {
-        desk.output.json(&json!({"sources": audits, "next_cursor": null}))?;
+        desk.output.json(&json!({"sources": audits, "index": index, "next_cursor": null}))?;
     } else {
         print(desk, &audits)?;
+        print_index(desk, &index)?;
     }
     let below = options.fail_under.is_some_and(|bar| audits.iter().any(|audit| audit.percent < bar));
     Ok(if below { Answer::Nothing } else { Answer::Done })
@@ -60,6 +62,18 @@ fn on_disk(desk: &Desk, source: &'static dyn Source) -> Result<OnDisk> {
         disk.unaccounted.extend(survey.unaccounted);
     }
     Ok(disk)
+}
+
+fn print_index(desk: &mut Desk, index: &IndexAudit) -> Result<()> {
+    let title = desk.output.strong("Text index");
+    let bytes = size(u64::try_from(index.bytes).unwrap_or(0));
+    desk.output.line(format!("{title}  {} passages, {bytes}", number(index.passages)))?;
+    for (word, list) in [("indexed", index.indexed), ("left out", index.left_out)] {
+        for what in list {
+            desk.output.line(format!("  {word}  {what}"))?;
+        }
+    }
+    Ok(())
 }
 
 fn print(desk: &mut Desk, audits: &[Audit]) -> Result<()> {

@@ -16,6 +16,7 @@ mod members;
 mod rebuild;
 mod records;
 mod restore;
+mod search;
 mod secrets;
 mod serve;
 mod sessions;
@@ -83,6 +84,8 @@ enum Verb {
     Sessions(sessions::Options),
     /// Show one session's conversation
     Show(show::Options),
+    /// Find words in everything that was said and done
+    Search(search::Options),
     /// Print native records of a stream
     Records(records::Options),
     /// Count tools, files and commands
@@ -172,6 +175,7 @@ pub fn run() -> ExitCode {
         Verb::Sources(options) => sources::run(&mut desk, &options),
         Verb::Sessions(options) => sessions::run(&mut desk, &options),
         Verb::Show(options) => show::run(&mut desk, &options),
+        Verb::Search(options) => search::run(&mut desk, &options),
         Verb::Records(options) => records::run(&mut desk, &options),
         Verb::Tools(options) => tools::run(&mut desk, &options),
         Verb::Usage(options) => usage::run(&mut desk, &options),

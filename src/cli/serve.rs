@@ -1,6 +1,7 @@
 //! `annals serve`: answers over HTTP, and captures what is new before it answers.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -53,6 +54,7 @@ pub fn start(desk: &mut Desk, options: &Options, opening: Opening) -> Result<()>
         listen: address(&listen)?,
         hosts: options.host.clone(),
         look: (!options.no_sync).then(|| look(desk.config.clone())),
+        watch: if options.no_sync { Vec::new() } else { homes(&desk.config) },
         log: opening.logs.then_some(super::output::log_line as Log),
         now,
     };
@@ -83,6 +85,11 @@ fn address(text: &str) -> Result<SocketAddr> {
             .hint("for example 127.0.0.1:4848, or 127.0.0.1:0 for any free port")
     };
     text.to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(unclear)
+}
+
+fn homes(config: &Config) -> Vec<PathBuf> {
+    let sources = registry().iter();
+    sources.flat_map(|source| source.homes(&Declared(config))).map(|home| home.root).collect()
 }
 
 /// A sync in passing. Somebody else who writes does the same work: then this one has nothing to do.

@@ -25,6 +25,9 @@ pub struct Options {
     /// Also what was copied from another session
     #[arg(long)]
     copies: bool,
+    /// Start at this message: its id as `annals search` tells it, the start of that, or its number
+    #[arg(long, value_name = "MESSAGE")]
+    at: Option<String>,
 }
 
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
@@ -48,7 +51,12 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
             serde_json::to_string(&ties.parts)?
         ))?;
         let mut first = true;
+        let mut begun = options.at.is_none();
         transcript(&scope, &store, &door, &session, ask, &mut |entry| {
+            begun = begun || options.at.as_deref().is_some_and(|at| is_at(&entry, at));
+            if !begun {
+                return Ok(());
+            }
             let comma = if std::mem::take(&mut first) { "" } else { "," };
             desk.output.piece(&format!("{comma}{}", serde_json::to_string(&entry)?))
         })?;
@@ -62,10 +70,26 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
             in_force.iter().map(|item| format!("{} {} v{}", item.kind, item.name, item.version)).collect();
         desk.output.line(format!("in force: {}", names.join(", ")))?;
     }
+    let mut begun = options.at.is_none();
     transcript(&scope, &store, &door, &session, ask, &mut |entry| {
-        if options.context || entry.is_conversation() { show(desk, &entry) } else { Ok(()) }
+        begun = begun || options.at.as_deref().is_some_and(|at| is_at(&entry, at));
+        let said = options.context || options.at.is_some() || entry.is_conversation();
+        if begun && said { show(desk, &entry) } else { Ok(()) }
     })?;
+    if !begun {
+        return Err(no_message(options));
+    }
     Ok(Answer::Done)
+}
+
+fn is_at(entry: &Entry, at: &str) -> bool {
+    entry.id.starts_with(at) && at.len() >= 4 || at.parse::<usize>().is_ok_and(|number| number == entry.seq)
+}
+
+fn no_message(options: &Options) -> Problem {
+    let at = options.at.as_deref().unwrap_or_default();
+    Problem::new(format!("no message of this session is {at:?}"))
+        .hint("`annals search` and `annals show --json` tell ids and numbers")
 }
 
 /// Versions of instructions, skills and memory when the session ran.

@@ -283,7 +283,8 @@ impl Capturer {
         if start.parsed > 0 {
             file.read_exact(&mut before)?;
         }
-        let mut parse = Parse::new(reader, job.found.rule.framing, start.parsed, before != [b'\n']);
+        let mut parse =
+            Parse::new(job.source, reader, job.found.rule.framing, start.parsed, before != [b'\n']);
         if job.found.rule.encoding == Encoding::Zstd {
             // Its content is read once all bytes are stored.
             return Ok(parse);

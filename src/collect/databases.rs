@@ -102,7 +102,8 @@ fn document(
         });
     }
     let context = FileContext { path: path.clone(), modified: None };
-    let mut parse = Parse::new(source.reader(declared.reader, &context, None), Framing::Whole, 0, false);
+    let mut parse =
+        Parse::new(source, source.reader(declared.reader, &context, None), Framing::Whole, 0, false);
     parse.feed(bytes);
     parse.finish();
     let taken = parse.take();

@@ -5,6 +5,7 @@ mod databases;
 mod lock;
 mod names;
 mod parse;
+mod passages;
 mod plan;
 mod rebuild;
 mod repositories;

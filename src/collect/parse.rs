@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::passages::Passages;
 use crate::model::{Framing, Item, Span, Verdict};
-use crate::sources::{Facts, Reader, json};
+use crate::sources::{Facts, Reader, Source, json};
 use crate::store::Count;
 
 /// A line longer than this is kept in the bytes and counted, but not read.
@@ -22,6 +23,7 @@ static LARGE_LINE: Mutex<()> = Mutex::new(());
 /// The reading of one file, from where the last run stopped.
 pub struct Parse {
     reader: Box<dyn Reader>,
+    passages: Passages,
     framing: Framing,
     /// A line that is not complete yet starts here.
     parsed: u64,
@@ -52,9 +54,16 @@ pub struct Taken {
 }
 
 impl Parse {
-    pub fn new(reader: Box<dyn Reader>, framing: Framing, parsed: u64, inside_line: bool) -> Parse {
+    pub fn new(
+        source: &'static dyn Source,
+        reader: Box<dyn Reader>,
+        framing: Framing,
+        parsed: u64,
+        inside_line: bool,
+    ) -> Parse {
         Parse {
             reader,
+            passages: Passages::new(source),
             framing,
             parsed,
             position: parsed,
@@ -109,7 +118,7 @@ impl Parse {
                 let verdict = match self.too_long {
                     true => Verdict::Skipped("document over 64 MiB".into()),
                     false if bytes.is_empty() => Verdict::Kept("empty file".into()),
-                    false => self.reader.read(0, &bytes, &mut self.items),
+                    false => self.read(0, &bytes),
                 };
                 self.count(verdict, 0, length, 1);
                 self.parsed = self.position;
@@ -221,8 +230,15 @@ impl Parse {
         if self.inside_line && line.is_empty() {
             return;
         }
-        let verdict = self.reader.read(self.parsed, line, &mut self.items);
+        let verdict = self.read(self.parsed, line);
         self.count_line(verdict, line.len() as u64);
+    }
+
+    fn read(&mut self, offset: u64, bytes: &[u8]) -> Verdict {
+        let before = self.items.len();
+        let verdict = self.reader.read(offset, bytes, &mut self.items);
+        self.passages.gather(offset, bytes, &mut self.items, before);
+        verdict
     }
 
     fn count_line(&mut self, verdict: Verdict, bytes: u64) {

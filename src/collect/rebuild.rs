@@ -78,7 +78,7 @@ fn read_version(
     writer.pretend(version.captured_at);
     let context = FileContext { path: file.path.clone(), modified: version.modified };
     let reader = source.reader(&file.reader, &context, None);
-    let mut parse = Parse::new(reader, file.framing, 0, false);
+    let mut parse = Parse::new(source, reader, file.framing, 0, false);
     let stored = store.bytes(scope, file.id, version.version);
     let mut content: Box<dyn Read + '_> = match file.encoding {
         Encoding::Plain => Box::new(stored),

@@ -18,6 +18,8 @@ pub struct Manifest {
     pub default_homes: &'static [&'static str],
     pub variables: &'static [Variable],
     pub streams: &'static [Stream],
+    /// Streams whose text can be searched for, beside conversations, authored things and memory.
+    pub searched: &'static [&'static str],
     pub footprint: Footprint,
     pub databases: &'static [Database],
     /// Everything the platform offers, and what becomes of it here.

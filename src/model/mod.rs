@@ -3,7 +3,9 @@
 mod answer;
 mod key;
 mod manifest;
+mod moment;
 mod scope;
+mod terms;
 mod text;
 mod time;
 mod transcript;
@@ -14,10 +16,12 @@ pub use manifest::{
     Coverage, Database, Encoding, Family, Field, Footprint, Framing, Manifest, Retention, Rows, Rule,
     Semantics, Stream, Surface, Treatment, Variable,
 };
+pub use moment::parse_moment;
 pub use scope::{MemberRole, Scope};
+pub use terms::{FILE_MARK, MODEL_MARK, TOOL_MARK, TermSet, Terms, each_term, hash_term};
 pub use text::{Raw, Shown, ShownJson};
 pub use time::Time;
 pub use transcript::{
     Block, Call, CallKind, CallResult, Document, Item, LONG_PROMPTS, Link, LinkKind, Message, MessageKind,
-    Operation, Range, Role, SessionFacts, Span, Summary, Tally, Touch, Usage, Verdict,
+    Operation, Passage, PassageKind, Range, Role, SessionFacts, Span, Summary, Tally, Touch, Usage, Verdict,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Key, Time};
+use super::{Key, Terms, Time};
 
 /// Bytes of a file's (decoded) content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +61,7 @@ pub enum Item {
     Touch(Touch),
     Link(Link),
     Document(Document),
+    Passage(Passage),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -358,6 +359,55 @@ pub struct Usage {
 
 /// Lengths of a prompt in tokens, cached ones included, beyond which some models cost more.
 pub const LONG_PROMPTS: [i64; 3] = [100_000, 200_000, 272_000];
+
+/// Text that can be searched for, of the row at a place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passage {
+    /// The session whose row it belongs to; nothing for records of a file.
+    pub session: Option<Arc<str>>,
+    /// The place of the message, call or record.
+    pub place: u64,
+    pub kind: PassageKind,
+    pub at: Option<Time>,
+    pub terms: Terms,
+}
+
+/// Whose words a passage is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PassageKind {
+    User,
+    Assistant,
+    Thinking,
+    Call,
+    Result,
+    /// Paths of files that a call touched.
+    Files,
+    /// An authored thing or a memory.
+    Record,
+    /// An output that was kept apart from its call.
+    Output,
+}
+
+impl PassageKind {
+    pub const ALL: [PassageKind; 8] = [
+        PassageKind::User,
+        PassageKind::Assistant,
+        PassageKind::Thinking,
+        PassageKind::Call,
+        PassageKind::Result,
+        PassageKind::Files,
+        PassageKind::Record,
+        PassageKind::Output,
+    ];
+
+    pub fn stored(self) -> u8 {
+        self as u8
+    }
+
+    pub fn from_stored(stored: u8) -> Option<PassageKind> {
+        Self::ALL.get(usize::from(stored)).copied()
+    }
+}
 
 /// A file that a successful call read or changed.
 #[derive(Debug, Clone, PartialEq)]

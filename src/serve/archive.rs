@@ -15,8 +15,8 @@ use super::answer::{Desk, Refusal, Refusals, answer};
 use super::parameters::{Asked, GapParameters, InPath, Nothing, OfSource, PageParameters};
 use crate::model::Result;
 use crate::view::{
-    self, Audit, GapList, Paging, RecordPage, RecordsAsk, SourceCard, cards, record_page, source_named,
-    source_routes,
+    self, Audit, GapList, IndexAudit, Paging, RecordPage, RecordsAsk, SourceCard, cards, record_page,
+    source_named, source_routes,
 };
 
 #[derive(Serialize, ToSchema)]
@@ -131,6 +131,7 @@ fn page_of(
 #[derive(Serialize, ToSchema)]
 pub(super) struct AuditAnswer {
     sources: Vec<Audit>,
+    index: IndexAudit,
     next_cursor: Option<String>,
 }
 
@@ -149,7 +150,8 @@ pub(super) async fn audit(
             let captured = view::captured(desk.scope, desk.store, source)?;
             sources.push(view::audit(desk.scope, desk.store, desk.door, source, &captured, desk.now)?);
         }
-        Ok(Some(AuditAnswer { sources, next_cursor: None }))
+        let index = view::index_audit(desk.scope, desk.store)?;
+        Ok(Some(AuditAnswer { sources, index, next_cursor: None }))
     })
     .await
 }

@@ -1,9 +1,11 @@
 //! Keeps the archive current while it is asked: a cheap look at what changed before an answer, none at rest.
 
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Mutex;
+use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use tokio::sync::{Mutex, Notify};
 
 use super::App;
 use crate::view::DiskState;
@@ -17,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const CHEAP: Duration = Duration::from_millis(15);
 /// After a longer one there is a pause of so many times its length: looking takes a ninth of the time at most.
 const PAUSE: u32 = 8;
+/// What changes within this time is looked at together.
+const GATHER: Duration = Duration::from_millis(500);
 /// How often there is a look when nobody asks, so that nothing is deleted unseen.
 const SELDOM: Duration = Duration::from_secs(600);
 
@@ -69,9 +73,29 @@ impl Freshness {
     }
 }
 
-pub(super) async fn now_and_then(app: Arc<App>) {
+/// Tells when something in these folders changes, for as long as the watcher lives. Where a folder can not be
+/// watched, looks before answers and now and then have to do.
+pub(super) fn watch(folders: &[PathBuf]) -> (Option<RecommendedWatcher>, Arc<Notify>) {
+    let changed = Arc::new(Notify::new());
+    let tell = changed.clone();
+    let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        if event.is_ok_and(|event| !event.kind.is_access()) {
+            tell.notify_one();
+        }
+    });
+    let Ok(mut watcher) = watcher else { return (None, changed) };
+    for folder in folders {
+        drop(watcher.watch(folder, RecursiveMode::Recursive));
+    }
+    (Some(watcher), changed)
+}
+
+/// A look at the start, after changes, and now and then.
+pub(super) async fn keep_current(app: Arc<App>, changed: Arc<Notify>) {
     loop {
         app.freshness.look_before_answer().await;
-        tokio::time::sleep(SELDOM).await;
+        drop(tokio::time::timeout(SELDOM, changed.notified()).await);
+        // Clients write a line at a time: one look for many lines.
+        tokio::time::sleep(GATHER).await;
     }
 }

@@ -7,6 +7,7 @@ mod docs;
 mod fresh;
 mod openapi;
 mod parameters;
+mod search;
 mod sessions;
 mod usage;
 
@@ -44,6 +45,8 @@ pub struct Setup {
     /// Names beside those of this machine by which people reach it.
     pub hosts: Vec<String>,
     pub look: Option<Look>,
+    /// Folders in which a change is worth a look.
+    pub watch: Vec<PathBuf>,
     /// Where a line for each request goes; none of them holds content.
     pub log: Option<Log>,
     pub now: fn() -> Time,
@@ -117,7 +120,8 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         let address = listener.local_addr()?;
         ready(&Address { url: format!("http://{address}"), token })?;
         let routes = routes(app.clone()).into_make_service();
-        tokio::spawn(fresh::now_and_then(app));
+        let (_watcher, changed) = fresh::watch(&setup.watch);
+        tokio::spawn(fresh::keep_current(app, changed));
         axum::serve(listener, routes).with_graceful_shutdown(told_to_stop()).await?;
         Ok(())
     });
@@ -133,6 +137,7 @@ fn routes(app: Arc<App>) -> Router {
         .route("/docs", get(docs::page))
         .route("/api/v1/agent-sessions/sources", get(archive::sources))
         .nest("/api/v1/agent-sessions/{source}", sessions::routes())
+        .route("/api/v1/search", get(search::found))
         .route("/api/v1/usage", get(usage::sums))
         .route("/api/v1/usage/responses", get(usage::responses))
         .route("/api/v1/sources/{source}/manifest", get(archive::manifest))

@@ -10,7 +10,7 @@ use utoipa::openapi::path::{Parameter, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{OpenApi as Document, OpenApiVersion, RefOr};
 
-use super::{archive, sessions, usage};
+use super::{archive, search, sessions, usage};
 use crate::view::source_routes;
 
 #[derive(OpenApi)]
@@ -22,6 +22,7 @@ use crate::view::source_routes;
         sessions::one,
         sessions::messages,
         sessions::analytics,
+        search::found,
         usage::sums,
         usage::responses,
         archive::manifest,

@@ -230,6 +230,60 @@ impl UsageParameters {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
+pub(super) struct SearchParameters {
+    /// Words, a "phrase", prefix*, OR, -not, and filters such as tool:NAME
+    q: String,
+    /// Only this source
+    source: Option<String>,
+    /// A working folder, or a part of its name
+    project: Option<String>,
+    /// Whose words: user, assistant, thinking or tool
+    #[param(pattern = "^(user|assistant|thinking|tool)$")]
+    role: Option<String>,
+    /// What: message, call, result or library
+    #[param(pattern = "^(message|call|result|library)$")]
+    kind: Option<String>,
+    /// At or after this moment (RFC 3339)
+    #[param(format = DateTime)]
+    since: Option<String>,
+    /// Before this moment (RFC 3339)
+    #[param(format = DateTime)]
+    until: Option<String>,
+    /// best or recent first
+    #[param(default = "best", pattern = "^(best|recent)$")]
+    sort: Option<String>,
+    /// How many at most
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    cursor: Option<String>,
+}
+
+impl SearchParameters {
+    pub(super) fn read(self) -> Answered<crate::view::SearchAsk> {
+        known_source(self.source.as_deref())?;
+        let recent = match self.sort.as_deref() {
+            None | Some("best") => false,
+            Some("recent") => true,
+            Some(_) => return Err(Problem::asked("`sort` is none of what there is").hint("best or recent")),
+        };
+        Ok(crate::view::SearchAsk {
+            query: self.q,
+            source: self.source,
+            project: self.project,
+            role: self.role,
+            kind: self.kind,
+            since: moment(self.since.as_deref())?,
+            until: moment(self.until.as_deref())?,
+            recent,
+            page: paging(self.limit, self.cursor)?,
+        })
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct GapParameters {
     /// Only this source
     source: Option<String>,

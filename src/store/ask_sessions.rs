@@ -1,6 +1,6 @@
 //! Questions about sessions: lists, counts, what files say of one, and its ties to others.
 
-use rusqlite::{Row, ToSql, params};
+use rusqlite::{OptionalExtension, Row, ToSql, params};
 
 use super::ask::{optional_raw, raw, time};
 use super::{Store, scoped, sql};
@@ -16,6 +16,11 @@ pub struct SessionFilter {
     /// An exact id, or the start of one.
     pub id: Option<String>,
     pub exact_id: Option<String>,
+    pub branch: Option<String>,
+    /// A part of the working folder's name.
+    pub project_part: Option<String>,
+    /// Only this session's row.
+    pub row: Option<i64>,
     pub model: Option<String>,
     /// Words of the title, the folder or the branch.
     pub words: Option<String>,
@@ -107,6 +112,19 @@ impl Store {
         Ok(statement.query_row(values.as_slice(), |row| row.get(0))?)
     }
 
+    /// The source of a session's row, if the asker may see it.
+    pub fn session_source(&self, scope: &Scope, session: i64) -> Result<Option<String>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select instance.source from session join instance on instance.id = session.instance
+                 where session.id = $1 and {visible}"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_row([session], |row| row.get(0)).optional()?)
+    }
+
     /// Whether other sessions were started by this one.
     pub fn has_agents(&self, _scope: &Scope, session: i64) -> Result<bool> {
         let mut statement = self.connection.prepare_cached(sql!(
@@ -159,7 +177,7 @@ impl Store {
 /// Sorts behind every real time.
 const NO_TIME: i64 = i64::MIN + 1;
 
-fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn ToSql>>) {
+pub(super) fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn ToSql>>) {
     let mut conditions = vec!["1 = 1".to_owned()];
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
     let mut add = |condition: &str, value: Box<dyn ToSql>| {
@@ -185,6 +203,18 @@ fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn ToSql>>) {
     if let Some(id) = &filter.exact_id {
         add("session.key = #", Box::new(id.clone()));
     }
+    if let Some(branch) = &filter.branch {
+        add(
+            "lower(git_branch) like '%' || # || '%' escape '\\'",
+            Box::new(like_text(&branch.to_lowercase())),
+        );
+    }
+    if let Some(part) = &filter.project_part {
+        add("lower(cwd) like '%' || # || '%' escape '\\'", Box::new(like_text(&part.to_lowercase())));
+    }
+    if let Some(row) = filter.row {
+        add("session.id = #", Box::new(row));
+    }
     if let Some(model) = &filter.model {
         add("models like '%\"' || # || '\"%' escape '\\'", Box::new(like_text(model)));
     }
@@ -209,7 +239,7 @@ fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn ToSql>>) {
 }
 
 /// Text that `like` takes as it is.
-fn like_text(text: &str) -> String {
+pub(super) fn like_text(text: &str) -> String {
     text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }
 

@@ -1,10 +1,10 @@
 //! Questions about one session's conversation: its rows in order, a stretch at a time.
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 use super::Store;
 use super::ask::{CALLS, CallRow, MESSAGES, MessageRow, call_row, message_row};
-use crate::model::{Result, Scope};
+use crate::model::{Encoding, Result, Scope, Span, Time};
 
 /// Rows of one file of a session behind a place.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +15,19 @@ pub struct Stretch {
     pub limit: i64,
     /// Also what was copied from another session.
     pub copies: bool,
+}
+
+/// A record, and where it stands.
+#[derive(Debug, Clone)]
+pub struct PlacedRecord {
+    pub source: String,
+    pub stream: String,
+    pub key: String,
+    pub at: Option<Time>,
+    pub file: i64,
+    pub file_version: i64,
+    pub encoding: Encoding,
+    pub span: Span,
 }
 
 impl Store {
@@ -61,6 +74,93 @@ impl Store {
             }
         }
         Ok(sums)
+    }
+
+    pub fn message_at(
+        &self,
+        _scope: &Scope,
+        session: i64,
+        file: i64,
+        place: u64,
+    ) -> Result<Option<MessageRow>> {
+        let text =
+            format!("{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place = ?3");
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_row([session, file, place as i64], message_row).optional()?)
+    }
+
+    pub fn call_at(&self, _scope: &Scope, session: i64, file: i64, place: u64) -> Result<Option<CallRow>> {
+        let text =
+            format!("{CALLS} where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place = ?3");
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_row([session, file, place as i64], call_row).optional()?)
+    }
+
+    /// The call whose whole output is kept as this record, `stream/key`.
+    pub fn call_with_output(&self, scope: &Scope, record: &str) -> Result<Option<CallRow>> {
+        let text = format!(
+            "{CALLS} where tool_call.full_output = ?1 and {{visible}} order by tool_call.copied limit 1"
+        );
+        let mut statement = self.connection.prepare_cached(&super::scoped(scope, &text))?;
+        Ok(statement.query_row([record], call_row).optional()?)
+    }
+
+    /// How many steps of a session stand before a place: what its number is when the session is shown.
+    pub fn steps_before(&self, scope: &Scope, session: i64, file: i64, place: u64) -> Result<i64> {
+        let mut before = 0;
+        for other in self.transcript_files(scope, session)? {
+            let until = if other == file { place as i64 } else { i64::MAX };
+            let mut statement = self.connection.prepare_cached(super::sql!(
+                "select (select count(*) from message where session = $1 and file = $2 and place < $3 and not copied)
+                      + (select count(*) from tool_call where session = $1 and file = $2 and place < $3
+                         and message is null and not copied)"
+            ))?;
+            before += statement.query_row([session, other, until], |row| row.get::<_, i64>(0))?;
+            if other == file {
+                break;
+            }
+        }
+        Ok(before)
+    }
+
+    /// The message that a call is a block of.
+    pub fn message_of_call(&self, _scope: &Scope, call: &CallRow) -> Result<Option<u64>> {
+        let mut statement = self.connection.prepare_cached(super::sql!(
+            "select message from tool_call where session = $1 and file = $2 and place = $3"
+        ))?;
+        let place: Option<i64> = statement
+            .query_row([call.session_id, call.file, call.span.offset as i64], |row| row.get(0))
+            .optional()?
+            .flatten();
+        Ok(place.map(|place| place as u64))
+    }
+
+    /// The record that stands at a place of a file, as it is now.
+    pub fn record_at(&self, scope: &Scope, file: i64, place: u64) -> Result<Option<PlacedRecord>> {
+        let text = super::scoped(
+            scope,
+            super::sql!(
+                "select instance.source, record.stream, record.key, record.at, record.file_version, file.encoding,
+                        record.place, record.length
+                 from record join instance on instance.id = record.instance join file on file.id = record.file
+                 where record.file = $1 and record.place = $2 and record.deleted_at is null and {visible}
+                 order by record.version desc limit 1"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let row = statement.query_row([file, place as i64], |row| {
+            Ok(PlacedRecord {
+                source: row.get(0)?,
+                stream: row.get(1)?,
+                key: row.get(2)?,
+                at: super::ask::time(row, 3)?,
+                file,
+                file_version: row.get(4)?,
+                encoding: super::archive::encoding(row.get_ref(5)?.as_str().unwrap_or_default()),
+                span: super::ask::span(row, 6)?,
+            })
+        });
+        Ok(row.optional()?)
     }
 
     /// Calls that are not blocks of a message.

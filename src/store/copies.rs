@@ -55,6 +55,11 @@ impl Writer<'_> {
             self.touched.insert(*session);
             self.copying.insert(*session);
         }
+        let mut statement = self
+            .transaction
+            .prepare_cached(sql!("update file set search_epoch = search_epoch + 1 where id = $1"))?;
+        statement.execute([file])?;
+        drop(statement);
         for table in ["coverage", "problem", "summary"] {
             let text = format!("delete from {table} where file = ?1");
             self.transaction.prepare_cached(&text)?.execute([file])?;

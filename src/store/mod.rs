@@ -10,8 +10,12 @@ mod ask_usage;
 mod copies;
 mod foreign;
 mod housekeeping;
+mod index_format;
+mod index_merge;
+mod index_write;
 mod members;
 mod rows;
+mod search;
 mod sessions;
 mod transcript_rows;
 
@@ -20,11 +24,12 @@ pub use ask::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow, RowPlace};
 pub use ask_audit::Damage;
 pub use ask_library::ItemRow;
 pub use ask_sessions::{Page, SessionFilter, SessionRow};
-pub use ask_transcript::Stretch;
+pub use ask_transcript::{PlacedRecord, Stretch};
 pub use ask_usage::{ResponseFilter, ResponseRow, UsageBy, UsageSum};
 pub use foreign::{Unreadable, read_table};
 pub use members::{MemberRow, NewMember};
 pub use rows::Writer;
+pub use search::{PassageHit, TermQuery, Wanted};
 
 use std::path::{Path, PathBuf};
 
@@ -73,8 +78,11 @@ const fn numbered<const N: usize>(text: &str) -> [u8; N] {
     out
 }
 
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_archive.sql"), include_str!("migrations/0002_usage_and_members.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_archive.sql"),
+    include_str!("migrations/0002_usage_and_members.sql"),
+    include_str!("migrations/0003_search.sql"),
+];
 
 /// A handle on the archive. Readers never wait for the writer.
 pub struct Store {

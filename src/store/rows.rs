@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::index_write::IndexBuilder;
 use super::{Batch, Count, Store, sql};
 use crate::model::{Encoding, Framing, Item, Result, Scope, SessionFacts, Span, Time};
 
@@ -24,6 +25,7 @@ pub struct Writer<'s> {
     pub(super) touched: BTreeSet<i64>,
     /// Sessions in which copies of other sessions' rows were found.
     pub(super) copying: BTreeSet<i64>,
+    pub(super) index: IndexBuilder,
 }
 
 /// How a session's totals change by this transaction.
@@ -54,6 +56,7 @@ impl Store {
             usage_deltas: HashMap::new(),
             touched: BTreeSet::new(),
             copying: BTreeSet::new(),
+            index: IndexBuilder::default(),
         })
     }
 }
@@ -116,8 +119,12 @@ impl Writer<'_> {
         items: Vec<Item>,
         facts: Vec<(Arc<str>, u8, SessionFacts)>,
     ) -> Result<()> {
+        let epoch = self.epoch(file)?;
         for item in items {
-            self.item(instance, file, version, item)?;
+            match item {
+                Item::Passage(passage) => self.passage(instance, file, epoch, &passage)?,
+                item => self.item(instance, file, version, item)?,
+            }
         }
         for (session, rank, facts) in facts {
             let session = self.session(instance, &session)?;
@@ -191,6 +198,7 @@ impl Writer<'_> {
     // no scope: the writer was opened with one
     pub fn commit(mut self) -> Result<()> {
         self.settle_sessions()?;
+        self.write_index()?;
         self.transaction.commit()?;
         Ok(())
     }
@@ -214,11 +222,13 @@ impl Writer<'_> {
             "session_part",
             "session",
             "name",
+            "search_segment",
+            "search_block",
         ] {
             self.transaction.execute_batch(&format!("delete from {table}"))?;
         }
         self.transaction.execute_batch(
-            "update file set parsed = 0;
+            "update file set parsed = 0, search_epoch = 0;
              delete from reader_state;
              insert into setting (name, value) values ('rebuilding', 1) on conflict (name) do nothing",
         )?;

@@ -27,6 +27,8 @@ impl Writer<'_> {
             Item::Touch(touch) => self.touch(instance, file, &touch),
             Item::Link(link) => self.link(instance, file, &link),
             Item::Document(document) => self.document(instance, file, version, &document),
+            // Passages go into the index, beside the rows.
+            Item::Passage(_) => Ok(()),
         }
     }
 

@@ -194,6 +194,39 @@ pub fn audit(
     })
 }
 
+/// What the text index holds, and what it leaves out.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct IndexAudit {
+    pub passages: i64,
+    pub segments: i64,
+    pub bytes: i64,
+    pub indexed: &'static [&'static str],
+    pub left_out: &'static [&'static str],
+}
+
+pub fn index_audit(scope: &Scope, store: &Store) -> Result<IndexAudit> {
+    let (segments, passages, bytes) = store.index_size(scope)?;
+    Ok(IndexAudit {
+        passages,
+        segments,
+        bytes,
+        indexed: &[
+            "prompts, answers and thinking",
+            "names and inputs of tool calls, paths of files they touched",
+            "outputs of tools, also those kept apart",
+            "skills, commands, prompts, rules, instructions and memory, in their newest version",
+            "titles of sessions, as they are now",
+        ],
+        left_out: &[
+            "text behind the first 256 KiB of a message, input or output",
+            "words of more than 64 letters: data such as Base64",
+            "context that a client puts before the model, and its plumbing rows",
+            "images and settings",
+            "copies of history in forks and resumes are indexed, and found only where they were first said",
+        ],
+    })
+}
+
 /// What the archive itself says was there, for those who may not look at the disk.
 pub fn captured(scope: &Scope, store: &Store, source: &'static dyn Source) -> Result<OnDisk> {
     let files = store.files(scope, Some(source.manifest().source))?.into_iter();

@@ -8,8 +8,11 @@ mod door;
 mod gaps;
 mod library;
 mod paging;
+mod passages;
 mod prices;
+mod query;
 mod records;
+mod search;
 mod secrets;
 mod sessions;
 mod status;
@@ -19,7 +22,7 @@ mod transcript;
 mod usage;
 
 pub use accounts::accounts;
-pub use audit::{Audit, OnDisk, audit, captured};
+pub use audit::{Audit, IndexAudit, OnDisk, audit, captured, index_audit};
 pub use cards::{SourceCard, cards};
 pub use doctor::{Finding, examine};
 pub use door::Door;
@@ -27,6 +30,7 @@ pub use gaps::{GapAsk, GapList, gaps};
 pub use library::{LibraryAsk, LibraryItem, history, library};
 pub use paging::Paging;
 pub use records::{RecordPage, RecordsAsk, record_page, records};
+pub use search::{PassageView, SearchAnswer, SearchAsk, SearchResult, search};
 pub use secrets::secrets;
 pub use sessions::{
     SessionAsk, SessionList, SessionView, exact_session, find_session, session_ties, sessions,

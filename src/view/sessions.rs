@@ -160,6 +160,19 @@ pub fn exact_session(
     row.map(|row| session_view(scope, store, door, row, now)).transpose()
 }
 
+/// A session by its row, which a hit of a search names.
+pub(super) fn session_of_row(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    row: i64,
+    now: Time,
+) -> Result<Option<SessionView>> {
+    let filter = SessionFilter { row: Some(row), with_agents: true, ..SessionFilter::default() };
+    let row = store.sessions(scope, &filter, Page { limit: 1, after: None })?.pop();
+    row.map(|row| session_view(scope, store, door, row, now)).transpose()
+}
+
 /// What ties a session to others, and what each file says about it.
 #[derive(Debug, Serialize)]
 pub struct SessionTies {

@@ -19,6 +19,11 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
             let sums = by.map(|by| words(&format!("usage --days all --by {by}")));
             sums.into_iter().chain([words("usage --days all --explain")]).collect()
         }
+        "search" => {
+            let words =
+                ["token", "password OR secret", "curl key", "\"Authorization: Bearer\"", "kind:library the"];
+            words.map(|query| with("search --limit 500", query)).to_vec()
+        }
         "gaps" => vec![words("gaps --all")],
         "members" => vec![words("members list")],
         "secrets" => vec![words("secrets"), words("secrets --reveal")],

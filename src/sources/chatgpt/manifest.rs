@@ -12,6 +12,7 @@ pub static MANIFEST: Manifest = Manifest {
     default_homes: &[],
     variables: &[],
     streams: &[],
+    searched: &[],
     footprint: Footprint { rules: &[], repository_rules: &[], otherwise: "nothing is read" },
     databases: &[],
     surface: &[],

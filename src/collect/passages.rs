@@ -1,0 +1,177 @@
+//! Makes searchable passages of what a reader found: words of messages, calls, outputs, paths and authored things.
+
+use serde_json::Value;
+
+use crate::model::{
+    Block, Call, CallResult, Document, FILE_MARK, Family, Item, MODEL_MARK, Message, MessageKind, Passage,
+    PassageKind, Role, Span, TOOL_MARK, TermSet, Touch,
+};
+use crate::sources::Source;
+
+pub struct Passages {
+    source: &'static dyn Source,
+    words: TermSet,
+    thoughts: TermSet,
+}
+
+impl Passages {
+    pub fn new(source: &'static dyn Source) -> Passages {
+        Passages { source, words: TermSet::default(), thoughts: TermSet::default() }
+    }
+
+    /// Adds the passages of the items behind `from`, all of which came from this line.
+    pub fn gather(&mut self, offset: u64, line: &[u8], items: &mut Vec<Item>, from: usize) {
+        let mut found = Vec::new();
+        for item in items.iter().skip(from) {
+            let within = |span: Span| {
+                let start = usize::try_from(span.offset.checked_sub(offset)?).ok()?;
+                line.get(start..start.checked_add(usize::try_from(span.length).ok()?)?)
+            };
+            match item {
+                Item::Message(message) => self.message(message, within(message.span), &mut found),
+                Item::Extend { session, message, span } => {
+                    if let Some(bytes) = within(*span) {
+                        let said = Said { session, place: *message, kind: PassageKind::Assistant };
+                        self.said(&said, bytes, &mut found);
+                    }
+                }
+                Item::Call(call) => self.call(call, within(call.span), &mut found),
+                Item::Result(result) => {
+                    for span in [result.output, result.detail].into_iter().flatten() {
+                        self.output(result, within(span), &mut found);
+                    }
+                }
+                Item::Touch(touch) => self.touch(touch, &mut found),
+                Item::Document(document) => self.record(document, within(document.span), &mut found),
+                Item::Amend { .. }
+                | Item::Rekey { .. }
+                | Item::Usage(_)
+                | Item::Summary(_)
+                | Item::Landmark { .. }
+                | Item::Link(_)
+                | Item::Passage(_) => {}
+            }
+        }
+        items.extend(found.into_iter().map(Item::Passage));
+    }
+
+    fn message(&mut self, message: &Message, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
+        let kind = match (message.kind, message.role) {
+            // What the client put before the model is in the library, or nobody's words.
+            (MessageKind::Injected, _) => return,
+            (MessageKind::Thinking, _) => PassageKind::Thinking,
+            (_, Role::User) => PassageKind::User,
+            (_, Role::Assistant | Role::System | Role::Developer | Role::Tool) => PassageKind::Assistant,
+        };
+        let Some(bytes) = bytes else { return };
+        let before = found.len();
+        let said = Said { session: &message.session, place: message.span.offset, kind };
+        if let Some(model) = &message.model {
+            self.words.add(&joined(MODEL_MARK, &model.to_lowercase()));
+        }
+        self.said(&said, bytes, found);
+        for passage in &mut found[before..] {
+            passage.at = message.at;
+        }
+    }
+
+    fn said(&mut self, said: &Said<'_>, bytes: &[u8], found: &mut Vec<Passage>) {
+        for block in self.source.blocks(&[bytes]) {
+            match block {
+                Block::Text(text) | Block::Event { text, .. } => self.words.add_text(&text),
+                Block::Thinking(text) => self.thoughts.add_text(&text),
+                Block::Attachment { name } => self.words.add_text(&name),
+                Block::Image { path, .. } => self.words.add_text(path.as_deref().unwrap_or_default()),
+                // Calls and results have rows of their own.
+                Block::ToolCall { .. } | Block::ToolResult { .. } => {}
+            }
+        }
+        let kinds = [(&mut self.words, said.kind), (&mut self.thoughts, PassageKind::Thinking)];
+        for (words, kind) in kinds {
+            let terms = words.take();
+            if terms.length > 0 {
+                let session = Some(said.session.clone());
+                found.push(Passage { session, place: said.place, kind, at: None, terms });
+            }
+        }
+    }
+
+    fn call(&mut self, call: &Call, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
+        self.words.add(&joined(TOOL_MARK, &call.name.to_lowercase()));
+        if let Some(model) = &call.model {
+            self.words.add(&joined(MODEL_MARK, &model.to_lowercase()));
+        }
+        self.words.add_text(&call.name);
+        for block in bytes.map(|bytes| self.source.blocks(&[bytes])).into_iter().flatten() {
+            if let Block::ToolCall { input, .. } = block {
+                add_value(&mut self.words, &input);
+            }
+        }
+        found.push(Passage {
+            session: Some(call.session.clone()),
+            place: call.span.offset,
+            kind: PassageKind::Call,
+            at: call.at,
+            terms: self.words.take(),
+        });
+    }
+
+    fn output(&mut self, result: &CallResult, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
+        for block in bytes.map(|bytes| self.source.blocks(&[bytes])).into_iter().flatten() {
+            if let Block::ToolResult { output, .. } = block {
+                self.words.add_text(&output);
+            }
+        }
+        let terms = self.words.take();
+        if !terms.is_empty() {
+            let (session, place, at) = (Some(result.session.clone()), result.call, result.at);
+            found.push(Passage { session, place, kind: PassageKind::Result, at, terms });
+        }
+    }
+
+    fn touch(&mut self, touch: &Touch, found: &mut Vec<Passage>) {
+        let last = touch.path.rsplit(['/', '\\']).next().unwrap_or(&touch.path);
+        self.words.add(&joined(FILE_MARK, &last.to_lowercase()));
+        self.words.add_text(&touch.path);
+        let (session, place, terms) = (Some(touch.session.clone()), touch.call, self.words.take());
+        found.push(Passage { session, place, kind: PassageKind::Files, at: None, terms });
+    }
+
+    fn record(&mut self, document: &Document, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
+        let manifest = self.source.manifest();
+        let written = manifest
+            .stream(document.stream)
+            .is_some_and(|stream| matches!(stream.family, Family::Authored | Family::Memory));
+        let kind = match manifest.searched.contains(&document.stream) {
+            true => PassageKind::Output,
+            false if written => PassageKind::Record,
+            false => return,
+        };
+        self.words.add_text(&document.key);
+        self.words.add_text(&String::from_utf8_lossy(bytes.unwrap_or_default()));
+        let (place, at, terms) = (document.span.offset, document.at, self.words.take());
+        found.push(Passage { session: None, place, kind, at, terms });
+    }
+}
+
+/// Whose words a line holds.
+struct Said<'a> {
+    session: &'a std::sync::Arc<str>,
+    place: u64,
+    kind: PassageKind,
+}
+
+fn joined(mark: &[u8], word: &str) -> Vec<u8> {
+    [mark, word.as_bytes()].concat()
+}
+
+/// All texts of a value; the names of its fields say what a tool wants, not what was said.
+fn add_value(words: &mut TermSet, value: &Value) {
+    match value {
+        Value::String(text) => words.add_text(text),
+        Value::Array(items) => items.iter().for_each(|item| add_value(words, item)),
+        Value::Object(fields) => fields.values().for_each(|field| add_value(words, field)),
+        Value::Number(number) => words.add_text(&number.to_string()),
+        Value::Null | Value::Bool(_) => {}
+    }
+}

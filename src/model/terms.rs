@@ -1,0 +1,330 @@
+//! Words to search by: what a text is cut into, the same when it is indexed and when it is asked for.
+
+/// A longer word is data, not language: nobody types it, and an index of such words is larger than the text.
+pub const LONGEST_TERM: usize = 64;
+/// Of a longer text only the start is indexed.
+pub const LONGEST_TEXT: usize = 256 << 10;
+
+/// Stand before words that are no text: the name of a tool, a model, the last part of a path.
+pub const TOOL_MARK: &[u8] = b"\x01t";
+pub const MODEL_MARK: &[u8] = b"\x01m";
+pub const FILE_MARK: &[u8] = b"\x01f";
+
+/// Shows every term of a text, in order and as often as it stands there: words in small letters, the parts of
+/// `snake_case` and `camelCase`, and pairs of neighbours in scripts that do not part words.
+pub fn each_term(text: &str, mut see: impl FnMut(&[u8])) {
+    let bytes = text.as_bytes();
+    let mut word = Word::default();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        if CLASSES[usize::from(byte)] == SEPARATOR {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        let mut classes = 0;
+        while let Some(&byte) = bytes.get(at) {
+            let class = CLASSES[usize::from(byte)];
+            if class == SEPARATOR {
+                break;
+            }
+            classes |= class;
+            at += 1;
+        }
+        match &bytes[start..at] {
+            // What nearly every word is: ready as it stands.
+            plain if classes == PLAIN => {
+                if plain.len() <= LONGEST_TERM {
+                    see(plain);
+                }
+            }
+            mixed if classes & FOREIGN == 0 => {
+                if mixed.len() <= LONGEST_TERM {
+                    mixed.iter().for_each(|byte| word.push_ascii(*byte));
+                    word.end(&mut see);
+                }
+            }
+            _ => each_foreign_term(&text[start..at], &mut word, &mut see),
+        }
+    }
+}
+
+/// A run in which letters stand that take more than one byte; not all of them are parts of words.
+fn each_foreign_term(run: &str, word: &mut Word, see: &mut impl FnMut(&[u8])) {
+    let mut letters = run.chars().peekable();
+    // The letter before, within a script without spaces.
+    let mut before: Option<char> = None;
+    while let Some(letter) = letters.next() {
+        if is_unspaced(letter) {
+            word.end(see);
+            let mut pair = [0; 8];
+            let first = before.map_or(0, |before| before.encode_utf8(&mut pair).len());
+            let second = letter.encode_utf8(&mut pair[first..]).len();
+            // A single letter is a word too, unless a second one follows.
+            if before.is_some() || !letters.peek().copied().is_some_and(is_unspaced) {
+                see(&pair[..first + second]);
+            }
+            before = Some(letter);
+            continue;
+        }
+        before = None;
+        match u8::try_from(letter).ok().filter(u8::is_ascii) {
+            Some(byte) => word.push_ascii(byte),
+            None if letter.is_alphanumeric() => word.push(letter),
+            None => word.end(see),
+        }
+    }
+    word.end(see);
+}
+
+const SEPARATOR: u8 = 0;
+/// Small letters and digits.
+const PLAIN: u8 = 1;
+const CAPITAL: u8 = 2;
+const UNDERSCORE: u8 = 4;
+const FOREIGN: u8 = 8;
+
+const CLASSES: [u8; 256] = {
+    let mut classes = [SEPARATOR; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'a'..=b'z' | b'0'..=b'9' => PLAIN,
+            b'A'..=b'Z' => CAPITAL,
+            b'_' => UNDERSCORE,
+            0x80..=0xff => FOREIGN,
+            _ => SEPARATOR,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// Han, kana, hangul, Thai and the like: words stand beside each other without a space.
+fn is_unspaced(letter: char) -> bool {
+    matches!(letter as u32, 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x4DBF
+        | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0x20000..=0x3134F)
+}
+
+/// A word as it grows, with the places where its parts begin.
+#[derive(Default)]
+struct Word {
+    letters: Vec<u8>,
+    starts: Vec<usize>,
+    small_before: bool,
+    too_long: bool,
+}
+
+impl Word {
+    fn push_ascii(&mut self, byte: u8) {
+        if self.letters.len() >= LONGEST_TERM {
+            self.too_long = true;
+            return;
+        }
+        if byte.is_ascii_uppercase() && self.small_before {
+            self.starts.push(self.letters.len());
+        }
+        self.small_before = byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        self.letters.push(byte.to_ascii_lowercase());
+        if byte == b'_' {
+            self.starts.push(self.letters.len());
+        }
+    }
+
+    fn push(&mut self, letter: char) {
+        self.small_before = letter.is_lowercase();
+        for letter in letter.to_lowercase() {
+            if self.letters.len() + letter.len_utf8() > LONGEST_TERM {
+                self.too_long = true;
+                return;
+            }
+            let mut bytes = [0; 4];
+            self.letters.extend_from_slice(letter.encode_utf8(&mut bytes).as_bytes());
+        }
+    }
+
+    fn end(&mut self, see: &mut impl FnMut(&[u8])) {
+        if self.letters.is_empty() {
+            return;
+        }
+        if !self.too_long {
+            let whole = trimmed(&self.letters);
+            if !whole.is_empty() {
+                see(whole);
+            }
+            if !self.starts.is_empty() {
+                let starts = std::iter::once(0).chain(self.starts.iter().copied());
+                let ends = self.starts.iter().copied().chain([self.letters.len()]);
+                for (start, end) in starts.zip(ends) {
+                    let part = trimmed(&self.letters[start..end]);
+                    if part.len() > 1 && part.len() < whole.len() {
+                        see(part);
+                    }
+                }
+            }
+        }
+        self.letters.clear();
+        self.starts.clear();
+        (self.small_before, self.too_long) = (false, false);
+    }
+}
+
+fn trimmed(word: &[u8]) -> &[u8] {
+    let start = word.iter().position(|byte| *byte != b'_').unwrap_or(word.len());
+    let end = word.iter().rposition(|byte| *byte != b'_').map_or(start, |last| last + 1);
+    &word[start..end]
+}
+
+/// The distinct terms of a passage, packed: each behind its length.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Terms {
+    packed: Vec<u8>,
+    /// All terms, repeated ones too.
+    pub length: u32,
+}
+
+impl Terms {
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.packed.as_slice();
+        std::iter::from_fn(move || {
+            let (length, after) = rest.split_first()?;
+            let (term, after) = after.split_at_checked(usize::from(*length))?;
+            rest = after;
+            Some(term)
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.packed.is_empty()
+    }
+}
+
+/// Gathers distinct terms, passage after passage, without giving its memory back in between.
+#[derive(Default)]
+pub struct TermSet {
+    /// Hashes of the passage at hand carry its number.
+    slots: Vec<(u32, u64)>,
+    passage: u32,
+    count: usize,
+    terms: Terms,
+}
+
+impl TermSet {
+    pub fn add_text(&mut self, text: &str) {
+        let mut end = text.len().min(LONGEST_TEXT);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        each_term(&text[..end], |term| {
+            self.terms.length += 1;
+            self.add(term);
+        });
+    }
+
+    /// A term that is no word of a text, such as the name of a tool.
+    pub fn add(&mut self, term: &[u8]) {
+        if term.is_empty() || term.len() > usize::from(u8::MAX) {
+            return;
+        }
+        if (self.count + 1) * 2 > self.slots.len() {
+            self.grow();
+        }
+        let hash = hash_term(term);
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        // Two terms with one hash of 64 bits would be one; that does not happen.
+        while self.slots[at].0 == self.passage {
+            if self.slots[at].1 == hash {
+                return;
+            }
+            at = (at + 1) & mask;
+        }
+        self.slots[at] = (self.passage, hash);
+        self.count += 1;
+        self.terms.packed.push(term.len() as u8);
+        self.terms.packed.extend_from_slice(term);
+    }
+
+    /// The terms so far; the next ones are another passage's.
+    pub fn take(&mut self) -> Terms {
+        self.count = 0;
+        self.passage = self.passage.wrapping_add(1);
+        if self.passage == 0 {
+            self.slots.clear();
+        }
+        let terms = Terms { packed: self.terms.packed.as_slice().into(), length: self.terms.length };
+        self.terms.packed.clear();
+        self.terms.length = 0;
+        terms
+    }
+
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 2).max(1024);
+        let old = std::mem::replace(&mut self.slots, vec![(u32::MAX, 0); size]);
+        if self.passage == 0 {
+            self.passage = 1;
+        }
+        for (_, hash) in old.into_iter().filter(|(passage, _)| *passage == self.passage) {
+            let mut at = hash as usize & (size - 1);
+            while self.slots[at].0 == self.passage {
+                at = (at + 1) & (size - 1);
+            }
+            self.slots[at] = (self.passage, hash);
+        }
+    }
+}
+
+/// Eight bytes at a time, folded: terms are short, and a general hash costs more than all the rest.
+pub fn hash_term(term: &[u8]) -> u64 {
+    const FOLD: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut hash = (term.len() as u64).wrapping_mul(FOLD);
+    for chunk in term.chunks(8) {
+        let mut bytes = [0; 8];
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        let mixed = u128::from(hash ^ u64::from_le_bytes(bytes)) * u128::from(FOLD | 1 << 63);
+        hash = (mixed as u64) ^ (mixed >> 64) as u64;
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TermSet, each_term};
+
+    fn terms(text: &str) -> Vec<String> {
+        let mut terms = Vec::new();
+        each_term(text, |term| terms.push(String::from_utf8(term.to_vec()).unwrap()));
+        terms
+    }
+
+    #[test]
+    fn texts_become_terms() {
+        assert_eq!(terms("Fix the FLAKY login-test!"), ["fix", "the", "flaky", "login", "test"]);
+        assert_eq!(terms("src/foo.rs"), ["src", "foo", "rs"]);
+        assert_eq!(terms("parse_line"), ["parse_line", "parse", "line"]);
+        assert_eq!(terms("getUserName"), ["getusername", "get", "user", "name"]);
+        assert_eq!(terms("ECONNRESET 404 v1.2"), ["econnreset", "404", "v1", "2"]);
+        assert_eq!(terms("__init__ _ x_1"), ["init", "x_1"]);
+        assert_eq!(terms("Größe ÜBER naïve"), ["größe", "über", "naïve"]);
+        assert_eq!(terms("修复登录"), ["修复", "复登", "登录"]);
+        assert_eq!(terms("a修b"), ["a", "修", "b"]);
+        assert_eq!(terms(&"x".repeat(65)), Vec::<String>::new());
+        assert_eq!(terms(&"x".repeat(64)), ["x".repeat(64)]);
+        assert_eq!(terms("\u{0}\u{1b}[31m \u{fffd}"), ["31m"]);
+    }
+
+    #[test]
+    fn each_passage_has_its_own_distinct_terms() {
+        let mut set = TermSet::default();
+        for passage in 0..3 {
+            set.add_text("one two one");
+            for number in 0..5_000 {
+                set.add(format!("{passage} {number}").as_bytes());
+                set.add(format!("{passage} {number}").as_bytes());
+            }
+            let terms = set.take();
+            assert_eq!((terms.length, terms.iter().count()), (3, 5_002));
+            assert_eq!(terms.iter().next(), Some(&b"one"[..]));
+        }
+    }
+}

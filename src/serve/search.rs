@@ -1,0 +1,33 @@
+//! Search over everything that was said and done.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+
+use super::App;
+use super::access::Asker;
+use super::answer::{Refusal, Refusals, answer};
+use super::parameters::{Asked, SearchParameters};
+use crate::view::{self, SearchAnswer};
+
+/// Sessions and authored things that hold what was asked for, best first
+#[utoipa::path(get, path = "/api/v1/search", tag = "search", params(SearchParameters),
+    responses((status = 200, description = "A page of sessions with their best passages", body = SearchAnswer),
+              Refusals))]
+pub(super) async fn found(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(parameters): Asked<SearchParameters>,
+) -> Response {
+    let ask = match parameters.read() {
+        Ok(ask) => ask,
+        Err(problem) => return Refusal::from(problem).into_response(),
+    };
+    answer(app, asker, headers, move |desk| {
+        view::search(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
+    })
+    .await
+}

@@ -1,0 +1,304 @@
+//! Asks the text index: which passages hold these terms, which are alive, and how rare each term is.
+
+use std::collections::{HashMap, HashSet};
+
+use rusqlite::{OptionalExtension, params};
+
+use super::index_format::{BlockReader, Doc, read_docs};
+use super::{Store, scoped, sql};
+use crate::model::{PassageKind, Result, Scope};
+
+/// Terms that a prefix may stand for.
+const MOST_TERMS: usize = 5_000;
+
+/// One thing that is asked for: any of these terms, or of the terms that begin so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    pub terms: Vec<Vec<u8>>,
+    pub prefixes: Vec<Vec<u8>>,
+}
+
+/// What passages must hold, and must not.
+#[derive(Debug, Clone, Default)]
+pub struct TermQuery {
+    pub wanted: Vec<Wanted>,
+    pub unwanted: Vec<Wanted>,
+    /// So many of the wanted are enough.
+    pub least: usize,
+    /// Terms of which one call has to hold each: its input, output and files are then let through.
+    pub of_calls: Vec<Wanted>,
+    /// Whose words; all when empty.
+    pub kinds: Vec<PassageKind>,
+    pub since_minute: Option<i64>,
+    pub until_minute: Option<i64>,
+    /// Sessions that are let through; all when there is none. 0 stands for records of files.
+    pub sessions: Option<HashSet<i64>>,
+}
+
+/// A passage that fits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PassageHit {
+    pub session: i64,
+    pub file: i64,
+    pub place: u64,
+    pub kind: PassageKind,
+    pub minutes: i64,
+    /// Rarity of the terms that it holds, summed up.
+    pub weight: f32,
+    /// A bit for each of the wanted that it holds.
+    pub held: u64,
+    /// How often the number of its terms can be halved.
+    pub length: u8,
+}
+
+impl Store {
+    /// Every passage that fits, in no order.
+    pub fn passages(&self, _scope: &Scope, query: &TermQuery) -> Result<Vec<PassageHit>> {
+        let epochs = self.search_epochs()?;
+        let segments = self.segments()?;
+        let all: i64 = segments.iter().map(|(_, count)| count).sum();
+        // All lists first: how rare a term is shows only over all segments.
+        let mut found: Vec<Vec<Vec<u32>>> = Vec::with_capacity(segments.len());
+        let mut counts = vec![0usize; query.wanted.len()];
+        for (segment, _) in &segments {
+            let mut lists = Vec::with_capacity(query.wanted.len());
+            for (wanted, count) in query.wanted.iter().zip(&mut counts) {
+                let list = self.list(*segment, wanted)?;
+                *count += list.len();
+                lists.push(list);
+            }
+            found.push(lists);
+        }
+        let rarity: Vec<f32> =
+            counts.iter().map(|count| (1.0 + all as f32 / (*count as f32 + 1.0)).ln()).collect();
+        let mut hits = Vec::new();
+        let mut board = Board::default();
+        for ((segment, count), lists) in segments.iter().zip(&found) {
+            let held = lists.iter().filter(|list| !list.is_empty()).count();
+            if held < query.least || held == 0 && !query.wanted.is_empty() {
+                continue;
+            }
+            board.clear(usize::try_from(*count).unwrap_or(0));
+            for (number, (list, rarity)) in lists.iter().zip(&rarity).enumerate() {
+                board.add(list, number, *rarity);
+            }
+            for unwanted in &query.unwanted {
+                board.strike(&self.list(*segment, unwanted)?);
+            }
+            let fits = |seen: &Seen| !seen.struck && seen.held.count_ones() as usize >= query.least;
+            if !board.seen.iter().any(fits) {
+                continue;
+            }
+            let docs = self.docs(*segment)?;
+            for (doc, seen) in docs.iter().zip(&board.seen).filter(|(_, seen)| fits(seen)) {
+                let alive = epochs.get(&doc.file).copied().unwrap_or(0) == doc.epoch;
+                hits.extend(hit(query, doc, seen).filter(|_| alive));
+            }
+        }
+        if !query.of_calls.is_empty() {
+            let calls = self.calls_with(&query.of_calls, &segments)?;
+            hits.retain(|hit| calls.contains(&(hit.file, hit.place as i64)));
+        }
+        Ok(hits)
+    }
+
+    /// Sessions that a filter lets through, by their rows.
+    pub fn session_rows(&self, scope: &Scope, filter: &super::SessionFilter) -> Result<HashSet<i64>> {
+        let (conditions, values) = super::ask_sessions::session_conditions(filter);
+        let text = format!(
+            "select session.id from session join instance on instance.id = session.instance
+             where {{visible}} and {conditions}"
+        );
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let values: Vec<&dyn rusqlite::ToSql> = values.iter().map(AsRef::as_ref).collect();
+        let rows = statement.query_map(values.as_slice(), |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Sessions whose title holds each of these words, written in small letters.
+    pub fn titled_sessions(&self, scope: &Scope, words: &[&str]) -> Result<Vec<i64>> {
+        let conditions: Vec<String> = (1..=words.len())
+            .map(|number| format!("lower(title) like '%' || ?{number} || '%' escape '\\'"))
+            .collect();
+        let text = format!(
+            "select session.id from session join instance on instance.id = session.instance
+             where {{visible}} and {} order by session.id limit 500",
+            conditions.join(" and ")
+        );
+        let words = words.iter().map(|word| super::ask_sessions::like_text(word));
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let rows = statement.query_map(rusqlite::params_from_iter(words), |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// How much is indexed: segments, passages, bytes.
+    pub fn index_size(&self, _scope: &Scope) -> Result<(i64, i64, i64)> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select count(*), cast(coalesce(sum(passages), 0) as bigint),
+                    cast(coalesce(sum(length(table_data)), 0) as bigint)
+                    + (select cast(coalesce(sum(length(data)), 0) as bigint) from search_block)
+             from search_segment"
+        ))?;
+        Ok(statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?)
+    }
+
+    /// Files and places of calls that hold every one of these.
+    fn calls_with(&self, wanted: &[Wanted], segments: &[(i64, i64)]) -> Result<HashSet<(i64, i64)>> {
+        let mut calls: Option<HashSet<(i64, i64)>> = None;
+        for one in wanted {
+            let mut with = HashSet::new();
+            for (segment, _) in segments {
+                let list = self.list(*segment, one)?;
+                if list.is_empty() {
+                    continue;
+                }
+                let docs = self.docs(*segment)?;
+                let places = list.iter().filter_map(|number| docs.get(*number as usize));
+                with.extend(places.map(|doc| (doc.file, doc.place)));
+            }
+            calls = Some(match calls {
+                Some(before) => before.intersection(&with).copied().collect(),
+                None => with,
+            });
+        }
+        Ok(calls.unwrap_or_default())
+    }
+
+    fn segments(&self) -> Result<Vec<(i64, i64)>> {
+        let mut statement =
+            self.connection.prepare_cached(sql!("select id, passages from search_segment order by id"))?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn docs(&self, segment: i64) -> Result<Vec<Doc>> {
+        let mut statement =
+            self.connection.prepare_cached(sql!("select table_data from search_segment where id = $1"))?;
+        Ok(statement
+            .query_row([segment], |row| Ok(read_docs(row.get_ref(0)?.as_blob().unwrap_or_default())))?)
+    }
+
+    fn search_epochs(&self) -> Result<HashMap<i64, i64>> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("select id, search_epoch from file where search_epoch > 0"))?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Passages of a segment that hold any of the terms, in order.
+    fn list(&self, segment: i64, wanted: &Wanted) -> Result<Vec<u32>> {
+        let mut passages = Vec::new();
+        for term in &wanted.terms {
+            self.exact(segment, term, &mut passages)?;
+        }
+        for prefix in &wanted.prefixes {
+            self.beginning(segment, prefix, &mut passages)?;
+        }
+        if wanted.terms.len() + wanted.prefixes.len() > 1 || !wanted.prefixes.is_empty() {
+            passages.sort_unstable();
+            passages.dedup();
+        }
+        Ok(passages)
+    }
+
+    fn exact(&self, segment: i64, term: &[u8], passages: &mut Vec<u32>) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select data from search_block where segment = $1 and first_term <= $2
+             order by first_term desc limit 1"
+        ))?;
+        statement
+            .query_row(params![segment, term], |row| {
+                let mut reader = BlockReader::new(row.get_ref(0)?.as_blob().unwrap_or_default());
+                while reader.advance() && reader.term() <= term {
+                    if reader.term() == term {
+                        reader.passages(passages);
+                    }
+                }
+                Ok(())
+            })
+            .optional()?;
+        Ok(())
+    }
+
+    fn beginning(&self, segment: i64, prefix: &[u8], passages: &mut Vec<u32>) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select data from search_block where segment = $1
+             and first_term >= coalesce((select max(first_term) from search_block
+                                         where segment = $1 and first_term <= $2), $2)
+             order by first_term"
+        ))?;
+        let mut rows = statement.query(params![segment, prefix])?;
+        let mut terms = 0;
+        while let Some(row) = rows.next()? {
+            let mut reader = BlockReader::new(row.get_ref(0)?.as_blob().unwrap_or_default());
+            while reader.advance() {
+                if reader.term().starts_with(prefix) {
+                    reader.passages(passages);
+                    terms += 1;
+                } else if reader.term() > prefix {
+                    return Ok(());
+                }
+                if terms >= MOST_TERMS {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is known of each passage of a segment.
+#[derive(Default)]
+struct Board {
+    seen: Vec<Seen>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    weight: f32,
+    held: u64,
+    struck: bool,
+}
+
+impl Board {
+    fn clear(&mut self, passages: usize) {
+        self.seen.clear();
+        self.seen.resize(passages, Seen::default());
+    }
+
+    fn add(&mut self, list: &[u32], number: usize, rarity: f32) {
+        for passage in list {
+            if let Some(seen) = self.seen.get_mut(*passage as usize) {
+                seen.weight += rarity;
+                seen.held |= 1 << number.min(63);
+            }
+        }
+    }
+
+    fn strike(&mut self, list: &[u32]) {
+        for passage in list {
+            if let Some(seen) = self.seen.get_mut(*passage as usize) {
+                seen.struck = true;
+            }
+        }
+    }
+}
+
+fn hit(query: &TermQuery, doc: &Doc, seen: &Seen) -> Option<PassageHit> {
+    let kind = PassageKind::from_stored(doc.kind)?;
+    let fits = (query.kinds.is_empty() || query.kinds.contains(&kind))
+        && query.since_minute.is_none_or(|since| doc.minutes >= since)
+        && query.until_minute.is_none_or(|until| doc.minutes != 0 && doc.minutes < until)
+        && query.sessions.as_ref().is_none_or(|sessions| sessions.contains(&doc.session));
+    fits.then_some(PassageHit {
+        session: doc.session,
+        file: doc.file,
+        place: doc.place as u64,
+        kind,
+        minutes: doc.minutes,
+        weight: seen.weight,
+        held: seen.held,
+        length: doc.length,
+    })
+}

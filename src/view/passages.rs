@@ -1,0 +1,272 @@
+//! The texts behind the hits of a search, and the few words of them that are shown.
+
+use serde_json::Value;
+
+use super::door::Door;
+use super::query::{Clause, plain};
+use super::transcript::Teller;
+use crate::model::{Block, MessageKind, PassageKind, Result, Scope, Shown, Time};
+use crate::sources::{Source, by_name};
+use crate::store::{CallRow, Contents, PassageHit, PlacedRecord, Store};
+
+/// Letters of a snippet, about.
+const SNIPPET: usize = 200;
+/// Texts are compared up to here; what is indexed is no longer.
+const LONGEST: usize = 256 << 10;
+
+/// A hit with its text.
+pub(super) struct Found {
+    pub hit: PassageHit,
+    /// The step of the session that it is in, and the place of that step.
+    pub step: Option<Step>,
+    pub tool: Option<String>,
+    pub at: Option<Time>,
+    pub record: Option<PlacedRecord>,
+    pub text: String,
+}
+
+pub(super) struct Step {
+    pub session: i64,
+    pub id: String,
+    pub file: i64,
+    pub place: u64,
+}
+
+/// Reads the rows and texts of hits.
+pub(super) struct PassageReader<'a> {
+    pub scope: &'a Scope,
+    pub store: &'a Store,
+    pub door: &'a Door,
+    pub contents: Contents<'a>,
+}
+
+impl PassageReader<'_> {
+    /// Nothing when the row is a copy, is gone, or turned out to be nobody's words.
+    pub(super) fn read(&mut self, hit: &PassageHit, source: Option<&str>) -> Result<Option<Found>> {
+        match hit.kind {
+            PassageKind::User | PassageKind::Assistant | PassageKind::Thinking => self.message(hit, source),
+            PassageKind::Call | PassageKind::Result | PassageKind::Files => {
+                let row = self.store.call_at(self.scope, hit.session, hit.file, hit.place)?;
+                match (row, source.and_then(by_name)) {
+                    (Some(row), Some(source)) if !row.copied => self.call(hit, &row, source).map(Some),
+                    _ => Ok(None),
+                }
+            }
+            PassageKind::Record | PassageKind::Output => self.record(hit),
+        }
+    }
+
+    fn message(&mut self, hit: &PassageHit, source: Option<&str>) -> Result<Option<Found>> {
+        let row = self.store.message_at(self.scope, hit.session, hit.file, hit.place)?;
+        let row = row.filter(|row| !row.copied && row.kind != MessageKind::Injected);
+        let (Some(row), Some(source)) = (row, source.and_then(by_name)) else { return Ok(None) };
+        let mut lines = vec![self.contents.span(row.file, row.span)?];
+        for line in self.store.message_lines(self.scope, row.session_id, row.file, row.span.offset)? {
+            lines.push(self.contents.span(row.file, line)?);
+        }
+        let lines: Vec<&[u8]> = lines.iter().map(|line| line.expose()).collect();
+        let mut text = String::new();
+        for block in source.blocks(&lines) {
+            match (block, hit.kind) {
+                (Block::Thinking(part), PassageKind::Thinking)
+                | (
+                    Block::Text(part) | Block::Event { text: part, .. } | Block::Attachment { name: part },
+                    PassageKind::User | PassageKind::Assistant,
+                ) => add(&mut text, &part),
+                // Some clients keep thoughts as messages of their own.
+                (Block::Text(part), PassageKind::Thinking) if row.kind == MessageKind::Thinking => {
+                    add(&mut text, &part)
+                }
+                _ => {}
+            }
+        }
+        let step =
+            Step { session: row.session_id, id: row.key.hex(), file: row.file, place: row.span.offset };
+        Ok(Some(Found { hit: *hit, step: Some(step), tool: None, at: row.at, record: None, text }))
+    }
+
+    fn call(&mut self, hit: &PassageHit, row: &CallRow, source: &'static dyn Source) -> Result<Found> {
+        let teller = Teller { scope: self.scope, store: self.store, door: self.door, source, full: true };
+        let mut text = String::new();
+        match hit.kind {
+            PassageKind::Result => text = teller.output(&mut self.contents, row)?.unwrap_or_default(),
+            PassageKind::Files => {
+                for touch in self.store.touches(self.scope, row.session_id, row.file, row.span.offset)? {
+                    add(&mut text, &String::from_utf8_lossy(touch.path.expose()));
+                }
+            }
+            _ => {
+                text.push_str(&row.name);
+                add_value(&mut text, &teller.input(&mut self.contents, row)?);
+            }
+        }
+        let step = self.step_of(row)?;
+        let record = None;
+        Ok(Found { hit: *hit, step: Some(step), tool: Some(row.name.clone()), at: row.at, record, text })
+    }
+
+    /// A call within a message is shown with it.
+    fn step_of(&self, row: &CallRow) -> Result<Step> {
+        let message = match self.store.message_of_call(self.scope, row)? {
+            Some(place) => self.store.message_at(self.scope, row.session_id, row.file, place)?,
+            None => None,
+        };
+        Ok(match message {
+            Some(message) => Step {
+                session: row.session_id,
+                id: message.key.hex(),
+                file: message.file,
+                place: message.span.offset,
+            },
+            None => {
+                Step { session: row.session_id, id: row.key.hex(), file: row.file, place: row.span.offset }
+            }
+        })
+    }
+
+    fn record(&mut self, hit: &PassageHit) -> Result<Option<Found>> {
+        let Some(record) = self.store.record_at(self.scope, hit.file, hit.place)? else { return Ok(None) };
+        let bytes =
+            self.contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
+        let text = String::from_utf8_lossy(bytes.expose()).into_owned();
+        // An output that was kept apart belongs to its call.
+        let name = format!("{}/{}", record.stream, record.key);
+        let call = self.store.call_with_output(self.scope, &name)?;
+        let (step, tool) = match &call {
+            Some(row) => (Some(self.step_of(row)?), Some(row.name.clone())),
+            None => (None, None),
+        };
+        let at = call.as_ref().map_or(record.at, |row| row.at);
+        Ok(Some(Found { hit: *hit, step, tool, at, record: Some(record), text }))
+    }
+}
+
+fn add(text: &mut String, part: &str) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(part);
+}
+
+fn add_value(text: &mut String, value: &Value) {
+    match value {
+        Value::String(part) => add(text, part),
+        Value::Array(items) => items.iter().for_each(|item| add_value(text, item)),
+        Value::Object(fields) => fields.values().for_each(|field| add_value(text, field)),
+        Value::Number(number) => add(text, &number.to_string()),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// Whether a text holds what has to stand as it was typed, and nothing of what must not.
+pub(super) fn fits(text: &str, exact: &[&Clause], unwanted: &[&Clause]) -> bool {
+    if exact.is_empty() && unwanted.is_empty() {
+        return true;
+    }
+    let text = plain(start(text));
+    exact.iter().all(|clause| clause.fits(&text)) && !unwanted.iter().any(|clause| clause.fits(&text))
+}
+
+/// How well a text fits beyond holding the words: as they were typed, beside each other, early.
+pub(super) fn closeness(text: &str, clauses: &[Clause], typed: &str) -> f32 {
+    let text = plain(start(text));
+    let mut places: Vec<usize> = clauses
+        .iter()
+        .filter_map(|clause| clause.pieces.iter().find_map(|piece| text.find(&piece.text)))
+        .collect();
+    places.sort_unstable();
+    let whole = if clauses.len() > 1 && text.contains(typed) { 1.0 } else { 0.0 };
+    let (Some(first), Some(last)) = (places.first(), places.last()) else { return 0.0 };
+    let near = if places.len() > 1 && last - first < 200 { 0.4 } else { 0.0 };
+    let early = if *first < 400 { 0.2 } else { 0.0 };
+    whole + near + early
+}
+
+fn start(text: &str) -> &str {
+    let mut end = text.len().min(LONGEST);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// A few words around the first of what was asked for, and where in them it stands: the start and length of each, in
+/// letters. Secrets are masked before anything is cut.
+pub(super) fn snippet(door: &Door, text: &str, clauses: &[Clause]) -> (Shown, Vec<[usize; 2]>) {
+    // One line: what was asked for may be apart only by how the text was broken.
+    let line = start(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let small: String = line.chars().map(|letter| letter.to_lowercase().next().unwrap_or(letter)).collect();
+    let needles: Vec<&str> = clauses
+        .iter()
+        .flat_map(|clause| &clause.pieces)
+        .flat_map(|piece| {
+            let parts = piece.terms.iter().filter_map(|term| std::str::from_utf8(term).ok());
+            std::iter::once(piece.text.as_str()).chain(parts.filter(|_| !piece.exact))
+        })
+        .collect();
+    let first = needles.iter().filter_map(|needle| small.find(needle)).min().unwrap_or(0);
+    let before = small[..first].chars().count().saturating_sub(SNIPPET / 4);
+    // Far enough around that a secret at the edge is seen whole.
+    let margin = 4 * SNIPPET;
+    let from = before.saturating_sub(margin);
+    let wide: String = line.chars().skip(from).take(SNIPPET + 2 * margin).collect();
+    let shown = door.text(&wide).to_string();
+    let small: String = shown.chars().map(|letter| letter.to_lowercase().next().unwrap_or(letter)).collect();
+    let first = needles.iter().filter_map(|needle| small.find(needle)).min().unwrap_or(0);
+    let middle = small[..first].chars().count();
+    let start = if from == 0 && middle < SNIPPET * 3 / 4 { 0 } else { middle.saturating_sub(SNIPPET / 4) };
+    let letters: Vec<char> = shown.chars().collect();
+    let (start, end) = between_marks(&letters, start, (start + SNIPPET).min(letters.len()));
+    let mut text: String = letters[start..end].iter().collect();
+    if start > 0 || from > 0 {
+        text.insert(0, '…');
+    }
+    if end < letters.len() {
+        text.push('…');
+    }
+    let marks = highlights(&text, &needles);
+    (Shown::new(text), marks)
+}
+
+/// No mark of a secret is cut in two.
+fn between_marks(letters: &[char], mut start: usize, mut end: usize) -> (usize, usize) {
+    let opens = |at: usize| letters[at..].starts_with(&['[', 's', 'e', 'c', 'r', 'e', 't', ':']);
+    let close =
+        |at: usize| letters[at..].iter().take(64).position(|letter| *letter == ']').map(|step| at + step + 1);
+    for at in start.saturating_sub(64)..letters.len().min(end) {
+        if !opens(at) {
+            continue;
+        }
+        let Some(close) = close(at) else { continue };
+        if at < start && close > start {
+            start = close;
+        }
+        if at < end && close > end {
+            end = close;
+        }
+    }
+    (start.min(end), end)
+}
+
+fn highlights(text: &str, needles: &[&str]) -> Vec<[usize; 2]> {
+    let small: Vec<char> =
+        text.chars().map(|letter| letter.to_lowercase().next().unwrap_or(letter)).collect();
+    let mut marks: Vec<[usize; 2]> = Vec::new();
+    let mut at = 0;
+    while at < small.len() {
+        let longest = needles
+            .iter()
+            .filter(|needle| small[at..].iter().copied().take(needle.chars().count()).eq(needle.chars()))
+            .map(|needle| needle.chars().count())
+            .max()
+            .filter(|length| *length > 0);
+        match longest {
+            Some(length) => {
+                marks.push([at, length]);
+                at += length;
+            }
+            None => at += 1,
+        }
+    }
+    marks
+}

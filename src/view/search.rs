@@ -1,0 +1,522 @@
+//! Search: the conversation you vaguely remember, found by its words, grouped by session, best first.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::door::Door;
+use super::paging::{Paging, read_numbers, write_numbers};
+use super::passages::{Found, PassageReader, closeness, fits, snippet};
+use super::query::{Clause, Query, kinds, narrowed, plain, read_query, roles};
+use super::sessions::{SessionView, session_of_row};
+use crate::model::{FILE_MARK, MODEL_MARK, PassageKind, Problem, Result, Scope, Shown, TOOL_MARK, Time};
+use crate::sources::by_name;
+use crate::store::{PassageHit, SessionFilter, Store, TermQuery, Wanted};
+
+/// Hits whose texts are read to see how well they fit.
+const READ: usize = 40;
+/// The same when a phrase has to stand as it was typed: rarer, and each has to be looked at.
+const READ_EXACT: usize = 400;
+/// Passages that are shown of one session.
+const SHOWN: usize = 3;
+/// Hits that are put in order; nobody pages further.
+const MOST: usize = 20_000;
+
+#[derive(Debug, Clone, Default)]
+pub struct SearchAsk {
+    pub query: String,
+    pub source: Option<String>,
+    pub project: Option<String>,
+    pub role: Option<String>,
+    pub kind: Option<String>,
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+    /// Newest first, instead of best first.
+    pub recent: bool,
+    pub page: Paging,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SearchAnswer {
+    pub query: String,
+    /// `all` when every word was found in one place, `any` when some had to do.
+    pub mode: &'static str,
+    pub results: Vec<SearchResult>,
+    pub next_cursor: Option<String>,
+    /// Sessions and things that fit; a lower bound when `complete` is false.
+    pub total: usize,
+    pub complete: bool,
+}
+
+/// A session, or an authored thing.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SearchResult {
+    /// `session` or `library`.
+    pub kind: &'static str,
+    pub source: String,
+    pub provider_label: &'static str,
+    pub session_id: Option<String>,
+    pub title: Option<Shown>,
+    pub cwd: Option<Shown>,
+    pub git_branch: Option<Shown>,
+    pub last_message_at: Option<String>,
+    pub score: f64,
+    pub passages: Vec<PassageView>,
+    pub more_passages: usize,
+    /// Opens the session again in its client.
+    pub resume_command: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PassageView {
+    /// The step of the session, for `annals show SESSION --at MESSAGE`; an authored thing has its key.
+    pub message_id: Shown,
+    /// The number of that step, as in `seq` of messages.
+    pub position: Option<i64>,
+    pub role: &'static str,
+    pub kind: &'static str,
+    pub tool: Option<Shown>,
+    pub at: Option<String>,
+    pub score: f64,
+    pub snippet: Shown,
+    /// Start and length of what was asked for, in letters of the snippet.
+    pub highlights: Vec<[usize; 2]>,
+}
+
+pub fn search(scope: &Scope, store: &Store, door: &Door, ask: &SearchAsk, now: Time) -> Result<SearchAnswer> {
+    let query = understood(ask, now)?;
+    let [skipped] = ask.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
+    let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+    let limit = usize::try_from(ask.page.limit).unwrap_or(usize::MAX).max(1);
+    let searcher = Searcher { scope, store, door, now, recent: ask.recent };
+    let mut mode = "all";
+    let mut found = searcher.run(&query, Mode::All, skipped + limit)?;
+    if found.groups.is_empty() && query.clauses.len() > 1 {
+        mode = "any";
+        found = searcher.run(&query, Mode::Any, skipped + limit)?;
+    }
+    let total = found.groups.len();
+    let mut results = Vec::new();
+    for group in found.groups.into_iter().skip(skipped).take(limit) {
+        results.extend(searcher.result(group, &query)?);
+    }
+    let more = total > skipped.saturating_add(limit);
+    Ok(SearchAnswer {
+        query: ask.query.clone(),
+        mode,
+        results,
+        next_cursor: more.then(|| write_numbers(&[(skipped + limit) as i64])),
+        total,
+        complete: found.complete,
+    })
+}
+
+fn understood(ask: &SearchAsk, now: Time) -> Result<Query> {
+    let mut query = read_query(&ask.query, now)?;
+    query.source = ask.source.clone().or(query.source);
+    query.project = ask.project.clone().or(query.project);
+    query.since = ask.since.or(query.since);
+    query.until = ask.until.or(query.until);
+    if let Some(role) = &ask.role {
+        query.kinds = narrowed(&query.kinds, roles(role)?);
+    }
+    if let Some(kind) = &ask.kind {
+        query.kinds = narrowed(&query.kinds, kinds(kind)?);
+    }
+    if query.is_empty() {
+        return Err(Problem::asked("nothing to search for")
+            .hint("give a word, a \"phrase\", or a filter such as tool:NAME"));
+    }
+    if let Some(source) = query.source.as_deref().filter(|source| by_name(source).is_none()) {
+        return Err(Problem::asked(format!("no source is called {source:?}"))
+            .hint("`annals sources` lists all of them"));
+    }
+    Ok(query)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    All,
+    Any,
+}
+
+struct Searcher<'a> {
+    scope: &'a Scope,
+    store: &'a Store,
+    door: &'a Door,
+    now: Time,
+    recent: bool,
+}
+
+/// Hits of one session, or one hit in an authored thing.
+struct Group {
+    session: i64,
+    score: f32,
+    newest: i64,
+    hits: Vec<(f32, PassageHit)>,
+}
+
+struct Groups {
+    groups: Vec<Group>,
+    complete: bool,
+}
+
+impl Searcher<'_> {
+    fn run(&self, query: &Query, mode: Mode, enough: usize) -> Result<Groups> {
+        let asked = self.term_query(query, mode)?;
+        let mut hits: Vec<(f32, PassageHit)> = self
+            .store
+            .passages(self.scope, &asked)?
+            .into_iter()
+            .map(|hit| (self.score(&hit, mode), hit))
+            .collect();
+        // A result may be told twice, once for the model and once for the client.
+        let order = |(left, a): &(f32, PassageHit), (right, b): &(f32, PassageHit)| {
+            let newest = b.minutes.cmp(&a.minutes);
+            let best = right.total_cmp(left);
+            let first = if self.recent { newest.then(best) } else { best.then(newest) };
+            first.then((a.file, a.place, a.kind as u8).cmp(&(b.file, b.place, b.kind as u8)))
+        };
+        let complete = hits.len() <= MOST;
+        if !complete {
+            hits.select_nth_unstable_by(MOST, order);
+            hits.truncate(MOST);
+        }
+        hits.sort_unstable_by(order);
+        hits.dedup_by_key(|(_, hit)| (hit.file, hit.place, hit.kind as u8));
+        let exact: Vec<&Clause> =
+            query.clauses.iter().filter(|clause| clause.is_exact() && mode == Mode::All).collect();
+        let unwanted: Vec<&Clause> = query.unwanted.iter().filter(|clause| clause.is_exact()).collect();
+        let path = query.file.as_deref().map(plain);
+        let verified = !exact.is_empty() || !unwanted.is_empty() || path.is_some();
+        let mut looked_at_all = true;
+        if verified {
+            let mut reader = self.reader();
+            let mut kept = Vec::new();
+            for (number, (score, hit)) in hits.iter().enumerate() {
+                if number >= READ_EXACT || kept.len() >= enough * SHOWN {
+                    looked_at_all = number + 1 >= hits.len();
+                    break;
+                }
+                let Some(found) = self.read(&mut reader, hit)? else { continue };
+                let on_path = path.as_ref().is_none_or(|path| self.touches(hit, path).unwrap_or(false));
+                if on_path && fits(&found.text, &exact, &unwanted) {
+                    kept.push((*score, *hit));
+                }
+            }
+            hits = kept;
+        } else {
+            self.refine(&mut hits, query, enough)?;
+        }
+        let mut groups = self.grouped(hits, mode);
+        if mode == Mode::All {
+            self.add_titles(&mut groups, query, &asked)?;
+        }
+        Ok(Groups { groups, complete: complete && looked_at_all })
+    }
+
+    /// A title that holds all words is as good as a passage, and better than most.
+    fn add_titles(&self, groups: &mut Vec<Group>, query: &Query, asked: &TermQuery) -> Result<()> {
+        let of_rows = !query.kinds.is_empty() || !asked.of_calls.is_empty();
+        let dated = query.since.is_some() || query.until.is_some();
+        if of_rows || dated || query.clauses.is_empty() || self.recent {
+            return Ok(());
+        }
+        let words: Option<Vec<&str>> = query
+            .clauses
+            .iter()
+            .map(|clause| match clause.pieces.as_slice() {
+                [piece] => Some(piece.text.as_str()),
+                _ => None,
+            })
+            .collect();
+        let Some(words) = words else { return Ok(()) };
+        let titled = self.store.titled_sessions(self.scope, &words)?;
+        for row in titled {
+            if asked.sessions.as_ref().is_some_and(|sessions| !sessions.contains(&row)) {
+                continue;
+            }
+            match groups.iter_mut().find(|group| group.session == row) {
+                Some(group) => group.score *= 1.3,
+                None => {
+                    groups.push(Group {
+                        session: row,
+                        score: 2.0 * words.len() as f32,
+                        newest: 0,
+                        hits: Vec::new(),
+                    });
+                }
+            }
+        }
+        groups.sort_by(|left, right| right.score.total_cmp(&left.score).then(right.newest.cmp(&left.newest)));
+        Ok(())
+    }
+
+    fn term_query(&self, query: &Query, mode: Mode) -> Result<TermQuery> {
+        let wanted: Vec<Wanted> = match mode {
+            Mode::All => query.clauses.iter().flat_map(Clause::wanted).collect(),
+            Mode::Any => query.clauses.iter().filter_map(Clause::forms).collect(),
+        };
+        let marked = |mark: &[u8], word: &str| Wanted {
+            terms: vec![[mark, word.to_lowercase().as_bytes()].concat()],
+            prefixes: Vec::new(),
+        };
+        let mut of_calls = Vec::new();
+        of_calls.extend(query.tool.as_deref().map(|tool| marked(TOOL_MARK, tool)));
+        of_calls.extend(query.file.as_deref().map(|path| {
+            let last = path.rsplit(['/', '\\']).next().unwrap_or(path);
+            marked(FILE_MARK, last)
+        }));
+        of_calls.extend(query.model.as_deref().map(|model| {
+            let marked = marked(MODEL_MARK, model);
+            // A model is known by the start of its name too.
+            Wanted { prefixes: marked.terms.clone(), ..marked }
+        }));
+        let minute = |time: Time| time.micros().div_euclid(60_000_000);
+        Ok(TermQuery {
+            least: match mode {
+                Mode::All => wanted.len(),
+                Mode::Any => usize::from(!wanted.is_empty()),
+            },
+            wanted,
+            // What must not stand as a phrase is looked for in the text.
+            unwanted: query
+                .unwanted
+                .iter()
+                .filter(|clause| !clause.is_exact())
+                .flat_map(Clause::wanted)
+                .collect(),
+            of_calls,
+            kinds: query.kinds.clone(),
+            since_minute: query.since.map(minute),
+            until_minute: query.until.map(minute),
+            sessions: self.sessions(query)?,
+        })
+    }
+
+    /// The sessions that filters and scope let through; all when nothing narrows them.
+    fn sessions(&self, query: &Query) -> Result<Option<std::collections::HashSet<i64>>> {
+        let narrowed = query.source.is_some() || query.project.is_some() || query.branch.is_some();
+        if !narrowed && *self.scope == Scope::Owner {
+            return Ok(None);
+        }
+        let path = query.project.as_deref().is_some_and(|project| project.starts_with('/'));
+        let filter = SessionFilter {
+            source: query.source.clone(),
+            project: query.project.clone().filter(|_| path),
+            project_part: query.project.clone().filter(|_| !path),
+            branch: query.branch.clone(),
+            with_agents: true,
+            ..SessionFilter::default()
+        };
+        let mut rows = self.store.session_rows(self.scope, &filter)?;
+        // Records have no session; whose they are is seen when they are read.
+        if query.project.is_none() && query.branch.is_none() {
+            rows.insert(0);
+        }
+        Ok(Some(rows))
+    }
+
+    /// Rare words, words of people, short passages and recent ones come first.
+    fn score(&self, hit: &PassageHit, mode: Mode) -> f32 {
+        let whose = match hit.kind {
+            PassageKind::User => 1.25,
+            PassageKind::Assistant => 1.15,
+            PassageKind::Record => 1.1,
+            PassageKind::Call => 1.0,
+            PassageKind::Files => 0.95,
+            PassageKind::Thinking => 0.9,
+            PassageKind::Result | PassageKind::Output => 0.8,
+        };
+        let length = 1.0 + 0.06 * f32::from(hit.length.saturating_sub(4));
+        let minutes = self.now.micros().div_euclid(60_000_000).saturating_sub(hit.minutes).max(0);
+        let days = if hit.minutes == 0 { 365.0 } else { minutes as f32 / 1_440.0 };
+        let recency = 1.0 + 0.25 / (1.0 + days / 30.0);
+        // Of a question's words, many are worth more than one that is rare.
+        let held = if mode == Mode::Any { hit.held.count_ones() as f32 } else { 1.0 };
+        hit.weight * whose / length * recency * held.sqrt()
+    }
+
+    /// Reads the best, and puts those first in which the words stand together.
+    fn refine(&self, hits: &mut [(f32, PassageHit)], query: &Query, enough: usize) -> Result<()> {
+        if self.recent || query.clauses.len() < 2 {
+            return Ok(());
+        }
+        let typed: Vec<&str> = query
+            .clauses
+            .iter()
+            .flat_map(|clause| clause.pieces.first())
+            .map(|piece| piece.text.as_str())
+            .collect();
+        let typed = typed.join(" ");
+        let mut reader = self.reader();
+        let best = hits.len().min(READ.max(enough));
+        for (score, hit) in &mut hits[..best] {
+            if let Some(found) = self.read(&mut reader, hit)? {
+                *score *= 1.0 + closeness(&found.text, &query.clauses, &typed);
+            }
+        }
+        hits[..best].sort_by(|(left, _), (right, _)| right.total_cmp(left));
+        Ok(())
+    }
+
+    fn grouped(&self, hits: Vec<(f32, PassageHit)>, mode: Mode) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut known: HashMap<(i64, i64, u64), usize> = HashMap::new();
+        for (score, hit) in hits {
+            // Authored things stand for themselves, and so do outputs that were kept apart.
+            let key = if hit.session == 0 { (0, hit.file, hit.place) } else { (hit.session, 0, 0) };
+            let at = *known.entry(key).or_insert_with(|| {
+                groups.push(Group { session: hit.session, score: 0.0, newest: 0, hits: Vec::new() });
+                groups.len() - 1
+            });
+            let group = &mut groups[at];
+            // A session that speaks of it again and again is likelier the one; the first few tell.
+            let share = match group.hits.len() {
+                0 => 1.0,
+                1..=4 if mode == Mode::Any => 0.25,
+                1..=4 => 0.1,
+                _ => 0.0,
+            };
+            group.score += score * share;
+            group.newest = group.newest.max(hit.minutes);
+            group.hits.push((score, hit));
+        }
+        if !self.recent {
+            groups.sort_by(|left, right| {
+                right.score.total_cmp(&left.score).then(right.newest.cmp(&left.newest))
+            });
+        }
+        groups
+    }
+
+    fn reader(&self) -> PassageReader<'_> {
+        PassageReader {
+            scope: self.scope,
+            store: self.store,
+            door: self.door,
+            contents: self.store.contents(self.scope),
+        }
+    }
+
+    fn read(&self, reader: &mut PassageReader<'_>, hit: &PassageHit) -> Result<Option<Found>> {
+        let source = match hit.session {
+            0 => None,
+            session => self.store.session_source(self.scope, session)?,
+        };
+        reader.read(hit, source.as_deref())
+    }
+
+    fn touches(&self, hit: &PassageHit, path: &str) -> Result<bool> {
+        let touches = self.store.touches(self.scope, hit.session, hit.file, hit.place)?;
+        Ok(touches.iter().any(|touch| plain(&String::from_utf8_lossy(touch.path.expose())).ends_with(path)))
+    }
+
+    /// Nothing when all of its hits are copies, or of others.
+    fn result(&self, group: Group, query: &Query) -> Result<Option<SearchResult>> {
+        let mut reader = self.reader();
+        let mut founds: Vec<(f32, Found)> = Vec::new();
+        let mut looked_at = 0;
+        for (score, hit) in &group.hits {
+            if founds.len() == SHOWN || looked_at == 4 * SHOWN {
+                break;
+            }
+            looked_at += 1;
+            founds.extend(self.read(&mut reader, hit)?.map(|found| (*score, found)));
+        }
+        let more_passages = group.hits.len() - looked_at;
+        let by_title = group.hits.is_empty();
+        if founds.is_empty() && !by_title {
+            return Ok(None);
+        }
+        let row = founds.first().and_then(|(_, first)| first.step.as_ref()).map(|step| step.session);
+        let session = match row.or(by_title.then_some(group.session)) {
+            Some(row) => match session_of_row(self.scope, self.store, self.door, row, self.now)? {
+                Some(session) => Some(session),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        let mut passages = Vec::new();
+        for (score, found) in &founds {
+            passages.push(self.passage(found, *score, query)?);
+        }
+        Ok(Some(self.view(session, &founds, passages, group.score, more_passages)))
+    }
+
+    fn view(
+        &self,
+        session: Option<SessionView>,
+        founds: &[(f32, Found)],
+        passages: Vec<PassageView>,
+        score: f32,
+        more_passages: usize,
+    ) -> SearchResult {
+        let record = founds.first().and_then(|(_, found)| found.record.as_ref());
+        match session {
+            Some(session) => SearchResult {
+                kind: "session",
+                source: session.source,
+                provider_label: session.provider_label,
+                session_id: Some(session.session_id),
+                title: session.title,
+                cwd: session.cwd,
+                git_branch: session.git_branch,
+                last_message_at: session.last_message_at,
+                score: f64::from(score),
+                passages,
+                more_passages,
+                resume_command: Some(session.resume_command),
+            },
+            None => {
+                let source = record.map_or(String::new(), |record| record.source.clone());
+                SearchResult {
+                    kind: "library",
+                    provider_label: by_name(&source).map_or("", |source| source.manifest().label),
+                    source,
+                    session_id: None,
+                    title: record.map(|record| self.door.text(&format!("{} {}", record.stream, record.key))),
+                    cwd: None,
+                    git_branch: None,
+                    last_message_at: record.and_then(|record| record.at).map(Time::rfc3339),
+                    score: f64::from(score),
+                    passages,
+                    more_passages,
+                    resume_command: None,
+                }
+            }
+        }
+    }
+
+    fn passage(&self, found: &Found, score: f32, query: &Query) -> Result<PassageView> {
+        let (snippet, highlights) = snippet(self.door, &found.text, &query.clauses);
+        let position = match &found.step {
+            Some(step) => Some(self.store.steps_before(self.scope, step.session, step.file, step.place)?),
+            None => None,
+        };
+        let (role, kind) = match found.hit.kind {
+            PassageKind::User => ("user", "message"),
+            PassageKind::Assistant => ("assistant", "message"),
+            PassageKind::Thinking => ("thinking", "message"),
+            PassageKind::Call | PassageKind::Files => ("tool", "call"),
+            PassageKind::Result | PassageKind::Output => ("tool", "result"),
+            PassageKind::Record => ("library", "library"),
+        };
+        Ok(PassageView {
+            message_id: match (&found.step, &found.record) {
+                (Some(step), _) => Shown::new(step.id.clone()),
+                (None, Some(record)) => self.door.text(&record.key),
+                (None, None) => Shown::default(),
+            },
+            position,
+            role,
+            kind,
+            tool: found.tool.as_deref().map(|tool| self.door.text(tool)),
+            at: found.at.map(Time::rfc3339),
+            score: f64::from(score),
+            snippet,
+            highlights,
+        })
+    }
+}
