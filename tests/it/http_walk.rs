@@ -187,9 +187,9 @@ fn the_credential_file_can_not_be_reached() {
     }
     let server = Server::start(&bench);
     let document = server.json("/openapi.json");
+    let variable = regex::Regex::new(r"\{[a-z_]+\}").unwrap();
     let mut asked = 0;
     for template in document["paths"].as_object().unwrap().keys() {
-        let variable = regex::Regex::new(r"\{[a-z_]+\}").unwrap();
         for way in ways_to_ask(&bench.codex()) {
             // As one part of an address, and as people type it.
             for value in

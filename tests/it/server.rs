@@ -156,7 +156,9 @@ impl Server {
             self.signal(signal);
         }
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
-        self.reader.take().map(|reader| reader.join().unwrap());
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
         Ran { code, stdout: String::new(), stderr: self.log() }
     }
 }
