@@ -1,10 +1,12 @@
-# Everything a contributor runs. `make test` is what CI runs, and all it needs is the Rust toolchain.
+# Everything a contributor runs. `make test` is what CI runs, and all it needs is the Rust toolchain and python3.
 
 .PHONY: test bench bench-smoke lint format
 
 test:
-	@echo "make test: needs the Rust toolchain only (crates come through cargo); nothing else is installed"
+	@echo "make test: needs the Rust toolchain (crates come through cargo) and python3;"
+	@echo "make test installs schemathesis into target/api-venv (PyPI, with pip), and nothing else"
 	cargo test --locked
+	tests/api/run
 
 lint:
 	cargo fmt --check
