@@ -12,7 +12,7 @@ use super::{Answer, Desk, now, sources};
 use crate::collect::{Ask, Environment, Lock, Nobody, sync};
 use crate::config::Config;
 use crate::model::{Problem, Result, Scope};
-use crate::serve::{Address, Log, Look, Setup, serve};
+use crate::serve::{Address, Found, Log, Look, Setup, serve};
 use crate::sources::registry;
 
 const DEFAULT: &str = "127.0.0.1:4848";
@@ -110,10 +110,12 @@ fn look(config: Arc<Config>) -> Look {
             threads: 1,
             now,
         };
+        let mut news = false;
         if let Ok(_lock) = Lock::take(&config.home, "serve") {
             // What can not be read is a gap in the archive, and the next look tries again.
-            drop(sync(&ask, &environment, &Scope::owner(), &mut Nobody));
+            let reports = sync(&ask, &environment, &Scope::owner(), &mut Nobody).unwrap_or_default();
+            news = reports.iter().any(|report| report.totals.captured_bytes > 0);
         }
-        sources::on_disk(&config)
+        Found { disk: sources::on_disk(&config), news }
     })
 }

@@ -11,12 +11,19 @@ use super::App;
 use crate::view::DiskState;
 
 /// Captures what is new and tells what the homes look like. Whoever puts the program together gives it.
-pub type Look = Arc<dyn Fn() -> Vec<DiskState> + Send + Sync>;
+pub type Look = Arc<dyn Fn() -> Found + Send + Sync>;
+
+/// What a look found.
+pub struct Found {
+    pub disk: Vec<DiskState>,
+    /// Something was new: such a look takes longer than the next one will.
+    pub news: bool,
+}
 
 /// An answer does not wait longer for a look that finds much.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A look as short as this is worth it before every answer.
-const CHEAP: Duration = Duration::from_millis(15);
+const CHEAP: Duration = Duration::from_millis(50);
 /// After a longer one there is a pause of so many times its length: looking takes a ninth of the time at most.
 const PAUSE: u32 = 8;
 /// What changes within this time is looked at together.
@@ -65,8 +72,9 @@ impl Freshness {
             let mut last = last;
             let begun = Instant::now();
             let found = look();
-            *disk.write().unwrap_or_else(PoisonError::into_inner) = found;
-            *last = Some(LastLook { ended: Instant::now(), took: begun.elapsed() });
+            *disk.write().unwrap_or_else(PoisonError::into_inner) = found.disk;
+            let took = if found.news { Duration::ZERO } else { begun.elapsed() };
+            *last = Some(LastLook { ended: Instant::now(), took });
         });
         // What takes longer goes on behind the answer.
         drop(tokio::time::timeout(PATIENCE, looking).await);

@@ -22,7 +22,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tower_http::compression::CompressionLayer;
 
-pub use fresh::Look;
+pub use fresh::{Found, Look};
 
 use crate::model::{Problem, Result, Scope, Time};
 use crate::store::Store;
@@ -118,11 +118,29 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
                 .hint("choose another with --listen ADDR:PORT; port 0 takes any that is free")
         })?;
         let address = listener.local_addr()?;
+        // Whoever hears the address may say stop at once.
+        let mut stop = Stop::listen()?;
+        let (told, mut hears) = tokio::sync::watch::channel(false);
+        tokio::spawn(async move {
+            stop.told().await;
+            // Nobody hears it when all has ended already.
+            let _ = told.send(true);
+        });
         ready(&Address { url: format!("http://{address}"), token })?;
         let routes = routes(app.clone()).into_make_service();
-        let (_watcher, changed) = fresh::watch(&setup.watch);
+        let (_watcher, changed) = fresh::watch(&setup.watch, app.clone());
         tokio::spawn(fresh::keep_current(app, changed));
-        axum::serve(listener, routes).with_graceful_shutdown(told_to_stop()).await?;
+        let mut also_hears = hears.clone();
+        let stopped = async move { drop(hears.wait_for(|told| *told).await) };
+        // Somebody who sends half a question, or never reads the answer, does not keep it from stopping.
+        let grace_is_over = async move {
+            drop(also_hears.wait_for(|told| *told).await);
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            served = axum::serve(listener, routes).with_graceful_shutdown(stopped) => served?,
+            () = grace_is_over => {}
+        }
         Ok(())
     });
     runtime.shutdown_timeout(GRACE);
@@ -158,19 +176,36 @@ fn routes(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-async fn told_to_stop() {
-    let interrupted = tokio::signal::ctrl_c();
+/// The signals that say stop.
+struct Stop {
     #[cfg(unix)]
-    let terminated = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    #[cfg(unix)]
+    fn listen() -> Result<Stop> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Stop { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    #[cfg(unix)]
+    async fn told(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
-    };
+    }
+
     #[cfg(not(unix))]
-    let terminated = std::future::pending::<()>();
-    tokio::select! {
-        _ = interrupted => {}
-        () = terminated => {}
+    fn listen() -> Result<Stop> {
+        Ok(Stop {})
+    }
+
+    #[cfg(not(unix))]
+    async fn told(&mut self) {
+        drop(tokio::signal::ctrl_c().await);
     }
 }

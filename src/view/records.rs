@@ -95,7 +95,9 @@ fn each(
             let mut page = SessionAsk { filter, page: Paging { limit, cursor: ask.cursor.clone() } };
             'pages: loop {
                 let list = sessions(scope, store, door, &page, now)?;
-                for session in &list.sessions {
+                // The filter takes the start of an id too; a key is whole.
+                let is_asked = |id: &str| ask.key.as_deref().is_none_or(|key| key == id);
+                for session in list.sessions.iter().filter(|session| is_asked(&session.session_id)) {
                     if !hand_out(session_record(ask, session)?, session_cursor(session))? {
                         break 'pages;
                     }

@@ -165,6 +165,7 @@ fn odd_ids_are_not_found_and_never_an_error() {
         "%25%25",
         "null",
         "-1",
+        "0",
         "%0d%0aX-Injected:%201",
         "%F0%9F%A6%80",
         "%E2%80%AE",
