@@ -76,19 +76,20 @@ impl Store {
         values.push(Box::new(key));
         values.push(Box::new(page.limit));
         let count = values.len();
+        // Without the sum, SQLite takes all sessions of a home and sorts them, whatever the limit.
+        let home = if filter.exact_id.is_some() { "session.instance" } else { "session.instance + 0" };
         let text = format!(
             "select session.id, instance.source, session.key, title, cwd, git_branch, parent, parent_kind, models,
                     archived, started_at, last_at, facts, user_messages, assistant_messages, tool_calls,
                     input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_hour_tokens,
                     reasoning_tokens, gone_at, messages,
                     (select other from link where link.session = session.id and link.kind = 'copy')
-             from session join instance on instance.id = session.instance
-             where {{visible}} and {conditions}
-             and (coalesce(last_at, {NO_TIME}), session.key) < (?{}, ?{})
-             order by coalesce(last_at, {NO_TIME}) desc, session.key desc limit ?{}",
-            count - 2,
+             from session join instance on instance.id = {home}
+             where {{visible}} and {conditions} and coalesce(last_at, {NO_TIME}) <= ?{time}
+             and (coalesce(last_at, {NO_TIME}), session.key) < (?{time}, ?{})
+             order by coalesce(last_at, {NO_TIME}) desc, session.key desc limit ?{count}",
             count - 1,
-            count
+            time = count - 2,
         );
         let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();

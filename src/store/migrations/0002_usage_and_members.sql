@@ -27,6 +27,11 @@ from usage where not copied group by 1, 2, 3, 4;
 create index session_by_parent on session (instance, parent);
 create index record_by_stream on record (stream, id);
 
+-- Lists skip sessions of other homes, and agents, without a look at their rows.
+drop index session_by_time;
+create index session_by_time on session (coalesce(last_at, -9223372036854775807), key, instance, parent_kind);
+create index session_by_kind on session (instance, parent_kind);
+
 create table organisation (
   id integer primary key,
   name text not null unique
