@@ -118,6 +118,14 @@ impl Store {
         Ok(store)
     }
 
+    /// All questions of `ask` see the archive as the first of them does, and take its locks once.
+    pub fn at_once<T>(&self, _scope: &Scope, ask: impl FnOnce() -> Result<T>) -> Result<T> {
+        let transaction = self.connection.unchecked_transaction()?;
+        let answer = ask();
+        transaction.finish()?;
+        answer
+    }
+
     fn tune(&self) -> Result<()> {
         self.connection.pragma_update(None, "synchronous", "normal")?;
         self.connection.pragma_update(None, "cache_size", -16_384)?;
