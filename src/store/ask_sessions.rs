@@ -67,6 +67,13 @@ pub struct LinkRow {
     pub position: Option<String>,
 }
 
+/// How many sessions there were, by the question and the changes of others and of our own until then.
+#[derive(Debug)]
+pub(super) struct Counted {
+    of: (String, i64, u64),
+    count: i64,
+}
+
 impl Store {
     /// Newest first; sessions without a time come last.
     pub fn sessions(&self, scope: &Scope, filter: &SessionFilter, page: Page) -> Result<Vec<SessionRow>> {
@@ -97,7 +104,20 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Every page of a list tells it, so the last count is kept until the archive changes.
     pub fn count_sessions(&self, scope: &Scope, filter: &SessionFilter) -> Result<i64> {
+        let mut statement = self.connection.prepare_cached("pragma data_version")?;
+        let by_others: i64 = statement.query_row([], |row| row.get(0))?;
+        let of = (format!("{scope:?} {filter:?}"), by_others, self.connection.total_changes());
+        if let Some(counted) = self.counted.borrow().as_ref().filter(|counted| counted.of == of) {
+            return Ok(counted.count);
+        }
+        let count = self.count_anew(scope, filter)?;
+        *self.counted.borrow_mut() = Some(Counted { of, count });
+        Ok(count)
+    }
+
+    fn count_anew(&self, scope: &Scope, filter: &SessionFilter) -> Result<i64> {
         let (conditions, values) = session_conditions(filter);
         let text = format!(
             "select count(*) from session join instance on instance.id = session.instance

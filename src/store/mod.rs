@@ -26,6 +26,7 @@ pub use foreign::{Unreadable, read_table};
 pub use members::{MemberRow, NewMember};
 pub use rows::Writer;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -80,6 +81,7 @@ const MIGRATIONS: &[&str] =
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    counted: RefCell<Option<ask_sessions::Counted>>,
 }
 
 impl Store {
@@ -93,7 +95,7 @@ impl Store {
         make_private_file(&path)?;
         connection.pragma_update(None, "page_size", 8192)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
-        let mut store = Store { connection, path };
+        let mut store = Store { connection, path, counted: RefCell::default() };
         store.tune()?;
         store.migrate()?;
         Ok(store)
@@ -111,7 +113,7 @@ impl Store {
         let path = home.join("annals.db");
         #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
         let connection = Connection::open(&path).map_err(|error| cannot_open(&path, error))?;
-        let store = Store { connection, path };
+        let store = Store { connection, path, counted: RefCell::default() };
         store.tune()?;
         store.connection.pragma_update(None, "cache_size", -4_096)?;
         store.connection.pragma_update(None, "query_only", true)?;
