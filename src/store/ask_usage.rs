@@ -174,7 +174,7 @@ impl Store {
         let text = format!(
             "select count(*) from usage join session on session.id = usage.session
              join instance on instance.id = session.instance left join name on name.id = usage.model
-             where usage.copied and {{visible}}{conditions}"
+             where usage.copied = 1 and {{visible}}{conditions}"
         );
         let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
