@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const CHEAP: Duration = Duration::from_millis(15);
 /// After a longer one there is a pause of so many times its length: looking takes a ninth of the time at most.
 const PAUSE: u32 = 8;
+/// Who asks so soon after such a look does not wait for the next one: it goes on behind the answer.
+const SOON: Duration = Duration::from_secs(1);
 /// How often there is a look when nobody asks, so that nothing is deleted unseen.
 const SELDOM: Duration = Duration::from_secs(600);
 
@@ -53,9 +55,11 @@ impl Freshness {
             }
             Err(_) => return,
         };
-        if last.as_ref().is_some_and(|last| last.took > CHEAP && last.ended.elapsed() < last.took * PAUSE) {
+        let longer = last.as_ref().filter(|last| last.took > CHEAP);
+        if longer.is_some_and(|last| last.ended.elapsed() < last.took * PAUSE) {
             return;
         }
+        let soon = longer.is_some_and(|last| last.ended.elapsed() < SOON);
         let disk = self.disk.clone();
         let looking = tokio::task::spawn_blocking(move || {
             let mut last = last;
@@ -64,8 +68,10 @@ impl Freshness {
             *disk.write().unwrap_or_else(PoisonError::into_inner) = found;
             *last = Some(LastLook { ended: Instant::now(), took: begun.elapsed() });
         });
-        // What takes longer goes on behind the answer.
-        drop(tokio::time::timeout(PATIENCE, looking).await);
+        if !soon {
+            // What takes longer goes on behind the answer.
+            drop(tokio::time::timeout(PATIENCE, looking).await);
+        }
     }
 }
 
