@@ -3,7 +3,7 @@
 //!
 //! `cargo bench` measures 1 GB of each client and fails when a limit is exceeded. `cargo bench -- --smoke`,
 //! or ANNALS_BENCH_SMOKE=1, takes 20 MB and fails only when a run fails or its figures are absurd.
-//! `--bytes N` chooses another size, `--only codex` or `--only claude` one of the clients, and
+//! `--bytes N` chooses another size, `--only codex`, `--only claude` or `--only http` one of the tables, and
 //! ANNALS_BENCH_KEEP=1 keeps the corpora.
 
 // A bench is a program of its own: it prints its table, and it reads its own switches.
@@ -18,6 +18,9 @@
 
 mod claude_corpus;
 mod corpus;
+mod http;
+mod http_client;
+mod table;
 mod words;
 
 use std::fs;
@@ -28,6 +31,7 @@ use std::time::{Duration, Instant};
 
 use claude_corpus::{append_rows, write_claude_home};
 use corpus::{append_turns, write_codex_home};
+use table::{Row, print_table};
 use words::{Plan, Written};
 
 const GIGABYTE: f64 = 1e9;
@@ -44,7 +48,6 @@ struct Client {
     folders: &'static [&'static str], // what is archived of a home, apart from some small files
     write: fn(&Path, &Plan) -> io::Result<Written>,
     append: fn(&Path, u64, u64) -> io::Result<u64>,
-    measure: fn(&Scratch, &Settings) -> Outcome<Vec<Row>>,
 }
 
 const CODEX: Client = Client {
@@ -53,7 +56,6 @@ const CODEX: Client = Client {
     folders: &["sessions"],
     write: write_codex_home,
     append: append_turns,
-    measure: codex_rows,
 };
 const CLAUDE: Client = Client {
     name: "claude",
@@ -61,8 +63,11 @@ const CLAUDE: Client = Client {
     folders: &["projects", "file-history", "todos"],
     write: write_claude_home,
     append: append_rows,
-    measure: claude_rows,
 };
+
+/// What is measured, by name. `http` asks the archive that `codex` made, or makes it.
+type Measure = fn(&Scratch, &Settings) -> Outcome<Vec<Row>>;
+const TABLES: [(&str, Measure); 3] = [("codex", codex_rows), ("http", http::rows), ("claude", claude_rows)];
 
 struct Settings {
     smoke: bool,
@@ -85,8 +90,8 @@ impl Settings {
                     bytes = Some(number.ok_or("--bytes needs a number")?);
                 }
                 "--only" => {
-                    let known = |name: &String| [CODEX.name, CLAUDE.name].contains(&name.as_str());
-                    only = Some(arguments.next().filter(known).ok_or("--only needs codex or claude")?);
+                    let known = |name: &String| TABLES.iter().any(|(table, _)| table == name);
+                    only = Some(arguments.next().filter(known).ok_or("--only needs codex, http or claude")?);
                 }
                 "--bench" => {}
                 other => {
@@ -101,52 +106,6 @@ impl Settings {
             Some(bytes) => (bytes, usize::try_from(bytes / 345_000).unwrap_or(usize::MAX).max(8)),
         };
         Ok(Self { smoke, only, bytes, files })
-    }
-}
-
-/// One line of the table.
-struct Row {
-    what: String,
-    unit: &'static str,
-    measured: f64,
-    limit: Option<f64>,
-    floor: String,
-}
-
-impl Row {
-    fn new(what: &str, unit: &'static str, measured: f64, limit: Option<f64>, floor: String) -> Self {
-        Self { what: what.to_owned(), unit, measured, limit, floor }
-    }
-
-    fn is_over(&self) -> bool {
-        self.limit.is_some_and(|limit| self.measured > limit)
-    }
-
-    fn cells(&self) -> [String; 5] {
-        let verdict = match self.limit {
-            None => "",
-            Some(_) if self.is_over() => "OVER",
-            Some(_) => "ok",
-        };
-        let limit = self.limit.map_or_else(|| "-".to_owned(), |limit| format!("{limit} {}", self.unit));
-        let measured =
-            format!("{:.*} {}", if self.measured < 100.0 { 2 } else { 0 }, self.measured, self.unit);
-        [self.what.clone(), measured, limit, self.floor.clone(), verdict.to_owned()]
-    }
-}
-
-fn print_table(rows: &[Row]) {
-    let head = ["what", "measured", "limit", "floor", "verdict"].map(str::to_owned);
-    let lines: Vec<[String; 5]> = std::iter::once(head).chain(rows.iter().map(Row::cells)).collect();
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 5] = std::array::from_fn(width);
-    for (index, line) in lines.iter().enumerate() {
-        let cells: Vec<String> =
-            line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        println!("{}", cells.join("  ").trim_end());
-        if index == 0 {
-            println!("{}", widths.map(|width| "-".repeat(width)).join("  "));
-        }
     }
 }
 
@@ -192,6 +151,7 @@ struct Sync {
 }
 
 impl<'a> Corpus<'a> {
+    /// A home that an earlier table of the same run wrote is taken as it is.
     fn write(
         scratch: &'a Scratch,
         client: &'static Client,
@@ -201,6 +161,11 @@ impl<'a> Corpus<'a> {
     ) -> Outcome<Self> {
         let name = format!("{}-{name}", client.name);
         let (home, archive) = (scratch.0.join(&name), scratch.0.join(format!("{name}-archive")));
+        if home.is_dir() {
+            let mut corpus = Self { client, scratch: &scratch.0, home, archive, bytes: 0 };
+            corpus.count()?;
+            return Ok(corpus);
+        }
         let begun = Instant::now();
         let written = (client.write)(&home, &Plan { seed: SEED, bytes, files })
             .map_err(|error| format!("writing the corpus: {error}"))?;
@@ -226,19 +191,24 @@ impl<'a> Corpus<'a> {
     }
 
     /// The environment is built anew, so that no other source of the machine is found.
-    fn sync(&self) -> Outcome<Sync> {
-        let before = cpu_of_children();
-        let output = Command::new(env!("CARGO_BIN_EXE_annals"))
+    fn annals(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
+        command
             .arg("--home")
             .arg(&self.archive)
-            .args(["sync", "--json"])
+            .args(arguments)
             .env_clear()
             .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
             .env("HOME", self.scratch.join("empty"))
             .envs([&CODEX, &CLAUDE].map(|other| (other.variable, self.scratch.join("nothing"))))
-            .env(self.client.variable, &self.home)
-            .output()
-            .map_err(|error| format!("starting annals: {error}"))?;
+            .env(self.client.variable, &self.home);
+        command
+    }
+
+    fn sync(&self) -> Outcome<Sync> {
+        let before = cpu_of_children();
+        let output =
+            self.annals(&["sync", "--json"]).output().map_err(|error| format!("starting annals: {error}"))?;
         if !output.status.success() {
             let complaint = String::from_utf8_lossy(&output.stderr);
             return Err(format!("sync failed with {}: {complaint}", output.status));
@@ -286,9 +256,9 @@ impl<'a> Corpus<'a> {
     }
 }
 
-/// User and system time out of `/proc/self/stat`, by the place of the first after the name.
-fn ticks(first_field: usize) -> Option<Duration> {
-    let text = fs::read_to_string("/proc/self/stat").ok()?;
+/// User and system time out of `/proc/PROCESS/stat`, by the place of the first after the name.
+fn ticks(process: &str, first_field: usize) -> Option<Duration> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |field: usize| fields.get(field)?.parse::<u64>().ok();
     let ticks = number(first_field)? + number(first_field + 1)?;
@@ -296,7 +266,7 @@ fn ticks(first_field: usize) -> Option<Duration> {
 }
 
 fn cpu_of_children() -> Option<Duration> {
-    ticks(13)
+    ticks("self", 13)
 }
 
 /// Nanoseconds of this thread where the kernel counts them, ticks where not, elsewhere the clock on the wall.
@@ -304,7 +274,7 @@ fn cpu_now(since: Instant) -> Duration {
     let counted = fs::read_to_string("/proc/self/schedstat").ok();
     let counted =
         counted.and_then(|text| text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos));
-    counted.or_else(|| ticks(11)).unwrap_or_else(|| since.elapsed())
+    counted.or_else(|| ticks("self", 11)).unwrap_or_else(|| since.elapsed())
 }
 
 /// CPU milliseconds of one round of work, repeated until a tick of the kernel's clock matters no more.
@@ -469,13 +439,12 @@ fn run() -> Outcome<ExitCode> {
     let settings = Settings::read(std::env::args().skip(1))?;
     let scratch = Scratch::new()?;
     let (mut over, mut limits) = (0, 0);
-    for client in [&CODEX, &CLAUDE] {
-        if settings.only.as_ref().is_some_and(|only| only != client.name) {
+    for (name, measure) in TABLES {
+        if settings.only.as_ref().is_some_and(|only| only != name) {
             continue;
         }
-        let rows = (client.measure)(&scratch, &settings);
-        let rows = rows.map_err(|complaint| format!("{}: {complaint}", client.name))?;
-        println!("\n{}", client.name);
+        let rows = measure(&scratch, &settings).map_err(|complaint| format!("{name}: {complaint}"))?;
+        println!("\n{name}");
         print_table(&rows);
         over += rows.iter().filter(|row| row.is_over()).count();
         limits += rows.iter().filter(|row| row.limit.is_some()).count();

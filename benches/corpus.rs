@@ -238,6 +238,18 @@ impl Session {
     }
 }
 
+impl Session {
+    fn save(&self, home: &Path, begun: u64) -> io::Result<()> {
+        let local = timestamp(begun + LOCAL_TIME_AHEAD);
+        let folder = home.join("sessions").join(local[..10].replace('-', "/"));
+        fs::create_dir_all(&folder)?;
+        let path = folder.join(format!("rollout-{}-{}.jsonl", local[..19].replace(':', "-"), self.thread));
+        fs::write(&path, &self.out)?;
+        let ended = UNIX_EPOCH + Duration::from_millis(self.now);
+        fs::File::options().append(true).open(&path)?.set_modified(ended)
+    }
+}
+
 /// Writes a home with its transcripts, settings, thread names and prompt history.
 pub fn write_codex_home(home: &Path, plan: &Plan) -> io::Result<Written> {
     let mut random = Random(plan.seed ^ 0x5eed);
@@ -265,13 +277,8 @@ pub fn write_codex_home(home: &Path, plan: &Plan) -> io::Result<Written> {
         let version = if session.paginated { "0.166.0" } else { "0.135.0" };
         play!(session, [META], begun: timestamp(now), version: version, text: text);
         session.turns();
-        let (local, thread, prompt) = (timestamp(now + LOCAL_TIME_AHEAD), &session.thread, &session.prompt);
-        let folder = home.join("sessions").join(local[..10].replace('-', "/"));
-        fs::create_dir_all(&folder)?;
-        let path = folder.join(format!("rollout-{}-{thread}.jsonl", local[..19].replace(':', "-")));
-        fs::write(&path, &session.out)?;
-        let ended = UNIX_EPOCH + Duration::from_millis(session.now);
-        fs::File::options().append(true).open(&path)?.set_modified(ended)?;
+        session.save(home, now)?;
+        let (thread, prompt) = (&session.thread, &session.prompt);
         let (seconds, end) = (session.now / 1_000, timestamp(session.now));
         history += &format!("{{\"session_id\":\"{thread}\",\"ts\":{seconds},\"text\":\"{prompt}\"}}\n");
         names +=
@@ -284,6 +291,28 @@ pub fn write_codex_home(home: &Path, plan: &Plan) -> io::Result<Written> {
     fs::write(home.join("history.jsonl"), history)?;
     fs::write(home.join("config.toml"), "model = \"gpt-5.5\"\napproval_policy = \"never\"\n")?;
     Ok(written)
+}
+
+/// Writes one more transcript, the last one of its home, of many short turns with two or three messages each.
+/// Returns its id.
+pub fn write_long_session(home: &Path, seed: u64, messages: usize) -> io::Result<String> {
+    let mut random = Random(seed);
+    let now = FIRST_DAY + (DAYS + 2) * DAY;
+    let mut session = Session {
+        project: Rc::new(Project::new(random.next(), "/home/pat/code/orchard")),
+        thread: random.uuid(now),
+        random,
+        paginated: true,
+        now,
+        ..Session::default()
+    };
+    let text = session.prose(1_000, 3);
+    play!(session, [META], begun: timestamp(now), version: "0.166.0", text: text);
+    for _ in 0..messages.div_ceil(2) {
+        session.turns();
+    }
+    session.save(home, now)?;
+    Ok(session.thread)
 }
 
 /// Appends about `bytes` of whole turns in the form of the transcript, and returns how many bytes that were.

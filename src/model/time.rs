@@ -34,9 +34,8 @@ impl Time {
 
     /// The date alone.
     pub fn date(self) -> String {
-        let mut text = self.rfc3339();
-        text.truncate("2026-11-15".len());
-        text
+        let (year, month, day) = civil_from_days(self.0.clamp(FIRST, LAST).div_euclid(DAY));
+        format!("{year:04}-{month:02}-{day:02}")
     }
 
     /// RFC 3339 with any fraction and offset; text without an offset is taken as UTC.

@@ -123,7 +123,7 @@ pub(super) async fn answer<T: Serialize>(
         let store = app.reader()?;
         let desk =
             Desk { scope: &asker.scope, store: &store, door: &app.door, disk: &disk, now: (app.now)() };
-        let found = question(&desk);
+        let found = store.at_once(&asker.scope, || question(&desk));
         let body = found.and_then(|found| Ok(found.map(|found| serde_json::to_vec(&found)).transpose()?));
         app.give_back(store);
         body

@@ -1,6 +1,7 @@
 //! Keeps the archive current while it is asked: a cheap look at what changed before an answer, none at rest.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -22,8 +23,8 @@ pub struct Found {
 
 /// An answer does not wait longer for a look that finds much.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A look as short as this is worth it before every answer.
-const CHEAP: Duration = Duration::from_millis(50);
+/// A look as short as this is worth it before every answer; a longer one, when something changed.
+const CHEAP: Duration = Duration::from_millis(15);
 /// After a longer one there is a pause of so many times its length: looking takes a ninth of the time at most.
 const PAUSE: u32 = 8;
 /// What changes within this time is looked at together.
@@ -35,6 +36,9 @@ pub(super) struct Freshness {
     look: Option<Look>,
     last: Arc<Mutex<Option<LastLook>>>,
     disk: Arc<RwLock<Vec<DiskState>>>,
+    /// The folders are watched, and nothing in them changed since the last look.
+    watched: AtomicBool,
+    changed: Arc<AtomicBool>,
 }
 
 struct LastLook {
@@ -44,7 +48,13 @@ struct LastLook {
 
 impl Freshness {
     pub(super) fn new(look: Option<Look>) -> Freshness {
-        Freshness { look, last: Arc::default(), disk: Arc::default() }
+        Freshness {
+            look,
+            last: Arc::default(),
+            disk: Arc::default(),
+            watched: AtomicBool::new(false),
+            changed: Arc::default(),
+        }
     }
 
     pub(super) fn disk(&self) -> Vec<DiskState> {
@@ -64,9 +74,10 @@ impl Freshness {
             }
             Err(_) => return,
         };
-        if last.as_ref().is_some_and(|last| last.took > CHEAP && last.ended.elapsed() < last.took * PAUSE) {
+        if !last.as_ref().is_none_or(|last| self.is_due(last)) {
             return;
         }
+        self.changed.store(false, Ordering::Relaxed);
         let disk = self.disk.clone();
         let looking = tokio::task::spawn_blocking(move || {
             let mut last = last;
@@ -79,30 +90,51 @@ impl Freshness {
         // What takes longer goes on behind the answer.
         drop(tokio::time::timeout(PATIENCE, looking).await);
     }
+
+    fn is_due(&self, last: &LastLook) -> bool {
+        if last.took <= CHEAP {
+            return true;
+        }
+        let worth_it = self.changed.load(Ordering::Relaxed) || !self.watched.load(Ordering::Relaxed);
+        worth_it && last.ended.elapsed() >= last.took * PAUSE
+    }
 }
 
-/// Tells when something in these folders changes, for as long as the watcher lives. Where a folder can not be
-/// watched, looks before answers and now and then have to do.
-pub(super) fn watch(folders: &[PathBuf]) -> (Option<RecommendedWatcher>, Arc<Notify>) {
-    let changed = Arc::new(Notify::new());
-    let tell = changed.clone();
+/// Tells when something in these folders changes, for as long as the watcher lives. Where they can not be watched,
+/// looks before answers and now and then have to do.
+pub(super) fn watch(folders: &[PathBuf], app: &App) -> (Option<RecommendedWatcher>, Arc<Notify>) {
+    let wake = Arc::new(Notify::new());
+    let (tell, changed) = (wake.clone(), app.freshness.changed.clone());
     let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         if event.is_ok_and(|event| !event.kind.is_access()) {
+            changed.store(true, Ordering::Relaxed);
             tell.notify_one();
         }
     });
-    let Ok(mut watcher) = watcher else { return (None, changed) };
-    for folder in folders {
-        drop(watcher.watch(folder, RecursiveMode::Recursive));
-    }
-    (Some(watcher), changed)
+    let Ok(mut watcher) = watcher else { return (None, wake) };
+    let mut watch = |folder: &PathBuf| match folder.is_dir() {
+        true => watcher.watch(folder, RecursiveMode::Recursive).is_ok(),
+        // A home that is not there yet would be made here.
+        false => folder
+            .ancestors()
+            .skip(1)
+            .find(|above| above.is_dir())
+            .is_some_and(|above| watcher.watch(above, RecursiveMode::NonRecursive).is_ok()),
+    };
+    let watching: Vec<bool> = folders.iter().map(&mut watch).collect();
+    let all = watching.into_iter().all(|watching| watching);
+    app.freshness.watched.store(all, Ordering::Relaxed);
+    (Some(watcher), wake)
 }
 
 /// A look at the start, after changes, and now and then.
 pub(super) async fn keep_current(app: Arc<App>, changed: Arc<Notify>) {
     loop {
         app.freshness.look_before_answer().await;
-        drop(tokio::time::timeout(SELDOM, changed.notified()).await);
+        // What came during a pause is not forgotten.
+        if !app.freshness.changed.load(Ordering::Relaxed) {
+            drop(tokio::time::timeout(SELDOM, changed.notified()).await);
+        }
         // Clients write a line at a time: one look for many lines.
         tokio::time::sleep(GATHER).await;
     }

@@ -128,7 +128,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         });
         ready(&Address { url: format!("http://{address}"), token })?;
         let routes = routes(app.clone()).into_make_service();
-        let (_watcher, changed) = fresh::watch(&setup.watch, app.clone());
+        let (_watcher, changed) = fresh::watch(&setup.watch, &app);
         tokio::spawn(fresh::keep_current(app, changed));
         let mut also_hears = hears.clone();
         let stopped = async move { drop(hears.wait_for(|told| *told).await) };

@@ -72,6 +72,13 @@ pub struct LinkRow {
     pub position: Option<String>,
 }
 
+/// How many sessions there were, by the question and the changes of others and of our own until then.
+#[derive(Debug)]
+pub(super) struct Counted {
+    of: (String, i64, u64),
+    count: i64,
+}
+
 impl Store {
     /// Newest first; sessions without a time come last.
     pub fn sessions(&self, scope: &Scope, filter: &SessionFilter, page: Page) -> Result<Vec<SessionRow>> {
@@ -81,19 +88,20 @@ impl Store {
         values.push(Box::new(key));
         values.push(Box::new(page.limit));
         let count = values.len();
+        // Without the sum, SQLite takes all sessions of a home and sorts them, whatever the limit.
+        let home = if filter.exact_id.is_some() { "session.instance" } else { "session.instance + 0" };
         let text = format!(
             "select session.id, instance.source, session.key, title, cwd, git_branch, parent, parent_kind, models,
                     archived, started_at, last_at, facts, user_messages, assistant_messages, tool_calls,
                     input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_hour_tokens,
                     reasoning_tokens, gone_at, messages,
                     (select other from link where link.session = session.id and link.kind = 'copy')
-             from session join instance on instance.id = session.instance
-             where {{visible}} and {conditions}
-             and (coalesce(last_at, {NO_TIME}), session.key) < (?{}, ?{})
-             order by coalesce(last_at, {NO_TIME}) desc, session.key desc limit ?{}",
-            count - 2,
+             from session join instance on instance.id = {home}
+             where {{visible}} and {conditions} and coalesce(last_at, {NO_TIME}) <= ?{time}
+             and (coalesce(last_at, {NO_TIME}), session.key) < (?{time}, ?{})
+             order by coalesce(last_at, {NO_TIME}) desc, session.key desc limit ?{count}",
             count - 1,
-            count
+            time = count - 2,
         );
         let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
@@ -101,7 +109,20 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Every page of a list tells it, so the last count is kept until the archive changes.
     pub fn count_sessions(&self, scope: &Scope, filter: &SessionFilter) -> Result<i64> {
+        let mut statement = self.connection.prepare_cached("pragma data_version")?;
+        let by_others: i64 = statement.query_row([], |row| row.get(0))?;
+        let of = (format!("{scope:?} {filter:?}"), by_others, self.connection.total_changes());
+        if let Some(counted) = self.counted.borrow().as_ref().filter(|counted| counted.of == of) {
+            return Ok(counted.count);
+        }
+        let count = self.count_anew(scope, filter)?;
+        *self.counted.borrow_mut() = Some(Counted { of, count });
+        Ok(count)
+    }
+
+    fn count_anew(&self, scope: &Scope, filter: &SessionFilter) -> Result<i64> {
         let (conditions, values) = session_conditions(filter);
         let text = format!(
             "select count(*) from session join instance on instance.id = session.instance

@@ -174,14 +174,15 @@ impl Store {
         let text = format!(
             "select count(*) from usage join session on session.id = usage.session
              join instance on instance.id = session.instance left join name on name.id = usage.model
-             where usage.copied and {{visible}}{conditions}"
+             where usage.copied = 1 and {{visible}}{conditions}"
         );
         let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
         Ok(statement.query_row(values.as_slice(), |row| row.get(0))?)
     }
 
-    /// Every call of a source since then that is no copy.
+    /// Every call of a source since then that is no copy. A session ends with its last row, so that one which ended
+    /// before needs no look at its calls.
     pub fn each_call_tally(
         &self,
         scope: &Scope,
@@ -194,7 +195,7 @@ impl Store {
              from instance join session on session.instance = instance.id
              join tool_call on tool_call.session = session.id
              where instance.source = $1 and {visible} and tool_call.copied = 0
-             and coalesce(tool_call.at, session.last_at) >= $2"
+             and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2"
         );
         let mut statement = self.connection.prepare_cached(&scoped(scope, text))?;
         let mut rows = statement.query(params![source, since.micros()])?;
@@ -225,7 +226,7 @@ impl Store {
              join tool_call on tool_call.session = file_touch.session and tool_call.file = file_touch.file
                   and tool_call.place = file_touch.place
              where instance.source = $1 and {visible} and tool_call.copied = 0
-             and coalesce(tool_call.at, session.last_at) >= $2"
+             and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2"
         );
         let mut statement = self.connection.prepare_cached(&scoped(scope, text))?;
         let mut rows = statement.query(params![source, since.micros()])?;

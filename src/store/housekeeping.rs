@@ -7,14 +7,11 @@ use super::{Store, sql};
 use crate::model::{Result, Scope, Time};
 
 impl Store {
-    pub fn instance(
-        &self,
-        _scope: &Scope,
-        source: &str,
-        machine: &str,
-        root: &str,
-        now: Time,
-    ) -> Result<i64> {
+    pub fn instance(&self, scope: &Scope, source: &str, machine: &str, root: &str, now: Time) -> Result<i64> {
+        // A write would empty the caches of all who read, and most looks find what they know.
+        if let Some(known) = self.known_instance(scope, source, machine, root)? {
+            return Ok(known);
+        }
         let mut statement = self.connection.prepare_cached(sql!(
             "insert into instance (source, machine, root, status, reason, first_seen)
              values ($1, $2, $3, 'available', '', $4)

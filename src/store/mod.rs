@@ -31,6 +31,7 @@ pub use members::{MemberRow, NewMember};
 pub use rows::Writer;
 pub use search::{PassageHit, TermQuery, Wanted};
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -88,6 +89,7 @@ const MIGRATIONS: &[&str] = &[
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    counted: RefCell<Option<ask_sessions::Counted>>,
 }
 
 impl Store {
@@ -101,7 +103,7 @@ impl Store {
         make_private_file(&path)?;
         connection.pragma_update(None, "page_size", 8192)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
-        let mut store = Store { connection, path };
+        let mut store = Store { connection, path, counted: RefCell::default() };
         store.tune()?;
         store.migrate()?;
         Ok(store)
@@ -119,11 +121,19 @@ impl Store {
         let path = home.join("annals.db");
         #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
         let connection = Connection::open(&path).map_err(|error| cannot_open(&path, error))?;
-        let store = Store { connection, path };
+        let store = Store { connection, path, counted: RefCell::default() };
         store.tune()?;
         store.connection.pragma_update(None, "cache_size", -4_096)?;
         store.connection.pragma_update(None, "query_only", true)?;
         Ok(store)
+    }
+
+    /// All questions of `ask` see the archive as the first of them does, and take its locks once.
+    pub fn at_once<T>(&self, _scope: &Scope, ask: impl FnOnce() -> Result<T>) -> Result<T> {
+        let transaction = self.connection.unchecked_transaction()?;
+        let answer = ask();
+        transaction.finish()?;
+        answer
     }
 
     fn tune(&self) -> Result<()> {

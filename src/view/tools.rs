@@ -124,14 +124,15 @@ fn most_first(counts: &mut [(String, i64)]) {
 
 fn top_files(scope: &Scope, store: &Store, door: &Door, counts: HashMap<i64, i64>) -> Result<Vec<FileCount>> {
     let mut counts: Vec<(i64, i64)> = counts.into_iter().collect();
-    counts.sort_unstable_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.sort_unstable_by_key(|(path, count)| (std::cmp::Reverse(*count), *path));
     // Names decide among equals: all that are as many as the last have to be looked at.
     let least = counts.get(TOP - 1).map_or(0, |(_, count)| *count);
     let mut named = Vec::new();
     for (path, count) in counts.into_iter().take_while(|(_, count)| *count >= least).take(2_000) {
-        named.push((door.raw(&store.word(scope, path)?).to_string(), count));
+        let path = store.word(scope, path)?;
+        named.push((String::from_utf8_lossy(path.expose()).into_owned(), count));
     }
     most_first(&mut named);
     named.truncate(TOP);
-    Ok(named.into_iter().map(|(path, count)| FileCount { path: Shown::new(path), count }).collect())
+    Ok(named.into_iter().map(|(path, count)| FileCount { path: door.text(&path), count }).collect())
 }

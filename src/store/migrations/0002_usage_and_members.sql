@@ -24,8 +24,16 @@ select session, coalesce((at - ((at % 86400000000) + 86400000000) % 86400000000)
        cast(sum(cache_write) as bigint), cast(sum(cache_write_hour) as bigint), cast(sum(reasoning) as bigint)
 from usage where not copied group by 1, 2, 3, 4;
 
+-- Sums tell how many copies they leave out.
+create index usage_copied on usage (session) where copied = 1;
+
 create index session_by_parent on session (instance, parent);
 create index record_by_stream on record (stream, id);
+
+-- Lists skip sessions of other homes, and agents, without a look at their rows.
+drop index session_by_time;
+create index session_by_time on session (coalesce(last_at, -9223372036854775807), key, instance, parent_kind);
+create index session_by_kind on session (instance, parent_kind);
 
 create table organisation (
   id integer primary key,
