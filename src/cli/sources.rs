@@ -60,7 +60,7 @@ pub fn print(desk: &mut Desk, cards: &[SourceCard]) -> Result<()> {
     for card in cards {
         let name = desk.output.strong(card.provider_label);
         let path = card.source_path.as_ref().map_or("", |path| path.as_str());
-        desk.output.line(format!("{name}  {}  {path}", card.source_status))?;
+        desk.output.line(format!("{name}  {}  {path}", card.source_status).trim_end())?;
         if card.session_count > 0 {
             let last = moments::local_text(card.last_activity_at.as_ref());
             desk.output.line(format!(

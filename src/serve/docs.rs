@@ -42,27 +42,36 @@ fn write_page(page: &mut String, document: &Value) -> std::fmt::Result {
         text(&info["description"])
     )?;
     let nothing = Map::new();
-    let mut last = String::new();
-    for (path, item) in document["paths"].as_object().unwrap_or(&nothing) {
-        let operation = &item["get"];
-        let tag = text(&operation["tags"][0]);
-        if tag != last {
-            write!(page, "<h2>{tag}</h2>")?;
-            last = tag;
+    let paths = document["paths"].as_object().unwrap_or(&nothing);
+    // What is shared comes first, then the addresses of each source's own.
+    let mut tags = ["sources", "sessions", "search", "usage", "server"].map(str::to_owned).to_vec();
+    for tag in paths.values().filter_map(|item| item["get"]["tags"][0].as_str()) {
+        if !tags.iter().any(|known| known == tag) {
+            tags.push(tag.to_owned());
         }
-        write!(
-            page,
-            "<details><summary><b>GET</b> <code>{}</code> <span>{}</span></summary>",
-            escape(path),
-            text(&operation["summary"])
-        )?;
-        write_parameters(page, operation)?;
-        let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
-        write!(page, "<h3>answer</h3><pre>")?;
-        write_schema(page, document, schema, 0)?;
-        write!(page, "</pre></details>")?;
+    }
+    for tag in &tags {
+        write!(page, "<h2>{}</h2>", escape(tag))?;
+        for (path, item) in paths.iter().filter(|(_, item)| item["get"]["tags"][0] == **tag) {
+            write_operation(page, document, path, &item["get"])?;
+        }
     }
     write!(page, "</main></body></html>")
+}
+
+fn write_operation(page: &mut String, document: &Value, path: &str, operation: &Value) -> std::fmt::Result {
+    let text = |value: &Value| escape(value.as_str().unwrap_or_default());
+    write!(
+        page,
+        "<details><summary><b>GET</b> <code>{}</code> <span>{}</span></summary>",
+        escape(path),
+        text(&operation["summary"])
+    )?;
+    write_parameters(page, operation)?;
+    let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
+    write!(page, "<h3>answer</h3><pre>")?;
+    write_schema(page, document, schema, 0)?;
+    write!(page, "</pre></details>")
 }
 
 fn write_parameters(page: &mut String, operation: &Value) -> std::fmt::Result {

@@ -11,7 +11,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{OpenApi as Document, OpenApiVersion, RefOr};
 
 use super::{archive, search, sessions, usage};
-use crate::view::source_routes;
+use crate::view::{source_named, source_routes};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -55,7 +55,8 @@ pub(super) fn document_of_all() -> &'static Document {
                 let mut item = item.clone();
                 if let Some(operation) = &mut item.get {
                     operation.operation_id = operation.operation_id.take().map(|id| format!("{source}_{id}"));
-                    operation.tags = Some(vec![source.to_owned()]);
+                    operation.tags =
+                        source_named(source).map(|source| vec![source.manifest().label.to_owned()]);
                     let parameters = operation.parameters.take().unwrap_or_default();
                     let own = |parameter: &RefOr<Parameter>| match parameter {
                         RefOr::T(parameter) => parameter.name != "source",

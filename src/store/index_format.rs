@@ -220,18 +220,17 @@ mod tests {
         let mut blocks: Vec<(Vec<u8>, Vec<u8>)> =
             terms.iter().filter_map(|(term, passages)| writer.add(term, passages)).collect();
         blocks.extend(writer.finish());
-        assert!(blocks.len() > 3);
+        assert!(blocks.len() > 1);
         let mut read = Vec::new();
         for (first, block) in &blocks {
             let mut reader = BlockReader::new(block);
+            let begun = read.len();
             while reader.advance() {
                 let mut passages = Vec::new();
                 reader.passages(&mut passages);
-                if read.is_empty() || passages.is_empty() {
-                    assert_eq!(reader.term(), first);
-                }
                 read.push((reader.term().to_vec(), passages));
             }
+            assert_eq!(&read[begun].0, first);
         }
         assert_eq!(read, terms);
     }

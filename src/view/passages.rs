@@ -13,6 +13,8 @@ use crate::store::{CallRow, Contents, PassageHit, PlacedRecord, Store};
 const SNIPPET: usize = 200;
 /// Texts are compared up to here; what is indexed is no longer.
 const LONGEST: usize = 256 << 10;
+/// How far behind that a secret is looked for that begins before it.
+const BEYOND: usize = 16 << 10;
 
 /// A hit with its text.
 pub(super) struct Found {
@@ -183,7 +185,12 @@ pub(super) fn closeness(text: &str, clauses: &[Clause], typed: &str) -> f32 {
 }
 
 fn start(text: &str) -> &str {
-    let mut end = text.len().min(LONGEST);
+    upto(text, LONGEST)
+}
+
+/// The first so many bytes, cut between letters.
+fn upto(text: &str, longest: usize) -> &str {
+    let mut end = text.len().min(longest);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -191,11 +198,12 @@ fn start(text: &str) -> &str {
 }
 
 /// A few words around the first of what was asked for, and where in them it stands: the start and length of each, in
-/// letters. Secrets are masked before anything is cut.
+/// letters. The whole text is masked before anything of it is cut: what a secret is shows only in its place.
 pub(super) fn snippet(door: &Door, text: &str, clauses: &[Clause]) -> (Shown, Vec<[usize; 2]>) {
+    let masked = door.text(upto(text, LONGEST + BEYOND));
     // One line: what was asked for may be apart only by how the text was broken.
-    let line = start(text).split_whitespace().collect::<Vec<_>>().join(" ");
-    let small: String = line.chars().map(|letter| letter.to_lowercase().next().unwrap_or(letter)).collect();
+    let line = upto(masked.as_str(), LONGEST).split_whitespace().collect::<Vec<_>>().join(" ");
+    let small = small_letters(&line);
     let needles: Vec<&str> = clauses
         .iter()
         .flat_map(|clause| &clause.pieces)
@@ -205,27 +213,26 @@ pub(super) fn snippet(door: &Door, text: &str, clauses: &[Clause]) -> (Shown, Ve
         })
         .collect();
     let first = needles.iter().filter_map(|needle| small.find(needle)).min().unwrap_or(0);
-    let before = small[..first].chars().count().saturating_sub(SNIPPET / 4);
-    // Far enough around that a secret at the edge is seen whole.
-    let margin = 4 * SNIPPET;
-    let from = before.saturating_sub(margin);
-    let wide: String = line.chars().skip(from).take(SNIPPET + 2 * margin).collect();
-    let shown = door.text(&wide).to_string();
-    let small: String = shown.chars().map(|letter| letter.to_lowercase().next().unwrap_or(letter)).collect();
-    let first = needles.iter().filter_map(|needle| small.find(needle)).min().unwrap_or(0);
     let middle = small[..first].chars().count();
-    let start = if from == 0 && middle < SNIPPET * 3 / 4 { 0 } else { middle.saturating_sub(SNIPPET / 4) };
-    let letters: Vec<char> = shown.chars().collect();
-    let (start, end) = between_marks(&letters, start, (start + SNIPPET).min(letters.len()));
-    let mut text: String = letters[start..end].iter().collect();
-    if start > 0 || from > 0 {
+    let start = if middle < SNIPPET * 3 / 4 { 0 } else { middle - SNIPPET / 4 };
+    // A mark before the snippet may reach into it.
+    let near = start.saturating_sub(64);
+    let letters: Vec<char> = line.chars().skip(near).take(SNIPPET + 256).collect();
+    let from = start - near;
+    let (from, to) = between_marks(&letters, from, (from + SNIPPET).min(letters.len()));
+    let mut text: String = letters[from..to].iter().collect();
+    if near + from > 0 {
         text.insert(0, '…');
     }
-    if end < letters.len() {
+    if line.chars().nth(near + to).is_some() {
         text.push('…');
     }
     let marks = highlights(&text, &needles);
     (Shown::new(text), marks)
+}
+
+fn small_letters(text: &str) -> String {
+    text.chars().map(|letter| letter.to_lowercase().next().unwrap_or(letter)).collect()
 }
 
 /// No mark of a secret is cut in two.

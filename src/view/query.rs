@@ -334,9 +334,9 @@ mod tests {
     #[test]
     fn filters_are_told_from_words() {
         let query = read(
-            "source:codex_cli project:\"/home/ada/my app\" role:tool since:7d until:2026-11-01 http://x:80/y std::fs",
+            "source:some_source project:\"/home/ada/my app\" role:tool since:7d until:2026-11-01 http://x:80/y std::fs",
         );
-        assert_eq!(query.source.as_deref(), Some("codex_cli"));
+        assert_eq!(query.source.as_deref(), Some("some_source"));
         assert_eq!(query.project.as_deref(), Some("/home/ada/my app"));
         assert_eq!(query.kinds.len(), 4);
         assert!(query.since.is_some() && query.until.is_some());

@@ -95,9 +95,14 @@ fn variants(parameters: &Value) -> Vec<String> {
             "include_subagents" => each(&["include_subagents=true"]),
             "days" => each(&["days=all"]),
             "by" => each(&["by=day", "by=model", "by=project", "by=session", "by=source"]),
-            // These only narrow what is answered, and the cursor is followed anyway.
-            "cursor" | "project" | "model" | "since" | "until" | "q" | "source" | "session_id" | "status" => {
+            // A search has to have it; elsewhere it only narrows.
+            "q" if parameter["required"] == true => {
+                each(&["q=token", "q=password+OR+secret", "q=curl+key", "q=kind:library+the", "q=export"]);
             }
+            "sort" => each(&["sort=best", "sort=recent"]),
+            // These only narrow what is answered, and the cursor is followed anyway.
+            "cursor" | "project" | "model" | "since" | "until" | "q" | "source" | "session_id" | "status"
+            | "role" | "kind" => {}
             other => panic!("say here how `{other}` is asked, so that its answers are searched for secrets"),
         }
     }
