@@ -1,6 +1,8 @@
 //! Search: the conversation you vaguely remember, found by its words, grouped by session, best first.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -18,8 +20,9 @@ use crate::store::{PassageHit, SessionFilter, Store, TermQuery, Wanted};
 const READ: usize = 40;
 /// The same when a phrase has to stand as it was typed: rarer, and each has to be looked at.
 const READ_EXACT: usize = 400;
-/// Passages that are shown of one session.
+/// Passages that are shown of one session, as long as it is among the first; then one.
 const SHOWN: usize = 3;
+const FIRST: usize = 10;
 /// Hits that are put in order; nobody pages further.
 const MOST: usize = 20_000;
 
@@ -89,7 +92,7 @@ pub fn search(scope: &Scope, store: &Store, door: &Door, ask: &SearchAsk, now: T
     let [skipped] = ask.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
     let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
     let limit = usize::try_from(ask.page.limit).unwrap_or(usize::MAX).max(1);
-    let searcher = Searcher { scope, store, door, now, recent: ask.recent };
+    let searcher = Searcher { scope, store, door, now, recent: ask.recent, texts: RefCell::default() };
     let mut mode = "all";
     let mut found = searcher.run(&query, Mode::All, skipped + limit)?;
     if found.groups.is_empty() && query.clauses.len() > 1 {
@@ -98,8 +101,9 @@ pub fn search(scope: &Scope, store: &Store, door: &Door, ask: &SearchAsk, now: T
     }
     let total = found.groups.len();
     let mut results = Vec::new();
-    for group in found.groups.into_iter().skip(skipped).take(limit) {
-        results.extend(searcher.result(group, &query)?);
+    for (number, group) in found.groups.into_iter().skip(skipped).take(limit).enumerate() {
+        let shown = if number < FIRST { SHOWN } else { 1 };
+        results.extend(searcher.result(group, &query, shown)?);
     }
     let more = total > skipped.saturating_add(limit);
     Ok(SearchAnswer {
@@ -147,7 +151,11 @@ struct Searcher<'a> {
     door: &'a Door,
     now: Time,
     recent: bool,
+    texts: RefCell<Texts>,
 }
+
+/// What was read, by file, place and kind.
+type Texts = HashMap<(i64, u64, PassageKind), Option<Rc<Found>>>;
 
 /// Hits of one session, or one hit in an authored thing.
 struct Group {
@@ -171,6 +179,16 @@ impl Searcher<'_> {
             .into_iter()
             .map(|hit| (self.score(&hit, mode), hit))
             .collect();
+        if *self.scope != Scope::Owner {
+            // Not even their number is told of things that are others'.
+            let mut visible = Vec::with_capacity(hits.len());
+            for (score, hit) in hits {
+                if hit.session != 0 || self.store.record_at(self.scope, hit.file, hit.place)?.is_some() {
+                    visible.push((score, hit));
+                }
+            }
+            hits = visible;
+        }
         // A result may be told twice, once for the model and once for the client.
         let order = |(left, a): &(f32, PassageHit), (right, b): &(f32, PassageHit)| {
             let newest = b.minutes.cmp(&a.minutes);
@@ -232,12 +250,13 @@ impl Searcher<'_> {
             })
             .collect();
         let Some(words) = words else { return Ok(()) };
-        let titled = self.store.titled_sessions(self.scope, &words)?;
-        for row in titled {
+        let known: HashMap<i64, usize> =
+            groups.iter().enumerate().map(|(at, group)| (group.session, at)).collect();
+        for row in self.store.titled_sessions(self.scope, &words)? {
             if asked.sessions.as_ref().is_some_and(|sessions| !sessions.contains(&row)) {
                 continue;
             }
-            match groups.iter_mut().find(|group| group.session == row) {
+            match known.get(&row).and_then(|at| groups.get_mut(*at)) {
                 Some(group) => group.score *= 1.3,
                 None => {
                     groups.push(Group {
@@ -400,12 +419,22 @@ impl Searcher<'_> {
         }
     }
 
-    fn read(&self, reader: &mut PassageReader<'_>, hit: &PassageHit) -> Result<Option<Found>> {
+    /// A text that was read to put it in order is shown soon after.
+    fn read(&self, reader: &mut PassageReader<'_>, hit: &PassageHit) -> Result<Option<Rc<Found>>> {
+        let key = (hit.file, hit.place, hit.kind);
+        if let Some(found) = self.texts.borrow().get(&key) {
+            return Ok(found.clone());
+        }
         let source = match hit.session {
             0 => None,
             session => self.store.session_source(self.scope, session)?,
         };
-        reader.read(hit, source.as_deref())
+        let found = reader.read(hit, source.as_deref())?.map(Rc::new);
+        let mut texts = self.texts.borrow_mut();
+        if texts.len() < READ {
+            texts.insert(key, found.clone());
+        }
+        Ok(found)
     }
 
     fn touches(&self, hit: &PassageHit, path: &str) -> Result<bool> {
@@ -414,12 +443,12 @@ impl Searcher<'_> {
     }
 
     /// Nothing when all of its hits are copies, or of others.
-    fn result(&self, group: Group, query: &Query) -> Result<Option<SearchResult>> {
+    fn result(&self, group: Group, query: &Query, shown: usize) -> Result<Option<SearchResult>> {
         let mut reader = self.reader();
-        let mut founds: Vec<(f32, Found)> = Vec::new();
+        let mut founds: Vec<(f32, Rc<Found>)> = Vec::new();
         let mut looked_at = 0;
         for (score, hit) in &group.hits {
-            if founds.len() == SHOWN || looked_at == 4 * SHOWN {
+            if founds.len() == shown || looked_at == 4 * SHOWN {
                 break;
             }
             looked_at += 1;
@@ -448,7 +477,7 @@ impl Searcher<'_> {
     fn view(
         &self,
         session: Option<SessionView>,
-        founds: &[(f32, Found)],
+        founds: &[(f32, Rc<Found>)],
         passages: Vec<PassageView>,
         score: f32,
         more_passages: usize,
