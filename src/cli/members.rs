@@ -7,7 +7,7 @@ use super::tables::{number, table};
 use super::{Answer, Desk, moments, now};
 use crate::model::{MemberRole, Problem, Result, Time};
 use crate::store::{MemberRow, NewMember, Store};
-use crate::view::{hash_token, new_token};
+use crate::view::{TokenKey, new_token};
 
 #[derive(Args)]
 pub struct Options {
@@ -56,7 +56,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
             named(organisation)?;
             let role = MemberRole::from_name(role).unwrap_or(MemberRole::Member);
             let token = new_token();
-            let hash = hash_token(&scope, &store, &token)?;
+            let hash = TokenKey::of(&scope, &store)?.hash(&token);
             store.add_member(&scope, &NewMember { name, organisation, role }, &hash, now())?;
             show_token(desk, name, &token)
         }
@@ -67,7 +67,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         }
         Action::Token { name, revoke: false } => {
             let token = new_token();
-            store.add_token(&scope, name, &hash_token(&scope, &store, &token)?, now())?;
+            store.add_token(&scope, name, &TokenKey::of(&scope, &store)?.hash(&token), now())?;
             show_token(desk, name, &token)
         }
         Action::Token { name, revoke: true } => {

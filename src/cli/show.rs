@@ -61,7 +61,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
             desk.output.piece(&format!("{comma}{}", serde_json::to_string(&entry)?))
         })?;
         desk.output.piece("],\"next_cursor\":null}\n")?;
-        return Ok(Answer::Done);
+        return if begun { Ok(Answer::Done) } else { Err(no_message(options)) };
     }
     head(desk, &session)?;
     let in_force = in_force(&scope, &store, &door, &session)?;

@@ -15,7 +15,6 @@ use axum::response::{IntoResponse, Response};
 use super::App;
 use super::answer::Refusal;
 use crate::model::{Scope, Time};
-use crate::view::hash_token;
 
 /// Names of this machine that only this machine can mean.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -65,7 +64,7 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> Result<(), Refusal> {
         return Ok(());
     }
     let token = bearer(headers).or_else(|| cookie(headers)).ok_or_else(no_token)?;
-    let scope = app.scope_of(token).await.ok_or_else(|| {
+    let scope = app.scope_of(&token).await.ok_or_else(|| {
         unauthorized("the token is not valid").hint("`annals serve` prints a link with one that is")
     })?;
     request.extensions_mut().insert(Asker { scope });
@@ -82,27 +81,25 @@ impl App {
     }
 
     /// Hashes are compared, so that time tells nothing about tokens.
-    async fn scope_of(self: &Arc<Self>, token: String) -> Option<Scope> {
+    async fn scope_of(self: &Arc<Self>, token: &str) -> Option<Scope> {
+        let hash = self.token_key.hash(token);
+        if hash == self.local_token {
+            return Some(Scope::Owner);
+        }
         let app = self.clone();
         let asked = tokio::task::spawn_blocking(move || {
             let store = app.reader().ok()?;
-            let hash = hash_token(&Scope::owner(), &store, &token).ok()?;
-            let holder = if hash == app.local_token { None } else { Some(store.token_holder(&hash).ok()?) };
+            let holder = store.token_holder(&hash);
             app.give_back(store);
-            match holder {
-                None => Some(Scope::Owner),
-                Some(holder) => {
-                    let holder = holder?;
-                    let now = (app.now)();
-                    let last = holder.last_used.map_or(i64::MIN, Time::micros);
-                    if now.micros().saturating_sub(last) > LAST_USE {
-                        let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
-                        // The answer does not depend on it.
-                        drop(writer.token_used(holder.token, now));
-                    }
-                    Some(holder.scope)
-                }
+            let holder = holder.ok()??;
+            let now = (app.now)();
+            let last = holder.last_used.map_or(i64::MIN, Time::micros);
+            if now.micros().saturating_sub(last) > LAST_USE {
+                let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
+                // The answer does not depend on it.
+                drop(writer.token_used(holder.token, now));
             }
+            Some(holder.scope)
         });
         asked.await.ok().flatten()
     }
@@ -138,7 +135,7 @@ pub(super) async fn enter(State(app): State<Arc<App>>, RawQuery(query): RawQuery
     let Some(token) = query.strip_prefix("token=").map(str::to_owned) else {
         return Refusal::new(StatusCode::BAD_REQUEST, "the only parameter here is `token`").into_response();
     };
-    if app.scope_of(token.clone()).await.is_none() {
+    if app.scope_of(&token).await.is_none() {
         return unauthorized("the token of this link is not valid").into_response();
     }
     let cookie = format!("{COOKIE_NAME}={token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000");

@@ -26,7 +26,7 @@ pub use fresh::{Found, Look};
 
 use crate::model::{Problem, Result, Scope, Time};
 use crate::store::Store;
-use crate::view::{Door, local_token, source_routes};
+use crate::view::{Door, TokenKey, local_token, source_routes};
 use fresh::Freshness;
 
 /// Questions that are answered at the same time; more wait.
@@ -66,6 +66,7 @@ struct App {
     writer: Mutex<Store>,
     door: Door,
     local_token: [u8; 32],
+    token_key: TokenKey,
     hosts: Vec<String>,
     freshness: Freshness,
     log: Option<Log>,
@@ -96,8 +97,10 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         .hint("`annals members add NAME` says who may ask; or listen on 127.0.0.1"));
     }
     let token = local_token(&scope, &store)?;
+    let token_key = TokenKey::of(&scope, &store)?;
     let app = Arc::new(App {
-        local_token: crate::view::hash_token(&scope, &store, &token)?,
+        local_token: token_key.hash(&token),
+        token_key,
         door: Door::masking(&scope, &store)?,
         readers: Mutex::new(Vec::new()),
         writer: Mutex::new(store),

@@ -36,7 +36,7 @@ pub use sessions::{
     SessionAsk, SessionList, SessionView, exact_session, find_session, session_ties, sessions,
 };
 pub use status::{DiskState, SourceState, source_named, source_routes, source_state};
-pub use tokens::{hash_token, local_token, new_token};
+pub use tokens::{TokenKey, local_token, new_token};
 pub use tools::{ToolAnalytics, tools};
 pub use transcript::{BlockView, Entry, TranscriptAsk, TranscriptPage, transcript, transcript_page};
 pub use usage::{ResponsePage, UsageAsk, UsageReport, UsageRow, responses, usage};

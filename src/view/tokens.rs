@@ -18,12 +18,21 @@ pub fn local_token(scope: &Scope, store: &Store) -> Result<String> {
     Ok(String::from_utf8_lossy(&made).into_owned())
 }
 
-/// What the archive keeps of a token: without the archive's own key it can not even be guessed at.
-pub fn hash_token(scope: &Scope, store: &Store, token: &str) -> Result<[u8; 32]> {
-    let key = store.setting_or_make(scope, "token_key", || random_bytes().to_vec())?;
-    let broken = |_| {
-        Problem::new("the key of this archive's tokens is broken").hint("restore annals.db from a backup")
-    };
-    let key: [u8; 32] = key.try_into().map_err(broken)?;
-    Ok(*blake3::keyed_hash(&key, token.as_bytes()).as_bytes())
+/// What turns tokens into what the archive keeps of them: without it they can not even be guessed at.
+#[derive(Clone, Copy)]
+pub struct TokenKey([u8; 32]);
+
+impl TokenKey {
+    pub fn of(scope: &Scope, store: &Store) -> Result<TokenKey> {
+        let key = store.setting_or_make(scope, "token_key", || random_bytes().to_vec())?;
+        let broken = |_| {
+            Problem::new("the key of this archive's tokens is broken").hint("restore annals.db from a backup")
+        };
+        Ok(TokenKey(key.try_into().map_err(broken)?))
+    }
+
+    // no scope: answers nothing of the archive
+    pub fn hash(&self, token: &str) -> [u8; 32] {
+        *blake3::keyed_hash(&self.0, token.as_bytes()).as_bytes()
+    }
 }
