@@ -116,6 +116,9 @@ impl Door {
 
     fn masked_after(&self, before: Option<&str>, text: &str) -> String {
         let Some(redactor) = &self.redactor else { return text.to_owned() };
+        if text.len() < SHORTEST {
+            return text.to_owned();
+        }
         let Some(before) = before else { return redactor.mask(text).into_owned() };
         let quote = if before.ends_with('"') { "\"" } else { "" };
         let joined = format!("{before}{text}{quote}");
@@ -138,6 +141,8 @@ impl Extent {
     }
 }
 
+/// No rule takes a shorter value for a secret.
+const SHORTEST: usize = 4;
 /// How far behind the end of a preview a secret is looked for that begins before it.
 const BEYOND: usize = 16 * 1024;
 /// A longer text is no name of anything.

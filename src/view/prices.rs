@@ -19,6 +19,8 @@ pub struct Price {
     #[serde(default, skip_serializing)]
     aliases: Vec<String>,
     pub from: String,
+    #[serde(skip)]
+    from_day: i64,
     #[serde(flatten)]
     pub rates: Rates,
     /// Other rates for a whole request whose prompt is longer than that.
@@ -51,8 +53,7 @@ pub struct LongRates {
 /// The price of a model on a day; a day before its first row takes that row, no day the newest.
 pub(super) fn price_of(model: &str, day: i64) -> Option<&'static Price> {
     let periods = table().find(model)?;
-    let date = Time::from_day(day).date();
-    let in_force = periods.iter().rev().find(|price| day == 0 || price.from <= date);
+    let in_force = periods.iter().rev().find(|price| day == 0 || price.from_day <= day);
     in_force.or(periods.first()).copied()
 }
 
@@ -172,12 +173,19 @@ fn read_table() -> Result<Vec<Price>, toml::de::Error> {
     struct Document {
         price: Vec<Price>,
     }
-    toml::from_str::<Document>(include_str!("prices.toml")).map(|document| document.price)
+    let mut prices = toml::from_str::<Document>(include_str!("prices.toml"))?.price;
+    for price in &mut prices {
+        price.from_day = Time::parse(&format!("{}T00:00:00Z", price.from)).map_or(0, Time::day);
+    }
+    Ok(prices)
 }
 
 impl Table {
     /// By the whole name, then without what vendors and resellers put around it.
     fn find(&self, model: &str) -> Option<&[&'static Price]> {
+        if let Some(found) = self.rows.get(model) {
+            return Some(found);
+        }
         let model = model.to_ascii_lowercase();
         let mut name = model.as_str();
         loop {
