@@ -13,6 +13,8 @@ use crate::store::{CallRow, Contents, PassageHit, PlacedRecord, Store};
 const SNIPPET: usize = 200;
 /// Texts are compared up to here; what is indexed is no longer.
 const LONGEST: usize = 256 << 10;
+/// Longer than any key.
+const BEYOND: usize = 16 << 10;
 
 /// A hit with its text.
 pub(super) struct Found {
@@ -74,6 +76,9 @@ impl PassageReader<'_> {
                     PassageKind::User | PassageKind::Assistant,
                 ) => add(&mut text, &part),
                 // Some clients keep thoughts as messages of their own.
+                (Block::Image { path: Some(part), .. }, PassageKind::User | PassageKind::Assistant) => {
+                    add(&mut text, &part)
+                }
                 (Block::Text(part), PassageKind::Thinking) if row.kind == MessageKind::Thinking => {
                     add(&mut text, &part)
                 }
@@ -89,7 +94,9 @@ impl PassageReader<'_> {
         let teller = Teller { scope: self.scope, store: self.store, door: self.door, source, full: true };
         let mut text = String::new();
         match hit.kind {
-            PassageKind::Result => text = teller.output(&mut self.contents, row)?.unwrap_or_default(),
+            PassageKind::Result => {
+                add_told(&mut text, &teller.output(&mut self.contents, row)?.unwrap_or_default());
+            }
             PassageKind::Files => {
                 for touch in self.store.touches(self.scope, row.session_id, row.file, row.span.offset)? {
                     add(&mut text, &String::from_utf8_lossy(touch.path.expose()));
@@ -128,7 +135,11 @@ impl PassageReader<'_> {
         let Some(record) = self.store.record_at(self.scope, hit.file, hit.place)? else { return Ok(None) };
         let bytes =
             self.contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
-        let text = String::from_utf8_lossy(bytes.expose()).into_owned();
+        let mut text = String::new();
+        if hit.kind == PassageKind::Record {
+            text.push_str(&record.key);
+        }
+        add(&mut text, &String::from_utf8_lossy(bytes.expose()));
         // An output that was kept apart belongs to its call.
         let name = format!("{}/{}", record.stream, record.key);
         let call = self.store.call_with_output(self.scope, &name)?;
@@ -150,11 +161,20 @@ fn add(text: &mut String, part: &str) {
 
 fn add_value(text: &mut String, value: &Value) {
     match value {
-        Value::String(part) => add(text, part),
+        Value::String(part) => add_told(text, part),
         Value::Array(items) => items.iter().for_each(|item| add_value(text, item)),
         Value::Object(fields) => fields.values().for_each(|field| add_value(text, field)),
         Value::Number(number) => add(text, &number.to_string()),
         Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// As it was indexed: a document within a text is its values.
+fn add_told(text: &mut String, part: &str) {
+    let document = Some(part).filter(|part| part.starts_with(['{', '[']));
+    match document.and_then(|part| serde_json::from_str::<Value>(part).ok()) {
+        Some(document) => add_value(text, &document),
+        None => add(text, part),
     }
 }
 
@@ -183,7 +203,11 @@ pub(super) fn closeness(text: &str, clauses: &[Clause], typed: &str) -> f32 {
 }
 
 fn start(text: &str) -> &str {
-    let mut end = text.len().min(LONGEST);
+    start_of(text, LONGEST)
+}
+
+fn start_of(text: &str, length: usize) -> &str {
+    let mut end = text.len().min(length);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -193,9 +217,11 @@ fn start(text: &str) -> &str {
 /// A few words around the first of what was asked for, and where in them it stands: the start and length of each, in
 /// letters. Secrets are masked before anything is cut.
 pub(super) fn snippet(door: &Door, text: &str, clauses: &[Clause]) -> (Shown, Vec<[usize; 2]>) {
+    // Whole, and some way beyond the end: a key that is cut is not known for one.
+    let masked = door.text(start_of(text, LONGEST + BEYOND)).to_string();
     // One line: what was asked for may be apart only by how the text was broken.
-    let line = start(text).split_whitespace().collect::<Vec<_>>().join(" ");
-    let small: String = line.chars().map(|letter| letter.to_lowercase().next().unwrap_or(letter)).collect();
+    let shown = start(&masked).split_whitespace().collect::<Vec<_>>().join(" ");
+    let small: String = shown.chars().map(|letter| letter.to_lowercase().next().unwrap_or(letter)).collect();
     let needles: Vec<&str> = clauses
         .iter()
         .flat_map(|clause| &clause.pieces)
@@ -205,20 +231,12 @@ pub(super) fn snippet(door: &Door, text: &str, clauses: &[Clause]) -> (Shown, Ve
         })
         .collect();
     let first = needles.iter().filter_map(|needle| small.find(needle)).min().unwrap_or(0);
-    let before = small[..first].chars().count().saturating_sub(SNIPPET / 4);
-    // Far enough around that a secret at the edge is seen whole.
-    let margin = 4 * SNIPPET;
-    let from = before.saturating_sub(margin);
-    let wide: String = line.chars().skip(from).take(SNIPPET + 2 * margin).collect();
-    let shown = door.text(&wide).to_string();
-    let small: String = shown.chars().map(|letter| letter.to_lowercase().next().unwrap_or(letter)).collect();
-    let first = needles.iter().filter_map(|needle| small.find(needle)).min().unwrap_or(0);
     let middle = small[..first].chars().count();
-    let start = if from == 0 && middle < SNIPPET * 3 / 4 { 0 } else { middle.saturating_sub(SNIPPET / 4) };
+    let start = if middle < SNIPPET * 3 / 4 { 0 } else { middle.saturating_sub(SNIPPET / 4) };
     let letters: Vec<char> = shown.chars().collect();
     let (start, end) = between_marks(&letters, start, (start + SNIPPET).min(letters.len()));
     let mut text: String = letters[start..end].iter().collect();
-    if start > 0 || from > 0 {
+    if start > 0 {
         text.insert(0, '…');
     }
     if end < letters.len() {
