@@ -40,6 +40,16 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let session = find_session(&desk.scope, &store, &door, &options.session, now())?.ok_or_else(unknown)?;
     let ask = TranscriptAsk { full: options.full, copies: options.copies };
     let scope = desk.scope;
+    if let Some(at) = &options.at {
+        let mut known = false;
+        transcript(&scope, &store, &door, &session, ask, &mut |entry| {
+            known = known || is_at(&entry, at);
+            Ok(())
+        })?;
+        if !known {
+            return Err(no_message(options));
+        }
+    }
     if desk.json {
         let ties = session_ties(&scope, &store, &door, &session)?;
         let in_force = in_force(&scope, &store, &door, &session)?;
@@ -76,9 +86,6 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         let said = options.context || options.at.is_some() || entry.is_conversation();
         if begun && said { show(desk, &entry) } else { Ok(()) }
     })?;
-    if !begun {
-        return Err(no_message(options));
-    }
     Ok(Answer::Done)
 }
 

@@ -36,10 +36,16 @@ impl Passages {
                     }
                 }
                 Item::Call(call) => self.call(call, within(call.span), &mut found),
+                // Of both, the first is shown.
                 Item::Result(result) => {
-                    for span in [result.output, result.detail].into_iter().flatten() {
+                    if let Some(span) = result.output.or(result.detail) {
                         self.output(result, within(span), &mut found);
                     }
+                }
+                // What was put before the model turns out to be typed; this line holds the same words.
+                Item::Amend { session, offset: place, kind: MessageKind::Prompt } => {
+                    let said = Said { session, place: *place, kind: PassageKind::User };
+                    self.said(&said, line, &mut found);
                 }
                 Item::Touch(touch) => self.touch(touch, &mut found),
                 Item::Document(document) => self.record(document, within(document.span), &mut found),
@@ -119,7 +125,7 @@ impl Passages {
     fn output(&mut self, result: &CallResult, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
         for block in bytes.map(|bytes| self.source.blocks(&[bytes])).into_iter().flatten() {
             if let Block::ToolResult { output, .. } = block {
-                self.words.add_text(&output);
+                add_told(&mut self.words, &output);
             }
         }
         let terms = self.words.take();
@@ -147,7 +153,9 @@ impl Passages {
             false if written => PassageKind::Record,
             false => return,
         };
-        self.words.add_text(&document.key);
+        if kind == PassageKind::Record {
+            self.words.add_text(&document.key);
+        }
         self.words.add_text(&String::from_utf8_lossy(bytes.unwrap_or_default()));
         let (place, at, terms) = (document.span.offset, document.at, self.words.take());
         found.push(Passage { session: None, place, kind, at, terms });
@@ -168,10 +176,19 @@ fn joined(mark: &[u8], word: &str) -> Vec<u8> {
 /// All texts of a value; the names of its fields say what a tool wants, not what was said.
 fn add_value(words: &mut TermSet, value: &Value) {
     match value {
-        Value::String(text) => words.add_text(text),
+        Value::String(text) => add_told(words, text),
         Value::Array(items) => items.iter().for_each(|item| add_value(words, item)),
         Value::Object(fields) => fields.values().for_each(|field| add_value(words, field)),
         Value::Number(number) => words.add_text(&number.to_string()),
         Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// Some clients keep inputs and outputs as JSON within a text, where a line break is two letters.
+fn add_told(words: &mut TermSet, text: &str) {
+    let document = Some(text).filter(|text| text.starts_with(['{', '[']));
+    match document.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+        Some(document) => add_value(words, &document),
+        None => words.add_text(text),
     }
 }

@@ -12,9 +12,17 @@ pub const FILE_MARK: &[u8] = b"\x01f";
 
 /// Shows every term of a text, in order and as often as it stands there: words in small letters, the parts of
 /// `snake_case` and `camelCase`, and pairs of neighbours in scripts that do not part words.
-pub fn each_term(text: &str, mut see: impl FnMut(&[u8])) {
+pub fn each_term(text: &str, see: impl FnMut(&[u8])) {
+    cut(text, Word::default(), see);
+}
+
+/// The same without the parts of words: who asks for `GitHub` does not want two words.
+pub fn each_whole_term(text: &str, see: impl FnMut(&[u8])) {
+    cut(text, Word { undivided: true, ..Word::default() }, see);
+}
+
+fn cut(text: &str, mut word: Word, mut see: impl FnMut(&[u8])) {
     let bytes = text.as_bytes();
-    let mut word = Word::default();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         if CLASSES[usize::from(byte)] == SEPARATOR {
@@ -63,6 +71,10 @@ fn each_foreign_term(run: &str, word: &mut Word, see: &mut impl FnMut(&[u8])) {
             // A single letter is a word too, unless a second one follows.
             if before.is_some() || !letters.peek().copied().is_some_and(is_unspaced) {
                 see(&pair[..first + second]);
+            }
+            // The last letter begins no pair, and can be asked for alone.
+            if before.is_some() && !word.undivided && !letters.peek().copied().is_some_and(is_unspaced) {
+                see(&pair[first..first + second]);
             }
             before = Some(letter);
             continue;
@@ -113,6 +125,7 @@ struct Word {
     starts: Vec<usize>,
     small_before: bool,
     too_long: bool,
+    undivided: bool,
 }
 
 impl Word {
@@ -152,7 +165,7 @@ impl Word {
             if !whole.is_empty() {
                 see(whole);
             }
-            if !self.starts.is_empty() {
+            if !self.starts.is_empty() && !self.undivided {
                 let starts = std::iter::once(0).chain(self.starts.iter().copied());
                 let ends = self.starts.iter().copied().chain([self.letters.len()]);
                 for (start, end) in starts.zip(ends) {
@@ -306,7 +319,7 @@ mod tests {
         assert_eq!(terms("ECONNRESET 404 v1.2"), ["econnreset", "404", "v1", "2"]);
         assert_eq!(terms("__init__ _ x_1"), ["init", "x_1"]);
         assert_eq!(terms("Größe ÜBER naïve"), ["größe", "über", "naïve"]);
-        assert_eq!(terms("修复登录"), ["修复", "复登", "登录"]);
+        assert_eq!(terms("修复登录"), ["修复", "复登", "登录", "录"]);
         assert_eq!(terms("a修b"), ["a", "修", "b"]);
         assert_eq!(terms(&"x".repeat(65)), Vec::<String>::new());
         assert_eq!(terms(&"x".repeat(64)), ["x".repeat(64)]);

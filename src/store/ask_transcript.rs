@@ -143,8 +143,9 @@ impl Store {
                 "select instance.source, record.stream, record.key, record.at, record.file_version, file.encoding,
                         record.place, record.length
                  from record join instance on instance.id = record.instance join file on file.id = record.file
-                 where record.file = $1 and record.place = $2 and record.deleted_at is null and {visible}
-                 order by record.version desc limit 1"
+                 where record.id = (select newest.id from record newest where newest.file = $1 and newest.place = $2
+                                    order by newest.file_version desc, newest.id desc limit 1)
+                 and record.deleted_at is null and {visible}"
             ),
         );
         let mut statement = self.connection.prepare_cached(&text)?;

@@ -5,7 +5,7 @@ use rusqlite::params;
 use super::index_format::{BlockWriter, Doc, write_docs};
 use super::rows::Writer;
 use super::sql;
-use crate::model::{Passage, Result, Time, hash_term};
+use crate::model::{Passage, Result, hash_term};
 
 const MINUTE: i64 = 60_000_000;
 
@@ -131,11 +131,24 @@ impl Writer<'_> {
             place: passage.place as i64,
             epoch,
             kind: passage.kind.stored(),
-            minutes: passage.at.map_or(0, |at| Time::micros(at).div_euclid(MINUTE)),
+            minutes: match passage.at {
+                Some(at) => at.micros().div_euclid(MINUTE),
+                None => self.minutes_of(session, file, passage.place as i64)?,
+            },
             length: passage.terms.length.checked_ilog2().unwrap_or(0) as u8,
         };
         self.index.add(doc, passage);
         Ok(())
+    }
+
+    /// Further lines of a message, and files of a call, have its time.
+    fn minutes_of(&self, session: i64, file: i64, place: i64) -> Result<i64> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select coalesce((select at from message where session = $1 and file = $2 and place = $3),
+                             (select at from tool_call where session = $1 and file = $2 and place = $3))"
+        ))?;
+        let at: Option<i64> = statement.query_row([session, file, place], |row| row.get(0))?;
+        Ok(at.map_or(0, |at| at.div_euclid(MINUTE)))
     }
 
     pub(super) fn write_index(&mut self) -> Result<()> {

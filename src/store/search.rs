@@ -27,8 +27,8 @@ pub struct TermQuery {
     pub least: usize,
     /// Terms of which one call has to hold each: its input, output and files are then let through.
     pub of_calls: Vec<Wanted>,
-    /// Whose words; all when empty.
-    pub kinds: Vec<PassageKind>,
+    /// Whose words; all when there is none.
+    pub kinds: Option<Vec<PassageKind>>,
     pub since_minute: Option<i64>,
     pub until_minute: Option<i64>,
     /// Sessions that are let through; all when there is none. 0 stands for records of files.
@@ -97,7 +97,10 @@ impl Store {
         }
         if !query.of_calls.is_empty() {
             let calls = self.calls_with(&query.of_calls, &segments)?;
-            hits.retain(|hit| calls.contains(&(hit.file, hit.place as i64)));
+            // An output that was kept apart is in a file of its own; whose it is, is seen when it is read.
+            hits.retain(|hit| {
+                hit.kind == PassageKind::Output || calls.contains(&(hit.file, hit.place as i64))
+            });
         }
         Ok(hits)
     }
@@ -287,7 +290,7 @@ impl Board {
 
 fn hit(query: &TermQuery, doc: &Doc, seen: &Seen) -> Option<PassageHit> {
     let kind = PassageKind::from_stored(doc.kind)?;
-    let fits = (query.kinds.is_empty() || query.kinds.contains(&kind))
+    let fits = query.kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind))
         && query.since_minute.is_none_or(|since| doc.minutes >= since)
         && query.until_minute.is_none_or(|until| doc.minutes != 0 && doc.minutes < until)
         && query.sessions.as_ref().is_none_or(|sessions| sessions.contains(&doc.session));

@@ -76,6 +76,9 @@ impl PassageReader<'_> {
                     PassageKind::User | PassageKind::Assistant,
                 ) => add(&mut text, &part),
                 // Some clients keep thoughts as messages of their own.
+                (Block::Image { path: Some(part), .. }, PassageKind::User | PassageKind::Assistant) => {
+                    add(&mut text, &part)
+                }
                 (Block::Text(part), PassageKind::Thinking) if row.kind == MessageKind::Thinking => {
                     add(&mut text, &part)
                 }
@@ -91,7 +94,9 @@ impl PassageReader<'_> {
         let teller = Teller { scope: self.scope, store: self.store, door: self.door, source, full: true };
         let mut text = String::new();
         match hit.kind {
-            PassageKind::Result => text = teller.output(&mut self.contents, row)?.unwrap_or_default(),
+            PassageKind::Result => {
+                add_told(&mut text, &teller.output(&mut self.contents, row)?.unwrap_or_default());
+            }
             PassageKind::Files => {
                 for touch in self.store.touches(self.scope, row.session_id, row.file, row.span.offset)? {
                     add(&mut text, &String::from_utf8_lossy(touch.path.expose()));
@@ -130,7 +135,11 @@ impl PassageReader<'_> {
         let Some(record) = self.store.record_at(self.scope, hit.file, hit.place)? else { return Ok(None) };
         let bytes =
             self.contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
-        let text = String::from_utf8_lossy(bytes.expose()).into_owned();
+        let mut text = String::new();
+        if hit.kind == PassageKind::Record {
+            text.push_str(&record.key);
+        }
+        add(&mut text, &String::from_utf8_lossy(bytes.expose()));
         // An output that was kept apart belongs to its call.
         let name = format!("{}/{}", record.stream, record.key);
         let call = self.store.call_with_output(self.scope, &name)?;
@@ -152,11 +161,20 @@ fn add(text: &mut String, part: &str) {
 
 fn add_value(text: &mut String, value: &Value) {
     match value {
-        Value::String(part) => add(text, part),
+        Value::String(part) => add_told(text, part),
         Value::Array(items) => items.iter().for_each(|item| add_value(text, item)),
         Value::Object(fields) => fields.values().for_each(|field| add_value(text, field)),
         Value::Number(number) => add(text, &number.to_string()),
         Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// As it was indexed: a document within a text is its values.
+fn add_told(text: &mut String, part: &str) {
+    let document = Some(part).filter(|part| part.starts_with(['{', '[']));
+    match document.and_then(|part| serde_json::from_str::<Value>(part).ok()) {
+        Some(document) => add_value(text, &document),
+        None => add(text, part),
     }
 }
 

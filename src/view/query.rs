@@ -1,6 +1,6 @@
 //! Reads what people type into a search: words, phrases, prefixes, alternatives, what not, and filters.
 
-use crate::model::{PassageKind, Problem, Result as Answered, Time, each_term, parse_moment};
+use crate::model::{PassageKind, Problem, Result as Answered, Time, each_whole_term, parse_moment};
 use crate::store::Wanted;
 
 /// More than anybody means; the rest is left out.
@@ -18,7 +18,7 @@ pub struct Query {
     pub model: Option<String>,
     pub tool: Option<String>,
     pub file: Option<String>,
-    pub kinds: Vec<PassageKind>,
+    pub kinds: Option<Vec<PassageKind>>,
     pub since: Option<Time>,
     pub until: Option<Time>,
 }
@@ -52,6 +52,10 @@ pub(super) fn read_query(text: &str, now: Time) -> Answered<Query> {
         }
         if bare && !word.negated && word.text == "AND" {
             continue;
+        }
+        if let Some(name) = word.name.filter(|name| word.negated && FILTERS.contains(name)) {
+            return Err(Problem::asked(format!("-{name}: is no filter"))
+                .hint(format!("{name}: narrows a search, and -word leaves words out")));
         }
         if let Some(name) = word.name
             && filter(&mut query, name, word.text, now)?
@@ -178,14 +182,16 @@ fn piece(text: &str, quoted: bool) -> Option<Piece> {
     let prefix = !quoted && text.ends_with('*');
     let text = if prefix { text.trim_end_matches('*') } else { text };
     let mut terms: Vec<Vec<u8>> = Vec::new();
-    each_term(text, |term| {
+    each_whole_term(text, |term| {
         if terms.len() < MOST_CLAUSES && !terms.iter().any(|known| known == term) {
             terms.push(term.to_vec());
         }
     });
     let text = plain(text);
     let word = text.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
-    let exact = terms.len() > 1 && (quoted || !word) || terms.len() > 1 && !text.is_ascii();
+    // A single term stands for the phrase only when nothing else was typed.
+    let more = terms.len() > 1 || terms.first().is_some_and(|term| quoted && *term != text.as_bytes());
+    let exact = more && (quoted || !word || !text.is_ascii());
     (!terms.is_empty()).then_some(Piece { text, terms, prefix, exact })
 }
 
@@ -201,6 +207,9 @@ pub(super) fn plain(text: &str) -> String {
     out
 }
 
+const FILTERS: [&str; 10] =
+    ["source", "project", "branch", "model", "tool", "file", "role", "kind", "since", "until"];
+
 /// True when the name is one of a filter's.
 fn filter(query: &mut Query, name: &str, value: &str, now: Time) -> Answered<bool> {
     let text = || Some(value.to_owned()).filter(|value| !value.is_empty());
@@ -211,8 +220,8 @@ fn filter(query: &mut Query, name: &str, value: &str, now: Time) -> Answered<boo
         "model" => query.model = text(),
         "tool" => query.tool = text(),
         "file" => query.file = text(),
-        "role" => query.kinds = narrowed(&query.kinds, roles(value)?),
-        "kind" => query.kinds = narrowed(&query.kinds, kinds(value)?),
+        "role" => query.kinds = narrowed(query.kinds.as_deref(), roles(value)?),
+        "kind" => query.kinds = narrowed(query.kinds.as_deref(), kinds(value)?),
         "since" => query.since = Some(moment(value, now)?),
         "until" => query.until = Some(moment(value, now)?),
         _ => return Ok(false),
@@ -253,12 +262,12 @@ pub(super) fn kinds(value: &str) -> Answered<Vec<PassageKind>> {
 }
 
 /// Both filters hold; what contradicts leaves nothing, which no passage is.
-pub(super) fn narrowed(before: &[PassageKind], with: Vec<PassageKind>) -> Vec<PassageKind> {
-    if before.is_empty() {
-        return with;
-    }
-    let both: Vec<PassageKind> = with.iter().copied().filter(|kind| before.contains(kind)).collect();
-    if both.is_empty() { with } else { both }
+pub(super) fn narrowed(
+    before: Option<&[PassageKind]>,
+    mut with: Vec<PassageKind>,
+) -> Option<Vec<PassageKind>> {
+    with.retain(|kind| before.is_none_or(|before| before.contains(kind)));
+    Some(with)
 }
 
 struct Word<'t> {
@@ -282,6 +291,8 @@ fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
         }
         let named =
             rest.find(':').filter(|at| *at > 0 && rest[..*at].bytes().all(|byte| byte.is_ascii_lowercase()));
+        // `model::terms` is code.
+        let named = named.filter(|at| !rest[at + 1..].starts_with(':'));
         let name = named.map(|at| &rest[..at]);
         if let Some(at) = named {
             rest = &rest[at + 1..];
@@ -338,7 +349,7 @@ mod tests {
         );
         assert_eq!(query.source.as_deref(), Some("some_source"));
         assert_eq!(query.project.as_deref(), Some("/home/ada/my app"));
-        assert_eq!(query.kinds.len(), 4);
+        assert_eq!(query.kinds.map(|kinds| kinds.len()), Some(4));
         assert!(query.since.is_some() && query.until.is_some());
         assert_eq!(query.clauses.len(), 2);
         assert!(query.clauses[0].fits("see http://x:80/y"));

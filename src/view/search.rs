@@ -1,7 +1,7 @@
 //! Search: the conversation you vaguely remember, found by its words, grouped by session, best first.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use serde::Serialize;
@@ -23,6 +23,14 @@ const READ_EXACT: usize = 400;
 /// Passages that are shown of one session, as long as it is among the first; then one.
 const SHOWN: usize = 3;
 const FIRST: usize = 10;
+/// Passages beyond the best that make a session better.
+const COUNTED: usize = 4;
+/// More words than that say nothing new; each has a bit.
+const MOST_WANTED: usize = 64;
+/// A longer word is in no title.
+const LONGEST_WORD: usize = 256;
+/// Hits in records that are looked up, best first; a word that stands in more of them finds sessions too.
+const MOST_RECORDS: usize = 1_000;
 /// Hits that are put in order; nobody pages further.
 const MOST: usize = 20_000;
 
@@ -92,12 +100,14 @@ pub fn search(scope: &Scope, store: &Store, door: &Door, ask: &SearchAsk, now: T
     let [skipped] = ask.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
     let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
     let limit = usize::try_from(ask.page.limit).unwrap_or(usize::MAX).max(1);
+    let end = skipped.saturating_add(limit);
     let searcher = Searcher { scope, store, door, now, recent: ask.recent, texts: RefCell::default() };
     let mut mode = "all";
-    let mut found = searcher.run(&query, Mode::All, skipped + limit)?;
-    if found.groups.is_empty() && query.clauses.len() > 1 {
+    let mut found = searcher.run(&query, Mode::All)?;
+    let loose = query.clauses.len() > 1 && query.clauses.iter().any(|clause| clause.forms().is_some());
+    if found.groups.is_empty() && loose {
         mode = "any";
-        found = searcher.run(&query, Mode::Any, skipped + limit)?;
+        found = searcher.run(&query, Mode::Any)?;
     }
     let total = found.groups.len();
     let mut results = Vec::new();
@@ -105,12 +115,12 @@ pub fn search(scope: &Scope, store: &Store, door: &Door, ask: &SearchAsk, now: T
         let shown = if number < FIRST { SHOWN } else { 1 };
         results.extend(searcher.result(group, &query, shown)?);
     }
-    let more = total > skipped.saturating_add(limit);
+    let more = total > end;
     Ok(SearchAnswer {
         query: ask.query.clone(),
         mode,
         results,
-        next_cursor: more.then(|| write_numbers(&[(skipped + limit) as i64])),
+        next_cursor: more.then(|| write_numbers(&[end as i64])),
         total,
         complete: found.complete,
     })
@@ -123,10 +133,10 @@ fn understood(ask: &SearchAsk, now: Time) -> Result<Query> {
     query.since = ask.since.or(query.since);
     query.until = ask.until.or(query.until);
     if let Some(role) = &ask.role {
-        query.kinds = narrowed(&query.kinds, roles(role)?);
+        query.kinds = narrowed(query.kinds.as_deref(), roles(role)?);
     }
     if let Some(kind) = &ask.kind {
-        query.kinds = narrowed(&query.kinds, kinds(kind)?);
+        query.kinds = narrowed(query.kinds.as_deref(), kinds(kind)?);
     }
     if query.is_empty() {
         return Err(Problem::asked("nothing to search for")
@@ -171,7 +181,7 @@ struct Groups {
 }
 
 impl Searcher<'_> {
-    fn run(&self, query: &Query, mode: Mode, enough: usize) -> Result<Groups> {
+    fn run(&self, query: &Query, mode: Mode) -> Result<Groups> {
         let asked = self.term_query(query, mode)?;
         let mut hits: Vec<(f32, PassageHit)> = self
             .store
@@ -179,16 +189,6 @@ impl Searcher<'_> {
             .into_iter()
             .map(|hit| (self.score(&hit, mode), hit))
             .collect();
-        if *self.scope != Scope::Owner {
-            // Not even their number is told of things that are others'.
-            let mut visible = Vec::with_capacity(hits.len());
-            for (score, hit) in hits {
-                if hit.session != 0 || self.store.record_at(self.scope, hit.file, hit.place)?.is_some() {
-                    visible.push((score, hit));
-                }
-            }
-            hits = visible;
-        }
         // A result may be told twice, once for the model and once for the client.
         let order = |(left, a): &(f32, PassageHit), (right, b): &(f32, PassageHit)| {
             let newest = b.minutes.cmp(&a.minutes);
@@ -202,7 +202,9 @@ impl Searcher<'_> {
             hits.truncate(MOST);
         }
         hits.sort_unstable_by(order);
-        hits.dedup_by_key(|(_, hit)| (hit.file, hit.place, hit.kind as u8));
+        let mut told = HashSet::new();
+        hits.retain(|(_, hit)| told.insert((hit.file, hit.place, hit.kind as u8)));
+        let mut hits = self.placed(hits, query, &asked)?;
         let exact: Vec<&Clause> =
             query.clauses.iter().filter(|clause| clause.is_exact() && mode == Mode::All).collect();
         let unwanted: Vec<&Clause> = query.unwanted.iter().filter(|clause| clause.is_exact()).collect();
@@ -212,20 +214,30 @@ impl Searcher<'_> {
         if verified {
             let mut reader = self.reader();
             let mut kept = Vec::new();
-            for (number, (score, hit)) in hits.iter().enumerate() {
-                if number >= READ_EXACT || kept.len() >= enough * SHOWN {
-                    looked_at_all = number + 1 >= hits.len();
+            let mut kept_of: HashMap<(i64, i64), usize> = HashMap::new();
+            let mut looked_at = 0;
+            for (score, hit) in &hits {
+                // Enough of one session is known by a few; the others need their place.
+                let of = kept_of.entry(group_of(hit)).or_default();
+                if *of > COUNTED {
+                    kept.push((*score, *hit));
+                    continue;
+                }
+                if looked_at == READ_EXACT {
+                    looked_at_all = false;
                     break;
                 }
+                looked_at += 1;
                 let Some(found) = self.read(&mut reader, hit)? else { continue };
                 let on_path = path.as_ref().is_none_or(|path| self.touches(hit, path).unwrap_or(false));
                 if on_path && fits(&found.text, &exact, &unwanted) {
                     kept.push((*score, *hit));
+                    *of += 1;
                 }
             }
             hits = kept;
         } else {
-            self.refine(&mut hits, query, enough)?;
+            self.refine(&mut hits, query)?;
         }
         let mut groups = self.grouped(hits, mode);
         if mode == Mode::All {
@@ -234,9 +246,57 @@ impl Searcher<'_> {
         Ok(Groups { groups, complete: complete && looked_at_all })
     }
 
+    /// Outputs that were kept apart get the session of their call; what is gone, or others', is left out.
+    fn placed(
+        &self,
+        hits: Vec<(f32, PassageHit)>,
+        query: &Query,
+        asked: &TermQuery,
+    ) -> Result<Vec<(f32, PassageHit)>> {
+        let mut placed = Vec::with_capacity(hits.len());
+        let mut records = 0;
+        for (score, mut hit) in hits {
+            if hit.session == 0 {
+                records += 1;
+                if records > MOST_RECORDS {
+                    continue;
+                }
+                let Some(record) = self.store.record_at(self.scope, hit.file, hit.place)? else { continue };
+                let name = format!("{}/{}", record.stream, record.key);
+                let call = match hit.kind {
+                    PassageKind::Output => self.store.call_with_output(self.scope, &name)?,
+                    _ => None,
+                };
+                let fits = match &call {
+                    Some(call) => {
+                        hit.session = call.session_id;
+                        let named = |name: &String| name.eq_ignore_ascii_case(&call.name);
+                        let by = |model: &String| {
+                            call.model.as_ref().is_some_and(|name| name.starts_with(&model.to_lowercase()))
+                        };
+                        query.tool.as_ref().is_none_or(named) && query.model.as_ref().is_none_or(by)
+                    }
+                    None => {
+                        let of_call = query.tool.is_some() || query.file.is_some() || query.model.is_some();
+                        let of_session = query.project.is_some() || query.branch.is_some();
+                        let source = query.source.as_ref().is_none_or(|source| *source == record.source);
+                        source && !of_call && !of_session
+                    }
+                };
+                let let_through =
+                    |session: i64| asked.sessions.as_ref().is_none_or(|sessions| sessions.contains(&session));
+                if !fits || !let_through(hit.session) {
+                    continue;
+                }
+            }
+            placed.push((score, hit));
+        }
+        Ok(placed)
+    }
+
     /// A title that holds all words is as good as a passage, and better than most.
     fn add_titles(&self, groups: &mut Vec<Group>, query: &Query, asked: &TermQuery) -> Result<()> {
-        let of_rows = !query.kinds.is_empty() || !asked.of_calls.is_empty();
+        let of_rows = query.kinds.is_some() || !asked.of_calls.is_empty();
         let dated = query.since.is_some() || query.until.is_some();
         if of_rows || dated || query.clauses.is_empty() || self.recent {
             return Ok(());
@@ -245,7 +305,7 @@ impl Searcher<'_> {
             .clauses
             .iter()
             .map(|clause| match clause.pieces.as_slice() {
-                [piece] => Some(piece.text.as_str()),
+                [piece] => Some(piece.text.as_str()).filter(|text| text.len() <= LONGEST_WORD),
                 _ => None,
             })
             .collect();
@@ -273,10 +333,11 @@ impl Searcher<'_> {
     }
 
     fn term_query(&self, query: &Query, mode: Mode) -> Result<TermQuery> {
-        let wanted: Vec<Wanted> = match mode {
+        let mut wanted: Vec<Wanted> = match mode {
             Mode::All => query.clauses.iter().flat_map(Clause::wanted).collect(),
             Mode::Any => query.clauses.iter().filter_map(Clause::forms).collect(),
         };
+        wanted.truncate(MOST_WANTED);
         let marked = |mark: &[u8], word: &str| Wanted {
             terms: vec![[mark, word.to_lowercase().as_bytes()].concat()],
             prefixes: Vec::new(),
@@ -315,7 +376,7 @@ impl Searcher<'_> {
     }
 
     /// The sessions that filters and scope let through; all when nothing narrows them.
-    fn sessions(&self, query: &Query) -> Result<Option<std::collections::HashSet<i64>>> {
+    fn sessions(&self, query: &Query) -> Result<Option<HashSet<i64>>> {
         let narrowed = query.source.is_some() || query.project.is_some() || query.branch.is_some();
         if !narrowed && *self.scope == Scope::Owner {
             return Ok(None);
@@ -330,10 +391,8 @@ impl Searcher<'_> {
             ..SessionFilter::default()
         };
         let mut rows = self.store.session_rows(self.scope, &filter)?;
-        // Records have no session; whose they are is seen when they are read.
-        if query.project.is_none() && query.branch.is_none() {
-            rows.insert(0);
-        }
+        // Records have no session; whose they are is seen when they are placed.
+        rows.insert(0);
         Ok(Some(rows))
     }
 
@@ -358,7 +417,7 @@ impl Searcher<'_> {
     }
 
     /// Reads the best, and puts those first in which the words stand together.
-    fn refine(&self, hits: &mut [(f32, PassageHit)], query: &Query, enough: usize) -> Result<()> {
+    fn refine(&self, hits: &mut [(f32, PassageHit)], query: &Query) -> Result<()> {
         if self.recent || query.clauses.len() < 2 {
             return Ok(());
         }
@@ -370,7 +429,8 @@ impl Searcher<'_> {
             .collect();
         let typed = typed.join(" ");
         let mut reader = self.reader();
-        let best = hits.len().min(READ.max(enough));
+        // The same for every page: else what is on one of them is on the next one again.
+        let best = hits.len().min(READ);
         for (score, hit) in &mut hits[..best] {
             if let Some(found) = self.read(&mut reader, hit)? {
                 *score *= 1.0 + closeness(&found.text, &query.clauses, &typed);
@@ -382,11 +442,9 @@ impl Searcher<'_> {
 
     fn grouped(&self, hits: Vec<(f32, PassageHit)>, mode: Mode) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
-        let mut known: HashMap<(i64, i64, u64), usize> = HashMap::new();
+        let mut known: HashMap<(i64, i64), usize> = HashMap::new();
         for (score, hit) in hits {
-            // Authored things stand for themselves, and so do outputs that were kept apart.
-            let key = if hit.session == 0 { (0, hit.file, hit.place) } else { (hit.session, 0, 0) };
-            let at = *known.entry(key).or_insert_with(|| {
+            let at = *known.entry(group_of(&hit)).or_insert_with(|| {
                 groups.push(Group { session: hit.session, score: 0.0, newest: 0, hits: Vec::new() });
                 groups.len() - 1
             });
@@ -394,8 +452,8 @@ impl Searcher<'_> {
             // A session that speaks of it again and again is likelier the one; the first few tell.
             let share = match group.hits.len() {
                 0 => 1.0,
-                1..=4 if mode == Mode::Any => 0.25,
-                1..=4 => 0.1,
+                1..=COUNTED if mode == Mode::Any => 0.25,
+                1..=COUNTED => 0.1,
                 _ => 0.0,
             };
             group.score += score * share;
@@ -548,4 +606,9 @@ impl Searcher<'_> {
             highlights,
         })
     }
+}
+
+/// Authored things stand for themselves, everything else for its session.
+fn group_of(hit: &PassageHit) -> (i64, i64) {
+    if hit.session == 0 { (-hit.file, hit.place as i64) } else { (hit.session, 0) }
 }
