@@ -1,22 +1,30 @@
 //! Makes searchable passages of what a reader found: words of messages, calls, outputs, paths and authored things.
 
+use std::collections::VecDeque;
+
 use serde_json::Value;
 
 use crate::model::{
-    Block, Call, CallResult, Document, FILE_MARK, Family, Item, MODEL_MARK, Message, MessageKind, Passage,
-    PassageKind, Role, Span, TOOL_MARK, TermSet, Touch,
+    Block, Call, CallResult, Document, FILE_MARK, Family, Item, LONGEST_TEXT, MODEL_MARK, Message,
+    MessageKind, Passage, PassageKind, Role, Span, TOOL_MARK, TermSet, Touch,
 };
 use crate::sources::Source;
+
+/// Outputs that are remembered until they are told again: calls may run beside each other.
+const REMEMBERED: usize = 4;
 
 pub struct Passages {
     source: &'static dyn Source,
     words: TermSet,
     thoughts: TermSet,
+    /// The last outputs, by the place of their call.
+    outputs: VecDeque<(u64, String)>,
 }
 
 impl Passages {
     pub fn new(source: &'static dyn Source) -> Passages {
-        Passages { source, words: TermSet::default(), thoughts: TermSet::default() }
+        let (words, thoughts) = (TermSet::default(), TermSet::default());
+        Passages { source, words, thoughts, outputs: VecDeque::new() }
     }
 
     /// Adds the passages of the items behind `from`, all of which came from this line.
@@ -119,13 +127,27 @@ impl Passages {
     fn output(&mut self, result: &CallResult, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
         for block in bytes.map(|bytes| self.source.blocks(&[bytes])).into_iter().flatten() {
             if let Block::ToolResult { output, .. } = block {
-                self.words.add_text(&output);
+                self.add_output(result.call, output);
             }
         }
         let terms = self.words.take();
         if !terms.is_empty() {
             let (session, place, at) = (Some(result.session.clone()), result.call, result.at);
             found.push(Passage { session, place, kind: PassageKind::Result, at, terms });
+        }
+    }
+
+    /// Clients tell an output twice, once for the model and once for themselves: the second time only what is new.
+    fn add_output(&mut self, call: u64, output: String) {
+        match self.outputs.iter().find(|(of, _)| *of == call) {
+            Some((_, before)) => self.words.add_json(untold(before, &output)),
+            None => {
+                self.words.add_json(&output);
+                if output.len() <= LONGEST_TEXT {
+                    self.outputs.truncate(REMEMBERED - 1);
+                    self.outputs.push_front((call, output));
+                }
+            }
         }
     }
 
@@ -154,6 +176,32 @@ impl Passages {
     }
 }
 
+/// What a text has between its start and its end that another one begins and ends with as well, with the words that
+/// are cut.
+fn untold<'t>(before: &str, text: &'t str) -> &'t str {
+    let end = text.len() - shared_end(before.as_bytes(), text.as_bytes());
+    let start = shared_start(before.as_bytes(), &text.as_bytes()[..end]);
+    let start = text.as_bytes()[..start].iter().rposition(u8::is_ascii_whitespace).unwrap_or(0);
+    let rest = &text.as_bytes()[end..];
+    let end = end + rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+    text.get(start..end).unwrap_or(text)
+}
+
+fn shared_start(before: &[u8], text: &[u8]) -> usize {
+    const STEP: usize = 32;
+    let steps = before.chunks_exact(STEP).zip(text.chunks_exact(STEP));
+    let start = STEP * steps.take_while(|(before, text)| before == text).count();
+    start + before[start..].iter().zip(&text[start..]).take_while(|(before, text)| before == text).count()
+}
+
+fn shared_end(before: &[u8], text: &[u8]) -> usize {
+    const STEP: usize = 32;
+    let steps = before.rchunks_exact(STEP).zip(text.rchunks_exact(STEP));
+    let end = STEP * steps.take_while(|(before, text)| before == text).count();
+    let rest = before[..before.len() - end].iter().rev().zip(text[..text.len() - end].iter().rev());
+    end + rest.take_while(|(before, text)| before == text).count()
+}
+
 /// Whose words a line holds.
 struct Said<'a> {
     session: &'a std::sync::Arc<str>,
@@ -168,10 +216,29 @@ fn joined(mark: &[u8], word: &str) -> Vec<u8> {
 /// All texts of a value; the names of its fields say what a tool wants, not what was said.
 fn add_value(words: &mut TermSet, value: &Value) {
     match value {
-        Value::String(text) => words.add_text(text),
+        Value::String(text) => words.add_json(text),
         Value::Array(items) => items.iter().for_each(|item| add_value(words, item)),
         Value::Object(fields) => fields.values().for_each(|field| add_value(words, field)),
         Value::Number(number) => words.add_text(&number.to_string()),
         Value::Null | Value::Bool(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::untold;
+
+    #[test]
+    fn only_new_words_are_told_again() {
+        let long = "some line of output\n".repeat(20);
+        assert_eq!(untold(&long, &long).trim(), "");
+        assert_eq!(untold(&long, &format!("exit 0\n{long}")), "exit 0");
+        assert_eq!(untold(&long, &format!("{long}the end")).trim(), "the end");
+        assert_eq!(untold("one two", "one tool two").trim(), "tool");
+        assert_eq!(untold("one to", "one two"), " two");
+        assert_eq!(untold("", "new"), "new");
+        assert_eq!(untold("new", ""), "");
+        assert_eq!(untold("äö", "äü"), "äü");
+        assert_eq!(untold("one two", "one two one two").trim(), "");
     }
 }
