@@ -230,34 +230,26 @@ fn ripgrep(corpus: &Corpus<'_>, pattern: &str) -> String {
 fn server_rows(corpus: &Corpus<'_>, settings: &Settings) -> Outcome<Vec<Row>> {
     let duration = Duration::from_millis(if settings.smoke { 300 } else { 5_000 });
     let server = Server::start(corpus)?;
-    let rare: Vec<String> = NEEDLES
-        .iter()
-        .flat_map(|needle| needle.asked)
-        .filter(|(kind, question)| *kind == Kind::Code && words_of(question).count() == 1)
-        .map(|(_, question)| path_of(question))
-        .collect();
-    let two: Vec<String> = NEEDLES
-        .iter()
-        .flat_map(|needle| needle.asked)
-        .filter(|(kind, _)| *kind == Kind::Exact)
-        .map(|(_, question)| path_of(question))
-        .collect();
-    let asked: Vec<String> = NEEDLES
-        .iter()
-        .flat_map(|needle| needle.asked)
-        .filter(|(kind, _)| *kind == Kind::Question)
-        .map(|(_, question)| path_of(question))
-        .collect();
-    let common = vec![path_of(COMMON)];
+    let of_kind = |kind: Kind| {
+        let all = NEEDLES.iter().flat_map(|needle| needle.asked);
+        all.filter(move |(of, _)| *of == kind).map(|(_, question)| *question)
+    };
+    let single = |question: &&str| words_of(question).count() == 1;
+    let ten = |question: &str| path_of(question, 10);
+    let rare: Vec<String> = of_kind(Kind::Code).filter(single).map(ten).collect();
+    let several: Vec<String> = of_kind(Kind::Exact).map(ten).collect();
+    let asked: Vec<String> = of_kind(Kind::Question).map(ten).collect();
+    let [common, many] = [10, 50].map(|results| vec![path_of(COMMON, results)]);
     let mut rows = Vec::new();
     for clients in [1, 8] {
         let floor =
             load(&server.target, clients, duration / 4, &["/healthz".to_owned()], |waited| waited.whole)?;
         for (name, paths, limit) in [
             ("search, rare words", &rare, Some(20.0)),
-            ("search, several words", &two, None),
+            ("search, several words", &several, None),
             ("search, questions", &asked, None),
             ("search, a word in a third of all messages", &common, Some(50.0)),
+            ("the same, 50 results", &many, None),
         ] {
             let found = load(&server.target, clients, duration, paths, |waited| waited.whole)?;
             rows.push(latency_row(name, clients, &found, limit, floor.percentile(99)));
@@ -266,10 +258,7 @@ fn server_rows(corpus: &Corpus<'_>, settings: &Settings) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-fn path_of(question: &str) -> String {
-    let mut path = "/api/v1/search?q=".to_owned();
-    for byte in question.bytes() {
-        path += &format!("%{byte:02X}");
-    }
-    path
+fn path_of(question: &str, results: usize) -> String {
+    let escaped: String = question.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    format!("/api/v1/search?q={escaped}&limit={results}")
 }

@@ -23,7 +23,7 @@ impl Row {
 
     pub fn is_over(&self) -> bool {
         self.limit.is_some_and(|limit| match self.least {
-            true => !(self.measured >= limit),
+            true => self.measured < limit || self.measured.is_nan(),
             false => self.measured > limit,
         })
     }
