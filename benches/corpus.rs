@@ -51,6 +51,12 @@ I "type":"CommandExecution","id":"call_$call","process_id":"$ordinal",
     "duration":{"secs":0,"nanos":$ordinal}
 R "type":"function_call_output",~"id":"fco_$fresh",~"call_id":"call_$call",
     "output":"Wall time: 0.4 seconds\nProcess exited with code $code\nOutput:\n$front$middle$back""#;
+const RUN: &str = r#"
+R "type":"function_call",~"status":"completed","id":"fc_$fresh",~"name":"exec_command",
+    "arguments":"$arguments","call_id":"call_$call""#;
+const RAN: &str = r#"
+R "type":"function_call_output",~"id":"fco_$fresh",~"call_id":"call_$call",
+    "output":"Wall time: 0.4 seconds\nProcess exited with code 0\nOutput:\n$printed""#;
 const PATCH: &str = r#"
 R "type":"custom_tool_call",~"id":"ctc_$fresh",~"status":"completed","call_id":"call_$call",
     "name":"apply_patch","input":"*** Begin Patch\n*** Update File: $path\n@@\n$hunk*** End Patch""#;
@@ -208,6 +214,31 @@ impl Session {
             back: back, code: code, status: status);
     }
 
+    fn step(&mut self, step: &Step<'_>) {
+        self.now += self.random.sized(2_000, 6);
+        match step {
+            Step::User(text) => {
+                self.turn = self.random.uuid(self.now);
+                self.usage[1] = [0; 3];
+                let (own, today) = (self.random.uuid(self.now), timestamp(self.now + LOCAL_TIME_AHEAD));
+                play!(self, [PROMPT], own: own, today: &today[..10], model: "gpt-5.5", text: escaped(text),
+                    image: "", pasted: "", local: "", kind: "");
+            }
+            Step::Told(text) => {
+                self.count_response();
+                let (id, text, started) = (self.random.id(), escaped(text), self.now / 1_000);
+                play!(self, [ANSWER, RECORD, COUNT, COMPLETE], id: id, text: text, phase: "final_answer",
+                    started: started);
+            }
+            Step::Ran(command, printed) => {
+                let call = self.random.id();
+                let command = escaped(command);
+                let arguments = format!(r#"{{"cmd":"{command}","workdir":"{}"}}"#, self.project.cwd);
+                play!(self, [RUN, RAN], call: call, arguments: escaped(&arguments), printed: escaped(printed));
+            }
+        }
+    }
+
     /// At least one turn, and as many as the size needs.
     fn turns(&mut self) {
         let mut more = true;
@@ -236,6 +267,11 @@ impl Session {
             more = self.room() > 8_000;
         }
     }
+}
+
+fn escaped(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 impl Session {
@@ -310,6 +346,42 @@ pub fn write_long_session(home: &Path, seed: u64, messages: usize) -> io::Result
     play!(session, [META], begun: timestamp(now), version: "0.166.0", text: text);
     for _ in 0..messages.div_ceil(2) {
         session.turns();
+    }
+    session.save(home, now)?;
+    Ok(session.thread)
+}
+
+/// What is said and done in a session that is written out.
+pub enum Step<'a> {
+    User(&'a str),
+    Told(&'a str),
+    /// A command, and what it printed.
+    Ran(&'a str, &'a str),
+}
+
+/// Writes one more transcript, of these steps with about so many bytes of other turns before and behind them.
+/// Returns its id.
+pub fn write_told_session(home: &Path, seed: u64, steps: &[Step<'_>], around: u64) -> io::Result<String> {
+    let mut random = Random(seed);
+    let now = FIRST_DAY + random.below(DAYS) * DAY + random.below(DAY);
+    let mut session = Session {
+        project: Rc::new(Project::new(random.next(), &format!("/home/pat/code/{}", random.pick(&PROJECTS)))),
+        thread: random.uuid(now),
+        random,
+        paginated: true,
+        now,
+        ..Session::default()
+    };
+    let text = session.prose(100, 3);
+    play!(session, [META], begun: timestamp(now), version: "0.166.0", text: text);
+    for part in 0..2 {
+        if around > 0 {
+            session.target = session.out.len() as u64 + around;
+            session.turns();
+        }
+        for step in steps.iter().filter(|_| part == 0) {
+            session.step(step);
+        }
     }
     session.save(home, now)?;
     Ok(session.thread)

@@ -24,13 +24,13 @@ struct Pace {
 }
 
 /// A server that ends with the run.
-struct Server {
+pub struct Server {
     process: Child,
-    target: Target,
+    pub target: Target,
 }
 
 impl Server {
-    fn start(corpus: &Corpus<'_>) -> Outcome<Self> {
+    pub fn start(corpus: &Corpus<'_>) -> Outcome<Self> {
         let mut process = corpus
             .annals(&["serve", "--listen", "127.0.0.1:0", "--json"])
             .stdout(Stdio::piped())
@@ -215,7 +215,7 @@ fn after_silences(target: &Target, paths: &Paths) -> Outcome<Latencies> {
     Ok(Latencies::of(paths.sessions.iter().take(3).map(&mut ask).collect::<Outcome<_>>()?))
 }
 
-fn latency_row(what: &str, clients: usize, found: &Latencies, limit: Option<f64>, floor: f64) -> Row {
+pub fn latency_row(what: &str, clients: usize, found: &Latencies, limit: Option<f64>, floor: f64) -> Row {
     let (half, all) = (found.percentile(50), found.percentile(100));
     let clients = if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") };
     let what = format!("{what}, {clients}, p99 (p50 {half:.1}, max {all:.1}, n {})", found.count());

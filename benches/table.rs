@@ -6,25 +6,42 @@ pub struct Row {
     unit: &'static str,
     measured: f64,
     pub limit: Option<f64>,
+    /// Whether less than the limit is too little, instead of more too much.
+    least: bool,
     floor: String,
 }
 
 impl Row {
     pub fn new(what: &str, unit: &'static str, measured: f64, limit: Option<f64>, floor: String) -> Self {
-        Self { what: what.to_owned(), unit, measured, limit, floor }
+        Self { what: what.to_owned(), unit, measured, limit, least: false, floor }
+    }
+
+    /// A share that has to be reached.
+    pub fn at_least(what: &str, measured: f64, limit: f64) -> Self {
+        Self { least: true, ..Self::new(what, "", measured, Some(limit), "-".to_owned()) }
     }
 
     pub fn is_over(&self) -> bool {
-        self.limit.is_some_and(|limit| self.measured > limit)
+        self.limit.is_some_and(|limit| match self.least {
+            true => self.measured < limit || self.measured.is_nan(),
+            false => self.measured > limit,
+        })
     }
 
     fn cells(&self) -> [String; 5] {
         let verdict = match self.limit {
             None => "",
+            Some(_) if self.is_over() && self.least => "UNDER",
             Some(_) if self.is_over() => "OVER",
             Some(_) => "ok",
         };
-        let limit = self.limit.map_or_else(|| "-".to_owned(), |limit| format!("{limit} {}", self.unit));
+        let limit = self.limit.map_or_else(
+            || "-".to_owned(),
+            |limit| {
+                let least = if self.least { "at least " } else { "" };
+                format!("{least}{limit} {}", self.unit)
+            },
+        );
         let measured =
             format!("{:.*} {}", if self.measured < 100.0 { 2 } else { 0 }, self.measured, self.unit);
         [self.what.clone(), measured, limit, self.floor.clone(), verdict.to_owned()]

@@ -1,22 +1,30 @@
 //! Makes searchable passages of what a reader found: words of messages, calls, outputs, paths and authored things.
 
+use std::collections::VecDeque;
+
 use serde_json::Value;
 
 use crate::model::{
-    Block, Call, CallResult, Document, FILE_MARK, Family, Item, MODEL_MARK, Message, MessageKind, Passage,
-    PassageKind, Role, Span, TOOL_MARK, TermSet, Touch,
+    Block, Call, CallResult, Document, FILE_MARK, Family, Item, LONGEST_TEXT, MODEL_MARK, Message,
+    MessageKind, Passage, PassageKind, Role, Span, TOOL_MARK, TermSet, Touch,
 };
 use crate::sources::Source;
+
+/// Outputs that are remembered until they are told again: calls may run beside each other.
+const REMEMBERED: usize = 4;
 
 pub struct Passages {
     source: &'static dyn Source,
     words: TermSet,
     thoughts: TermSet,
+    /// The last outputs, by the place of their call.
+    outputs: VecDeque<(u64, String)>,
 }
 
 impl Passages {
     pub fn new(source: &'static dyn Source) -> Passages {
-        Passages { source, words: TermSet::default(), thoughts: TermSet::default() }
+        let (words, thoughts) = (TermSet::default(), TermSet::default());
+        Passages { source, words, thoughts, outputs: VecDeque::new() }
     }
 
     /// Adds the passages of the items behind `from`, all of which came from this line.
@@ -125,13 +133,27 @@ impl Passages {
     fn output(&mut self, result: &CallResult, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
         for block in bytes.map(|bytes| self.source.blocks(&[bytes])).into_iter().flatten() {
             if let Block::ToolResult { output, .. } = block {
-                add_told(&mut self.words, &output);
+                self.add_output(result.call, output);
             }
         }
         let terms = self.words.take();
         if !terms.is_empty() {
             let (session, place, at) = (Some(result.session.clone()), result.call, result.at);
             found.push(Passage { session, place, kind: PassageKind::Result, at, terms });
+        }
+    }
+
+    /// Clients tell an output twice, once for the model and once for themselves: the second time only what is new.
+    fn add_output(&mut self, call: u64, output: String) {
+        match self.outputs.iter().find(|(of, _)| *of == call) {
+            Some((_, before)) => self.words.add_text(untold(before, &output)),
+            None => {
+                add_told(&mut self.words, &output);
+                if output.len() <= LONGEST_TEXT {
+                    self.outputs.truncate(REMEMBERED - 1);
+                    self.outputs.push_front((call, output));
+                }
+            }
         }
     }
 
@@ -162,6 +184,32 @@ impl Passages {
     }
 }
 
+/// What a text has between its start and its end that another one begins and ends with as well, with the words that
+/// are cut.
+fn untold<'t>(before: &str, text: &'t str) -> &'t str {
+    let end = text.len() - shared_end(before.as_bytes(), text.as_bytes());
+    let start = shared_start(before.as_bytes(), &text.as_bytes()[..end]);
+    let start = text.as_bytes()[..start].iter().rposition(u8::is_ascii_whitespace).unwrap_or(0);
+    let rest = &text.as_bytes()[end..];
+    let end = end + rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+    text.get(start..end).unwrap_or(text)
+}
+
+fn shared_start(before: &[u8], text: &[u8]) -> usize {
+    const STEP: usize = 32;
+    let steps = before.chunks_exact(STEP).zip(text.chunks_exact(STEP));
+    let start = STEP * steps.take_while(|(before, text)| before == text).count();
+    start + before[start..].iter().zip(&text[start..]).take_while(|(before, text)| before == text).count()
+}
+
+fn shared_end(before: &[u8], text: &[u8]) -> usize {
+    const STEP: usize = 32;
+    let steps = before.rchunks_exact(STEP).zip(text.rchunks_exact(STEP));
+    let end = STEP * steps.take_while(|(before, text)| before == text).count();
+    let rest = before[..before.len() - end].iter().rev().zip(text[..text.len() - end].iter().rev());
+    end + rest.take_while(|(before, text)| before == text).count()
+}
+
 /// Whose words a line holds.
 struct Said<'a> {
     session: &'a std::sync::Arc<str>,
@@ -190,5 +238,39 @@ fn add_told(words: &mut TermSet, text: &str) {
     match document.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
         Some(document) => add_value(words, &document),
         None => words.add_text(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::untold;
+    use crate::model::TermSet;
+
+    #[test]
+    fn nothing_new_is_lost_and_little_is_told_again() {
+        let long = "some line of output\n".repeat(20);
+        let pairs = [
+            (long.as_str(), long.clone()),
+            (&long, format!("exit 0\n{long}")),
+            (&long, format!("{long}the end")),
+            (&long, format!("{}middle {long}", &long[..50])),
+            ("one two", "one tool two".to_owned()),
+            ("one to", "one two".to_owned()),
+            ("one two", "one two one two".to_owned()),
+            ("", "new".to_owned()),
+            ("new", String::new()),
+            ("äö 修复", "äü 修登复".to_owned()),
+        ];
+        let terms = |text: &str| {
+            let mut terms = TermSet::default();
+            terms.add_text(text);
+            terms.take().iter().map(<[u8]>::to_vec).collect::<Vec<_>>()
+        };
+        for (before, text) in pairs {
+            let new = untold(before, &text);
+            let told = [terms(before), terms(new)].concat();
+            assert!(terms(&text).iter().all(|term| told.contains(term)), "{before:?} {text:?} {new:?}");
+            assert!(new.len() < 30, "{new:?}");
+        }
     }
 }

@@ -217,18 +217,18 @@ impl Terms {
 pub struct TermSet {
     /// Hashes of the passage at hand carry its number.
     slots: Vec<(u32, u64)>,
+    /// So many of the slots are used by the passage at hand: few for most, so that they stay in the nearest cache.
+    size: usize,
     passage: u32,
-    count: usize,
+    hashes: Vec<u64>,
     terms: Terms,
 }
 
+const FEWEST_SLOTS: usize = 1024;
+
 impl TermSet {
     pub fn add_text(&mut self, text: &str) {
-        let mut end = text.len().min(LONGEST_TEXT);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        each_term(&text[..end], |term| {
+        each_term(start(text), |term| {
             self.terms.length += 1;
             self.add(term);
         });
@@ -239,70 +239,105 @@ impl TermSet {
         if term.is_empty() || term.len() > usize::from(u8::MAX) {
             return;
         }
-        if (self.count + 1) * 2 > self.slots.len() {
+        if (self.hashes.len() + 1) * 2 > self.size {
             self.grow();
         }
         let hash = hash_term(term);
-        let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
         // Two terms with one hash of 64 bits would be one; that does not happen.
-        while self.slots[at].0 == self.passage {
-            if self.slots[at].1 == hash {
-                return;
-            }
-            at = (at + 1) & mask;
+        if !self.insert(hash) {
+            return;
         }
-        self.slots[at] = (self.passage, hash);
-        self.count += 1;
+        self.hashes.push(hash);
         self.terms.packed.push(term.len() as u8);
         self.terms.packed.extend_from_slice(term);
     }
 
+    /// False when it is there already.
+    fn insert(&mut self, hash: u64) -> bool {
+        let mask = self.size - 1;
+        let mut at = hash as usize & mask;
+        while self.slots[at].0 == self.passage {
+            if self.slots[at].1 == hash {
+                return false;
+            }
+            at = (at + 1) & mask;
+        }
+        self.slots[at] = (self.passage, hash);
+        true
+    }
+
     /// The terms so far; the next ones are another passage's.
     pub fn take(&mut self) -> Terms {
-        self.count = 0;
-        self.passage = self.passage.wrapping_add(1);
-        if self.passage == 0 {
-            self.slots.clear();
-        }
+        self.hashes.clear();
+        self.size = self.size.min(FEWEST_SLOTS);
+        self.forget();
         let terms = Terms { packed: self.terms.packed.as_slice().into(), length: self.terms.length };
         self.terms.packed.clear();
         self.terms.length = 0;
         terms
     }
 
-    fn grow(&mut self) {
-        let size = (self.slots.len() * 2).max(1024);
-        let old = std::mem::replace(&mut self.slots, vec![(u32::MAX, 0); size]);
+    /// A new number makes all slots empty.
+    fn forget(&mut self) {
+        self.passage = self.passage.wrapping_add(1);
         if self.passage == 0 {
+            self.slots.fill((0, 0));
             self.passage = 1;
         }
-        for (_, hash) in old.into_iter().filter(|(passage, _)| *passage == self.passage) {
-            let mut at = hash as usize & (size - 1);
-            while self.slots[at].0 == self.passage {
-                at = (at + 1) & (size - 1);
-            }
-            self.slots[at] = (self.passage, hash);
-        }
     }
+
+    fn grow(&mut self) {
+        self.size = (self.size * 2).max(FEWEST_SLOTS);
+        if self.slots.len() < self.size {
+            self.slots.resize(self.size, (0, 0));
+        }
+        self.forget();
+        let hashes = std::mem::take(&mut self.hashes);
+        for hash in &hashes {
+            self.insert(*hash);
+        }
+        self.hashes = hashes;
+    }
+}
+
+fn start(text: &str) -> &str {
+    let mut end = text.len().min(LONGEST_TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// Eight bytes at a time, folded: terms are short, and a general hash costs more than all the rest.
 pub fn hash_term(term: &[u8]) -> u64 {
     const FOLD: u64 = 0x9E37_79B9_7F4A_7C15;
+    let fold = |hash: u64, bytes: u64| {
+        let mixed = u128::from(hash ^ bytes) * u128::from(FOLD | 1 << 63);
+        (mixed as u64) ^ (mixed >> 64) as u64
+    };
     let mut hash = (term.len() as u64).wrapping_mul(FOLD);
-    for chunk in term.chunks(8) {
-        let mut bytes = [0; 8];
-        bytes[..chunk.len()].copy_from_slice(chunk);
-        let mixed = u128::from(hash ^ u64::from_le_bytes(bytes)) * u128::from(FOLD | 1 << 63);
-        hash = (mixed as u64) ^ (mixed >> 64) as u64;
+    let mut rest = term;
+    while let Some((chunk, after)) = rest.split_first_chunk::<8>() {
+        hash = fold(hash, u64::from_le_bytes(*chunk));
+        rest = after;
     }
-    hash
+    // The length is in the hash, so the last letters may be read twice; to copy them costs more.
+    match (rest.first_chunk::<4>(), rest.last_chunk::<4>(), rest) {
+        (Some(first), Some(last), _) => {
+            let [first, last] = [first, last].map(|four| u64::from(u32::from_le_bytes(*four)));
+            fold(hash, first | last << 32)
+        }
+        (_, _, []) => hash,
+        (_, _, [first, ..]) => {
+            let (middle, last) = (rest[rest.len() / 2], rest[rest.len() - 1]);
+            fold(hash, u64::from(*first) | u64::from(middle) << 8 | u64::from(last) << 16)
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{TermSet, each_term};
+    use super::{TermSet, each_term, hash_term};
 
     fn terms(text: &str) -> Vec<String> {
         let mut terms = Vec::new();
@@ -324,6 +359,13 @@ mod tests {
         assert_eq!(terms(&"x".repeat(65)), Vec::<String>::new());
         assert_eq!(terms(&"x".repeat(64)), ["x".repeat(64)]);
         assert_eq!(terms("\u{0}\u{1b}[31m \u{fffd}"), ["31m"]);
+    }
+
+    #[test]
+    fn hashes_differ() {
+        let terms = (0..20_000).map(|number: u32| format!("{}{number:x}", "x".repeat(number as usize % 11)));
+        let hashes: std::collections::HashSet<u64> = terms.map(|term| hash_term(term.as_bytes())).collect();
+        assert_eq!(hashes.len(), 20_000);
     }
 
     #[test]

@@ -62,14 +62,12 @@ pub(super) fn write_docs(docs: &[Doc]) -> Vec<u8> {
 }
 
 /// A table that is broken ends where it breaks.
-pub(super) fn read_docs(mut bytes: &[u8]) -> Vec<Doc> {
-    let mut docs = Vec::new();
+pub(super) fn read_docs(mut bytes: &[u8]) -> impl Iterator<Item = Doc> {
     let mut before = Doc::default();
-    while let Some(doc) = read_doc(&mut bytes, &before) {
-        docs.push(doc);
-        before = doc;
-    }
-    docs
+    std::iter::from_fn(move || {
+        before = read_doc(&mut bytes, &before)?;
+        Some(before)
+    })
 }
 
 fn read_doc(bytes: &mut &[u8], before: &Doc) -> Option<Doc> {
@@ -212,7 +210,7 @@ mod tests {
                 length: 3,
             })
             .collect();
-        assert_eq!(read_docs(&write_docs(&docs)), docs);
+        assert_eq!(read_docs(&write_docs(&docs)).collect::<Vec<_>>(), docs);
         let terms: Vec<(Vec<u8>, Vec<u32>)> = (0..4_000)
             .map(|number| (format!("term{number:05}").into_bytes(), vec![number, number + 5, number + 900]))
             .collect();

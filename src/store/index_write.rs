@@ -7,6 +7,8 @@ use super::rows::Writer;
 use super::sql;
 use crate::model::{Passage, Result, hash_term};
 
+/// Passages among which one that is told again is looked for.
+const RECENT: usize = 16;
 const MINUTE: i64 = 60_000_000;
 
 /// Terms are numbered as they come; pairs of term and passage are sorted once, at the end.
@@ -23,8 +25,21 @@ pub(super) struct IndexBuilder {
 
 impl IndexBuilder {
     fn add(&mut self, doc: Doc, passage: &Passage) {
-        let number = self.docs.len() as u32;
-        self.docs.push(doc);
+        let key = |doc: &Doc| (doc.file, doc.epoch, doc.place, doc.kind);
+        let same = |known: &Doc| key(known) == key(&doc);
+        let recent = self.docs.len().saturating_sub(RECENT);
+        // An output that is told twice is one passage, and so is a message of several lines.
+        let number = match self.docs[recent..].iter().rposition(same) {
+            Some(at) => {
+                let known = &mut self.docs[recent + at];
+                known.length = known.length.max(doc.length);
+                recent + at
+            }
+            None => {
+                self.docs.push(doc);
+                self.docs.len() - 1
+            }
+        } as u32;
         for term in passage.terms.iter() {
             let term = self.number_of(term);
             self.pairs.push((term, number));
@@ -98,7 +113,6 @@ impl IndexBuilder {
         }
         let mut ends = starts.clone();
         let mut lists = vec![0u32; self.pairs.len()];
-        // Pairs come in the order of passages, and so each list is in order.
         for (term, passage) in &self.pairs {
             let end = &mut ends[*term as usize];
             lists[*end as usize] = *passage;
@@ -106,7 +120,16 @@ impl IndexBuilder {
         }
         for term in self.sorted() {
             let range = starts[term as usize] as usize..ends[term as usize] as usize;
-            see(self.term(term), &lists[range])?;
+            let list = &mut lists[range];
+            // Pairs come in the order of passages, but for those that were told twice.
+            if list.is_sorted_by(|before, next| before < next) {
+                see(self.term(term), list)?;
+            } else {
+                list.sort_unstable();
+                let mut distinct = list.to_vec();
+                distinct.dedup();
+                see(self.term(term), &distinct)?;
+            }
         }
         Ok(())
     }

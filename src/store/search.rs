@@ -10,6 +10,8 @@ use crate::model::{PassageKind, Result, Scope};
 
 /// Terms that a prefix may stand for.
 const MOST_TERMS: usize = 5_000;
+/// Hits whose files are looked up one by one; to read all files at once is cheaper for more.
+const FEW: usize = 1_000;
 
 /// One thing that is asked for: any of these terms, or of the terms that begin so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,9 +54,14 @@ pub struct PassageHit {
 }
 
 impl Store {
-    /// Every passage that fits, in no order.
-    pub fn passages(&self, _scope: &Scope, query: &TermQuery) -> Result<Vec<PassageHit>> {
-        let epochs = self.search_epochs()?;
+    /// The passages that fit with their scores, in no order: all, or at least the `most` best. Tells whether it is all.
+    pub fn passages(
+        &self,
+        _scope: &Scope,
+        query: &TermQuery,
+        most: usize,
+        score: impl Fn(&PassageHit) -> f32,
+    ) -> Result<(Vec<(f32, PassageHit)>, bool)> {
         let segments = self.segments()?;
         let all: i64 = segments.iter().map(|(_, count)| count).sum();
         // All lists first: how rare a term is shows only over all segments.
@@ -71,38 +78,49 @@ impl Store {
         }
         let rarity: Vec<f32> =
             counts.iter().map(|count| (1.0 + all as f32 / (*count as f32 + 1.0)).ln()).collect();
-        let mut hits = Vec::new();
-        let mut board = Board::default();
+        let few = !counts.is_empty() && counts.iter().sum::<usize>() <= FEW;
+        let mut epochs = match few {
+            true => Epochs::Asked(HashMap::new()),
+            false => Epochs::All(self.search_epochs()?),
+        };
+        let calls = match query.of_calls.as_slice() {
+            [] => None,
+            wanted => Some(self.calls_with(wanted, &segments)?),
+        };
+        let better = |(left, _): &(f32, PassageHit), (right, _): &(f32, PassageHit)| right.total_cmp(left);
+        let (mut hits, mut board, mut complete) = (Vec::new(), Board::default(), true);
         for ((segment, count), lists) in segments.iter().zip(&found) {
             let held = lists.iter().filter(|list| !list.is_empty()).count();
             if held < query.least || held == 0 && !query.wanted.is_empty() {
                 continue;
             }
-            board.clear(usize::try_from(*count).unwrap_or(0));
-            for (number, (list, rarity)) in lists.iter().zip(&rarity).enumerate() {
-                board.add(list, number, *rarity);
-            }
+            board.fill(usize::try_from(*count).unwrap_or(0), lists, &rarity);
             for unwanted in &query.unwanted {
                 board.strike(&self.list(*segment, unwanted)?);
             }
-            let fits = |seen: &Seen| !seen.struck && seen.held.count_ones() as usize >= query.least;
-            if !board.seen.iter().any(fits) {
-                continue;
-            }
-            let docs = self.docs(*segment)?;
-            for (doc, seen) in docs.iter().zip(&board.seen).filter(|(_, seen)| fits(seen)) {
-                let alive = epochs.get(&doc.file).copied().unwrap_or(0) == doc.epoch;
-                hits.extend(hit(query, doc, seen).filter(|_| alive));
-            }
+            board.seen.retain(|seen| !seen.struck && seen.held.count_ones() as usize >= query.least);
+            // Passages of a file stand beside each other.
+            let mut last = (0, 0);
+            self.see_docs(*segment, &board.seen, |doc, seen| {
+                if doc.file != last.0 {
+                    last = (doc.file, self.epoch_of(doc.file, &mut epochs)?);
+                }
+                // An output that was kept apart is in a file of its own; whose it is, is seen when it is read.
+                let apart = doc.kind == PassageKind::Output.stored();
+                let of_calls = calls.as_ref().is_none_or(|calls| calls.contains(&(doc.file, doc.place)));
+                let alive = last.1 == doc.epoch && (apart || of_calls);
+                if let Some(hit) = hit(query, doc, seen).filter(|_| alive) {
+                    hits.push((score(&hit), hit));
+                }
+                if hits.len() > 2 * most {
+                    complete = false;
+                    hits.select_nth_unstable_by(most, better);
+                    hits.truncate(most);
+                }
+                Ok(())
+            })?;
         }
-        if !query.of_calls.is_empty() {
-            let calls = self.calls_with(&query.of_calls, &segments)?;
-            // An output that was kept apart is in a file of its own; whose it is, is seen when it is read.
-            hits.retain(|hit| {
-                hit.kind == PassageKind::Output || calls.contains(&(hit.file, hit.place as i64))
-            });
-        }
-        Ok(hits)
+        Ok((hits, complete))
     }
 
     /// Sessions that a filter lets through, by their rows.
@@ -118,10 +136,10 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Sessions whose title holds each of these words, written in small letters.
+    /// Sessions whose title holds each of these words; `like` does not tell small letters from large ones.
     pub fn titled_sessions(&self, scope: &Scope, words: &[&str]) -> Result<Vec<i64>> {
         let conditions: Vec<String> = (1..=words.len())
-            .map(|number| format!("lower(title) like '%' || ?{number} || '%' escape '\\'"))
+            .map(|number| format!("title like '%' || ?{number} || '%' escape '\\'"))
             .collect();
         let text = format!(
             "select session.id from session join instance on instance.id = session.instance
@@ -155,9 +173,11 @@ impl Store {
                 if list.is_empty() {
                     continue;
                 }
-                let docs = self.docs(*segment)?;
-                let places = list.iter().filter_map(|number| docs.get(*number as usize));
-                with.extend(places.map(|doc| (doc.file, doc.place)));
+                let seen: Vec<Seen> = list.into_iter().map(Seen::new).collect();
+                self.see_docs(*segment, &seen, |doc, _| {
+                    with.insert((doc.file, doc.place));
+                    Ok(())
+                })?;
             }
             calls = Some(match calls {
                 Some(before) => before.intersection(&with).copied().collect(),
@@ -174,11 +194,31 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    fn docs(&self, segment: i64) -> Result<Vec<Doc>> {
+    /// Shows the passages of a segment that were seen; their table is read as far as the last of them.
+    fn see_docs(
+        &self,
+        segment: i64,
+        seen: &[Seen],
+        mut see: impl FnMut(&Doc, &Seen) -> rusqlite::Result<()>,
+    ) -> Result<()> {
+        if seen.is_empty() {
+            return Ok(());
+        }
         let mut statement =
             self.connection.prepare_cached(sql!("select table_data from search_segment where id = $1"))?;
-        Ok(statement
-            .query_row([segment], |row| Ok(read_docs(row.get_ref(0)?.as_blob().unwrap_or_default())))?)
+        statement.query_row([segment], |row| {
+            let mut seen = seen.iter().peekable();
+            for (number, doc) in read_docs(row.get_ref(0)?.as_blob().unwrap_or_default()).enumerate() {
+                match seen.peek() {
+                    Some(next) if next.passage as usize == number => see(&doc, next)?,
+                    Some(_) => continue,
+                    None => break,
+                }
+                seen.next();
+            }
+            Ok(())
+        })?;
+        Ok(())
     }
 
     fn search_epochs(&self) -> Result<HashMap<i64, i64>> {
@@ -187,6 +227,21 @@ impl Store {
             .prepare_cached(sql!("select id, search_epoch from file where search_epoch > 0"))?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn epoch_of(&self, file: i64, epochs: &mut Epochs) -> rusqlite::Result<i64> {
+        let known = match epochs {
+            Epochs::All(known) => return Ok(known.get(&file).copied().unwrap_or(0)),
+            Epochs::Asked(known) => known,
+        };
+        if let Some(epoch) = known.get(&file) {
+            return Ok(*epoch);
+        }
+        let mut statement =
+            self.connection.prepare_cached(sql!("select search_epoch from file where id = $1"))?;
+        let found = statement.query_row([file], |row| row.get(0)).optional()?.unwrap_or(0);
+        known.insert(file, found);
+        Ok(found)
     }
 
     /// Passages of a segment that hold any of the terms, in order.
@@ -251,39 +306,79 @@ impl Store {
     }
 }
 
-/// What is known of each passage of a segment.
+/// Epochs of files: of all, or of those that were asked for.
+enum Epochs {
+    All(HashMap<i64, i64>),
+    Asked(HashMap<i64, i64>),
+}
+
+/// What is known of the passages of a segment that hold anything.
 #[derive(Default)]
 struct Board {
+    /// In the order of the passages.
     seen: Vec<Seen>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Seen {
+    passage: u32,
     weight: f32,
     held: u64,
     struck: bool,
 }
 
+impl Seen {
+    fn new(passage: u32) -> Seen {
+        Seen { passage, ..Seen::default() }
+    }
+
+    fn hold(&mut self, number: usize, rarity: f32) {
+        self.weight += rarity;
+        self.held |= 1 << number.min(63);
+    }
+}
+
 impl Board {
-    fn clear(&mut self, passages: usize) {
+    fn fill(&mut self, passages: usize, lists: &[Vec<u32>], rarity: &[f32]) {
         self.seen.clear();
-        self.seen.resize(passages, Seen::default());
-    }
-
-    fn add(&mut self, list: &[u32], number: usize, rarity: f32) {
-        for passage in list {
-            if let Some(seen) = self.seen.get_mut(*passage as usize) {
-                seen.weight += rarity;
-                seen.held |= 1 << number.min(63);
+        let lists = lists.iter().zip(rarity).enumerate().filter(|(_, (list, _))| !list.is_empty());
+        let held: usize = lists.clone().map(|(_, (list, _))| list.len()).sum();
+        // A place for each passage when many hold something, or nothing is asked for: else only for those that do.
+        if held == 0 || held > passages / 8 && lists.clone().count() > 1 {
+            self.seen.extend((0..passages as u32).map(Seen::new));
+            for (number, (list, rarity)) in lists {
+                for passage in list {
+                    if let Some(seen) = self.seen.get_mut(*passage as usize) {
+                        seen.hold(number, *rarity);
+                    }
+                }
             }
+            return;
         }
+        for (number, (list, rarity)) in lists {
+            self.seen.extend(list.iter().map(|passage| {
+                let mut seen = Seen::new(*passage);
+                seen.hold(number, *rarity);
+                seen
+            }));
+        }
+        self.seen.sort_by_key(|seen| seen.passage);
+        self.seen.dedup_by(|next, before| {
+            let same = next.passage == before.passage;
+            if same {
+                before.weight += next.weight;
+                before.held |= next.held;
+            }
+            same
+        });
     }
 
+    /// Both are in order.
     fn strike(&mut self, list: &[u32]) {
-        for passage in list {
-            if let Some(seen) = self.seen.get_mut(*passage as usize) {
-                seen.struck = true;
-            }
+        let mut list = list.iter().peekable();
+        for seen in &mut self.seen {
+            while list.next_if(|passage| **passage < seen.passage).is_some() {}
+            seen.struck |= list.peek().is_some_and(|passage| **passage == seen.passage);
         }
     }
 }

@@ -15,6 +15,10 @@ const SNIPPET: usize = 200;
 const LONGEST: usize = 256 << 10;
 /// How far behind that a secret is looked for that begins before it.
 const BEYOND: usize = 16 << 10;
+/// How close words stand to each other is looked at up to here: what is longer is printed, not said.
+const CLOSE: usize = 32 << 10;
+/// Bytes around what was asked for that a snippet is made of.
+const AROUND: usize = 4 << 10;
 
 /// A hit with its text.
 pub(super) struct Found {
@@ -189,7 +193,7 @@ pub(super) fn fits(text: &str, exact: &[&Clause], unwanted: &[&Clause]) -> bool 
 
 /// How well a text fits beyond holding the words: as they were typed, beside each other, early.
 pub(super) fn closeness(text: &str, clauses: &[Clause], typed: &str) -> f32 {
-    let text = plain(start(text));
+    let text = plain(upto(text, CLOSE));
     let mut places: Vec<usize> = clauses
         .iter()
         .filter_map(|clause| clause.pieces.iter().find_map(|piece| text.find(&piece.text)))
@@ -219,9 +223,6 @@ fn upto(text: &str, longest: usize) -> &str {
 /// letters. The whole text is masked before anything of it is cut: what a secret is shows only in its place.
 pub(super) fn snippet(door: &Door, text: &str, clauses: &[Clause]) -> (Shown, Vec<[usize; 2]>) {
     let masked = door.text(upto(text, LONGEST + BEYOND));
-    // One line: what was asked for may be apart only by how the text was broken.
-    let line = upto(masked.as_str(), LONGEST).split_whitespace().collect::<Vec<_>>().join(" ");
-    let small = small_letters(&line);
     let needles: Vec<&str> = clauses
         .iter()
         .flat_map(|clause| &clause.pieces)
@@ -230,6 +231,10 @@ pub(super) fn snippet(door: &Door, text: &str, clauses: &[Clause]) -> (Shown, Ve
             std::iter::once(piece.text.as_str()).chain(parts.filter(|_| !piece.exact))
         })
         .collect();
+    let (part, cut) = around(upto(masked.as_str(), LONGEST), &needles);
+    // One line: what was asked for may be apart only by how the text was broken.
+    let line = part.split_whitespace().collect::<Vec<_>>().join(" ");
+    let small = small_letters(&line);
     let first = needles.iter().filter_map(|needle| small.find(needle)).min().unwrap_or(0);
     let middle = small[..first].chars().count();
     let start = if middle < SNIPPET * 3 / 4 { 0 } else { middle - SNIPPET / 4 };
@@ -239,7 +244,7 @@ pub(super) fn snippet(door: &Door, text: &str, clauses: &[Clause]) -> (Shown, Ve
     let from = start - near;
     let (from, to) = between_marks(&letters, from, (from + SNIPPET).min(letters.len()));
     let mut text: String = letters[from..to].iter().collect();
-    if near + from > 0 {
+    if near + from > 0 || cut {
         text.insert(0, '…');
     }
     if line.chars().nth(near + to).is_some() {
@@ -247,6 +252,23 @@ pub(super) fn snippet(door: &Door, text: &str, clauses: &[Clause]) -> (Shown, Ve
     }
     let marks = highlights(&text, &needles);
     (Shown::new(text), marks)
+}
+
+/// The part of a long text that a snippet is made of, and whether it begins within the text: to fold all of an output
+/// costs more than to find it.
+fn around<'t>(text: &'t str, needles: &[&str]) -> (&'t str, bool) {
+    let first = needles.iter().filter_map(|needle| find_folded(text, needle)).min();
+    let Some(first) = first.filter(|_| text.len() > 4 * AROUND) else { return (text, false) };
+    let from = upto(text, first.saturating_sub(AROUND)).len();
+    (&upto(text, first.saturating_add(2 * AROUND))[from..], from > 0)
+}
+
+/// Where a text holds what is written in small letters; large ones are seen through only where they are ASCII.
+fn find_folded(text: &str, needle: &str) -> Option<usize> {
+    let (bytes, needle) = (text.as_bytes(), needle.as_bytes());
+    let first = *needle.first()?;
+    memchr::memchr2_iter(first, first.to_ascii_uppercase(), bytes)
+        .find(|at| bytes[*at..].get(..needle.len()).is_some_and(|found| found.eq_ignore_ascii_case(needle)))
 }
 
 fn small_letters(text: &str) -> String {

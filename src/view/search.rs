@@ -183,12 +183,14 @@ struct Groups {
 impl Searcher<'_> {
     fn run(&self, query: &Query, mode: Mode) -> Result<Groups> {
         let asked = self.term_query(query, mode)?;
-        let mut hits: Vec<(f32, PassageHit)> = self
-            .store
-            .passages(self.scope, &asked)?
-            .into_iter()
-            .map(|hit| (self.score(&hit, mode), hit))
-            .collect();
+        let (mut hits, all) = self.store.passages(self.scope, &asked, MOST, |hit| match self.recent {
+            true => hit.minutes as f32,
+            false => self.score(hit, mode),
+        })?;
+        let complete = all && hits.len() <= MOST;
+        if self.recent {
+            hits.iter_mut().for_each(|(score, hit)| *score = self.score(hit, mode));
+        }
         // A result may be told twice, once for the model and once for the client.
         let order = |(left, a): &(f32, PassageHit), (right, b): &(f32, PassageHit)| {
             let newest = b.minutes.cmp(&a.minutes);
@@ -196,8 +198,7 @@ impl Searcher<'_> {
             let first = if self.recent { newest.then(best) } else { best.then(newest) };
             first.then((a.file, a.place, a.kind as u8).cmp(&(b.file, b.place, b.kind as u8)))
         };
-        let complete = hits.len() <= MOST;
-        if !complete {
+        if hits.len() > MOST {
             hits.select_nth_unstable_by(MOST, order);
             hits.truncate(MOST);
         }
