@@ -32,7 +32,7 @@ const LONGEST_WORD: usize = 256;
 /// Hits in records that are looked up, best first; a word that stands in more of them finds sessions too.
 const MOST_RECORDS: usize = 1_000;
 /// Hits that are put in order; nobody pages further.
-const MOST: usize = 20_000;
+const MOST: usize = 5_000;
 
 #[derive(Debug, Clone, Default)]
 pub struct SearchAsk {
