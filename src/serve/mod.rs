@@ -20,6 +20,7 @@ use axum::Router;
 use axum::middleware;
 use axum::routing::get;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
 
 pub use fresh::{Found, Look};
@@ -69,6 +70,7 @@ struct App {
     token_key: TokenKey,
     hosts: Vec<String>,
     freshness: Freshness,
+    turns: Semaphore,
     log: Option<Log>,
     now: fn() -> Time,
 }
@@ -106,6 +108,9 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         writer: Mutex::new(store),
         hosts: setup.hosts,
         freshness: Freshness::new(setup.look),
+        turns: Semaphore::new(
+            std::thread::available_parallelism().map_or(2, usize::from).clamp(2, ANSWERERS),
+        ),
         log: setup.log,
         home: setup.home,
         now: setup.now,

@@ -40,6 +40,7 @@ impl Door {
 
     pub(super) fn text(&self, text: &str) -> Shown {
         match &self.redactor {
+            Some(_) if is_plain(text) => Shown::new(text),
             Some(redactor) => Shown::new(redactor.mask(text)),
             None => Shown::new(text),
         }
@@ -116,7 +117,7 @@ impl Door {
 
     fn masked_after(&self, before: Option<&str>, text: &str) -> String {
         let Some(redactor) = &self.redactor else { return text.to_owned() };
-        if text.len() < SHORTEST {
+        if is_plain(text) {
             return text.to_owned();
         }
         let Some(before) = before else { return redactor.mask(text).into_owned() };
@@ -141,12 +142,15 @@ impl Extent {
     }
 }
 
-/// No rule takes a shorter value for a secret.
-const SHORTEST: usize = 4;
 /// How far behind the end of a preview a secret is looked for that begins before it.
 const BEYOND: usize = 16 * 1024;
 /// A longer text is no name of anything.
 const LONGEST_NAME: usize = 100;
+
+/// A word or a few joined ones, which no rule takes for a secret: what most short fields hold.
+fn is_plain(text: &str) -> bool {
+    text.len() <= 19 && text.bytes().all(|byte| byte.is_ascii_lowercase() || b"_-".contains(&byte))
+}
 
 /// The last place at or before this one that is not within a letter.
 fn between_letters(text: &str, at: usize) -> usize {
@@ -192,6 +196,21 @@ mod tests {
             assert_eq!(full_bytes, Some(text.len() as u64));
             assert!(door().preview(&text, Extent::Whole).0.as_str().contains("[secret:github:"), "{before}");
         }
+    }
+
+    /// What is passed by is what would not be masked.
+    #[test]
+    fn plain_words_are_no_secrets() {
+        for text in
+            ["", "a", "main", "workspace-write", "correct_horse", "abcdefghijklmnopqrs", "---", "a-b-c"]
+        {
+            assert!(is_plain(text));
+            for before in ["password=", "token: ", "{\"api_key\": \"", "Authorization: Bearer ", "--token "] {
+                let joined = format!("{before}{text}");
+                assert_eq!(Redactor::new([7; 32]).mask(&joined), joined);
+            }
+        }
+        assert!(!is_plain("abcdefghijklmnopqrst") && !is_plain("hunter22"));
     }
 
     #[test]
