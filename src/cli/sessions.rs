@@ -62,6 +62,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
             limit: options.limit.unwrap_or(if options.all { i64::MAX - 1 } else { 50 }),
             cursor: options.cursor.clone(),
         },
+        brief: false,
     };
     let list = match desk.archive()? {
         Some(store) => {

@@ -118,7 +118,7 @@ pub(super) async fn answer<T: Serialize>(
     question: impl FnOnce(&Desk<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> Response {
     app.freshness.look_before_answer().await;
-    // More at a time than there are processors would only slow each other down; who came first is answered first.
+    // Many more at a time than there are processors would slow each other down; who came first is answered first.
     let asking = app.clone();
     let _turn = app.turns.acquire().await;
     let asked = tokio::task::spawn_blocking(move || -> Result<Option<Vec<u8>>> {

@@ -109,7 +109,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         hosts: setup.hosts,
         freshness: Freshness::new(setup.look),
         turns: Semaphore::new(
-            std::thread::available_parallelism().map_or(2, usize::from).clamp(2, ANSWERERS),
+            (std::thread::available_parallelism().map_or(1, usize::from) + 1).min(ANSWERERS),
         ),
         log: setup.log,
         home: setup.home,

@@ -57,7 +57,7 @@ pub(super) async fn list(
     answer(app, asker, headers, move |desk| {
         let Some(source) = source_named(source) else { return Ok(None) };
         let state = source_state(desk.scope, desk.store, desk.door, source, desk.disk)?;
-        let ask = SessionAsk { filter, page };
+        let ask = SessionAsk { filter, page, brief: true };
         let list = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?;
         Ok(Some(SessionAnswer { state, list }))
     })

@@ -92,7 +92,8 @@ fn each(
                 ..SessionFilter::default()
             };
             let limit = i64::try_from(ask.limit.unwrap_or(500)).unwrap_or(500).clamp(1, 501);
-            let mut page = SessionAsk { filter, page: Paging { limit, cursor: ask.cursor.clone() } };
+            let mut page =
+                SessionAsk { filter, page: Paging { limit, cursor: ask.cursor.clone() }, brief: false };
             'pages: loop {
                 let list = sessions(scope, store, door, &page, now)?;
                 // The filter takes the start of an id too; a key is whole.
@@ -140,7 +141,8 @@ fn row_place(ask: &RecordsAsk) -> Result<RowPlace> {
 /// The declared fields: from the session itself, else from what only this client knows.
 fn session_record(ask: &RecordsAsk, session: &SessionView) -> Result<ShownJson> {
     let common = serde_json::to_value(session)?;
-    let native = session.native.value();
+    let nothing = Value::Null;
+    let native = session.native.as_ref().map_or(&nothing, ShownJson::value);
     let mut record = Map::new();
     for field in ask.stream.fields {
         let value = match field.from.strip_prefix("native.") {

@@ -50,7 +50,8 @@ pub fn secrets(
     now: Time,
 ) -> Result<Vec<SecretView>> {
     let mut found: BTreeMap<String, Sightings> = BTreeMap::new();
-    let mut ask = SessionAsk { filter: filter.clone(), page: Paging { limit: 200, cursor: None } };
+    let mut ask =
+        SessionAsk { filter: filter.clone(), page: Paging { limit: 200, cursor: None }, brief: true };
     loop {
         let list = sessions(scope, store, door, &ask, now)?;
         for session in &list.sessions {

@@ -1,6 +1,8 @@
 //! Sessions as people list them, one shape for every source.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -18,6 +20,8 @@ const ACTIVE: i64 = 300_000_000;
 pub struct SessionAsk {
     pub filter: SessionFilter,
     pub page: Paging,
+    /// Leaves out what only the client knows: a list that is asked for often has no use for it.
+    pub brief: bool,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -58,8 +62,9 @@ pub struct SessionView {
     pub source_gone: bool,
     pub client_version: Option<Shown>,
     pub resume_command: String,
-    /// What only this client knows, under its own names.
-    pub native: ShownJson,
+    /// What only this client knows, under its own names; not in lists over HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native: Option<ShownJson>,
     #[serde(skip)]
     pub row: i64,
     #[serde(skip)]
@@ -104,9 +109,10 @@ pub fn sessions(
     let mut rows = store.sessions(scope, &ask.filter, Page { limit: limit.saturating_add(1), after })?;
     let more = rows.len() as i64 > limit;
     rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let native = if ask.brief { Native::LeftOut } else { Native::Told };
     let mut sessions = Vec::with_capacity(rows.len());
     for row in rows {
-        sessions.push(session_view(scope, store, door, row, now)?);
+        sessions.push(session_view(scope, store, door, row, native, now)?);
     }
     let next_cursor = sessions.last().filter(|_| more).map(session_cursor);
     Ok(SessionList { sessions, next_cursor, total: store.count_sessions(scope, &ask.filter)? })
@@ -128,11 +134,11 @@ pub fn find_session(
         SessionFilter { source, id: Some(id.to_owned()), with_agents: true, ..SessionFilter::default() };
     let mut rows = store.sessions(scope, &filter, Page { limit: 50, after: None })?;
     if let Some(exact) = rows.iter().position(|row| row.key == id) {
-        return session_view(scope, store, door, rows.swap_remove(exact), now).map(Some);
+        return session_view(scope, store, door, rows.swap_remove(exact), Native::Told, now).map(Some);
     }
     match rows.len() {
         0 => Ok(None),
-        1 => rows.pop().map(|row| session_view(scope, store, door, row, now)).transpose(),
+        1 => rows.pop().map(|row| session_view(scope, store, door, row, Native::Told, now)).transpose(),
         many => {
             let some: Vec<&str> = rows.iter().take(3).map(|row| row.key.as_str()).collect();
             Err(Problem::new(format!("{many} sessions begin with {id:?}"))
@@ -157,7 +163,7 @@ pub fn exact_session(
         ..SessionFilter::default()
     };
     let row = store.sessions(scope, &filter, Page { limit: 1, after: None })?.pop();
-    row.map(|row| session_view(scope, store, door, row, now)).transpose()
+    row.map(|row| session_view(scope, store, door, row, Native::Told, now)).transpose()
 }
 
 /// A session by its row, which a hit of a search names.
@@ -170,7 +176,7 @@ pub(super) fn session_of_row(
 ) -> Result<Option<SessionView>> {
     let filter = SessionFilter { row: Some(row), with_agents: true, ..SessionFilter::default() };
     let row = store.sessions(scope, &filter, Page { limit: 1, after: None })?.pop();
-    row.map(|row| session_view(scope, store, door, row, now)).transpose()
+    row.map(|row| session_view(scope, store, door, row, Native::Told, now)).transpose()
 }
 
 /// What ties a session to others, and what each file says about it.
@@ -212,17 +218,46 @@ pub fn session_ties(scope: &Scope, store: &Store, door: &Door, session: &Session
     })
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Native {
+    Told,
+    LeftOut,
+}
+
+/// Of all facts, those that every list shows.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct BriefFacts<'f> {
+    #[serde(borrow)]
+    entrypoint: Option<Cow<'f, str>>,
+    #[serde(borrow)]
+    client_version: Option<Cow<'f, str>>,
+    #[serde(borrow)]
+    git_commit: Option<Cow<'f, str>>,
+    #[serde(borrow)]
+    git_url: Option<Cow<'f, str>>,
+    cost_usd: Option<f64>,
+}
+
 fn session_view(
     scope: &Scope,
     store: &Store,
     door: &Door,
     row: SessionRow,
+    native: Native,
     now: Time,
 ) -> Result<SessionView> {
     let manifest = by_name(&row.source).map(|source| source.manifest());
-    let facts: SessionFacts = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
+    let facts: BriefFacts<'_> = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
+    let native = match native {
+        Native::Told => {
+            let facts: SessionFacts = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
+            Some(door.json(Value::Object(facts.native)))
+        }
+        Native::LeftOut => None,
+    };
     let cwd = row.cwd.as_ref().map(|cwd| door.raw(cwd));
-    let optional = |text: &Option<String>| text.as_deref().map(|text| door.text(text));
+    let optional = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| door.text(text));
     // The client's own figure covers what a session inherited and what its agents used; those count elsewhere.
     let alone = row.parent.is_none() && row.copied_from.is_none();
     let reported = match facts.cost_usd {
@@ -263,7 +298,7 @@ fn session_view(
         archived: row.archived,
         source_gone: row.gone,
         client_version: optional(&facts.client_version),
-        native: door.json(Value::Object(facts.native)),
+        native,
         session_id: row.key,
         source: row.source,
         row: row.id,
