@@ -306,7 +306,8 @@ impl Writer<'_> {
     /// The smaller is the original.
     fn precedence(&self, row: &Settled) -> Result<(bool, i64, String, i64)> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "select session.key || ' ' || file.path from session, file where session.id = $1 and file.id = $2"
+            "select session.key || ' ' || file.path || ' ' || instance.root from session, file, instance
+             where session.id = $1 and file.id = $2 and instance.id = file.instance"
         ))?;
         let name = statement.query_row([row.session, row.file], |row| row.get(0))?;
         Ok((row.inherited, row.at.map_or(i64::MAX, Time::micros), name, row.place))
