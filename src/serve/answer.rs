@@ -51,6 +51,9 @@ pub(super) enum Refusals {
     NotFound(#[to_schema] ProblemDocument),
 }
 
+/// An answer, or why there is none.
+pub(super) type Answered = std::result::Result<Response, Refusal>;
+
 /// A question that gets no answer.
 #[derive(Debug)]
 pub(super) struct Refusal {

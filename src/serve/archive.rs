@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::access::Asker;
-use super::answer::{Desk, Refusal, Refusals, answer};
+use super::answer::{Answered, Desk, Refusals, answer};
 use super::parameters::{Asked, GapParameters, InPath, Nothing, OfSource, PageParameters};
 use crate::model::Result;
 use crate::view::{
@@ -82,12 +82,9 @@ pub(super) async fn records(
     path: InPath,
     headers: HeaderMap,
     Asked(parameters): Asked<PageParameters>,
-) -> Response {
-    let page = match parameters.read() {
-        Ok(page) => page,
-        Err(problem) => return Refusal::from(problem).into_response(),
-    };
-    answer(app, asker, headers, move |desk| page_of(desk, source, &path.stream, None, page)).await
+) -> Answered {
+    let page = parameters.read()?;
+    Ok(answer(app, asker, headers, move |desk| page_of(desk, source, &path.stream, None, page)).await)
 }
 
 /// All versions of one native record
@@ -164,11 +161,8 @@ pub(super) async fn gaps(
     asker: Asker,
     headers: HeaderMap,
     Asked(parameters): Asked<GapParameters>,
-) -> Response {
-    let ask = match parameters.read() {
-        Ok(ask) => ask,
-        Err(problem) => return Refusal::from(problem).into_response(),
-    };
-    answer(app, asker, headers, move |desk| view::gaps(desk.scope, desk.store, desk.door, &ask).map(Some))
-        .await
+) -> Answered {
+    let ask = parameters.read()?;
+    Ok(answer(app, asker, headers, move |desk| view::gaps(desk.scope, desk.store, desk.door, &ask).map(Some))
+        .await)
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
 
 use super::App;
 use super::access::Asker;
-use super::answer::{Refusal, Refusals, answer};
+use super::answer::{Answered, Refusals, answer};
 use super::parameters::{Asked, SearchParameters};
 use crate::view::{self, SearchAnswer};
 
@@ -21,13 +20,10 @@ pub(super) async fn found(
     asker: Asker,
     headers: HeaderMap,
     Asked(parameters): Asked<SearchParameters>,
-) -> Response {
-    let ask = match parameters.read() {
-        Ok(ask) => ask,
-        Err(problem) => return Refusal::from(problem).into_response(),
-    };
-    answer(app, asker, headers, move |desk| {
+) -> Answered {
+    let ask = parameters.read()?;
+    Ok(answer(app, asker, headers, move |desk| {
         view::search(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
     })
-    .await
+    .await)
 }

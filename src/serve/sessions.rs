@@ -5,14 +5,14 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::get;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::App;
 use super::access::Asker;
-use super::answer::{Refusal, Refusals, answer};
+use super::answer::{Answered, Refusals, answer};
 use super::parameters::{
     Asked, DayParameters, InPath, MessageParameters, Nothing, OfSource, SessionParameters,
 };
@@ -49,19 +49,16 @@ pub(super) async fn list(
     OfSource(source): OfSource,
     headers: HeaderMap,
     Asked(parameters): Asked<SessionParameters>,
-) -> Response {
-    let (filter, page) = match parameters.read(source) {
-        Ok(read) => read,
-        Err(problem) => return Refusal::from(problem).into_response(),
-    };
-    answer(app, asker, headers, move |desk| {
+) -> Answered {
+    let (filter, page) = parameters.read(source)?;
+    Ok(answer(app, asker, headers, move |desk| {
         let Some(source) = source_named(source) else { return Ok(None) };
         let state = source_state(desk.scope, desk.store, desk.door, source, desk.disk)?;
         let ask = SessionAsk { filter, page, brief: true };
         let list = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?;
         Ok(Some(SessionAnswer { state, list }))
     })
-    .await
+    .await)
 }
 
 /// One session
@@ -104,18 +101,15 @@ pub(super) async fn messages(
     path: InPath,
     headers: HeaderMap,
     Asked(parameters): Asked<MessageParameters>,
-) -> Response {
-    let (ask, page) = match parameters.read() {
-        Ok(read) => read,
-        Err(problem) => return Refusal::from(problem).into_response(),
-    };
-    answer(app, asker, headers, move |desk| {
+) -> Answered {
+    let (ask, page) = parameters.read()?;
+    Ok(answer(app, asker, headers, move |desk| {
         let found = exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)?;
         let Some(session) = found else { return Ok(None) };
         let page = transcript_page(desk.scope, desk.store, desk.door, &session, ask, &page)?;
         Ok(Some(MessageAnswer { source, session_id: session.session_id, page }))
     })
-    .await
+    .await)
 }
 
 /// Tools, files and commands of a source
@@ -128,14 +122,11 @@ pub(super) async fn analytics(
     OfSource(source): OfSource,
     headers: HeaderMap,
     Asked(parameters): Asked<DayParameters>,
-) -> Response {
-    let days = match parameters.read() {
-        Ok(days) => days,
-        Err(problem) => return Refusal::from(problem).into_response(),
-    };
-    answer(app, asker, headers, move |desk| {
+) -> Answered {
+    let days = parameters.read()?;
+    Ok(answer(app, asker, headers, move |desk| {
         let Some(source) = source_named(source) else { return Ok(None) };
         tools(desk.scope, desk.store, desk.door, source, desk.disk, days, desk.now).map(Some)
     })
-    .await
+    .await)
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
 
 use super::App;
 use super::access::Asker;
-use super::answer::{Desk, Refusal, Refusals, answer};
+use super::answer::{Answered, Desk, Refusals, answer};
 use super::parameters::{Asked, UsageParameters};
 use crate::model::Result;
 use crate::view::{self, ResponsePage, UsageAsk, UsageReport, exact_session};
@@ -21,7 +20,7 @@ pub(super) async fn sums(
     asker: Asker,
     headers: HeaderMap,
     Asked(parameters): Asked<UsageParameters>,
-) -> Response {
+) -> Answered {
     ask(app, asker, headers, parameters, view::usage).await
 }
 
@@ -34,7 +33,7 @@ pub(super) async fn responses(
     asker: Asker,
     headers: HeaderMap,
     Asked(parameters): Asked<UsageParameters>,
-) -> Response {
+) -> Answered {
     ask(app, asker, headers, parameters, view::responses).await
 }
 
@@ -47,12 +46,9 @@ async fn ask<T: serde::Serialize + 'static>(
     headers: HeaderMap,
     parameters: UsageParameters,
     question: Question<T>,
-) -> Response {
-    let (mut ask, session) = match parameters.read() {
-        Ok(read) => read,
-        Err(problem) => return Refusal::from(problem).into_response(),
-    };
-    answer(app, asker, headers, move |desk: &Desk<'_>| {
+) -> Answered {
+    let (mut ask, session) = parameters.read()?;
+    Ok(answer(app, asker, headers, move |desk: &Desk<'_>| {
         if let Some((source, id)) = session {
             let found = exact_session(desk.scope, desk.store, desk.door, &source, &id, desk.now)?;
             let Some(session) = found else { return Ok(None) };
@@ -62,5 +58,5 @@ async fn ask<T: serde::Serialize + 'static>(
         }
         question(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
     })
-    .await
+    .await)
 }
