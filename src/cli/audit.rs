@@ -9,7 +9,6 @@ use super::{Answer, Desk, now};
 use crate::collect::{HomeState, look_at, survey_homes};
 use crate::model::Result;
 use crate::sources::{Source, registry};
-use crate::store::Store;
 use crate::view::{Audit, IndexAudit, OnDisk, audit, index_audit};
 
 #[derive(Args)]
@@ -20,11 +19,7 @@ pub struct Options {
 }
 
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
-    let store = match desk.archive()? {
-        Some(store) => store,
-        // An audit before the first sync: everything that is found is a gap.
-        None => Store::open(&desk.config.home)?,
-    };
+    let store = desk.archive_or_new()?;
     let door = desk.door(&store)?;
     let mut audits = Vec::new();
     for source in registry() {

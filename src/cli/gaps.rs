@@ -5,7 +5,6 @@ use clap::Args;
 use super::tables::{number, table};
 use super::{Answer, Desk, moments};
 use crate::model::Result;
-use crate::store::Store;
 use crate::view::{GapAsk, Paging, gaps};
 
 #[derive(Args)]
@@ -22,10 +21,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     if let Some(source) = &options.source {
         super::sync::source_named(source)?;
     }
-    let store = match desk.archive()? {
-        Some(store) => store,
-        None => Store::open(&desk.config.home)?,
-    };
+    let store = desk.archive_or_new()?;
     let door = desk.door(&store)?;
     let ask = GapAsk {
         source: options.source.clone(),

@@ -48,7 +48,7 @@ enum Action {
 }
 
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
-    let mut store = Store::open(&desk.config.home)?;
+    let mut store = desk.archive_or_new()?;
     let scope = desk.scope;
     match &options.action {
         Action::Add { name, role, organisation } => {

@@ -136,6 +136,11 @@ impl Desk {
         Store::open_existing(&self.config.home)
     }
 
+    /// The archive, also one that has nothing in it yet.
+    pub fn archive_or_new(&self) -> Result<Store> {
+        Store::open(&self.config.home)
+    }
+
     pub fn door(&self, store: &Store) -> Result<Door> {
         if self.reveal { Ok(Door::revealing(&self.scope)) } else { Door::masking(&self.scope, store) }
     }

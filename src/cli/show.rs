@@ -7,8 +7,8 @@ use super::{Answer, Desk, moments, now};
 use crate::model::{Family, Problem, Result, Scope, Time};
 use crate::store::Store;
 use crate::view::{
-    BlockView, Door, Entry, LibraryAsk, LibraryItem, SessionView, TranscriptAsk, find_session, library,
-    session_ties, transcript,
+    BlockView, Door, Entry, LibraryAsk, LibraryItem, SessionTies, SessionView, TranscriptAsk, find_session,
+    library, session_ties, transcript,
 };
 
 #[derive(Args)]
@@ -40,53 +40,55 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let session = find_session(&desk.scope, &store, &door, &options.session, now())?.ok_or_else(unknown)?;
     let ask = TranscriptAsk { full: options.full, copies: options.copies };
     let scope = desk.scope;
-    if let Some(at) = &options.at {
-        let mut known = false;
-        transcript(&scope, &store, &door, &session, ask, &mut |entry| {
-            known = known || is_at(&entry, at);
-            Ok(())
-        })?;
-        if !known {
-            return Err(no_message(options));
-        }
+    let in_force = in_force(&scope, &store, &door, &session)?;
+    let ties = session_ties(&scope, &store, &door, &session)?;
+    let opening = |desk: &mut Desk| match desk.json {
+        true => json_head(desk, &session, &in_force, &ties),
+        false => head(desk, &session, &in_force),
+    };
+    let mut begun = options.at.is_none();
+    if begun {
+        opening(desk)?;
     }
-    if desk.json {
-        let ties = session_ties(&scope, &store, &door, &session)?;
-        let in_force = in_force(&scope, &store, &door, &session)?;
-        desk.output.piece(&format!(
-            "{{\"session\":{},\"in_force\":{},\"links\":{},\"parts\":{},\"messages\":[",
-            serde_json::to_string(&session)?,
-            serde_json::to_string(&in_force)?,
-            serde_json::to_string(&ties.links)?,
-            serde_json::to_string(&ties.parts)?
-        ))?;
-        let mut first = true;
-        let mut begun = options.at.is_none();
-        transcript(&scope, &store, &door, &session, ask, &mut |entry| {
-            begun = begun || options.at.as_deref().is_some_and(|at| is_at(&entry, at));
-            if !begun {
+    let mut first = true;
+    transcript(&scope, &store, &door, &session, ask, &mut |entry| {
+        if !begun {
+            // Nothing is told before it is known that there is such a message.
+            if !options.at.as_deref().is_some_and(|at| is_at(&entry, at)) {
                 return Ok(());
             }
+            begun = true;
+            opening(desk)?;
+        }
+        if desk.json {
             let comma = if std::mem::take(&mut first) { "" } else { "," };
-            desk.output.piece(&format!("{comma}{}", serde_json::to_string(&entry)?))
-        })?;
-        desk.output.piece("],\"next_cursor\":null}\n")?;
-        return if begun { Ok(Answer::Done) } else { Err(no_message(options)) };
-    }
-    head(desk, &session)?;
-    let in_force = in_force(&scope, &store, &door, &session)?;
-    if !in_force.is_empty() {
-        let names: Vec<String> =
-            in_force.iter().map(|item| format!("{} {} v{}", item.kind, item.name, item.version)).collect();
-        desk.output.line(format!("in force: {}", names.join(", ")))?;
-    }
-    let mut begun = options.at.is_none();
-    transcript(&scope, &store, &door, &session, ask, &mut |entry| {
-        begun = begun || options.at.as_deref().is_some_and(|at| is_at(&entry, at));
+            return desk.output.piece(&format!("{comma}{}", serde_json::to_string(&entry)?));
+        }
         let said = options.context || options.at.is_some() || entry.is_conversation();
-        if begun && said { show(desk, &entry) } else { Ok(()) }
+        if said { show(desk, &entry) } else { Ok(()) }
     })?;
+    if !begun {
+        return Err(no_message(options));
+    }
+    if desk.json {
+        desk.output.piece("],\"next_cursor\":null}\n")?;
+    }
     Ok(Answer::Done)
+}
+
+fn json_head(
+    desk: &mut Desk,
+    session: &SessionView,
+    in_force: &[LibraryItem],
+    ties: &SessionTies,
+) -> Result<()> {
+    desk.output.piece(&format!(
+        "{{\"session\":{},\"in_force\":{},\"links\":{},\"parts\":{},\"messages\":[",
+        serde_json::to_string(session)?,
+        serde_json::to_string(in_force)?,
+        serde_json::to_string(&ties.links)?,
+        serde_json::to_string(&ties.parts)?
+    ))
 }
 
 fn is_at(entry: &Entry, at: &str) -> bool {
@@ -112,7 +114,7 @@ fn in_force(scope: &Scope, store: &Store, door: &Door, session: &SessionView) ->
     Ok(items)
 }
 
-fn head(desk: &mut Desk, session: &SessionView) -> Result<()> {
+fn head(desk: &mut Desk, session: &SessionView, in_force: &[LibraryItem]) -> Result<()> {
     let title = session.title.as_ref().map_or("(no title)", |title| title.as_str());
     let title = desk.output.strong(title);
     desk.output.line(title)?;
@@ -144,7 +146,13 @@ fn head(desk: &mut Desk, session: &SessionView) -> Result<()> {
     if session.source_gone {
         desk.output.line("gone from the client's home; shown from the archive")?;
     }
-    desk.output.line(format!("resume: {}", session.resume_command))
+    desk.output.line(format!("resume: {}", session.resume_command))?;
+    if in_force.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> =
+        in_force.iter().map(|item| format!("{} {} v{}", item.kind, item.name, item.version)).collect();
+    desk.output.line(format!("in force: {}", names.join(", ")))
 }
 
 fn show(desk: &mut Desk, entry: &Entry) -> Result<()> {

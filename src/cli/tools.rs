@@ -7,7 +7,6 @@ use super::tables::{fit, number, table};
 use super::{Answer, Desk, now};
 use crate::model::{Problem, Result};
 use crate::sources::registry;
-use crate::store::Store;
 use crate::view::{ToolAnalytics, tools};
 
 #[derive(Args)]
@@ -26,10 +25,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         Some(name) => vec![super::sync::source_named(name)?],
         None => registry().to_vec(),
     };
-    let store = match desk.archive()? {
-        Some(store) => store,
-        None => Store::open(&desk.config.home)?,
-    };
+    let store = desk.archive_or_new()?;
     let door = desk.door(&store)?;
     let disk = super::sources::on_disk(&desk.config);
     let mut all = Vec::new();

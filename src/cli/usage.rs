@@ -46,10 +46,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     if let Some(source) = &options.source {
         super::sync::source_named(source)?;
     }
-    let store = match desk.archive()? {
-        Some(store) => store,
-        None => Store::open(&desk.config.home)?,
-    };
+    let store = desk.archive_or_new()?;
     let door = desk.door(&store)?;
     let ask = UsageAsk {
         by: UsageBy::from_name(&options.by).unwrap_or(UsageBy::Day),

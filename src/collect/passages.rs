@@ -2,11 +2,9 @@
 
 use std::collections::VecDeque;
 
-use serde_json::Value;
-
 use crate::model::{
     Block, Call, CallResult, Document, FILE_MARK, Family, Item, LONGEST_TEXT, MODEL_MARK, Message,
-    MessageKind, Passage, PassageKind, Role, Span, TOOL_MARK, TermSet, Touch,
+    MessageKind, Passage, PassageKind, Role, Span, TOOL_MARK, TermSet, Touch, each_text, each_told,
 };
 use crate::sources::Source;
 
@@ -118,7 +116,7 @@ impl Passages {
         self.words.add_text(&call.name);
         for block in bytes.map(|bytes| self.source.blocks(&[bytes])).into_iter().flatten() {
             if let Block::ToolCall { input, .. } = block {
-                add_value(&mut self.words, &input);
+                each_text(&input, &mut |text| self.words.add_text(text));
             }
         }
         found.push(Passage {
@@ -148,7 +146,7 @@ impl Passages {
         match self.outputs.iter().find(|(of, _)| *of == call) {
             Some((_, before)) => self.words.add_text(untold(before, &output)),
             None => {
-                add_told(&mut self.words, &output);
+                each_told(&output, &mut |text| self.words.add_text(text));
                 if output.len() <= LONGEST_TEXT {
                     self.outputs.truncate(REMEMBERED - 1);
                     self.outputs.push_front((call, output));
@@ -219,26 +217,6 @@ struct Said<'a> {
 
 fn joined(mark: &[u8], word: &str) -> Vec<u8> {
     [mark, word.as_bytes()].concat()
-}
-
-/// All texts of a value; the names of its fields say what a tool wants, not what was said.
-fn add_value(words: &mut TermSet, value: &Value) {
-    match value {
-        Value::String(text) => add_told(words, text),
-        Value::Array(items) => items.iter().for_each(|item| add_value(words, item)),
-        Value::Object(fields) => fields.values().for_each(|field| add_value(words, field)),
-        Value::Number(number) => words.add_text(&number.to_string()),
-        Value::Null | Value::Bool(_) => {}
-    }
-}
-
-/// Some clients keep inputs and outputs as JSON within a text, where a line break is two letters.
-fn add_told(words: &mut TermSet, text: &str) {
-    let document = Some(text).filter(|text| text.starts_with(['{', '[']));
-    match document.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
-        Some(document) => add_value(words, &document),
-        None => words.add_text(text),
-    }
 }
 
 #[cfg(test)]

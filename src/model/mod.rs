@@ -18,7 +18,10 @@ pub use manifest::{
 };
 pub use moment::parse_moment;
 pub use scope::{MemberRole, Scope};
-pub use terms::{FILE_MARK, LONGEST_TEXT, MODEL_MARK, TOOL_MARK, TermSet, Terms, each_whole_term, hash_term};
+pub use terms::{
+    FILE_MARK, LONGEST_TEXT, MODEL_MARK, TOOL_MARK, TermSet, Terms, each_text, each_told, each_whole_term,
+    hash_term,
+};
 pub use text::{Raw, Shown, ShownJson};
 pub use time::Time;
 pub use transcript::{

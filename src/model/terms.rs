@@ -1,5 +1,7 @@
 //! Words to search by: what a text is cut into, the same when it is indexed and when it is asked for.
 
+use serde_json::Value;
+
 /// A longer word is data, not language: nobody types it, and an index of such words is larger than the text.
 pub const LONGEST_TERM: usize = 64;
 /// Of a longer text only the start is indexed.
@@ -186,6 +188,26 @@ fn trimmed(word: &[u8]) -> &[u8] {
     let start = word.iter().position(|byte| *byte != b'_').unwrap_or(word.len());
     let end = word.iter().rposition(|byte| *byte != b'_').map_or(start, |last| last + 1);
     &word[start..end]
+}
+
+/// Shows every text of a value; the names of its fields say what a tool wants, not what was said.
+pub fn each_text(value: &Value, see: &mut dyn FnMut(&str)) {
+    match value {
+        Value::String(text) => each_told(text, see),
+        Value::Array(items) => items.iter().for_each(|item| each_text(item, see)),
+        Value::Object(fields) => fields.values().for_each(|field| each_text(field, see)),
+        Value::Number(number) => see(&number.to_string()),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// A text, or the texts of the JSON that it is: some clients keep inputs and outputs so, with line breaks as two letters.
+pub fn each_told(text: &str, see: &mut dyn FnMut(&str)) {
+    let document = Some(text).filter(|text| text.starts_with(['{', '[']));
+    match document.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+        Some(document) => each_text(&document, see),
+        None => see(text),
+    }
 }
 
 /// The distinct terms of a passage, packed: each behind its length.

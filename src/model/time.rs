@@ -23,6 +23,11 @@ impl Time {
         self.0
     }
 
+    /// Minutes since 1970.
+    pub fn minute(self) -> i64 {
+        self.0.div_euclid(60_000_000)
+    }
+
     /// Days since 1970 in UTC.
     pub fn day(self) -> i64 {
         self.0.div_euclid(DAY)

@@ -5,11 +5,10 @@ use rusqlite::params;
 use super::index_format::{BlockWriter, Doc, write_docs};
 use super::rows::Writer;
 use super::sql;
-use crate::model::{Passage, Result, hash_term};
+use crate::model::{Passage, Result, Time, hash_term};
 
 /// Passages among which one that is told again is looked for.
 const RECENT: usize = 16;
-const MINUTE: i64 = 60_000_000;
 
 /// Terms are numbered as they come; pairs of term and passage are sorted once, at the end.
 #[derive(Default)]
@@ -155,7 +154,7 @@ impl Writer<'_> {
             epoch,
             kind: passage.kind.stored(),
             minutes: match passage.at {
-                Some(at) => at.micros().div_euclid(MINUTE),
+                Some(at) => at.minute(),
                 None => self.minutes_of(session, file, passage.place as i64)?,
             },
             length: passage.terms.length.checked_ilog2().unwrap_or(0) as u8,
@@ -171,7 +170,7 @@ impl Writer<'_> {
                              (select at from tool_call where session = $1 and file = $2 and place = $3))"
         ))?;
         let at: Option<i64> = statement.query_row([session, file, place], |row| row.get(0))?;
-        Ok(at.map_or(0, |at| at.div_euclid(MINUTE)))
+        Ok(at.map_or(0, |at| Time::from_micros(at).minute()))
     }
 
     pub(super) fn write_index(&mut self) -> Result<()> {

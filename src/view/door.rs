@@ -153,7 +153,7 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// The last place at or before this one that is not within a letter.
-fn between_letters(text: &str, at: usize) -> usize {
+pub(super) fn between_letters(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 

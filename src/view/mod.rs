@@ -33,7 +33,7 @@ pub use records::{RecordPage, RecordsAsk, record_page, records};
 pub use search::{PassageView, SearchAnswer, SearchAsk, SearchResult, search};
 pub use secrets::secrets;
 pub use sessions::{
-    SessionAsk, SessionList, SessionView, exact_session, find_session, session_ties, sessions,
+    SessionAsk, SessionList, SessionTies, SessionView, exact_session, find_session, session_ties, sessions,
 };
 pub use status::{DiskState, SourceState, source_named, source_routes, source_state};
 pub use tokens::{TokenKey, local_token, new_token};

@@ -1,19 +1,17 @@
 //! The texts behind the hits of a search, and the few words of them that are shown.
 
-use serde_json::Value;
-
-use super::door::Door;
+use super::door::{Door, between_letters};
 use super::query::{Clause, plain};
 use super::transcript::Teller;
-use crate::model::{Block, MessageKind, PassageKind, Result, Scope, Shown, Time};
+use crate::model::{
+    Block, LONGEST_TEXT, MessageKind, PassageKind, Result, Scope, Shown, Time, each_text, each_told,
+};
 use crate::sources::{Source, by_name};
 use crate::store::{CallRow, Contents, PassageHit, PlacedRecord, Store};
 
 /// Letters of a snippet, about.
 const SNIPPET: usize = 200;
-/// Texts are compared up to here; what is indexed is no longer.
-const LONGEST: usize = 256 << 10;
-/// How far behind that a secret is looked for that begins before it.
+/// How far behind what is indexed a secret is looked for that begins before it.
 const BEYOND: usize = 16 << 10;
 /// How close words stand to each other is looked at up to here: what is longer is printed, not said.
 const CLOSE: usize = 32 << 10;
@@ -79,10 +77,10 @@ impl PassageReader<'_> {
                     Block::Text(part) | Block::Event { text: part, .. } | Block::Attachment { name: part },
                     PassageKind::User | PassageKind::Assistant,
                 ) => add(&mut text, &part),
-                // Some clients keep thoughts as messages of their own.
                 (Block::Image { path: Some(part), .. }, PassageKind::User | PassageKind::Assistant) => {
                     add(&mut text, &part)
                 }
+                // Some clients keep thoughts as messages of their own.
                 (Block::Text(part), PassageKind::Thinking) if row.kind == MessageKind::Thinking => {
                     add(&mut text, &part)
                 }
@@ -99,7 +97,8 @@ impl PassageReader<'_> {
         let mut text = String::new();
         match hit.kind {
             PassageKind::Result => {
-                add_told(&mut text, &teller.output(&mut self.contents, row)?.unwrap_or_default());
+                let output = teller.output(&mut self.contents, row)?.unwrap_or_default();
+                each_told(&output, &mut |part| add(&mut text, part));
             }
             PassageKind::Files => {
                 for touch in self.store.touches(self.scope, row.session_id, row.file, row.span.offset)? {
@@ -108,7 +107,7 @@ impl PassageReader<'_> {
             }
             _ => {
                 text.push_str(&row.name);
-                add_value(&mut text, &teller.input(&mut self.contents, row)?);
+                each_text(&teller.input(&mut self.contents, row)?, &mut |part| add(&mut text, part));
             }
         }
         let step = self.step_of(row)?;
@@ -163,25 +162,6 @@ fn add(text: &mut String, part: &str) {
     text.push_str(part);
 }
 
-fn add_value(text: &mut String, value: &Value) {
-    match value {
-        Value::String(part) => add_told(text, part),
-        Value::Array(items) => items.iter().for_each(|item| add_value(text, item)),
-        Value::Object(fields) => fields.values().for_each(|field| add_value(text, field)),
-        Value::Number(number) => add(text, &number.to_string()),
-        Value::Null | Value::Bool(_) => {}
-    }
-}
-
-/// As it was indexed: a document within a text is its values.
-fn add_told(text: &mut String, part: &str) {
-    let document = Some(part).filter(|part| part.starts_with(['{', '[']));
-    match document.and_then(|part| serde_json::from_str::<Value>(part).ok()) {
-        Some(document) => add_value(text, &document),
-        None => add(text, part),
-    }
-}
-
 /// Whether a text holds what has to stand as it was typed, and nothing of what must not.
 pub(super) fn fits(text: &str, exact: &[&Clause], unwanted: &[&Clause]) -> bool {
     if exact.is_empty() && unwanted.is_empty() {
@@ -207,22 +187,18 @@ pub(super) fn closeness(text: &str, clauses: &[Clause], typed: &str) -> f32 {
 }
 
 fn start(text: &str) -> &str {
-    upto(text, LONGEST)
+    upto(text, LONGEST_TEXT)
 }
 
 /// The first so many bytes, cut between letters.
 fn upto(text: &str, longest: usize) -> &str {
-    let mut end = text.len().min(longest);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..between_letters(text, longest)]
 }
 
 /// A few words around the first of what was asked for, and where in them it stands: the start and length of each, in
 /// letters. The whole text is masked before anything of it is cut: what a secret is shows only in its place.
 pub(super) fn snippet(door: &Door, text: &str, clauses: &[Clause]) -> (Shown, Vec<[usize; 2]>) {
-    let masked = door.text(upto(text, LONGEST + BEYOND));
+    let masked = door.text(upto(text, LONGEST_TEXT + BEYOND));
     let needles: Vec<&str> = clauses
         .iter()
         .flat_map(|clause| &clause.pieces)
@@ -231,7 +207,7 @@ pub(super) fn snippet(door: &Door, text: &str, clauses: &[Clause]) -> (Shown, Ve
             std::iter::once(piece.text.as_str()).chain(parts.filter(|_| !piece.exact))
         })
         .collect();
-    let (part, cut) = around(upto(masked.as_str(), LONGEST), &needles);
+    let (part, cut) = around(upto(masked.as_str(), LONGEST_TEXT), &needles);
     // One line: what was asked for may be apart only by how the text was broken.
     let line = part.split_whitespace().collect::<Vec<_>>().join(" ");
     let small = small_letters(&line);
@@ -296,8 +272,7 @@ fn between_marks(letters: &[char], mut start: usize, mut end: usize) -> (usize, 
 }
 
 fn highlights(text: &str, needles: &[&str]) -> Vec<[usize; 2]> {
-    let small: Vec<char> =
-        text.chars().map(|letter| letter.to_lowercase().next().unwrap_or(letter)).collect();
+    let small: Vec<char> = small_letters(text).chars().collect();
     let mut marks: Vec<[usize; 2]> = Vec::new();
     let mut at = 0;
     while at < small.len() {

@@ -354,7 +354,6 @@ impl Searcher<'_> {
             // A model is known by the start of its name too.
             Wanted { prefixes: marked.terms.clone(), ..marked }
         }));
-        let minute = |time: Time| time.micros().div_euclid(60_000_000);
         Ok(TermQuery {
             least: match mode {
                 Mode::All => wanted.len(),
@@ -370,8 +369,8 @@ impl Searcher<'_> {
                 .collect(),
             of_calls,
             kinds: query.kinds.clone(),
-            since_minute: query.since.map(minute),
-            until_minute: query.until.map(minute),
+            since_minute: query.since.map(Time::minute),
+            until_minute: query.until.map(Time::minute),
             sessions: self.sessions(query)?,
         })
     }
@@ -409,7 +408,7 @@ impl Searcher<'_> {
             PassageKind::Result | PassageKind::Output => 0.8,
         };
         let length = 1.0 + 0.06 * f32::from(hit.length.saturating_sub(4));
-        let minutes = self.now.micros().div_euclid(60_000_000).saturating_sub(hit.minutes).max(0);
+        let minutes = self.now.minute().saturating_sub(hit.minutes).max(0);
         let days = if hit.minutes == 0 { 365.0 } else { minutes as f32 / 1_440.0 };
         let recency = 1.0 + 0.25 / (1.0 + days / 30.0);
         // Of a question's words, many are worth more than one that is rare.
