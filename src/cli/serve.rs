@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use super::settings::Declared;
 use super::{Answer, Desk, now, sources};
-use crate::collect::{Ask, Environment, Lock, Nobody, sync};
+use crate::collect::{Ask, Environment, Lock, Progress, sync};
 use crate::config::Config;
 use crate::model::{Problem, Result, Scope};
-use crate::serve::{Address, Found, Log, Look, Setup, serve};
+use crate::serve::{Address, Found, Log, Look, Setup, Work, serve};
 use crate::sources::registry;
 
 const DEFAULT: &str = "127.0.0.1:4848";
@@ -94,7 +94,7 @@ fn homes(config: &Config) -> Vec<PathBuf> {
 
 /// A sync in passing. Somebody else who writes does the same work: then this one has nothing to do.
 fn look(config: Arc<Config>) -> Look {
-    Arc::new(move || {
+    Arc::new(move |tell| {
         let ask = Ask {
             sources: registry().to_vec(),
             since: None,
@@ -113,9 +113,32 @@ fn look(config: Arc<Config>) -> Look {
         let mut news = false;
         if let Ok(_lock) = Lock::take(&config.home, "serve") {
             // What can not be read is a gap in the archive, and the next look tries again.
-            let reports = sync(&ask, &environment, &Scope::owner(), &mut Nobody).unwrap_or_default();
+            let reports =
+                sync(&ask, &environment, &Scope::owner(), &mut Told { tell, work: Work::default() })
+                    .unwrap_or_default();
             news = reports.iter().any(|report| report.totals.captured_bytes > 0);
         }
         Found { disk: sources::on_disk(&config), news }
     })
+}
+
+/// Tells open pages how far a look has come.
+struct Told<'t> {
+    tell: &'t dyn Fn(Work),
+    work: Work,
+}
+
+impl Progress for Told<'_> {
+    fn begin(&mut self, files: u64, bytes: u64) {
+        self.work = Work { files, bytes, ..Work::default() };
+        (self.tell)(self.work);
+    }
+
+    fn advance(&mut self, files: u64, bytes: u64) {
+        self.work.files_done += files;
+        self.work.bytes_done += bytes;
+        (self.tell)(self.work);
+    }
+
+    fn end(&mut self) {}
 }

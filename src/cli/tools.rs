@@ -7,7 +7,7 @@ use super::tables::{fit, number, table};
 use super::{Answer, Desk, now};
 use crate::model::{Problem, Result};
 use crate::sources::registry;
-use crate::view::{ToolAnalytics, tools};
+use crate::view::{ToolAnalytics, ToolsAsk, tools};
 
 #[derive(Args)]
 pub struct Options {
@@ -30,7 +30,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let disk = super::sources::on_disk(&desk.config);
     let mut all = Vec::new();
     for source in sources {
-        all.push(tools(&desk.scope, &store, &door, source, &disk, days, now())?);
+        all.push(tools(&desk.scope, &store, &door, &ToolsAsk { source, days, project: None }, &disk, now())?);
     }
     if desk.json {
         desk.output.json(&json!({"sources": all, "next_cursor": null}))?;

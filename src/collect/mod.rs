@@ -16,5 +16,5 @@ mod walk;
 pub use lock::Lock;
 pub use rebuild::{Rebuilt, rebuild};
 pub use restore::{Restored, restore};
-pub use sync::{Ask, Environment, Nobody, Progress, SourceReport, look_at, survey_homes, sync};
+pub use sync::{Ask, Environment, Progress, SourceReport, look_at, survey_homes, sync};
 pub use walk::HomeState;

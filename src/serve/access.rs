@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use axum::extract::{FromRequestParts, RawQuery, Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{
     AUTHORIZATION, CONTENT_SECURITY_POLICY, COOKIE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -14,13 +14,14 @@ use axum::response::{IntoResponse, Response};
 
 use super::App;
 use super::answer::Refusal;
+use super::pages;
 use crate::model::{Scope, Time};
 
 /// Names of this machine that only this machine can mean.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 const COOKIE_NAME: &str = "annals";
 /// Addresses that show nothing of the archive.
-const OPEN: [&str; 4] = ["/", "/healthz", "/openapi.json", "/docs"];
+const OPEN: [&str; 3] = ["/healthz", "/openapi.json", "/docs"];
 /// A token's last use is written down at most so often.
 const LAST_USE: i64 = 60_000_000;
 
@@ -40,13 +41,27 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
 
 /// Stands before every route.
 pub(super) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    if let Err(refusal) = admit(&app, &mut request).await {
-        return dressed(refusal.into_response());
-    }
-    dressed(next.run(request).await)
+    let page = pages::is_page(&request).then(|| request.headers().clone());
+    let response = match admit(&app, &mut request).await {
+        Ok(Admitted::In) => next.run(request).await,
+        Ok(Admitted::With(token)) => enter(&app, &token).await,
+        Err(refusal) => refusal.into_response(),
+    };
+    let refusal = response.extensions().get::<Refusal>().cloned();
+    dressed(match (page, refusal) {
+        (Some(headers), Some(refusal)) => pages::refused(&refusal, &headers),
+        _ => response,
+    })
 }
 
-async fn admit(app: &Arc<App>, request: &mut Request) -> Result<(), Refusal> {
+/// How somebody gets in.
+enum Admitted {
+    In,
+    /// By the link that `serve` prints, which holds a token.
+    With(String),
+}
+
+async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusal> {
     let headers = request.headers();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if !app.is_ours(host) {
@@ -60,15 +75,20 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> Result<(), Refusal> {
             return Err(Refusal::new(StatusCode::FORBIDDEN, "asked from a page that is not annals' own"));
         }
     }
-    if OPEN.contains(&request.uri().path()) {
-        return Ok(());
+    let path = request.uri().path();
+    if OPEN.contains(&path) || pages::is_asset(path) {
+        return Ok(Admitted::In);
+    }
+    let link = request.uri().query().filter(|_| path == "/").and_then(|query| query.strip_prefix("token="));
+    if let Some(token) = link {
+        return Ok(Admitted::With(token.to_owned()));
     }
     let token = bearer(headers).or_else(|| cookie(headers)).ok_or_else(no_token)?;
     let scope = app.scope_of(&token).await.ok_or_else(|| {
         unauthorized("the token is not valid").hint("`annals serve` prints a link with one that is")
     })?;
     request.extensions_mut().insert(Asker { scope });
-    Ok(())
+    Ok(Admitted::In)
 }
 
 impl App {
@@ -126,22 +146,20 @@ fn unauthorized(detail: &str) -> Refusal {
     Refusal::new(StatusCode::UNAUTHORIZED, detail)
 }
 
-/// The link that `serve` prints: its token becomes a cookie, and leaves the address.
-pub(super) async fn enter(State(app): State<Arc<App>>, RawQuery(query): RawQuery) -> Response {
-    let to_docs = [(LOCATION, HeaderValue::from_static("/docs"))];
-    let Some(query) = query.filter(|query| !query.is_empty()) else {
-        return (StatusCode::SEE_OTHER, to_docs).into_response();
+/// The token of the link becomes a cookie, and leaves the address.
+async fn enter(app: &Arc<App>, token: &str) -> Response {
+    let invalid = || {
+        unauthorized("the token of this link is not valid")
+            .hint("`annals serve` prints a link with one that is")
     };
-    let Some(token) = query.strip_prefix("token=").map(str::to_owned) else {
-        return Refusal::new(StatusCode::BAD_REQUEST, "the only parameter here is `token`").into_response();
-    };
-    if app.scope_of(&token).await.is_none() {
-        return unauthorized("the token of this link is not valid").into_response();
+    if app.scope_of(token).await.is_none() {
+        return invalid().into_response();
     }
+    let home = [(LOCATION, HeaderValue::from_static("/"))];
     let cookie = format!("{COOKIE_NAME}={token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000");
     match HeaderValue::try_from(cookie) {
-        Ok(cookie) => (StatusCode::SEE_OTHER, to_docs, [(SET_COOKIE, cookie)]).into_response(),
-        Err(_) => unauthorized("the token of this link is not valid").into_response(),
+        Ok(cookie) => (StatusCode::SEE_OTHER, home, [(SET_COOKIE, cookie)]).into_response(),
+        Err(_) => invalid().into_response(),
     }
 }
 

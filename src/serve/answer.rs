@@ -55,7 +55,7 @@ pub(super) enum Refusals {
 pub(super) type Answered = std::result::Result<Response, Refusal>;
 
 /// A question that gets no answer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Refusal {
     pub status: StatusCode,
     pub detail: String,
@@ -90,6 +90,7 @@ impl From<Problem> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
+        let refusal = self.clone();
         let document = ProblemDocument {
             kind: "about:blank",
             title: self.status.canonical_reason().unwrap_or("problem"),
@@ -99,7 +100,10 @@ impl IntoResponse for Refusal {
         };
         let body = serde_json::to_vec(&document).unwrap_or_default();
         let kind = HeaderValue::from_static("application/problem+json");
-        (self.status, [(CONTENT_TYPE, kind)], body).into_response()
+        let mut response = (self.status, [(CONTENT_TYPE, kind)], body).into_response();
+        // A browser that asked for a page is told by a page.
+        response.extensions_mut().insert(refusal);
+        response
     }
 }
 
@@ -120,26 +124,40 @@ pub(super) async fn answer<T: Serialize>(
     headers: HeaderMap,
     question: impl FnOnce(&Desk<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> Response {
+    let found = asked(app, asker, move |desk| {
+        let found = question(desk)?;
+        Ok(found.map(|found| serde_json::to_vec(&found)).transpose()?)
+    });
+    match found.await {
+        Ok(Some(body)) => with_etag(&headers, body),
+        Ok(None) => Refusal::not_found("there is no such thing here").into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// What the archive answers, after a look at what is new.
+pub(super) async fn asked<T: Send + 'static>(
+    app: Arc<App>,
+    asker: Asker,
+    question: impl FnOnce(&Desk<'_>) -> Result<Option<T>> + Send + 'static,
+) -> std::result::Result<Option<T>, Refusal> {
     app.freshness.look_before_answer().await;
     // Many more at a time than there are processors would slow each other down; who came first is answered first.
     let asking = app.clone();
     let _turn = app.turns.acquire().await;
-    let asked = tokio::task::spawn_blocking(move || -> Result<Option<Vec<u8>>> {
+    let asked = tokio::task::spawn_blocking(move || -> Result<Option<T>> {
         let app = asking;
         let disk = if asker.scope == Scope::Owner { app.freshness.disk() } else { Vec::new() };
         let store = app.reader()?;
         let desk =
             Desk { scope: &asker.scope, store: &store, door: &app.door, disk: &disk, now: (app.now)() };
         let found = store.at_once(&asker.scope, || question(&desk));
-        let body = found.and_then(|found| Ok(found.map(|found| serde_json::to_vec(&found)).transpose()?));
         app.give_back(store);
-        body
+        found
     });
     match asked.await {
-        Ok(Ok(Some(body))) => with_etag(&headers, body),
-        Ok(Ok(None)) => Refusal::not_found("there is no such thing here").into_response(),
-        Ok(Err(problem)) => Refusal::from(problem).into_response(),
-        Err(_) => Refusal::from(Problem::new("the answer failed")).into_response(),
+        Ok(found) => Ok(found?),
+        Err(_) => Err(Refusal::from(Problem::new("the answer failed"))),
     }
 }
 

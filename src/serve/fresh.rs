@@ -9,10 +9,11 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::{Mutex, Notify};
 
 use super::App;
+use super::events::{Events, Work};
 use crate::view::DiskState;
 
 /// Captures what is new and tells what the homes look like. Whoever puts the program together gives it.
-pub type Look = Arc<dyn Fn() -> Found + Send + Sync>;
+pub type Look = Arc<dyn Fn(&dyn Fn(Work)) -> Found + Send + Sync>;
 
 /// What a look found.
 pub struct Found {
@@ -39,6 +40,7 @@ pub(super) struct Freshness {
     /// The folders are watched, and nothing in them changed since the last look.
     watched: AtomicBool,
     changed: Arc<AtomicBool>,
+    events: Arc<Events>,
 }
 
 struct LastLook {
@@ -47,13 +49,14 @@ struct LastLook {
 }
 
 impl Freshness {
-    pub(super) fn new(look: Option<Look>) -> Freshness {
+    pub(super) fn new(look: Option<Look>, events: Arc<Events>) -> Freshness {
         Freshness {
             look,
             last: Arc::default(),
             disk: Arc::default(),
             watched: AtomicBool::new(false),
             changed: Arc::default(),
+            events,
         }
     }
 
@@ -78,11 +81,15 @@ impl Freshness {
             return;
         }
         self.changed.store(false, Ordering::Relaxed);
-        let disk = self.disk.clone();
+        let (disk, events) = (self.disk.clone(), self.events.clone());
         let looking = tokio::task::spawn_blocking(move || {
             let mut last = last;
             let begun = Instant::now();
-            let found = look();
+            let found = look(&|work| events.sync(Some(work)));
+            events.sync(None);
+            if found.news {
+                events.news();
+            }
             *disk.write().unwrap_or_else(PoisonError::into_inner) = found.disk;
             let took = if found.news { Duration::ZERO } else { begun.elapsed() };
             *last = Some(LastLook { ended: Instant::now(), took });

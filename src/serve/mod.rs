@@ -1,13 +1,18 @@
 //! The HTTP API: every answer from the archive, every asker with a scope, on this machine unless told otherwise.
 
 mod access;
+mod activity;
 mod answer;
 mod archive;
 mod docs;
+mod events;
 mod fresh;
+mod library;
 mod openapi;
+mod pages;
 mod parameters;
 mod search;
+mod secrets;
 mod sessions;
 mod usage;
 
@@ -23,11 +28,13 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
 
+pub use events::Work;
 pub use fresh::{Found, Look};
 
 use crate::model::{Problem, Result, Scope, Time};
 use crate::store::Store;
 use crate::view::{Door, TokenKey, local_token, source_routes};
+use events::Events;
 use fresh::Freshness;
 
 /// Questions that are answered at the same time; more wait.
@@ -70,6 +77,10 @@ struct App {
     token_key: TokenKey,
     hosts: Vec<String>,
     freshness: Freshness,
+    events: Arc<Events>,
+    secrets: secrets::Secrets,
+    /// Becomes true when the server is told to stop.
+    stop: tokio::sync::watch::Sender<bool>,
     turns: Semaphore,
     log: Option<Log>,
     now: fn() -> Time,
@@ -100,6 +111,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
     }
     let token = local_token(&scope, &store)?;
     let token_key = TokenKey::of(&scope, &store)?;
+    let events = Arc::new(Events::new());
     let app = Arc::new(App {
         local_token: token_key.hash(&token),
         token_key,
@@ -107,7 +119,10 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         readers: Mutex::new(Vec::new()),
         writer: Mutex::new(store),
         hosts: setup.hosts,
-        freshness: Freshness::new(setup.look),
+        freshness: Freshness::new(setup.look, events.clone()),
+        events,
+        secrets: secrets::Secrets::default(),
+        stop: tokio::sync::watch::Sender::new(false),
         turns: Semaphore::new(
             (std::thread::available_parallelism().map_or(1, usize::from) + 1).min(ANSWERERS),
         ),
@@ -128,11 +143,11 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         let address = listener.local_addr()?;
         // Whoever hears the address may say stop at once.
         let mut stop = Stop::listen()?;
-        let (told, mut hears) = tokio::sync::watch::channel(false);
+        let mut hears = app.stop.subscribe();
+        let told = app.clone();
         tokio::spawn(async move {
             stop.told().await;
-            // Nobody hears it when all has ended already.
-            let _ = told.send(true);
+            told.stop.send_replace(true);
         });
         ready(&Address { url: format!("http://{address}"), token })?;
         let routes = routes(app.clone()).into_make_service();
@@ -156,8 +171,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
 }
 
 fn routes(app: Arc<App>) -> Router {
-    let mut router = Router::new()
-        .route("/", get(access::enter))
+    let mut router = pages::routes()
         .route("/healthz", get(archive::health))
         .route("/openapi.json", get(openapi::document))
         .route("/docs", get(docs::page))
@@ -170,7 +184,14 @@ fn routes(app: Arc<App>) -> Router {
         .route("/api/v1/sources/{source}/streams/{stream}/records", get(archive::records))
         .route("/api/v1/sources/{source}/streams/{stream}/records/{key}", get(archive::record))
         .route("/api/v1/audit", get(archive::audit))
-        .route("/api/v1/gaps", get(archive::gaps));
+        .route("/api/v1/gaps", get(archive::gaps))
+        .route("/api/v1/sessions", get(activity::all_sessions))
+        .route("/api/v1/activity", get(activity::year))
+        .route("/api/v1/usage/days", get(activity::days))
+        .route("/api/v1/library", get(library::items))
+        .route("/api/v1/library/item", get(library::item))
+        .route("/api/v1/secrets", get(secrets::list))
+        .route("/events", get(events::stream));
     for (source, route) in source_routes() {
         let family = sessions::routes().layer(axum::Extension(parameters::OfSource(source)));
         router = router.nest(&format!("/api/v1/{route}"), family);

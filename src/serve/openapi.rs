@@ -10,7 +10,7 @@ use utoipa::openapi::path::{Parameter, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{OpenApi as Document, OpenApiVersion, RefOr};
 
-use super::{archive, search, sessions, usage};
+use super::{activity, archive, library, search, secrets, sessions, usage};
 use crate::view::{source_named, source_routes};
 
 #[derive(OpenApi)]
@@ -21,10 +21,18 @@ use crate::view::{source_named, source_routes};
         sessions::list,
         sessions::one,
         sessions::messages,
+        activity::outline,
+        activity::lines,
         sessions::analytics,
         search::found,
         usage::sums,
         usage::responses,
+        activity::days,
+        activity::year,
+        activity::all_sessions,
+        library::items,
+        library::item,
+        secrets::list,
         archive::manifest,
         archive::records,
         archive::record,

@@ -3,14 +3,14 @@
 use axum::extract::{FromRequestParts, Query, RawPathParams};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::answer::Refusal;
 use crate::model::{Problem, Result as Answered, Time};
 use crate::store::{ResponseFilter, SessionFilter, UsageBy};
-use crate::view::{Paging, UsageAsk, source_named};
+use crate::view::{LibraryAsk, Paging, UsageAsk, source_named};
 
 /// A query string in which every parameter is known.
 pub(super) struct Asked<T>(pub T);
@@ -53,6 +53,7 @@ pub(super) struct InPath {
     pub session_id: String,
     pub stream: String,
     pub key: String,
+    pub number: String,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for InPath {
@@ -68,6 +69,7 @@ impl<S: Send + Sync> FromRequestParts<S> for InPath {
                 "session_id" => found.session_id = value.to_owned(),
                 "stream" => found.stream = value.to_owned(),
                 "key" => found.key = value.to_owned(),
+                "number" => found.number = value.to_owned(),
                 _ => {}
             }
         }
@@ -132,6 +134,95 @@ impl SessionParameters {
     }
 }
 
+/// Sessions over all sources; pages keep these in their address.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AllSessionParameters {
+    /// Only this source
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// How many at most
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    pub limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// A working folder, or a part of its name
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Sessions that used this model
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// A part of the name of a Git branch
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Sessions that were active at or after this moment (RFC 3339)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[param(format = DateTime)]
+    pub since: Option<String>,
+    /// Sessions that began before this moment (RFC 3339)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[param(format = DateTime)]
+    pub until: Option<String>,
+    /// Words of the title, folder, branch or id, all of them
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub q: Option<String>,
+    /// Sub-agents and reviewers too, each as a session of its own
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub include_subagents: Option<bool>,
+    /// Only sessions in which a call failed
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errors: Option<bool>,
+    /// Only sessions that were put away, or only others
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
+    /// Only sessions that the client no longer has
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gone: Option<bool>,
+}
+
+impl AllSessionParameters {
+    pub(super) fn read(self) -> Answered<(SessionFilter, Paging)> {
+        known_source(self.source.as_deref())?;
+        let path = self.project.as_deref().is_some_and(|project| project.starts_with('/'));
+        let filter = SessionFilter {
+            source: self.source,
+            project: self.project.clone().filter(|_| path),
+            project_part: self.project.filter(|_| !path),
+            model: self.model,
+            branch: self.branch,
+            since: moment(self.since.as_deref())?,
+            until: moment(self.until.as_deref())?,
+            words: self.q,
+            with_agents: self.include_subagents.unwrap_or(false),
+            with_errors: self.errors.unwrap_or(false),
+            archived: self.archived,
+            only_gone: self.gone.unwrap_or(false),
+            ..SessionFilter::default()
+        };
+        Ok((filter, paging(self.limit, self.cursor)?))
+    }
+
+    /// A form sends its empty fields too.
+    pub(super) fn without_blanks(mut self) -> AllSessionParameters {
+        for field in [
+            &mut self.source,
+            &mut self.cursor,
+            &mut self.project,
+            &mut self.model,
+            &mut self.branch,
+            &mut self.since,
+            &mut self.until,
+            &mut self.q,
+        ] {
+            *field = field.take().filter(|text| !text.trim().is_empty());
+        }
+        self
+    }
+}
+
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -164,11 +255,13 @@ pub(super) struct DayParameters {
     /// The last so many days (7, 30, 90, any number), or `all`
     #[param(default = "30", pattern = "^(all|[1-9][0-9]{0,4})$")]
     days: Option<String>,
+    /// Only sessions that ran in this folder or below it
+    pub project: Option<String>,
 }
 
 impl DayParameters {
     pub(super) fn read(&self) -> Answered<Option<i64>> {
-        days(self.days.as_deref())
+        days_of(self.days.as_deref())
     }
 }
 
@@ -214,7 +307,7 @@ impl UsageParameters {
         };
         let ask = UsageAsk {
             by,
-            days: days(self.days.as_deref())?,
+            days: days_of(self.days.as_deref())?,
             filter: ResponseFilter {
                 source: self.source,
                 model: self.model,
@@ -232,31 +325,31 @@ impl UsageParameters {
 #[into_params(parameter_in = Query)]
 pub(super) struct SearchParameters {
     /// Words, a "phrase", prefix*, OR, -not, and filters such as tool:NAME
-    q: String,
+    pub q: String,
     /// Only this source
-    source: Option<String>,
+    pub source: Option<String>,
     /// A working folder, or a part of its name
-    project: Option<String>,
+    pub project: Option<String>,
     /// Whose words: user, assistant, thinking or tool
     #[param(pattern = "^(user|assistant|thinking|tool)$")]
-    role: Option<String>,
+    pub role: Option<String>,
     /// What: message, call, result or library
     #[param(pattern = "^(message|call|result|library)$")]
-    kind: Option<String>,
+    pub kind: Option<String>,
     /// At or after this moment (RFC 3339)
     #[param(format = DateTime)]
-    since: Option<String>,
+    pub since: Option<String>,
     /// Before this moment (RFC 3339)
     #[param(format = DateTime)]
-    until: Option<String>,
+    pub until: Option<String>,
     /// best or recent first
     #[param(default = "best", pattern = "^(best|recent)$")]
-    sort: Option<String>,
+    pub sort: Option<String>,
     /// How many at most
     #[param(minimum = 1, maximum = 500, default = 50)]
-    limit: Option<i64>,
+    pub limit: Option<i64>,
     /// Where to go on: `next_cursor` of the page before
-    cursor: Option<String>,
+    pub cursor: Option<String>,
 }
 
 impl SearchParameters {
@@ -276,8 +369,73 @@ impl SearchParameters {
             since: moment(self.since.as_deref())?,
             until: moment(self.until.as_deref())?,
             recent,
+            session: None,
             page: paging(self.limit, self.cursor)?,
         })
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DailyParameters {
+    /// The last so many days in UTC (7, 30, 90, any number), or `all`
+    #[param(default = "30", pattern = "^(all|[1-9][0-9]{0,4})$")]
+    days: Option<String>,
+    /// Only this source
+    source: Option<String>,
+    /// Only sessions that ran in this folder or below it
+    project: Option<String>,
+}
+
+impl DailyParameters {
+    pub(super) fn read(self) -> Answered<(ResponseFilter, Option<i64>)> {
+        known_source(self.source.as_deref())?;
+        let filter =
+            ResponseFilter { source: self.source, project: self.project, ..ResponseFilter::default() };
+        Ok((filter, days_of(self.days.as_deref())?))
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct LibraryParameters {
+    /// Only this source
+    pub source: Option<String>,
+    /// Only this kind: a stream of a manifest
+    pub kind: Option<String>,
+    /// Only things of this repository, besides the person's own
+    pub project: Option<String>,
+    /// What was in force at this moment (RFC 3339)
+    #[param(format = DateTime)]
+    pub as_of: Option<String>,
+}
+
+impl LibraryParameters {
+    pub(super) fn read(self) -> Answered<(LibraryAsk, Time)> {
+        known_source(self.source.as_deref())?;
+        let then = moment(self.as_of.as_deref())?.unwrap_or(Time::from_micros(i64::MAX));
+        Ok((LibraryAsk { source: self.source, kind: self.kind, project: self.project }, then))
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ItemParameters {
+    /// The name of a source
+    source: String,
+    /// A stream of its manifest
+    kind: String,
+    /// The id of an authored thing
+    id: String,
+}
+
+impl ItemParameters {
+    pub(super) fn read(self) -> Answered<(LibraryAsk, String)> {
+        known_source(Some(&self.source))?;
+        Ok((LibraryAsk { source: Some(self.source), kind: Some(self.kind), project: None }, self.id))
     }
 }
 
@@ -323,7 +481,7 @@ fn paging(limit: Option<i64>, cursor: Option<String>) -> Answered<Paging> {
     Ok(Paging { limit, cursor })
 }
 
-fn days(text: Option<&str>) -> Answered<Option<i64>> {
+pub(super) fn days_of(text: Option<&str>) -> Answered<Option<i64>> {
     let text = text.unwrap_or("30");
     if text == "all" {
         return Ok(None);
@@ -343,7 +501,7 @@ fn moment(text: Option<&str>) -> Answered<Option<Time>> {
     .transpose()
 }
 
-fn known_source(name: Option<&str>) -> Answered<()> {
+pub(super) fn known_source(name: Option<&str>) -> Answered<()> {
     match name {
         Some(name) if source_named(name).is_none() => {
             Err(Problem::asked("`source` is none of what there is")

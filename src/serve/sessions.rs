@@ -17,8 +17,8 @@ use super::parameters::{
     Asked, DayParameters, InPath, MessageParameters, Nothing, OfSource, SessionParameters,
 };
 use crate::view::{
-    SessionAsk, SessionList, SessionView, SourceState, ToolAnalytics, TranscriptPage, exact_session,
-    sessions, source_named, source_state, tools, transcript_page,
+    SessionAsk, SessionList, SessionView, SourceState, ToolAnalytics, ToolsAsk, TranscriptPage,
+    exact_session, sessions, source_named, source_state, tools, transcript_page,
 };
 
 /// Below `/api/v1/agent-sessions/{source}`, and below the address of each source's own.
@@ -27,6 +27,8 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/sessions", get(list))
         .route("/sessions/{session_id}", get(one))
         .route("/sessions/{session_id}/messages", get(messages))
+        .route("/sessions/{session_id}/outline", get(super::activity::outline))
+        .route("/sessions/{session_id}/lines/{key}", get(super::activity::lines))
         .route("/analytics/tools", get(analytics))
 }
 
@@ -124,9 +126,11 @@ pub(super) async fn analytics(
     Asked(parameters): Asked<DayParameters>,
 ) -> Answered {
     let days = parameters.read()?;
+    let project = parameters.project;
     Ok(answer(app, asker, headers, move |desk| {
         let Some(source) = source_named(source) else { return Ok(None) };
-        tools(desk.scope, desk.store, desk.door, source, desk.disk, days, desk.now).map(Some)
+        let ask = ToolsAsk { source, days, project };
+        tools(desk.scope, desk.store, desk.door, &ask, desk.disk, desk.now).map(Some)
     })
     .await)
 }

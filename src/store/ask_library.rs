@@ -63,6 +63,30 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Moments at which records of these streams changed or ended, oldest first; of very many, the last.
+    pub fn item_moments(&self, scope: &Scope, streams: &[&str], limit: i64) -> Result<Vec<Time>> {
+        let streams = serde_json::to_string(streams)?;
+        let text = scoped(
+            scope,
+            sql!(
+                "select moment from (
+                    select coalesce(record.at, record.seen_at) as moment
+                    from record join instance on instance.id = record.instance
+                    where {visible} and record.stream in (select value from json_each($1))
+                    union
+                    select record.deleted_at from record join instance on instance.id = record.instance
+                    where {visible} and record.stream in (select value from json_each($1))
+                    and record.deleted_at is not null)
+                 order by moment desc limit $2"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map(params![streams, limit], |row| row.get(0))?;
+        let mut moments = rows.collect::<rusqlite::Result<Vec<i64>>>()?;
+        moments.reverse();
+        Ok(moments.into_iter().map(Time::from_micros).collect())
+    }
+
     /// All versions of one thing, oldest first.
     pub fn item_versions(
         &self,

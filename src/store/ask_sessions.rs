@@ -29,6 +29,13 @@ pub struct SessionFilter {
     pub only_agents: bool,
     /// Only sessions that repeat rows of another.
     pub only_copies: bool,
+    /// Only sessions that this one started, by its key.
+    pub parent: Option<String>,
+    /// Only sessions in which a call failed.
+    pub with_errors: bool,
+    pub archived: Option<bool>,
+    /// Only sessions that the client no longer has.
+    pub only_gone: bool,
 }
 
 /// Where a page starts: after the last row of the page before.
@@ -245,6 +252,21 @@ pub(super) fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn
             let columns = columns.map(|column| format!("lower({column}) like '%' || # || '%' escape '\\'"));
             add(&format!("({})", columns.join(" or ")), Box::new(like_text(&word.to_lowercase())));
         }
+    }
+    if let Some(parent) = &filter.parent {
+        add("parent = #", Box::new(parent.clone()));
+    }
+    if let Some(archived) = filter.archived {
+        add("archived = #", Box::new(archived));
+    }
+    if filter.only_gone {
+        conditions.push("gone_at is not null".into());
+    }
+    if filter.with_errors {
+        conditions.push(
+            "exists (select 1 from tool_call failed where failed.session = session.id and failed.ok = 0)"
+                .into(),
+        );
     }
     if filter.only_copies {
         conditions.push(

@@ -4,6 +4,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::Store;
 use super::ask::{CALLS, CallRow, MESSAGES, MessageRow, call_row, message_row};
+use super::ask_usage::{UsageSum, usage_sum};
 use crate::model::{Encoding, Result, Scope, Span, Time};
 
 /// Rows of one file of a session behind a place.
@@ -52,7 +53,7 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Tokens of responses that stand at or behind a place and before another.
+    /// Responses that stand at or behind a place and before another.
     pub fn usage_between(
         &self,
         _scope: &Scope,
@@ -60,20 +61,28 @@ impl Store {
         file: i64,
         from: i64,
         until: i64,
-    ) -> Result<Option<[i64; 6]>> {
+    ) -> Result<Vec<UsageSum>> {
         let mut statement = self.connection.prepare_cached(super::sql!(
-            "select input, output, cache_read, cache_write, cache_write_hour, reasoning from usage
-             where session = $1 and file = $2 and place >= $3 and place < $4"
+            "select null, '', coalesce(usage.at, 0) / 86400000000, name.text,
+                    (usage.input + cache_read + cache_write + cache_write_hour > 100000)
+                    + (usage.input + cache_read + cache_write + cache_write_hour > 200000)
+                    + (usage.input + cache_read + cache_write + cache_write_hour > 272000),
+                    1, usage.input, usage.output, cache_read, cache_write, cache_write_hour, reasoning
+             from usage left join name on name.id = usage.model
+             where usage.session = $1 and usage.file = $2 and usage.place >= $3 and usage.place < $4"
         ))?;
-        let mut rows = statement.query([session, file, from, until])?;
-        let mut sums: Option<[i64; 6]> = None;
-        while let Some(row) = rows.next()? {
-            let sums = sums.get_or_insert_default();
-            for (at, sum) in sums.iter_mut().enumerate() {
-                *sum += row.get::<_, i64>(at)?;
-            }
-        }
-        Ok(sums)
+        let rows = statement.query_map([session, file, from, until], usage_sum)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The session that a call started.
+    pub fn agent_of_call(&self, _scope: &Scope, session: i64, call_id: &str) -> Result<Option<String>> {
+        let mut statement = self.connection.prepare_cached(super::sql!(
+            "select link.other from link join session on session.id = link.session
+             join session child on child.instance = session.instance and child.key = link.other
+             where link.session = $1 and link.kind = 'sub_agent' and link.position = $2 limit 1"
+        ))?;
+        Ok(statement.query_row(params![session, call_id], |row| row.get(0)).optional()?)
     }
 
     pub fn message_at(

@@ -81,6 +81,21 @@ pub struct ResponseRow {
     pub counted_in: Option<String>,
 }
 
+/// Which calls analytics look at: of sessions in a folder or below it, where one is named.
+#[derive(Debug, Clone, Copy)]
+pub struct CallFilter<'f> {
+    pub source: &'f str,
+    pub since: Time,
+    pub project: Option<&'f str>,
+}
+
+impl CallFilter<'_> {
+    /// In the order of the parameters of a query.
+    fn values(&self) -> (&str, i64, Option<&str>) {
+        (self.source, self.since.micros(), self.project.map(|project| project.trim_end_matches('/')))
+    }
+}
+
 /// One call, as far as analytics look at it.
 #[derive(Debug)]
 pub struct CallTally<'r> {
@@ -186,8 +201,7 @@ impl Store {
     pub fn each_call_tally(
         &self,
         scope: &Scope,
-        source: &str,
-        since: Time,
+        filter: &CallFilter<'_>,
         see: &mut dyn FnMut(CallTally<'_>),
     ) -> Result<()> {
         let text = sql!(
@@ -195,10 +209,12 @@ impl Store {
              from instance join session on session.instance = instance.id
              join tool_call on tool_call.session = session.id
              where instance.source = $1 and {visible} and tool_call.copied = 0
-             and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2"
+             and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2
+             and ($3 is null or session.cwd = $3 or substr(session.cwd, 1, length($3) + 1) = $3 || '/')"
         );
         let mut statement = self.connection.prepare_cached(&scoped(scope, text))?;
-        let mut rows = statement.query(params![source, since.micros()])?;
+        let (source, since, project) = filter.values();
+        let mut rows = statement.query(params![source, since, project])?;
         while let Some(row) = rows.next()? {
             see(CallTally {
                 name: row.get(0)?,
@@ -215,8 +231,7 @@ impl Store {
     pub fn each_touch_tally(
         &self,
         scope: &Scope,
-        source: &str,
-        since: Time,
+        filter: &CallFilter<'_>,
         see: &mut dyn FnMut(i64, Operation),
     ) -> Result<()> {
         let text = sql!(
@@ -226,10 +241,12 @@ impl Store {
              join tool_call on tool_call.session = file_touch.session and tool_call.file = file_touch.file
                   and tool_call.place = file_touch.place
              where instance.source = $1 and {visible} and tool_call.copied = 0
-             and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2"
+             and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2
+             and ($3 is null or session.cwd = $3 or substr(session.cwd, 1, length($3) + 1) = $3 || '/')"
         );
         let mut statement = self.connection.prepare_cached(&scoped(scope, text))?;
-        let mut rows = statement.query(params![source, since.micros()])?;
+        let (source, since, project) = filter.values();
+        let mut rows = statement.query(params![source, since, project])?;
         while let Some(row) = rows.next()? {
             see(row.get(0)?, Operation::from_stored(row.get(1)?));
         }
@@ -276,7 +293,7 @@ fn conditions(filter: &ResponseFilter, table: &str) -> (String, Vec<Box<dyn ToSq
     (text, values)
 }
 
-fn usage_sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
+pub(super) fn usage_sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
     Ok(UsageSum {
         group: optional_raw(row, 0)?,
         source: row.get(1)?,

@@ -76,6 +76,12 @@ impl Store {
         Ok(statement.query_row(params![source, reader_version], |row| row.get(0))?)
     }
 
+    /// The number of the run that wrote last; the archive is as it was while it stays the same.
+    pub fn last_run(&self, _scope: &Scope) -> Result<i64> {
+        let mut statement = self.connection.prepare_cached(sql!("select coalesce(max(id), 0) from run"))?;
+        Ok(statement.query_row([], |row| row.get(0))?)
+    }
+
     pub fn start_run(&self, _scope: &Scope, command: &str, now: Time) -> Result<i64> {
         let mut statement = self
             .connection

@@ -27,6 +27,8 @@ pub struct SourceCard {
     /// Days after which the client deletes transcripts, and how many of those here it deletes within a week.
     pub retention_days: Option<i64>,
     pub deleted_soon: i64,
+    /// The same within thirty days: what would be lost in a month without an archive.
+    pub deleted_this_month: i64,
 }
 
 /// One card a source; where the archive has several homes of it, their sums.
@@ -61,6 +63,7 @@ pub fn cards(
             gaps_open: 0,
             retention_days: None,
             deleted_soon: 0,
+            deleted_this_month: 0,
         };
         let archived = store.map_or(Ok(Vec::new()), |store| store.homes(scope, Some(manifest.source)))?;
         for home in &archived {
@@ -85,9 +88,13 @@ pub fn cards(
             last_scanned = last_scanned.max(instance.last_scanned);
             if let (Some(store), Some(retention)) = (store, &manifest.retention) {
                 let days = days_kept(scope, store, instance.id, retention)?;
-                let soon = now.micros().saturating_sub((days - WARN_DAYS).saturating_mul(DAY));
+                let idle_since = |within: i64| {
+                    let before = now.micros().saturating_sub((days - within).saturating_mul(DAY));
+                    store.count_idle_since(scope, instance.id, Time::from_micros(before))
+                };
                 card.retention_days = Some(card.retention_days.map_or(days, |shortest| shortest.min(days)));
-                card.deleted_soon += store.count_idle_since(scope, instance.id, Time::from_micros(soon))?;
+                card.deleted_soon += idle_since(WARN_DAYS)?;
+                card.deleted_this_month += idle_since(MONTH_DAYS)?;
             }
         }
         card.last_activity_at = last_activity.map(Time::rfc3339);
@@ -106,6 +113,7 @@ pub fn cards(
 
 /// Sessions that the client deletes within this many days are worth a word.
 const WARN_DAYS: i64 = 7;
+const MONTH_DAYS: i64 = 30;
 const DAY: i64 = 86_400_000_000;
 
 /// What the client's own settings say, as they were captured.

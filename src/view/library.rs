@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use similar::TextDiff;
+use utoipa::ToSchema;
 
 use super::door::Door;
 use crate::model::{Encoding, Family, Manifest, Result, Scope, Shown, Stream, Time};
@@ -17,7 +18,7 @@ pub struct LibraryAsk {
     pub project: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct LibraryItem {
     pub source: &'static str,
     pub kind: &'static str,
@@ -34,7 +35,7 @@ pub struct LibraryItem {
     pub path: Shown,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ItemVersion {
     pub version: i64,
     pub changed_at: String,
@@ -68,6 +69,21 @@ pub fn library(
     }
     Ok(items)
 }
+
+/// Streams of authored things, memory and settings.
+// no scope: what there is to ask about is no secret
+pub fn library_kinds() -> impl Iterator<Item = &'static str> {
+    shelves(&LibraryAsk::default()).into_iter().map(|(_, stream)| stream.name)
+}
+
+/// Moments at which something on the shelves changed, oldest first; of very many, the last.
+pub fn library_moments(scope: &Scope, store: &Store) -> Result<Vec<Time>> {
+    let streams: Vec<&str> = library_kinds().collect();
+    store.item_moments(scope, &streams, MOMENTS)
+}
+
+/// Steps of a slider.
+const MOMENTS: i64 = 200;
 
 /// All versions of the things whose id is, or ends with, `name`.
 pub fn history(

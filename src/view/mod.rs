@@ -1,12 +1,15 @@
 //! The questions annals answers: kept facts turned into answers, every text through the door.
 
 mod accounts;
+mod activity;
 mod audit;
+mod bytes;
 mod cards;
 mod doctor;
 mod door;
 mod gaps;
 mod library;
+mod outline;
 mod paging;
 mod passages;
 mod prices;
@@ -22,21 +25,26 @@ mod transcript;
 mod usage;
 
 pub use accounts::accounts;
+pub use activity::{Activity, Choices, DailyUsage, ModelUsage, activity, choices, daily_usage};
 pub use audit::{Audit, IndexAudit, OnDisk, audit, captured, index_audit};
+pub use bytes::{LineView, lines, picture, whole_output};
 pub use cards::{SourceCard, cards};
 pub use doctor::{Finding, examine};
 pub use door::Door;
 pub use gaps::{GapAsk, GapList, gaps};
-pub use library::{LibraryAsk, LibraryItem, history, library};
+pub use library::{ItemVersion, LibraryAsk, LibraryItem, history, library, library_kinds, library_moments};
+pub use outline::{Outline, count_steps, outline, step_of, steps_from};
 pub use paging::Paging;
 pub use records::{RecordPage, RecordsAsk, record_page, records};
-pub use search::{PassageView, SearchAnswer, SearchAsk, SearchResult, search};
-pub use secrets::secrets;
+pub use search::{PassageView, SearchAnswer, SearchAsk, SearchResult, find_in_session, search};
+pub use secrets::{SecretView, secrets, secrets_watched};
 pub use sessions::{
     SessionAsk, SessionList, SessionTies, SessionView, exact_session, find_session, session_ties, sessions,
 };
-pub use status::{DiskState, SourceState, source_named, source_routes, source_state};
+pub use status::{DiskState, SourceState, source_labels, source_named, source_routes, source_state};
 pub use tokens::{TokenKey, local_token, new_token};
-pub use tools::{ToolAnalytics, tools};
-pub use transcript::{BlockView, Entry, TranscriptAsk, TranscriptPage, transcript, transcript_page};
+pub use tools::{ToolAnalytics, ToolsAsk, tools};
+pub use transcript::{
+    BlockView, Entry, FileView, TranscriptAsk, TranscriptPage, transcript, transcript_page,
+};
 pub use usage::{ResponsePage, UsageAsk, UsageReport, UsageRow, responses, usage};

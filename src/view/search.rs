@@ -45,6 +45,8 @@ pub struct SearchAsk {
     pub until: Option<Time>,
     /// Newest first, instead of best first.
     pub recent: bool,
+    /// Only the session of this row.
+    pub session: Option<i64>,
     pub page: Paging,
 }
 
@@ -68,6 +70,8 @@ pub struct SearchResult {
     pub source: String,
     pub provider_label: &'static str,
     pub session_id: Option<String>,
+    /// What kind of authored thing it is.
+    pub stream: Option<String>,
     pub title: Option<Shown>,
     pub cwd: Option<Shown>,
     pub git_branch: Option<Shown>,
@@ -101,7 +105,7 @@ pub fn search(scope: &Scope, store: &Store, door: &Door, ask: &SearchAsk, now: T
     let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
     let limit = usize::try_from(ask.page.limit).unwrap_or(usize::MAX).max(1);
     let end = skipped.saturating_add(limit);
-    let searcher = Searcher { scope, store, door, now, recent: ask.recent, texts: RefCell::default() };
+    let searcher = searcher(scope, store, door, ask, now);
     let mut mode = "all";
     let mut found = searcher.run(&query, Mode::All)?;
     let loose = query.clauses.len() > 1 && query.clauses.iter().any(|clause| clause.forms().is_some());
@@ -124,6 +128,46 @@ pub fn search(scope: &Scope, store: &Store, door: &Door, ask: &SearchAsk, now: T
         total,
         complete: found.complete,
     })
+}
+
+/// Steps that are told of one session.
+const FOUND_IN_SESSION: usize = 300;
+
+/// Steps of one session that hold what was asked for, by id and number, in their order; whether these are all.
+pub fn find_in_session(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &SearchAsk,
+    now: Time,
+) -> Result<(Vec<(String, i64)>, bool)> {
+    let query = understood(ask, now)?;
+    let searcher = searcher(scope, store, door, ask, now);
+    let found = searcher.run(&query, Mode::All)?;
+    let hits: Vec<(f32, PassageHit)> = found.groups.into_iter().flat_map(|group| group.hits).collect();
+    let complete = found.complete && hits.len() <= FOUND_IN_SESSION;
+    let mut reader = searcher.reader();
+    let mut steps = Vec::new();
+    for (_, hit) in hits.iter().take(FOUND_IN_SESSION) {
+        let found = searcher.read(&mut reader, hit)?;
+        let Some(step) = found.as_ref().and_then(|found| found.step.as_ref()) else { continue };
+        let number = store.steps_before(scope, step.session, step.file, step.place)?;
+        steps.push((step.id.clone(), number));
+    }
+    steps.sort_by_key(|(_, number)| *number);
+    steps.dedup();
+    Ok((steps, complete))
+}
+
+fn searcher<'a>(
+    scope: &'a Scope,
+    store: &'a Store,
+    door: &'a Door,
+    ask: &SearchAsk,
+    now: Time,
+) -> Searcher<'a> {
+    let (recent, session) = (ask.recent, ask.session);
+    Searcher { scope, store, door, now, recent, session, texts: RefCell::default() }
 }
 
 fn understood(ask: &SearchAsk, now: Time) -> Result<Query> {
@@ -161,6 +205,7 @@ struct Searcher<'a> {
     door: &'a Door,
     now: Time,
     recent: bool,
+    session: Option<i64>,
     texts: RefCell<Texts>,
 }
 
@@ -279,7 +324,8 @@ impl Searcher<'_> {
                     }
                     None => {
                         let of_call = query.tool.is_some() || query.file.is_some() || query.model.is_some();
-                        let of_session = query.project.is_some() || query.branch.is_some();
+                        let of_session =
+                            query.project.is_some() || query.branch.is_some() || self.session.is_some();
                         let source = query.source.as_ref().is_none_or(|source| *source == record.source);
                         source && !of_call && !of_session
                     }
@@ -377,6 +423,12 @@ impl Searcher<'_> {
 
     /// The sessions that filters and scope let through; all when nothing narrows them.
     fn sessions(&self, query: &Query) -> Result<Option<HashSet<i64>>> {
+        if let Some(session) = self.session {
+            let filter = SessionFilter { row: Some(session), with_agents: true, ..SessionFilter::default() };
+            let mut rows = self.store.session_rows(self.scope, &filter)?;
+            rows.insert(0);
+            return Ok(Some(rows));
+        }
         let narrowed = query.source.is_some() || query.project.is_some() || query.branch.is_some();
         if !narrowed && *self.scope == Scope::Owner {
             return Ok(None);
@@ -547,6 +599,7 @@ impl Searcher<'_> {
                 source: session.source,
                 provider_label: session.provider_label,
                 session_id: Some(session.session_id),
+                stream: None,
                 title: session.title,
                 cwd: session.cwd,
                 git_branch: session.git_branch,
@@ -563,6 +616,7 @@ impl Searcher<'_> {
                     provider_label: by_name(&source).map_or("", |source| source.manifest().label),
                     source,
                     session_id: None,
+                    stream: record.map(|record| record.stream.clone()),
                     title: record.map(|record| self.door.text(&format!("{} {}", record.stream, record.key))),
                     cwd: None,
                     git_branch: None,

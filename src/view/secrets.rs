@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::door::Door;
 use super::library::{LibraryAsk, history_texts};
@@ -15,7 +16,7 @@ use crate::store::{SessionFilter, Store};
 /// Sessions of a secret that are named; all are counted.
 const NAMED: usize = 20;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SecretView {
     /// What stands in its place: equal for equal secrets of this archive.
     pub mark: String,
@@ -49,12 +50,27 @@ pub fn secrets(
     filter: &SessionFilter,
     now: Time,
 ) -> Result<Vec<SecretView>> {
+    secrets_watched(scope, store, door, filter, now, &mut |_, _| {})
+}
+
+/// The same for somebody who watches: sessions looked through so far, and all.
+pub fn secrets_watched(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    filter: &SessionFilter,
+    now: Time,
+    watch: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<SecretView>> {
+    let mut done = 0;
     let mut found: BTreeMap<String, Sightings> = BTreeMap::new();
     let mut ask =
         SessionAsk { filter: filter.clone(), page: Paging { limit: 200, cursor: None }, brief: true };
     loop {
         let list = sessions(scope, store, door, &ask, now)?;
         for session in &list.sessions {
+            watch(done, u64::try_from(list.total).unwrap_or(0));
+            done += 1;
             of_session(&mut found, session);
             let whole = TranscriptAsk { full: true, copies: false };
             transcript(scope, store, door, session, whole, &mut |entry| {

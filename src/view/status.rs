@@ -32,6 +32,12 @@ pub fn source_routes() -> impl Iterator<Item = (&'static str, &'static str)> {
     registry().iter().map(|source| (source.manifest().source, source.manifest().route))
 }
 
+/// Each source, and its name for people.
+// no scope: what there is to ask about is no secret
+pub fn source_labels() -> impl Iterator<Item = (&'static str, &'static str)> {
+    registry().iter().map(|source| (source.manifest().source, source.manifest().label))
+}
+
 /// What the disk says of a source's homes now: source, path, status and reason.
 pub type DiskState = (&'static str, String, String, String);
 

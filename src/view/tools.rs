@@ -10,7 +10,7 @@ use super::door::Door;
 use super::status::{DiskState, SourceState, source_state};
 use crate::model::{CallKind, Operation, Result, Scope, Shown, Time};
 use crate::sources::Source;
-use crate::store::{SessionFilter, Store};
+use crate::store::{CallFilter, SessionFilter, Store};
 
 /// Entries of each list.
 const TOP: usize = 20;
@@ -29,6 +29,9 @@ pub struct ToolAnalytics {
     /// Calls by tool, most first.
     #[schema(value_type = HashMap<String, i64>)]
     pub tool_counts: ToolCounts,
+    /// Of those, calls that failed.
+    #[schema(value_type = HashMap<String, i64>)]
+    pub failed_counts: ToolCounts,
     pub top_files_read: Vec<FileCount>,
     pub top_files_written: Vec<FileCount>,
     pub top_commands: Vec<CommandCount>,
@@ -38,6 +41,12 @@ pub struct ToolAnalytics {
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
 pub struct ToolCounts(pub Map<String, Value>);
+
+impl ToolCounts {
+    fn of(counts: Vec<(String, i64)>) -> ToolCounts {
+        ToolCounts(counts.into_iter().map(|(name, count)| (name, Value::from(count))).collect())
+    }
+}
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct FileCount {
@@ -51,22 +60,32 @@ pub struct CommandCount {
     pub count: i64,
 }
 
+#[derive(Clone)]
+pub struct ToolsAsk {
+    pub source: &'static dyn Source,
+    /// The last so many days; all when there is none.
+    pub days: Option<i64>,
+    /// Only sessions that ran in this folder or below it.
+    pub project: Option<String>,
+}
+
 pub fn tools(
     scope: &Scope,
     store: &Store,
     door: &Door,
-    source: &'static dyn Source,
+    ask: &ToolsAsk,
     disk: &[DiskState],
-    days: Option<i64>,
     now: Time,
 ) -> Result<ToolAnalytics> {
-    let manifest = source.manifest();
+    let ToolsAsk { source, days, project } = ask;
+    let (days, manifest) = (*days, source.manifest());
     let since = days.map_or(i64::MIN, |days| now.micros().saturating_sub(days.saturating_mul(DAY)));
     let since = Time::from_micros(since);
-    let mut counts: HashMap<i64, i64> = HashMap::new();
+    let calls_of = CallFilter { source: manifest.source, since, project: project.as_deref() };
+    let mut counts: HashMap<i64, (i64, i64)> = HashMap::new();
     let mut commands: HashMap<String, i64> = HashMap::new();
     let (mut calls, mut failed) = (0, 0);
-    store.each_call_tally(scope, manifest.source, since, &mut |call| {
+    store.each_call_tally(scope, &calls_of, &mut |call| {
         if call.kind == CallKind::Shell && !call.title.is_empty() {
             match commands.get_mut(call.title) {
                 Some(count) => *count += 1,
@@ -75,38 +94,46 @@ pub fn tools(
         }
         // A script's own calls are told by the script.
         if !call.inner {
-            *counts.entry(call.name).or_default() += 1;
+            let failure = i64::from(call.ok == Some(false));
+            let count = counts.entry(call.name).or_default();
+            *count = (count.0 + 1, count.1 + failure);
             calls += 1;
-            failed += i64::from(call.ok == Some(false));
+            failed += failure;
         }
     })?;
     let mut read: HashMap<i64, i64> = HashMap::new();
     let mut written: HashMap<i64, i64> = HashMap::new();
-    store.each_touch_tally(scope, manifest.source, since, &mut |path, operation| {
+    store.each_touch_tally(scope, &calls_of, &mut |path, operation| {
         let counts = if operation == Operation::Read { &mut read } else { &mut written };
         *counts.entry(path).or_default() += 1;
     })?;
     let mut tool_counts = Vec::with_capacity(counts.len());
-    for (name, count) in counts {
-        tool_counts.push((door.raw(&store.word(scope, name)?).to_string(), count));
+    let mut failed_counts = Vec::new();
+    for (name, (count, failures)) in counts {
+        let name = door.raw(&store.word(scope, name)?).to_string();
+        if failures > 0 {
+            failed_counts.push((name.clone(), failures));
+        }
+        tool_counts.push((name, count));
     }
     most_first(&mut tool_counts);
+    most_first(&mut failed_counts);
     let mut commands: Vec<(String, i64)> = commands.into_iter().collect();
     most_first(&mut commands);
     let filter = SessionFilter {
         source: Some(manifest.source.to_owned()),
         since: days.map(|_| since),
+        project: project.clone(),
         ..SessionFilter::default()
     };
     Ok(ToolAnalytics {
-        state: source_state(scope, store, door, source, disk)?,
+        state: source_state(scope, store, door, *source, disk)?,
         date_range_days: days,
         session_count: store.count_sessions(scope, &filter)?,
         tool_call_count: calls,
         failed_call_count: failed,
-        tool_counts: ToolCounts(
-            tool_counts.into_iter().map(|(name, count)| (name, Value::from(count))).collect(),
-        ),
+        tool_counts: ToolCounts::of(tool_counts),
+        failed_counts: ToolCounts::of(failed_counts),
         top_files_read: top_files(scope, store, door, read)?,
         top_files_written: top_files(scope, store, door, written)?,
         top_commands: commands

@@ -6,8 +6,9 @@ use utoipa::ToSchema;
 
 use super::door::{Door, Extent};
 use super::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
+use super::prices::Cost;
 use super::sessions::{SessionView, Tokens};
-use crate::model::{Block, MessageKind, Result, Scope, Shown, ShownJson, Span, Time};
+use crate::model::{Block, CallKind, MessageKind, Result, Scope, Shown, ShownJson, Span, Time};
 use crate::sources::{Source, by_name};
 use crate::store::{CallRow, Contents, MessageRow, Store, Stretch};
 
@@ -34,6 +35,8 @@ pub struct Entry {
     pub blocks: Vec<BlockView>,
     /// Tokens of the responses that this step ends.
     pub usage: Option<Tokens>,
+    /// What they cost by the price table; nothing when one of their models has no price.
+    pub cost_usd: Option<f64>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -70,6 +73,11 @@ pub enum BlockView {
         #[serde(flatten)]
         cut: Cut,
         files: Vec<FileView>,
+        /// What the call changed in files, where that is known.
+        changes: Vec<ChangeView>,
+        /// The session of the sub-agent that the call started.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent_session_id: Option<String>,
     },
     ToolResult {
         call_id: Shown,
@@ -98,6 +106,15 @@ pub struct FileView {
     pub before: Option<[u32; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<[u32; 2]>,
+}
+
+/// A changed place of a file.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChangeView {
+    pub path: Shown,
+    pub operation: &'static str,
+    /// As a unified diff.
+    pub diff: Shown,
 }
 
 /// Where a page of a transcript ended: file in the order of the session's, offset, and steps told so far.
@@ -189,7 +206,16 @@ fn walk(
         let Some((mut entry, bookmark)) = held.take() else { return Ok(true) };
         let file = files.get(bookmark.file).copied().unwrap_or_default();
         let used = store.usage_between(scope, session.row, file, bookmark.place, until)?;
-        entry.usage = used.as_ref().map(Tokens::of);
+        if !used.is_empty() {
+            let mut cost = Cost::default();
+            let mut tokens = [0; 6];
+            for sum in &used {
+                cost.add(sum);
+                tokens.iter_mut().zip(sum.tokens).for_each(|(total, more)| *total += more);
+            }
+            entry.usage = Some(Tokens::of(&tokens));
+            entry.cost_usd = cost.whole();
+        }
         see(entry, bookmark)
     };
     for (number, file) in files.iter().copied().enumerate().skip(start.file) {
@@ -276,6 +302,7 @@ impl Teller<'_> {
             copied: row.copied,
             blocks,
             usage: None,
+            cost_usd: None,
         })
     }
 
@@ -303,6 +330,8 @@ impl Teller<'_> {
             input,
             cut,
             files: self.files(row)?,
+            changes: Vec::new(),
+            agent_session_id: self.agent(row)?,
         }];
         if let Some(output) = self.output(contents, row)? {
             let (output, full_bytes) = self.door.preview(&output, Extent::of(self.full));
@@ -326,7 +355,15 @@ impl Teller<'_> {
             copied: row.copied,
             blocks,
             usage: None,
+            cost_usd: None,
         })
+    }
+
+    fn agent(&self, row: &CallRow) -> Result<Option<String>> {
+        if row.kind != CallKind::Agent {
+            return Ok(None);
+        }
+        self.store.agent_of_call(self.scope, row.session_id, &row.call_id)
     }
 
     /// The call whose script made this one.
@@ -423,6 +460,8 @@ impl Teller<'_> {
                 input: self.door.json(input),
                 cut: Cut::default(),
                 files: Vec::new(),
+                changes: Vec::new(),
+                agent_session_id: None,
             },
             Block::ToolResult { call_id, output } => {
                 let (output, cut) = text(&output);

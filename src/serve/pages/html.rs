@@ -1,0 +1,110 @@
+//! Text as HTML: escaped, control characters made visible, masks of secrets marked.
+
+use std::fmt;
+
+use askama::filters::HtmlSafe;
+
+/// HTML of our own making: every text in it was escaped by this room.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Html(pub String);
+
+impl fmt::Display for Html {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl HtmlSafe for Html {}
+
+/// Text of the archive.
+pub(super) fn text(text: &str) -> Html {
+    let mut html = String::with_capacity(text.len() + text.len() / 8);
+    push_text(&mut html, text);
+    Html(html)
+}
+
+pub(super) fn push_text(html: &mut String, text: &str) {
+    let mut rest = text;
+    while let Some(open) = rest.find("[secret:") {
+        let (before, from) = rest.split_at(open);
+        push_escaped(html, before);
+        let Some(close) = from.find(']').filter(|close| *close < 64) else {
+            push_escaped(html, &from[..1]);
+            rest = &from[1..];
+            continue;
+        };
+        html.push_str("<mark class=\"secret\" title=\"a secret, masked\">");
+        push_escaped(html, &from[..=close]);
+        html.push_str("</mark>");
+        rest = &from[close + 1..];
+    }
+    push_escaped(html, rest);
+}
+
+/// For attributes as well: both quotes are escaped.
+pub(super) fn push_escaped(html: &mut String, text: &str) {
+    for letter in text.chars() {
+        match letter {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            '\n' | '\t' => html.push(letter),
+            '\r' => {}
+            // Terminals obey these; here each is a picture of itself.
+            '\0'..='\u{1f}' => html.push(char::from_u32(0x2400 + letter as u32).unwrap_or('\u{fffd}')),
+            '\u{7f}' => html.push('\u{2421}'),
+            // Text that turns its neighbours around hides what it says.
+            '\u{80}'..='\u{9f}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' => {
+                html.push_str(&format!("⟨U+{:04X}⟩", letter as u32));
+            }
+            letter => html.push(letter),
+        }
+    }
+}
+
+pub(super) fn escaped(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    push_escaped(&mut html, text);
+    html
+}
+
+/// A value in a query string.
+pub(super) fn in_address(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{in_address, text};
+
+    #[test]
+    fn nothing_in_a_text_is_markup() {
+        let shown = text("<script>alert('x')</script> \u{1b}[31m \u{202e}").0;
+        assert_eq!(shown, "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; \u{241b}[31m ⟨U+202E⟩");
+    }
+
+    #[test]
+    fn masks_are_marked() {
+        let shown = text("key [secret:github:3f9a] <[secret:").0;
+        assert!(shown.starts_with("key <mark class=\"secret\""), "{shown}");
+        assert!(shown.ends_with("[secret:github:3f9a]</mark> &lt;[secret:"), "{shown}");
+    }
+
+    #[test]
+    fn addresses_hold_any_text() {
+        assert_eq!(in_address("a b/ü&"), "a%20b%2F%C3%BC%26");
+    }
+}

@@ -1,0 +1,56 @@
+//! A conversation as Markdown: prompts quoted, answers as they are, calls in short.
+
+use crate::view::{BlockView, Entry};
+
+/// Letters of an output that are worth pasting.
+const OUTPUT: usize = 2_000;
+
+pub(super) fn push_entry(out: &mut String, entry: &Entry) {
+    if !entry.is_conversation() {
+        return;
+    }
+    for block in &entry.blocks {
+        match block {
+            BlockView::Text { text, .. } if text.as_str().trim().is_empty() => {}
+            BlockView::Text { text, .. } if entry.kind == "prompt" => {
+                out.push_str("\n## Prompt\n\n");
+                for line in text.as_str().lines() {
+                    out.push_str(&format!("> {line}\n"));
+                }
+            }
+            BlockView::Text { text, .. } => out.push_str(&format!("\n{}\n", text.as_str().trim_end())),
+            BlockView::Thinking { .. } => {}
+            BlockView::Image { media_type, .. } => out.push_str(&format!("\n(picture, {media_type})\n")),
+            BlockView::Attachment { name } => out.push_str(&format!("\n(attachment: {name})\n")),
+            BlockView::Event { name, text } => out.push_str(&format!("\n({name} {text})\n")),
+            BlockView::ToolCall { name, title, .. } => {
+                out.push_str(&format!("\n**{name}** {}\n", inline_code(title.as_str())));
+            }
+            BlockView::ToolResult { output, exit_code, .. } => {
+                if let Some(code) = exit_code.filter(|code| *code != 0) {
+                    out.push_str(&format!("\nexit {code}\n"));
+                }
+                push_fenced(out, output.as_str());
+            }
+        }
+    }
+}
+
+fn inline_code(text: &str) -> String {
+    let text = text.replace(['`', '\n'], " ");
+    if text.trim().is_empty() { String::new() } else { format!("`{}`", text.trim()) }
+}
+
+/// With a fence that is longer than any in the text.
+fn push_fenced(out: &mut String, text: &str) {
+    if text.trim().is_empty() {
+        return;
+    }
+    let short: String = text.chars().take(OUTPUT).collect();
+    let mut fence = String::from("```");
+    while short.contains(&fence) {
+        fence.push('`');
+    }
+    let more = if short.len() < text.len() { "\n…" } else { "" };
+    out.push_str(&format!("\n{fence}\n{}{more}\n{fence}\n", short.trim_end()));
+}

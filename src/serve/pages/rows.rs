@@ -1,0 +1,70 @@
+//! A session as a line of a list, on every page that lists sessions.
+
+use super::html::in_address;
+use super::words;
+use crate::view::SessionView;
+
+/// What the line of a session shows.
+pub(super) struct SessionLine {
+    pub href: String,
+    pub title: String,
+    pub source: &'static str,
+    /// The folder's own name, and the whole of it.
+    pub project: Option<(String, String)>,
+    pub branch: Option<String>,
+    pub marks: Vec<&'static str>,
+    pub at: Option<(String, String)>,
+    pub numbers: String,
+}
+
+impl SessionLine {
+    pub(super) fn of(session: &SessionView) -> SessionLine {
+        let mut marks = Vec::new();
+        let kinds = [
+            (session.is_active, "active now"),
+            (session.archived, "archived"),
+            (session.source_gone, "kept here only"),
+            (session.parent_kind.as_deref() == Some("sub_agent"), "sub-agent"),
+            (session.parent_kind.as_deref() == Some("review"), "review"),
+            (session.parent_kind.as_deref() == Some("fork"), "fork"),
+        ];
+        marks.extend(kinds.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark));
+        SessionLine {
+            href: address(session),
+            title: title(session),
+            source: session.provider_label,
+            project: session
+                .cwd
+                .as_ref()
+                .map(|cwd| (words::last_part(cwd.as_str()).to_owned(), cwd.to_string())),
+            branch: session.git_branch.as_ref().map(ToString::to_string),
+            marks,
+            at: session.last_message_at.clone().map(|at| {
+                let shown = words::minute(&at);
+                (at, shown)
+            }),
+            numbers: numbers(session),
+        }
+    }
+}
+
+pub(super) fn address(session: &SessionView) -> String {
+    format!("/sessions/{}/{}", session.source, in_address(&session.session_id))
+}
+
+pub(super) fn title(session: &SessionView) -> String {
+    let title = session.title.as_ref().map(|title| title.as_str().trim()).filter(|title| !title.is_empty());
+    title.map_or_else(|| format!("untitled, {}", session.session_id), str::to_owned)
+}
+
+fn numbers(session: &SessionView) -> String {
+    let mut numbers = vec![words::plural(session.message_count, "message", "messages")];
+    if session.tool_call_count > 0 {
+        numbers.push(words::plural(session.tool_call_count, "call", "calls"));
+    }
+    if session.tokens.total > 0 {
+        numbers.push(format!("{} tokens", words::short(session.tokens.total)));
+    }
+    numbers.extend(session.cost_usd.map(words::money));
+    numbers.join(" · ")
+}

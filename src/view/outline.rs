@@ -1,0 +1,97 @@
+//! A session from above: how many steps it has, its prompts in a line each, and where a step is by its id.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::door::{Door, between_letters};
+use super::paging::{Paging, write_numbers};
+use super::sessions::SessionView;
+use super::transcript::{TranscriptAsk, TranscriptPage, transcript_page};
+use crate::model::{Block, Key, Result, Scope, Shown, Time};
+use crate::sources::by_name;
+use crate::store::Store;
+
+/// Prompts that are told; a session with more is paged through by its steps.
+const MOST: usize = 2_000;
+/// Bytes of a prompt that a line has room for.
+const LINE: usize = 120;
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Outline {
+    /// Steps of the session, numbered from 0 as `seq` of messages.
+    pub step_count: i64,
+    pub prompts: Vec<PromptLine>,
+    /// False when there are more prompts than these.
+    pub complete: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PromptLine {
+    pub id: String,
+    pub seq: i64,
+    pub at: Option<String>,
+    /// The start of the prompt in one line.
+    pub text: Shown,
+}
+
+pub fn outline(scope: &Scope, store: &Store, door: &Door, session: &SessionView) -> Result<Outline> {
+    let mut contents = store.contents(scope);
+    let (mut prompts, mut complete) = (Vec::new(), true);
+    let source = by_name(&session.source);
+    store.each_prompt(scope, session.row, &mut |place| {
+        if prompts.len() == MOST {
+            complete = false;
+            return Ok(false);
+        }
+        let raw = contents.span(place.file, place.span)?;
+        let blocks = source.map_or(Vec::new(), |source| source.blocks(&[raw.expose()]));
+        let text = blocks.into_iter().find_map(|block| match block {
+            Block::Text(text) if !text.trim().is_empty() => Some(text),
+            Block::Image { .. } | Block::Attachment { .. } => Some("(attachment)".into()),
+            _ => None,
+        });
+        prompts.push(PromptLine {
+            id: place.key.hex(),
+            seq: place.step,
+            at: place.at.map(Time::rfc3339),
+            text: line(door, &text.unwrap_or_default()),
+        });
+        Ok(true)
+    })?;
+    Ok(Outline { step_count: store.count_steps(scope, session.row)?, prompts, complete })
+}
+
+/// Masked before it is cut: half a secret does not look like one.
+fn line(door: &Door, text: &str) -> Shown {
+    let start = &text[..between_letters(text, 4 * 1024)];
+    let shown = door.text(start);
+    let words: Vec<&str> = shown.as_str().split_whitespace().collect();
+    let line = words.join(" ");
+    let cut = between_letters(&line, LINE);
+    if cut < line.len() { Shown::new(format!("{}…", &line[..cut])) } else { Shown::new(line) }
+}
+
+/// How many steps a session has.
+pub fn count_steps(scope: &Scope, store: &Store, session: &SessionView) -> Result<i64> {
+    store.count_steps(scope, session.row)
+}
+
+/// The number of a step by its id; a call within a message is that message.
+pub fn step_of(scope: &Scope, store: &Store, session: &SessionView, id: &str) -> Result<Option<i64>> {
+    let Some(key) = Key::from_hex(id) else { return Ok(None) };
+    store.step_of_key(scope, session.row, key)
+}
+
+/// Steps of a session from a number on.
+pub fn steps_from(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    session: &SessionView,
+    step: i64,
+    limit: i64,
+) -> Result<TranscriptPage> {
+    let (file, place) = store.place_before_step(scope, session.row, step)?;
+    let cursor = Some(write_numbers(&[file as i64, place, step.max(0)]));
+    transcript_page(scope, store, door, session, TranscriptAsk::default(), &Paging { limit, cursor })
+}
