@@ -9,6 +9,7 @@ mod terms;
 mod text;
 mod time;
 mod transcript;
+mod work;
 
 pub use answer::{Problem, Result};
 pub use key::Key;
@@ -28,3 +29,4 @@ pub use transcript::{
     Block, Call, CallKind, CallResult, Document, Item, LONG_PROMPTS, Link, LinkKind, Message, MessageKind,
     Operation, Passage, PassageKind, Range, Role, SessionFacts, Span, Summary, Tally, Touch, Usage, Verdict,
 };
+pub use work::{FileWork, Piece};

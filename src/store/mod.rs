@@ -24,7 +24,7 @@ pub use ask::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow, RowPlace};
 pub use ask_audit::Damage;
 pub use ask_library::ItemRow;
 pub use ask_sessions::{Page, SessionFilter, SessionRow};
-pub use ask_transcript::{PlacedRecord, Stretch};
+pub use ask_transcript::{PlacedRecord, Stretch, TranscriptFile};
 pub use ask_usage::{ResponseFilter, ResponseRow, UsageBy, UsageSum};
 pub use foreign::{Unreadable, read_table};
 pub use members::{MemberRow, NewMember};

@@ -24,6 +24,12 @@ impl Door {
         Ok(Door { redactor: Some(Redactor::new(key)) })
     }
 
+    /// Masks without an archive. The key is the same everywhere, so that the same lines always give the same marks; a
+    /// mark has four digits, which tell two secrets apart and lead back to none.
+    pub fn masking_alone(_scope: &Scope) -> Door {
+        Door { redactor: Some(Redactor::new([0; 32])) }
+    }
+
     /// Shows everything: for the owner, at this machine, who asked for it.
     pub fn revealing(_scope: &Scope) -> Door {
         Door { redactor: None }

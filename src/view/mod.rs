@@ -16,8 +16,14 @@ mod search;
 mod secrets;
 mod sessions;
 mod status;
+mod tape;
+mod tape_event;
+mod tape_grades;
+mod tape_lines;
+mod tape_maker;
 mod tokens;
 mod tools;
+mod trace;
 mod transcript;
 mod usage;
 
@@ -36,6 +42,7 @@ pub use sessions::{
     SessionAsk, SessionList, SessionTies, SessionView, exact_session, find_session, session_ties, sessions,
 };
 pub use status::{DiskState, SourceState, source_named, source_routes, source_state};
+pub use tape::{Recording, TapeAsk, TapeEnd, TapeFormat, has_tape, record, tape};
 pub use tokens::{TokenKey, local_token, new_token};
 pub use tools::{ToolAnalytics, tools};
 pub use transcript::{BlockView, Entry, TranscriptAsk, TranscriptPage, transcript, transcript_page};

@@ -45,6 +45,7 @@ mod search_fuzz;
 mod search_real;
 mod server;
 mod support;
+mod tape;
 mod tidy;
 mod usage;
 #[path = "../../benches/words.rs"]
