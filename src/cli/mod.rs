@@ -1,5 +1,6 @@
 //! The command line: reads arguments, calls a verb, turns its answer into an exit code.
 
+mod git;
 mod measure;
 mod moments;
 mod output;
@@ -8,6 +9,7 @@ mod settings;
 mod tables;
 
 mod audit;
+mod blame;
 mod doctor;
 mod gaps;
 mod library;
@@ -92,6 +94,8 @@ enum Verb {
     Record(record::Options),
     /// Tell sessions of the archive as tapes: who read and changed which code when
     Tape(tape::Options),
+    /// Say for each line of a file which session, prompt and call wrote it
+    Blame(blame::Options),
     /// Print native records of a stream
     Records(records::Options),
     /// Count tools, files and commands
@@ -189,6 +193,7 @@ pub fn run() -> ExitCode {
         Verb::Search(options) => search::run(&mut desk, &options),
         Verb::Record(options) => record::run(&mut desk, &options),
         Verb::Tape(options) => tape::run(&mut desk, &options),
+        Verb::Blame(options) => blame::run(&mut desk, &options),
         Verb::Records(options) => records::run(&mut desk, &options),
         Verb::Tools(options) => tools::run(&mut desk, &options),
         Verb::Usage(options) => usage::run(&mut desk, &options),

@@ -4,6 +4,7 @@ mod answer;
 mod key;
 mod manifest;
 mod moment;
+mod prints;
 mod scope;
 mod terms;
 mod text;
@@ -18,6 +19,10 @@ pub use manifest::{
     Semantics, Stream, Surface, Treatment, Variable,
 };
 pub use moment::parse_moment;
+pub use prints::{
+    GRAM_MARK, LINE_MARK, LinePrint, PrintTerm, each_gram_term, each_line_term, each_sampled_line_term,
+    line_print,
+};
 pub use scope::{MemberRole, Scope};
 pub use terms::{
     FILE_MARK, LONGEST_TEXT, MODEL_MARK, TOOL_MARK, TermSet, Terms, each_text, each_told, each_whole_term,
