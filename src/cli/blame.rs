@@ -180,7 +180,7 @@ fn porcelain(desk: &mut Desk, part: &Part<'_>) -> Result<()> {
     let mut told_before = HashSet::new();
     for (number, text, grade, origin, written) in part.each() {
         let told = origin.and_then(|origin| part.blame.origins.get(origin));
-        let id = told.map_or("0000000000000000", |told| told.message_id.as_str());
+        let id = told.map_or("0000000000000000", |told| told.id.as_str());
         desk.output
             .line(format!("{id} {} {number}", written.map_or_else(|| "0".into(), |line| line.to_string())))?;
         desk.output.line(format!("grade {grade}"))?;

@@ -10,7 +10,7 @@ use utoipa::openapi::path::{Parameter, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{OpenApi as Document, OpenApiVersion, RefOr};
 
-use super::{archive, search, sessions, usage};
+use super::{archive, lineage, search, sessions, usage};
 use crate::view::{source_named, source_routes};
 
 #[derive(OpenApi)]
@@ -23,6 +23,7 @@ use crate::view::{source_named, source_routes};
         sessions::messages,
         sessions::analytics,
         search::found,
+        lineage::of_file,
         usage::sums,
         usage::responses,
         archive::manifest,

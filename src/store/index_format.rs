@@ -167,11 +167,6 @@ impl<'b> BlockReader<'b> {
         &self.term
     }
 
-    /// Bytes that were not read yet.
-    pub(super) fn left(&self) -> usize {
-        self.rest.len()
-    }
-
     pub(super) fn passages(&self, out: &mut Vec<u32>) {
         let mut numbers = self.numbers;
         let mut passage = 0u32;

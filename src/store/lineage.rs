@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use super::ask::{MESSAGES, MessageRow, message_row};
 use super::index_format::{BlockReader, read_docs};
 use super::{Store, scoped, sql};
-use crate::model::{GRAM_MARK, LINE_MARK, MessageKind, PassageKind, PrintTerm, Result, Scope};
+use crate::model::{CallKind, GRAM_MARK, LINE_MARK, MessageKind, PassageKind, PrintTerm, Result, Scope};
 
 /// A print that more passages hold than this tells nothing of where it comes from.
 pub const MOST_HOLDERS: usize = 256;
@@ -158,6 +158,40 @@ impl Store {
         Ok(found)
     }
 
+    /// Calls that worked on a file, by its whole path, in the order of their times: session, file and place.
+    pub fn calls_on_file(&self, scope: &Scope, path: &str, most: i64) -> Result<Vec<(i64, i64, u64)>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select touch.session, touch.file, touch.place, max(tool_call.at) as at
+                 from file_touch touch join name on name.id = touch.path
+                 join tool_call on tool_call.session = touch.session and tool_call.file = touch.file
+                      and tool_call.place = touch.place
+                 join session on session.id = touch.session join instance on instance.id = session.instance
+                 where name.text = $1 and {visible}
+                 group by touch.session, touch.file, touch.place
+                 order by at desc, touch.file desc, touch.place desc limit $2"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map(params![path, most], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as u64))
+        })?;
+        let mut calls: Vec<(i64, i64, u64)> = rows.collect::<rusqlite::Result<_>>()?;
+        calls.reverse();
+        Ok(calls)
+    }
+
+    /// Calls of one kind in a session, in order: file and place.
+    pub fn calls_of_kind(&self, _scope: &Scope, session: i64, kind: CallKind) -> Result<Vec<(i64, u64)>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select file, place from tool_call where session = $1 and kind = $2 order by file, place"
+        ))?;
+        let rows = statement
+            .query_map([session, kind.stored()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// The source of a session and the folder that it ran in, if the asker may see it.
     pub fn session_home(&self, scope: &Scope, session: i64) -> Result<Option<(String, Option<String>)>> {
         let text = scoped(
@@ -189,29 +223,13 @@ impl Store {
         Ok(row.optional()?)
     }
 
-    /// How much of the index is prints: bytes of terms and of the lists of who holds them.
+    /// Bytes of the index that are prints; a block that holds words too counts where it begins.
     pub fn print_size(&self, _scope: &Scope) -> Result<i64> {
-        let mut bytes = 0;
-        for (segment, _) in self.segments()? {
-            let mut statement = self.connection.prepare_cached(sql!(
-                "select data from search_block where segment = $1 and first_term < $3
-                 and first_term >= coalesce((select max(first_term) from search_block
-                                             where segment = $1 and first_term <= $2), $2)"
-            ))?;
-            let (from, until) = ([LINE_MARK], [GRAM_MARK + 1]);
-            let mut rows = statement.query(params![segment, &from[..], &until[..]])?;
-            while let Some(row) = rows.next()? {
-                let mut reader = BlockReader::new(row.get_ref(0)?.as_blob().unwrap_or_default());
-                let mut left = reader.left();
-                while reader.advance() {
-                    let mark = reader.term().first().copied();
-                    if mark == Some(LINE_MARK) || mark == Some(GRAM_MARK) {
-                        bytes += (left - reader.left()) as i64;
-                    }
-                    left = reader.left();
-                }
-            }
-        }
-        Ok(bytes)
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select cast(coalesce(sum(length(data)), 0) as bigint) from search_block
+             where first_term >= $1 and first_term < $2"
+        ))?;
+        let (from, until) = ([LINE_MARK], [GRAM_MARK + 1]);
+        Ok(statement.query_row(params![&from[..], &until[..]], |row| row.get(0))?)
     }
 }

@@ -57,6 +57,8 @@ pub struct Span {
 /// A call that wrote lines, or saw them.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Origin {
+    /// The call's own id here: the same in every answer.
+    pub id: String,
     pub source: String,
     pub provider_label: &'static str,
     pub session_id: String,
@@ -163,6 +165,7 @@ impl OriginTeller<'_> {
         let (prompt, prompt_id) = self.prompt(&call.source, row)?;
         let label = by_name(&call.source).map_or("", |source| source.manifest().label);
         Ok(Origin {
+            id: row.key.hex(),
             source: call.source.clone(),
             provider_label: label,
             session_id,

@@ -137,6 +137,7 @@ impl<'a> HunkReader<'a> {
                 call,
                 read: work.is_read(),
                 same_file: is_same_file(file, &work.path, folder.as_deref()),
+                same_path: file.path == work.path,
                 at,
                 late,
                 start: work.after.range.map(|range| range.start),

@@ -35,6 +35,8 @@ pub(super) struct Hunk {
     pub call: usize,
     pub read: bool,
     pub same_file: bool,
+    /// The file even has the same path, and not only the same place in its repository.
+    pub same_path: bool,
     /// Moment of the call; later ones wrote over earlier ones.
     pub at: i64,
     /// It came after the file was last written, so its text should not be there.
@@ -145,7 +147,7 @@ impl<'b> Board<'b> {
         let hunks = self.hunks;
         let rank = |run: &Run| {
             let hunk = &hunks[run.hunk];
-            (hunk.read, !hunk.same_file, hunk.late, std::cmp::Reverse(hunk.at), run.hunk)
+            (hunk.read, !hunk.same_file, !hunk.same_path, hunk.late, std::cmp::Reverse(hunk.at), run.hunk)
         };
         let mut runs = std::mem::take(&mut self.runs);
         runs.sort_by(|left, right| {
@@ -179,8 +181,11 @@ impl<'b> Board<'b> {
             for step in written {
                 let (at, line) = (run.file + step, run.line + step);
                 let (best, by) = support[at][class];
-                let outdone = run.strength < WEAK && by != run.hunk && best >= run.strength + STRONGER;
-                if self.claims[at].is_none() && !self.used[run.hunk][line] && !(outdone && !hunk.read) {
+                let outdone = !hunk.read
+                    && run.strength < WEAK
+                    && by != run.hunk
+                    && best >= run.strength + STRONGER;
+                if self.claims[at].is_none() && !self.used[run.hunk][line] && !outdone {
                     self.claim(at, run, line);
                 }
             }
@@ -465,6 +470,7 @@ mod tests {
             call,
             read: false,
             same_file: true,
+            same_path: true,
             at,
             late: false,
             start: None,
@@ -513,7 +519,7 @@ mod tests {
     fn blocks_that_changed_places_were_moved() {
         let written = hunk(0, 1, "alpha_one();\nalpha_two();\nalpha_three();\nbeta_one();\nbeta_two();");
         let file = "beta_one();\nbeta_two();\nalpha_one();\nalpha_two();\nalpha_three();";
-        assert_eq!(told(file, &[written.clone()]), "m0 m0 e0 e0 e0");
+        assert_eq!(told(file, std::slice::from_ref(&written)), "m0 m0 e0 e0 e0");
         let elsewhere = Hunk { same_file: false, ..written };
         assert_eq!(told("alpha_one();\nalpha_two();", &[elsewhere]), "m0 m0");
     }
@@ -523,7 +529,7 @@ mod tests {
         let hunk = hunk(0, 1, "start_of_it();\ncall(first, second, third);\nlet total = 1;\nend_of_it();");
         let file =
             "start_of_it();\ncall(\n    first,\n    second,\n    third,\n);\nlet total = 1;\nend_of_it();";
-        assert_eq!(told(file, &[hunk.clone()]), "e0 e0 e0 e0 e0 e0 e0 e0");
+        assert_eq!(told(file, std::slice::from_ref(&hunk)), "e0 e0 e0 e0 e0 e0 e0 e0");
         let changed = "start_of_it();\ncall(first, second_one, third);\nlet total = 1;\nend_of_it();";
         assert_eq!(told(changed, &[hunk]), "e0 c0 e0 e0");
     }

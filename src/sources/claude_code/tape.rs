@@ -217,7 +217,7 @@ fn edit_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> V
             .map(|(before, after)| FileWork { before, after, ..work.clone() })
             .collect();
     }
-    let piece = |name: &str| input.get_text(name).map(|text| Piece::text(text)).unwrap_or_default();
+    let piece = |name: &str| input.get_text(name).map(Piece::text).unwrap_or_default();
     vec![FileWork { before: piece("old_string"), after: piece("new_string"), ..work }]
 }
 
@@ -266,10 +266,10 @@ fn notebook_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) 
     }
     let mut work = FileWork::new(path, Operation::Update);
     let before = detail.and_then(|detail| detail.get_text("old_source"));
-    work.before = before.map(|text| Piece::text(text)).unwrap_or_default();
+    work.before = before.map(Piece::text).unwrap_or_default();
     let deletes = input.get_text("edit_mode").is_some_and(|mode| mode == "delete");
     if !deletes {
-        work.after = input.get_text("new_source").map(|text| Piece::text(text)).unwrap_or_default();
+        work.after = input.get_text("new_source").map(Piece::text).unwrap_or_default();
     }
     vec![work]
 }
