@@ -44,7 +44,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let store = desk.archive()?.ok_or_else(unknown)?;
     let door = desk.door(&store)?;
     let session = find_session(&desk.scope, &store, &door, &options.session, now())?.ok_or_else(unknown)?;
-    let ask = TranscriptAsk { full: options.full, copies: options.copies };
+    let ask = TranscriptAsk { full: options.full, copies: options.copies, changes: false };
     let scope = desk.scope;
     let in_force = in_force(&scope, &store, &door, &session)?;
     let ties = session_ties(&scope, &store, &door, &session)?;

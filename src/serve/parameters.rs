@@ -243,6 +243,7 @@ impl MessageParameters {
         let ask = crate::view::TranscriptAsk {
             full: self.full.unwrap_or(false),
             copies: self.copies.unwrap_or(false),
+            changes: false,
         };
         Ok((ask, paging(self.limit, self.cursor)?))
     }

@@ -155,20 +155,7 @@ impl<'a> HunkReader<'a> {
         recorder: &dyn Recorder,
         folder: Option<&str>,
     ) -> Result<Vec<FileWork>> {
-        let touches = self.store.touches(self.scope, row.session_id, row.file, row.span.offset)?;
-        let changed = touches.iter().any(|touch| touch.operation != Operation::Read);
-        let call = self.contents.span(row.file, row.span)?;
-        let output = row.output.map(|span| self.contents.span(row.file, span)).transpose()?;
-        let detail = row.detail.map(|span| self.contents.span(row.file, span)).transpose()?;
-        let lines = CallLines {
-            call: call.expose(),
-            output: output.as_ref().map(|output| output.expose()),
-            detail: detail.as_ref().map(|detail| detail.expose()),
-            folder,
-        };
-        let mut work = recorder.work(&lines);
-        work.retain(|work| changed || work.is_read() && row.ok == Some(true));
-        Ok(work)
+        work_of(self.scope, self.store, &mut self.contents, row, recorder, folder)
     }
 
     pub(super) fn session(&mut self, session: i64) -> Result<Option<(String, Option<String>)>> {
@@ -257,6 +244,31 @@ fn is_same_file(file: &CodeFile, path: &str, folder: Option<&str>) -> bool {
     let ours = below(&file.path, file.root.as_deref());
     let theirs = below(path, folder).or_else(|| (!path.starts_with('/')).then(|| path.to_owned()));
     ours.is_some() && ours == theirs
+}
+
+/// What a call did to files or saw of them; nothing that is not certain.
+pub(super) fn work_of(
+    scope: &Scope,
+    store: &Store,
+    contents: &mut Contents<'_>,
+    row: &CallRow,
+    recorder: &dyn Recorder,
+    folder: Option<&str>,
+) -> Result<Vec<FileWork>> {
+    let touches = store.touches(scope, row.session_id, row.file, row.span.offset)?;
+    let changed = touches.iter().any(|touch| touch.operation != Operation::Read);
+    let call = contents.span(row.file, row.span)?;
+    let output = row.output.map(|span| contents.span(row.file, span)).transpose()?;
+    let detail = row.detail.map(|span| contents.span(row.file, span)).transpose()?;
+    let lines = CallLines {
+        call: call.expose(),
+        output: output.as_ref().map(|output| output.expose()),
+        detail: detail.as_ref().map(|detail| detail.expose()),
+        folder,
+    };
+    let mut work = recorder.work(&lines);
+    work.retain(|work| changed || work.is_read() && row.ok == Some(true));
+    Ok(work)
 }
 
 #[cfg(test)]

@@ -181,10 +181,8 @@ impl<'b> Board<'b> {
             for step in written {
                 let (at, line) = (run.file + step, run.line + step);
                 let (best, by) = support[at][class];
-                let outdone = !hunk.read
-                    && run.strength < WEAK
-                    && by != run.hunk
-                    && best >= run.strength + STRONGER;
+                let outdone =
+                    !hunk.read && run.strength < WEAK && by != run.hunk && best >= run.strength + STRONGER;
                 if self.claims[at].is_none() && !self.used[run.hunk][line] && !outdone {
                     self.claim(at, run, line);
                 }

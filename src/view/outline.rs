@@ -93,5 +93,6 @@ pub fn steps_from(
 ) -> Result<TranscriptPage> {
     let (file, place) = store.place_before_step(scope, session.row, step)?;
     let cursor = Some(write_numbers(&[file as i64, place, step.max(0)]));
-    transcript_page(scope, store, door, session, TranscriptAsk::default(), &Paging { limit, cursor })
+    let ask = TranscriptAsk { changes: true, ..TranscriptAsk::default() };
+    transcript_page(scope, store, door, session, ask, &Paging { limit, cursor })
 }

@@ -93,7 +93,14 @@ impl PassageReader<'_> {
     }
 
     fn call(&mut self, hit: &PassageHit, row: &CallRow, source: &'static dyn Source) -> Result<Found> {
-        let teller = Teller { scope: self.scope, store: self.store, door: self.door, source, full: true };
+        let teller = Teller {
+            scope: self.scope,
+            store: self.store,
+            door: self.door,
+            source,
+            full: true,
+            changes: false,
+        };
         let mut text = String::new();
         match hit.kind {
             PassageKind::Result => {

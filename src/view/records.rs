@@ -74,7 +74,7 @@ fn each(
     see: &mut dyn FnMut(ShownJson, String) -> Result<()>,
 ) -> Result<u64> {
     let source = ask.source.manifest().source;
-    let teller = Teller { scope, store, door, source: ask.source, full: ask.full };
+    let teller = Teller { scope, store, door, source: ask.source, full: ask.full, changes: false };
     let mut contents = store.contents(scope);
     let mut count = 0;
     let mut hand_out = |record: ShownJson, cursor: String| -> Result<bool> {

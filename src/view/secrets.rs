@@ -72,7 +72,7 @@ pub fn secrets_watched(
             watch(done, u64::try_from(list.total).unwrap_or(0));
             done += 1;
             of_session(&mut found, session);
-            let whole = TranscriptAsk { full: true, copies: false };
+            let whole = TranscriptAsk { full: true, ..TranscriptAsk::default() };
             transcript(scope, store, door, session, whole, &mut |entry| {
                 of_entry(&mut found, &session.session_id, &entry);
                 Ok(())

@@ -18,6 +18,8 @@ pub struct TranscriptAsk {
     pub full: bool,
     /// Also what was copied from another session.
     pub copies: bool,
+    /// Also what calls changed in files, as differences.
+    pub changes: bool,
 }
 
 /// One step of the conversation.
@@ -73,7 +75,8 @@ pub enum BlockView {
         #[serde(flatten)]
         cut: Cut,
         files: Vec<FileView>,
-        /// What the call changed in files, where that is known.
+        /// What the call changed in files, where that was asked for and is known.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         changes: Vec<ChangeView>,
         /// The session of the sub-agent that the call started.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -197,7 +200,7 @@ fn walk(
     see: &mut See<'_>,
 ) -> Result<()> {
     let Some(source) = by_name(&session.source) else { return Ok(()) };
-    let teller = Teller { scope, store, door, source, full: ask.full };
+    let teller = Teller { scope, store, door, source, full: ask.full, changes: ask.changes };
     let mut contents = store.contents(scope);
     let files = store.transcript_files(scope, session.row)?;
     let mut seq = start.seq;
@@ -273,6 +276,7 @@ pub(super) struct Teller<'a> {
     pub door: &'a Door,
     pub source: &'static dyn Source,
     pub full: bool,
+    pub changes: bool,
 }
 
 impl Teller<'_> {
@@ -330,7 +334,7 @@ impl Teller<'_> {
             input,
             cut,
             files: self.files(row)?,
-            changes: Vec::new(),
+            changes: if self.changes { self.changes(contents, row)? } else { Vec::new() },
             agent_session_id: self.agent(row)?,
         }];
         if let Some(output) = self.output(contents, row)? {

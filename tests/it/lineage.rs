@@ -88,7 +88,10 @@ fn each_form_of_the_answer_says_the_same() {
     assert_eq!(told["spans"][1]["written_at_line"], 1);
     let origin = &told["origins"][0];
     assert_eq!((&origin["session_id"], &origin["call_id"]), (&Value::from(SESSION), &Value::from("toolu_1")));
-    assert_eq!((&origin["prompt"], &origin["model"]), (&Value::from("Count the gears"), &Value::from("made-up-1")));
+    assert_eq!(
+        (&origin["prompt"], &origin["model"]),
+        (&Value::from("Count the gears"), &Value::from("made-up-1"))
+    );
     let ran = bench.run(&["blame", "--no-git", path]);
     assert!(ran.stdout.lines().nth(1).unwrap().contains("Write"), "{}", ran.stdout);
     assert!(ran.stdout.lines().next().unwrap().starts_with("- "), "{}", ran.stdout);
@@ -121,7 +124,10 @@ fn passages_and_folders_are_traced_too() {
     assert_eq!((&sums["lines"]["exact"], &sums["lines"]["unknown"]), (&Value::from(3), &Value::from(1)));
     assert_eq!(sums["sessions"][0]["name"], SESSION);
     assert_eq!(sums["sessions"][0]["share"], 0.75);
-    assert_eq!((&sums["sources"][0]["name"], &sums["models"][0]["name"]), (&"claude_code".into(), &"made-up-1".into()));
+    assert_eq!(
+        (&sums["sources"][0]["name"], &sums["models"][0]["name"]),
+        (&"claude_code".into(), &"made-up-1".into())
+    );
     assert!(bench.run(&["blame", "--no-git", "--stat", folder]).stdout.contains("75.0 %"));
 }
 

@@ -443,7 +443,7 @@ pub(super) async fn markdown(
             desk.store,
             desk.door,
             &session,
-            TranscriptAsk { full: false, copies: false },
+            TranscriptAsk::default(),
             &mut |entry| {
                 super::paste::push_entry(&mut out, &entry);
                 Ok(())
