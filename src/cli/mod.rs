@@ -10,6 +10,7 @@ mod tables;
 mod audit;
 mod doctor;
 mod gaps;
+mod import;
 mod library;
 mod manifest;
 mod members;
@@ -78,6 +79,8 @@ enum Verb {
     Serve(serve::Options),
     /// Capture what is new in the clients' homes
     Sync(sync::Options),
+    /// Read exports and traces that you have: files, folders, zips
+    Import(import::Options),
     /// Show each source: available, empty, or how to set it up
     Sources(sources::Options),
     /// List sessions, newest first
@@ -177,6 +180,7 @@ pub fn run() -> ExitCode {
         Verb::Up(options) => up::run(&mut desk, &options),
         Verb::Serve(options) => serve::run(&mut desk, &options),
         Verb::Sync(options) => sync::run(&mut desk, &options),
+        Verb::Import(options) => import::run(&mut desk, &options),
         Verb::Sources(options) => sources::run(&mut desk, &options),
         Verb::Sessions(options) => sessions::run(&mut desk, &options),
         Verb::Show(options) => show::run(&mut desk, &options),

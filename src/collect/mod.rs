@@ -1,7 +1,12 @@
 //! Drives the sources: finds what changed, captures bytes, reads rows, commits both together.
 
+mod append;
 mod capture;
+mod containers;
 mod databases;
+mod drops;
+mod elements;
+mod import;
 mod lock;
 mod names;
 mod parse;
@@ -13,6 +18,7 @@ mod restore;
 mod sync;
 mod walk;
 
+pub use import::{ContainerReport, ImportAsk, MemberReport, import, importing};
 pub use lock::Lock;
 pub use rebuild::{Rebuilt, rebuild};
 pub use restore::{Restored, restore};

@@ -1,7 +1,9 @@
 //! The providers: what a source is, and the registry of all there are.
 
 mod authored;
+mod captures;
 mod front_matter;
+mod import;
 pub mod json;
 mod kept;
 mod title;
@@ -15,6 +17,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{Block, Item, Manifest, SessionFacts, Time, Verdict};
+
+pub use import::{Archive, Body, Capture, Import, Intake, Judgement, Member, Shape, Taking, Wish, path_part};
 
 /// All sources. Adding one is a folder, its `mod` line above and its line here.
 pub fn registry() -> &'static [&'static dyn Source] {
@@ -49,6 +53,11 @@ pub trait Source: Sync {
 
     /// What the bytes of a row say under the client's own names.
     fn native(&self, bytes: &[u8]) -> serde_json::Map<String, serde_json::Value>;
+
+    /// How it reads files that the owner has, when it does.
+    fn import(&self) -> Option<&'static dyn Import> {
+        None
+    }
 }
 
 /// How a source asks for its settings: by the names its manifest declares.

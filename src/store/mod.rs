@@ -83,6 +83,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_archive.sql"),
     include_str!("migrations/0002_usage_and_members.sql"),
     include_str!("migrations/0003_search.sql"),
+    include_str!("migrations/0004_imports.sql"),
 ];
 
 /// A handle on the archive. Readers never wait for the writer.

@@ -1,11 +1,16 @@
-//! ChatGPT: known by name; there are no readers for it here.
+//! ChatGPT: conversations and what is beside them, from exports that the owner has.
 
+mod files;
+mod intake;
 mod manifest;
+mod nodes;
+mod side;
+mod times;
 
 use serde_json::{Map, Value};
 
 use super::kept::KeptReader;
-use super::{FileContext, Home, Reader, Settings, Source};
+use super::{FileContext, Home, Import, Reader, Settings, Source, captures};
 use crate::model::{Block, Manifest};
 
 pub struct ChatGpt;
@@ -23,16 +28,20 @@ impl Source for ChatGpt {
         path.to_owned()
     }
 
-    fn reader(&self, _name: &str, _file: &FileContext, _saved: Option<&str>) -> Box<dyn Reader> {
-        Box::new(KeptReader)
+    fn reader(&self, name: &str, file: &FileContext, _saved: Option<&str>) -> Box<dyn Reader> {
+        match name {
+            "file" => Box::new(files::FileReader::new(file)),
+            "side" => Box::new(side::SideReader::default()),
+            _ => captures::reader(name, &file.path).unwrap_or_else(|| Box::new(KeptReader)),
+        }
     }
 
     fn blocks(&self, _lines: &[&[u8]]) -> Vec<Block> {
         Vec::new()
     }
 
-    fn record(&self, _stream: &str, _key: &str, _bytes: &[u8]) -> Option<Value> {
-        None
+    fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
+        (stream == "files").then(|| files::record(key, bytes))
     }
 
     fn response_id(&self, _line: &[u8]) -> Option<String> {
@@ -41,5 +50,9 @@ impl Source for ChatGpt {
 
     fn native(&self, _bytes: &[u8]) -> Map<String, Value> {
         Map::new()
+    }
+
+    fn import(&self) -> Option<&'static dyn Import> {
+        Some(&intake::Exports)
     }
 }
