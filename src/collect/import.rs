@@ -12,13 +12,15 @@ use super::elements::{Piece, split};
 use super::sync::{Environment, Progress};
 use crate::model::{Problem, Result, Scope, Time};
 use crate::sources::{
-    Archive, Body, Capture, Import, Intake, Judgement, Member, Shape, Source, Taking, Wish, registry,
+    Archive, Body, Capture, Intake, Judgement, Member, Shape, Source, Taking, Wish, registry,
 };
 use crate::store::{Batch, Store};
 
 /// Raw bytes and batches between two commits.
 const COMMIT_BYTES: u64 = 24 << 20;
 const COMMIT_BATCHES: usize = 2_000;
+/// Elements of one file that nobody knows are told one by one up to here.
+const TOLD: u64 = 3;
 /// The root of the home that all imports of one person belong to.
 const ROOT: &str = "imports";
 
@@ -42,6 +44,7 @@ pub struct ContainerReport {
     pub problems: Vec<String>,
     /// It could not be opened at all.
     pub failed: bool,
+    hash: String,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -108,12 +111,22 @@ pub fn import(
         container: Map::new(),
         progress,
     };
-    let mut reports = Vec::new();
+    // What belongs together may stand in several of the files that were named.
+    let mut together = Vec::new();
+    let seen = ask.paths.len() > 1;
+    for path in ask.paths.iter().filter(|_| seen) {
+        importer.look_ahead(path, ask.wish, &mut together);
+    }
+    let mut reports: Vec<ContainerReport> = Vec::new();
     for path in &ask.paths {
-        let report = importer.container(path, ask.wish)?;
+        let report = importer.container(path, ask.wish, seen, &mut together)?;
         importer.flush()?;
         reports.push(report);
     }
+    for desk in &mut together {
+        importer.finish(desk, &mut reports)?;
+    }
+    importer.flush()?;
     importer.settle(now)?;
     let recognised = reports.iter().filter(|report| report.is_recognised()).count();
     let summary = format!("{recognised} of {} recognised", reports.len());
@@ -154,7 +167,41 @@ struct Plan {
 }
 
 impl Importer<'_, '_> {
-    fn container(&mut self, path: &Path, wish: Wish) -> Result<ContainerReport> {
+    /// Shows the elements of a container to sources that want to see all of them first. A zip is seen when it is its turn.
+    fn look_ahead(&mut self, path: &Path, wish: Wish, together: &mut Vec<Desk>) {
+        let opened = Container::open(path, &self.environment.home.join("scratch"));
+        let Some(mut container) = opened.ok().filter(|container| container.kind != Kind::Zip) else { return };
+        let mut desks = self.desks(wish, together);
+        let mut unused = ContainerReport::default();
+        for plan in judge(&mut container, &mut desks, &mut unused) {
+            let desk = &mut desks[plan.desk];
+            if desk.intake.looks_first() {
+                look(&mut container, &plan, desk, &mut unused);
+            }
+        }
+        together.extend(desks.into_iter().filter(|desk| desk.intake.looks_first()));
+    }
+
+    /// A desk for every source. Who looks first keeps theirs until the end of the import.
+    fn desks(&self, wish: Wish, together: &mut Vec<Desk>) -> Vec<Desk> {
+        let mut desks = Vec::new();
+        for (source, import) in self.sources.iter().filter_map(|source| Some((*source, source.import()?))) {
+            let own = |desk: &Desk| desk.source.manifest().source == source.manifest().source;
+            desks.push(match together.iter().position(own) {
+                Some(at) => together.remove(at),
+                None => Desk { source, intake: import.intake(wish, self.environment.settings) },
+            });
+        }
+        desks
+    }
+
+    fn container(
+        &mut self,
+        path: &Path,
+        wish: Wish,
+        seen: bool,
+        together: &mut Vec<Desk>,
+    ) -> Result<ContainerReport> {
         let mut report = ContainerReport { path: path.to_owned(), ..ContainerReport::default() };
         let mut container = match Container::open(path, &self.environment.home.join("scratch")) {
             Ok(container) => container,
@@ -165,10 +212,8 @@ impl Importer<'_, '_> {
             }
         };
         report.kind = container.kind.name();
-        let imports = self.sources.iter().filter_map(|source| Some((*source, source.import()?)));
-        let mut desks: Vec<Desk> = imports
-            .map(|(source, import): (_, &dyn Import)| Desk { source, intake: import.intake(wish) })
-            .collect();
+        report.hash.clone_from(&container.hash);
+        let mut desks = self.desks(wish, together);
         let mut plans = judge(&mut container, &mut desks, &mut report);
         report.problems.append(&mut container.problems);
         plans.sort_by_cached_key(|plan| {
@@ -184,13 +229,15 @@ impl Importer<'_, '_> {
         ]);
         let bytes = plans.iter().map(|plan| container.members[plan.at].size).sum();
         self.progress.begin(plans.len() as u64, bytes);
+        let unseen = !seen || container.kind == Kind::Zip;
         for plan in &plans {
             let desk = &mut desks[plan.desk];
-            if desk.intake.looks_first() {
+            if desk.intake.looks_first() && unseen {
                 look(&mut container, plan, desk, &mut report);
             }
         }
         for plan in &plans {
+            desks[plan.desk].intake.begin(&self.container);
             self.member(&mut container, plan, &mut desks[plan.desk], &mut report)?;
             self.progress.advance(1, 0);
         }
@@ -201,15 +248,41 @@ impl Importer<'_, '_> {
             if !known {
                 continue;
             }
-            let archive = Committed { store: self.appender.store(), scope: self.scope, source: desk.source };
-            let last = desk.intake.finish(&archive)?;
-            for capture in last {
-                self.capture(desk.source, &Map::new(), capture, &mut report)?;
+            if !desk.intake.looks_first() {
+                let archive = Committed { store: self.appender.store(), scope: self.scope, source: desk.source };
+                let last = desk.intake.finish(&archive)?;
+                self.captures(desk.source, &Map::new(), last, &mut report)?;
             }
             report.problems.extend(desk.intake.problems());
             self.account(desk.source, &container, &name, &mut report)?;
         }
+        together.extend(desks.into_iter().filter(|desk| desk.intake.looks_first()));
         Ok(report)
+    }
+
+    /// What a source held back until all containers were read, each counted with its own.
+    fn finish(&mut self, desk: &mut Desk, reports: &mut [ContainerReport]) -> Result<()> {
+        let archive = Committed { store: self.appender.store(), scope: self.scope, source: desk.source };
+        let last = desk.intake.finish(&archive)?;
+        let problems = desk.intake.problems();
+        let Some(end) = reports.len().checked_sub(1) else { return Ok(()) };
+        let of = |capture: &Capture<'_>| {
+            let container = capture.header.get("container").and_then(Value::as_str);
+            reports.iter().position(|report| Some(report.hash.as_str()) == container).unwrap_or(end)
+        };
+        let mut groups: Vec<(usize, Vec<Capture<'_>>)> = Vec::new();
+        for capture in last {
+            let at = of(&capture);
+            match groups.last_mut() {
+                Some((of, group)) if *of == at => group.push(capture),
+                _ => groups.push((at, vec![capture])),
+            }
+        }
+        for (at, group) in groups {
+            self.captures(desk.source, &Map::new(), group, &mut reports[at])?;
+        }
+        reports[end].problems.extend(problems);
+        Ok(())
     }
 
     /// All elements of a member.
@@ -259,12 +332,16 @@ impl Importer<'_, '_> {
                 };
                 match taken {
                     Some(captures) => {
-                        for capture in captures {
-                            self.capture(desk.source, &header, capture, report)?;
-                        }
+                        self.captures(desk.source, &header, captures, report)?;
                     }
                     None => {
                         aside += 1;
+                        if aside > TOLD {
+                            return match plan.taking.has_secrets {
+                                true => Ok(()),
+                                false => Ok(self.aside(desk.source, &header, "element", bytes, report)?),
+                            };
+                        }
                         let why = if torn { "the file ends within it" } else { "not what the file is for" };
                         let number = elements;
                         report.problems.push(match plan.taking.has_secrets {
@@ -283,6 +360,9 @@ impl Importer<'_, '_> {
             Ok(()) => {}
             Err(Stopped::Writing(problem)) => return Err(problem),
             Err(Stopped::Reading(error)) => report.problems.push(format!("{name}: {error}")),
+        }
+        if aside > TOLD {
+            report.problems.push(format!("{name}: {aside} of {elements} elements are not what the file is for"));
         }
         let told = report.members.iter_mut().find(|told| told.name == name);
         if let Some(told) = told {
@@ -314,7 +394,7 @@ impl Importer<'_, '_> {
         let captures = desk.intake.take(&member, &head, &archive)?.unwrap_or_default();
         for capture in captures {
             let Body::Member = capture.body else {
-                self.capture(desk.source, header, capture, report)?;
+                self.captures(desk.source, header, vec![capture], report)?;
                 continue;
             };
             self.flush()?;
@@ -354,29 +434,45 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    fn capture(
+    /// Captures that go to one file one after another are added to it together.
+    fn captures(
         &mut self,
         source: &'static dyn Source,
         header: &Map<String, Value>,
-        capture: Capture<'_>,
+        captures: Vec<Capture<'_>>,
         report: &mut ContainerReport,
     ) -> Result<()> {
-        let Body::Text(body) = &capture.body else { return Ok(()) };
         let instance = self.instance(source)?;
-        self.make_room(instance, &capture.path)?;
-        let target =
-            Target { instance, source, path: &capture.path, store: capture.store, reader: capture.reader };
-        let mut told = self.container.clone();
-        told.extend(header.clone());
-        told.extend(capture.header);
-        let added = self.appender.text(&target, &told, body)?;
-        let totals = report.totals.entry(source.manifest().source).or_default();
-        if capture.counts {
-            count(totals, added.as_ref().map(|(added, _)| *added));
-        }
-        if let Some((_, batch)) = added {
-            totals.captured_bytes += batch.new_bytes;
-            self.hold(batch)?;
+        let mut captures = captures.into_iter().peekable();
+        while let Some(first) = captures.next() {
+            let (path, store, reader, counts) = (first.path.clone(), first.store, first.reader, first.counts);
+            let (mut group, mut bytes) = (vec![first], 0);
+            while let Some(next) = captures.next_if(|next| next.path == path && bytes < COMMIT_BYTES) {
+                bytes += match &next.body {
+                    Body::Text(body) => body.len() as u64,
+                    Body::Member => 0,
+                };
+                group.push(next);
+            }
+            let mut texts = Vec::new();
+            for capture in &mut group {
+                let Body::Text(body) = &capture.body else { continue };
+                let mut told = self.container.clone();
+                told.extend(header.clone());
+                told.append(&mut capture.header);
+                texts.push((told, body.as_ref()));
+            }
+            self.make_room(instance, &path)?;
+            let target = Target { instance, source, path: &path, store, reader };
+            let (added, batch) = self.appender.texts(&target, &texts)?;
+            let totals = report.totals.entry(source.manifest().source).or_default();
+            if counts {
+                added.into_iter().for_each(|added| count(totals, added));
+            }
+            if let Some(batch) = batch {
+                totals.captured_bytes += batch.new_bytes;
+                self.hold(batch)?;
+            }
         }
         Ok(())
     }
@@ -441,7 +537,7 @@ impl Importer<'_, '_> {
             body: Body::Text(serde_json::to_vec(&account)?.into()),
             counts: false,
         };
-        self.capture(source, &Map::new(), capture, report)
+        self.captures(source, &Map::new(), vec![capture], report)
     }
 
     fn instance(&mut self, source: &'static dyn Source) -> Result<i64> {

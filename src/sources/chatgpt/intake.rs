@@ -18,7 +18,7 @@ use crate::model::{Result, Time};
 pub struct Exports;
 
 impl Import for Exports {
-    fn intake(&self, wish: Wish) -> Box<dyn Intake> {
+    fn intake(&self, wish: Wish, _settings: &dyn Settings) -> Box<dyn Intake> {
         Box::new(ExportIntake { wish, ..ExportIntake::default() })
     }
 
@@ -159,7 +159,7 @@ impl Intake for ExportIntake {
         Ok(captures)
     }
 
-    fn problems(&self) -> Vec<String> {
+    fn problems(&mut self) -> Vec<String> {
         let missing: Vec<&str> =
             self.listed.iter().filter(|name| !self.seen.contains(*name)).map(String::as_str).collect();
         if missing.is_empty() {

@@ -21,6 +21,8 @@ const HELD: usize = 64 << 20;
 pub struct TraceIntake {
     /// Hosts of gateways, beside the provider's own.
     gateways: Vec<String>,
+    /// What headers say of the container at hand.
+    container: Map<String, Value>,
     sessions: Sessions,
     /// The first and the last item of each file that says of no item where it belongs.
     lists: HashMap<String, List>,
@@ -56,6 +58,7 @@ impl TraceIntake {
     pub fn new(gateways: Vec<String>) -> TraceIntake {
         TraceIntake {
             gateways,
+            container: Map::new(),
             sessions: Sessions::default(),
             lists: HashMap::new(),
             waiting: Vec::new(),
@@ -153,6 +156,10 @@ impl Intake for TraceIntake {
         }
     }
 
+    fn begin(&mut self, container: &Map<String, Value>) {
+        self.container.clone_from(container);
+    }
+
     fn looks_first(&self) -> bool {
         true
     }
@@ -165,7 +172,7 @@ impl Intake for TraceIntake {
         let at = time_of(&trace, &answer);
         if trace.form == Form::Item {
             let name = references.names.last().cloned().unwrap_or_default();
-            let list = self.lists.entry(member.name.to_owned()).or_insert(List { name, first: at, last: at });
+            let list = self.lists.entry(list_name(member)).or_insert(List { name, first: at, last: at });
             list.last = at;
             if trace.of.is_none() {
                 references.names.push(format!("items:{}", list.name));
@@ -193,12 +200,11 @@ impl Intake for TraceIntake {
         let answer = trace.response.as_ref().map(Answer::read).unwrap_or_default();
         let at = time_of(&trace, &answer);
         self.taken += 1;
-        let backwards = self.lists.get(member.name).is_some_and(|list| list.last < list.first);
+        let backwards = self.lists.get(&list_name(member)).is_some_and(|list| list.last < list.first);
         let number = if backwards && trace.form == Form::Item { -self.taken } else { self.taken };
-        let mut header = Map::from_iter([
-            ("member".to_owned(), Value::from(member.name)),
-            ("session".to_owned(), Value::from(home.session.as_str())),
-        ]);
+        let mut header = self.container.clone();
+        header.insert("member".to_owned(), Value::from(member.name));
+        header.insert("session".to_owned(), Value::from(home.session.as_str()));
         if self.sessions.is_nameless(key) {
             header.insert("element".to_owned(), Value::from(element_name(key)));
         }
@@ -217,9 +223,10 @@ impl Intake for TraceIntake {
         Ok(self.released())
     }
 
-    fn problems(&self) -> Vec<String> {
-        let left_out = self.left_out.iter().map(|(what, count)| format!("{what}: {count} left out"));
-        left_out.chain(self.sessions.problems.iter().cloned()).collect()
+    fn problems(&mut self) -> Vec<String> {
+        let left_out = std::mem::take(&mut self.left_out).into_iter();
+        let left_out = left_out.map(|(what, count)| format!("{what}: {count} left out"));
+        left_out.chain(std::mem::take(&mut self.sessions.problems)).collect()
     }
 }
 
@@ -228,6 +235,11 @@ fn time_of(trace: &Trace<'_>, answer: &Answer<'_>) -> Option<Time> {
         let item = trace.request.as_ref().filter(|_| trace.form == Form::Item)?;
         time_in_id(&item.json()?.get_text("id")?)
     })
+}
+
+/// Files of one name may stand in several containers.
+fn list_name(member: &Member<'_>) -> String {
+    format!("{} {}", member.size, member.name)
 }
 
 fn what(form: Form) -> &'static str {

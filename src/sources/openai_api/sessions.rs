@@ -39,6 +39,7 @@ impl Sessions {
         if self.by_element.contains_key(&element) {
             return;
         }
+        self.parts = None;
         let number = self.traces.len();
         let names = references.names.clone();
         self.by_element.insert(element, number);
