@@ -249,7 +249,8 @@ impl Importer<'_, '_> {
                 continue;
             }
             if !desk.intake.looks_first() {
-                let archive = Committed { store: self.appender.store(), scope: self.scope, source: desk.source };
+                let archive =
+                    Committed { store: self.appender.store(), scope: self.scope, source: desk.source };
                 let last = desk.intake.finish(&archive)?;
                 self.captures(desk.source, &Map::new(), last, &mut report)?;
             }
@@ -362,7 +363,9 @@ impl Importer<'_, '_> {
             Err(Stopped::Reading(error)) => report.problems.push(format!("{name}: {error}")),
         }
         if aside > TOLD {
-            report.problems.push(format!("{name}: {aside} of {elements} elements are not what the file is for"));
+            report
+                .problems
+                .push(format!("{name}: {aside} of {elements} elements are not what the file is for"));
         }
         let told = report.members.iter_mut().find(|told| told.name == name);
         if let Some(told) = told {

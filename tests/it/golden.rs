@@ -76,7 +76,7 @@ fn fixtures_survive_a_second_sync_a_rebuild_and_a_restore() {
     }
 }
 
-fn records(bench: &Bench, source: &str) -> String {
+pub fn records(bench: &Bench, source: &str) -> String {
     let mut text = String::new();
     for name in bench.streams() {
         let Some(stream) = name.strip_prefix(source).and_then(|rest| rest.strip_prefix('/')) else {
@@ -91,7 +91,7 @@ fn records(bench: &Bench, source: &str) -> String {
     text
 }
 
-fn transcripts(bench: &Bench) -> String {
+pub fn transcripts(bench: &Bench) -> String {
     let mut sessions = bench.sessions();
     sessions.sort_by_key(|session| session["session_id"].to_string());
     let all: Vec<Value> = sessions

@@ -17,10 +17,18 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
         return value_blocks(value);
     }
     if stream::is_stream(text.as_bytes()) {
-        return streamed(text.as_bytes());
+        let words = stream::unfinished_text(text.as_bytes());
+        return some(words).map(Block::Text).into_iter().collect();
+    }
+    if let Some(choice) = stream::choice_from(text.as_bytes()) {
+        let thinking = some(choice.reasoning).map(Block::Thinking);
+        let said = [choice.text, choice.refusal].into_iter().filter_map(some).map(Block::Text);
+        return thinking.into_iter().chain(said).collect();
     }
     match stream::call_from(text.as_bytes()) {
-        Some(call) => vec![Block::ToolCall { call_id: call.id, name: call.name, input: Value::from(call.arguments) }],
+        Some(call) => {
+            vec![Block::ToolCall { call_id: call.id, name: call.name, input: Value::from(call.arguments) }]
+        }
         None => vec![Block::Text(text)],
     }
 }
@@ -31,27 +39,13 @@ pub fn native(bytes: &[u8]) -> Map<String, Value> {
     let value = Json::parse(bytes).or_else(|| Json::parse(text.as_bytes()));
     let mut native = Map::new();
     for (name, value) in value.into_iter().flat_map(Json::fields) {
-        let content = matches!(name, b"content" | b"content_parts" | b"output" | b"arguments" | b"tool_calls");
+        let content =
+            matches!(name, b"content" | b"content_parts" | b"output" | b"arguments" | b"tool_calls");
         if !content && !value.is_null() && value.bytes().len() < 2_000 {
             native.insert(String::from_utf8_lossy(name).into_owned(), value.value());
         }
     }
     native
-}
-
-fn streamed(text: &[u8]) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    for choice in stream::choices(text).into_values() {
-        blocks.extend(some(choice.reasoning).map(Block::Thinking));
-        blocks.extend(some(choice.text).map(Block::Text));
-        blocks.extend(some(choice.refusal).map(Block::Text));
-        // The bytes of a row begin with its own choice.
-        break;
-    }
-    if blocks.is_empty() {
-        blocks.extend(some(stream::unfinished_text(text)).map(Block::Text));
-    }
-    blocks
 }
 
 fn some(text: String) -> Option<String> {
@@ -87,7 +81,8 @@ fn value_blocks(value: Json<'_>) -> Vec<Block> {
 }
 
 fn item(object: &Object<'_>, tool: &Tool) -> Vec<Block> {
-    let call_id = object.get_text("call_id").or_else(|| object.get_text("id")).unwrap_or_default().into_owned();
+    let call_id =
+        object.get_text("call_id").or_else(|| object.get_text("id")).unwrap_or_default().into_owned();
     let output = tools::output(object).map(|output| Block::ToolResult { call_id: call_id.clone(), output });
     match tool {
         Tool::Output => output.into_iter().collect(),
@@ -115,7 +110,9 @@ fn message(object: &Object<'_>) -> Vec<Block> {
         return vec![Block::ToolResult { call_id: call_id.into_owned(), output: steps::words(object) }];
     }
     let mut blocks = Vec::new();
-    blocks.extend(object.get_text("reasoning_content").and_then(|text| some(text.into_owned())).map(Block::Thinking));
+    blocks.extend(
+        object.get_text("reasoning_content").and_then(|text| some(text.into_owned())).map(Block::Thinking),
+    );
     let content = object.get("content").or_else(|| object.get("content_parts"));
     match content.map(|content| (content.text(), content)) {
         Some((Some(text), _)) => blocks.extend(some(text.into_owned()).map(Block::Text)),
@@ -149,8 +146,11 @@ fn part(part: Json<'_>) -> Block {
             Block::Attachment { name: name.map_or_else(|| "file".into(), |name| name.into_owned()) }
         }
         "input_audio" => {
-            let format = object.get("input_audio").and_then(|audio| audio.get_text("format").map(|f| f.into_owned()));
-            Block::Attachment { name: format.map_or_else(|| "audio".into(), |format| format!("audio.{format}")) }
+            let format =
+                object.get("input_audio").and_then(|audio| audio.get_text("format").map(|f| f.into_owned()));
+            Block::Attachment {
+                name: format.map_or_else(|| "audio".into(), |format| format!("audio.{format}")),
+            }
         }
         _ => match named("text") {
             Some(text) => Block::Text(text),
@@ -164,7 +164,8 @@ fn image(url: Option<Json<'_>>, file: Option<String>) -> Block {
     let start = url.map(|url| url.head(100)).unwrap_or_default();
     match start.strip_prefix("data:").and_then(|rest| rest.split_once([';', ','])) {
         Some((media_type, _)) => {
-            let length = url.and_then(Json::inner).map_or(0, |data| data.len().saturating_sub(media_type.len()));
+            let length =
+                url.and_then(Json::inner).map_or(0, |data| data.len().saturating_sub(media_type.len()));
             Block::Image { media_type: media_type.to_owned(), bytes: length as u64 / 4 * 3, path: None }
         }
         None => {
@@ -176,7 +177,8 @@ fn image(url: Option<Json<'_>>, file: Option<String>) -> Block {
 
 /// An error, or an item of a type that is new.
 fn event(object: &Object<'_>, kind: &str) -> Block {
-    let inside = object.get("error").filter(|error| error.is_object()).map_or_else(|| object.clone(), Json::object);
+    let inside =
+        object.get("error").filter(|error| error.is_object()).map_or_else(|| object.clone(), Json::object);
     let text = ["message", "error_message", "reason"].iter().find_map(|name| inside.get_text(name));
     let code = inside.get_text("code").or_else(|| inside.get_text("error_class"));
     let name = if text.is_some() || kind.is_empty() { "error" } else { kind };

@@ -11,8 +11,17 @@ use crate::redact::Redactor;
 const DEEPEST: usize = 48;
 
 /// Fields whose values are the conversation itself: nothing is taken out of what people and models said.
-const CONTENT: &[&str] =
-    &["messages", "input", "instructions", "output", "choices", "functions", "response_format", "arguments", "prompt"];
+const CONTENT: &[&str] = &[
+    "messages",
+    "input",
+    "instructions",
+    "output",
+    "choices",
+    "functions",
+    "response_format",
+    "arguments",
+    "prompt",
+];
 
 /// The element without headers, cookies, parameters and fields that carry credentials. Bodies that HAR files keep in
 /// base64 become text: what is in them could not be seen otherwise.
@@ -71,7 +80,8 @@ impl<'a> Cleaner<'a> {
         let Some(depth) = depth.checked_sub(1) else { return };
         if value.is_object() {
             let object = value.object();
-            let base64 = object.get_text("encoding").is_some_and(|encoding| encoding.eq_ignore_ascii_case("base64"));
+            let base64 =
+                object.get_text("encoding").is_some_and(|encoding| encoding.eq_ignore_ascii_case("base64"));
             let decoded = object.get("text").filter(|_| base64).and_then(|text| decoded(text));
             let of_server = object.get_text("type").is_some_and(|kind| kind == "mcp");
             let removes = |name: &str, value: Json<'_>| {
@@ -117,7 +127,8 @@ impl<'a> Cleaner<'a> {
             self.items(value, &items(), &|item| pair(item, |name, _| is_credential_parameter(name)), depth);
         } else if name == "tools" {
             // Schemas of functions may have a field for anything.
-            let servers = items().into_iter().filter(|tool| tool.get_text("type").is_some_and(|kind| kind == "mcp"));
+            let servers =
+                items().into_iter().filter(|tool| tool.get_text("type").is_some_and(|kind| kind == "mcp"));
             servers.for_each(|tool| self.value(tool, depth));
         } else if lower.ends_with("headers") && value.is_object() {
             self.map(value, depth);
@@ -143,7 +154,13 @@ impl<'a> Cleaner<'a> {
         self.members(open, &members, |cleaner, number| cleaner.value(fields[number].1, depth));
     }
 
-    fn items(&mut self, array: Json<'a>, items: &[Json<'a>], removes: &dyn Fn(Json<'a>) -> bool, depth: usize) {
+    fn items(
+        &mut self,
+        array: Json<'a>,
+        items: &[Json<'a>],
+        removes: &dyn Fn(Json<'a>) -> bool,
+        depth: usize,
+    ) {
         let members: Vec<Member> = items
             .iter()
             .map(|item| {
@@ -179,7 +196,9 @@ impl<'a> Cleaner<'a> {
         let Some(inner) = value.inner() else { return };
         let cleaned = match inner.trim_ascii_start().first() {
             Some(b'{' | b'[' | b'd' | b'e' | b':' | b'i' | b'r') => clean_text(unescape(inner).as_bytes()),
-            Some(b'h') if inner.starts_with(b"http") => clean_address(&unescape(inner)).map(String::into_bytes),
+            Some(b'h') if inner.starts_with(b"http") => {
+                clean_address(&unescape(inner)).map(String::into_bytes)
+            }
             _ => None,
         };
         if let Some(text) = cleaned {
@@ -248,12 +267,14 @@ fn in_quotes(text: &[u8]) -> Vec<u8> {
 
 /// Without a password before the host, and without keys in the query.
 fn clean_address(address: &str) -> Option<String> {
-    let (address_start, query) = address.split_once('?').map_or((address, None), |(start, query)| (start, Some(query)));
+    let (address_start, query) =
+        address.split_once('?').map_or((address, None), |(start, query)| (start, Some(query)));
     let (scheme, rest) = address_start.split_once("://")?;
     let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     let plain_host = host.rsplit('@').next().unwrap_or(host);
     let kept = query.map(|query| {
-        let parts = query.split('&').filter(|part| !is_credential_parameter(part.split('=').next().unwrap_or(part)));
+        let parts =
+            query.split('&').filter(|part| !is_credential_parameter(part.split('=').next().unwrap_or(part)));
         parts.collect::<Vec<_>>().join("&")
     });
     let query = kept.filter(|query| !query.is_empty()).map(|query| format!("?{query}")).unwrap_or_default();
@@ -267,14 +288,31 @@ fn pair(item: Json<'_>, removes: impl Fn(&str, &str) -> bool) -> bool {
     removes(&name.unwrap_or_default(), &value.unwrap_or_default())
 }
 
-
 /// Names of fields and parameters, in any spelling.
 fn is_credential(name: &str) -> bool {
-    let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    let name: String =
+        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
     let ends = [
-        "authorization", "apikey", "apikeyhash", "apikeyauth", "cookie", "cookies", "password", "secret", "accesstoken",
-        "refreshtoken", "idtoken", "authtoken", "bearertoken", "adtoken", "sessiontoken", "secretaccesskey",
-        "accesskeyid", "privatekey", "credentials", "subscriptionkey",
+        "authorization",
+        "apikey",
+        "apikeyhash",
+        "apikeyauth",
+        "cookie",
+        "cookies",
+        "password",
+        "secret",
+        "accesstoken",
+        "refreshtoken",
+        "idtoken",
+        "authtoken",
+        "bearertoken",
+        "adtoken",
+        "sessiontoken",
+        "secretaccesskey",
+        "accesskeyid",
+        "privatekey",
+        "credentials",
+        "subscriptionkey",
     ];
     ends.iter().any(|end| name.ends_with(end))
 }
@@ -285,14 +323,16 @@ fn is_credential_parameter(name: &str) -> bool {
 
 fn is_credential_header(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let telling = ["auth", "key", "token", "secret", "cookie", "session", "credential", "password", "signature", "jwt"];
+    let telling =
+        ["auth", "key", "token", "secret", "cookie", "session", "credential", "password", "signature", "jwt"];
     let counts = name.starts_with("x-ratelimit-") || name.starts_with("ratelimit");
     !counts && telling.iter().any(|word| name.contains(word)) || secret(value)
 }
 
 fn secret(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
-    let mut found = ["bearer ", "basic "].iter().any(|start| lower.starts_with(start)) || lower.contains("authorization");
+    let mut found =
+        ["bearer ", "basic "].iter().any(|start| lower.starts_with(start)) || lower.contains("authorization");
     Redactor::new([0; 32]).each(value, &mut |_| found = true);
     found
 }
@@ -321,9 +361,15 @@ mod tests {
     #[test]
     fn bodies_are_looked_into() {
         let text = r#"{"postData":{"text":"{\"model\":\"m\",\"tools\":[{\"type\":\"mcp\",\"headers\":{\"Authorization\":\"Bearer zzz\"},\"authorization\":\"zzz\"}]}"}}"#;
-        assert_eq!(cleaned(text), r#"{"postData":{"text":"{\"model\":\"m\",\"tools\":[{\"type\":\"mcp\"}]}"}}"#);
+        assert_eq!(
+            cleaned(text),
+            r#"{"postData":{"text":"{\"model\":\"m\",\"tools\":[{\"type\":\"mcp\"}]}"}}"#
+        );
         let log = r#"{"api_key":"zzz","metadata":"{\"user_api_key\": \"zzz\", \"a\": 1}","proxy_server_request":{"headers":{"x-api-key":"zzz","host":"h"}}}"#;
-        assert_eq!(cleaned(log), r#"{"metadata":"{\"a\": 1}","proxy_server_request":{"headers":{"host":"h"}}}"#);
+        assert_eq!(
+            cleaned(log),
+            r#"{"metadata":"{\"a\": 1}","proxy_server_request":{"headers":{"host":"h"}}}"#
+        );
         let base64 = r#"{"content":{"mimeType":"x","text":"eyJhcGlfa2V5IjoienoiLCJhIjoi4pyTIn0=","encoding":"base64"}}"#;
         assert_eq!(cleaned(base64), "{\"content\":{\"mimeType\":\"x\",\"text\":\"{\\\"a\\\":\\\"✓\\\"}\"}}");
         let stream = r#"{"content":{"text":"data: {\"a\":1,\"api_key\":\"zzz\"}\n\ndata: [DONE]\n"}}"#;

@@ -154,7 +154,9 @@ impl<'t> Answer<'t> {
             if object.get("choices").is_none() {
                 continue;
             }
-            let named = |name: &str| object.get_text(name).filter(|text| !text.is_empty()).map(|text| text.into_owned());
+            let named = |name: &str| {
+                object.get_text(name).filter(|text| !text.is_empty()).map(|text| text.into_owned())
+            };
             self.id = self.id.take().or_else(|| named("id"));
             self.model = self.model.take().or_else(|| named("model"));
             self.at = self.at.or_else(|| object.get("created").and_then(moment));

@@ -39,13 +39,20 @@ impl Form {
             _ if has("custom_id") && all(&["body", "url"]) => Form::BatchRequest,
             _ if has("custom_id") && any(&["response", "error"]) => Form::BatchResponse,
             _ if has("litellm_call_id") => Form::LiteLlm,
-            _ if all(&["call_type", "startTime"]) && any(&["model_group", "spend", "custom_llm_provider"]) => {
+            _ if all(&["call_type", "startTime"])
+                && any(&["model_group", "spend", "custom_llm_provider"]) =>
+            {
                 Form::LiteLlm
             }
-            _ if has("request_id") && any(&["request_body", "signed_body_url"]) && any(&["response_body", "request_path"]) => {
+            _ if has("request_id")
+                && any(&["request_body", "signed_body_url"])
+                && any(&["response_body", "request_path"]) =>
+            {
                 Form::Helicone
             }
-            _ if any(&["trace_id", "traceId"]) && any(&["provided_model_name", "providedModelName"]) => Form::Langfuse,
+            _ if any(&["trace_id", "traceId"]) && any(&["provided_model_name", "providedModelName"]) => {
+                Form::Langfuse
+            }
             "chat.completion" => Form::Completion,
             "response" => Form::Response,
             "conversation" => Form::Conversation,
@@ -95,14 +102,15 @@ impl Form {
 pub fn stored_message(id: &str) -> Option<&str> {
     let (completion, number) = id.rsplit_once('-')?;
     let numbered = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    (numbered && completion.starts_with("chatcmpl-") && completion.len() > "chatcmpl-".len()).then_some(completion)
+    (numbered && completion.starts_with("chatcmpl-") && completion.len() > "chatcmpl-".len())
+        .then_some(completion)
 }
 
 /// Items have ids that begin with a word for their type: `msg_`, `fc_`, `rs_`, `ws_`, `mcp_` and others.
 fn item_id(id: &str) -> bool {
     let known = [
-        "msg", "fc", "fco", "rs", "ws", "fs", "ci", "ig", "mcp", "mcpl", "mcpr", "mcpa", "cu", "cuo", "lsh", "lsho", "ctc",
-        "ctco", "sh", "sho", "apc", "apco", "cmp", "ts", "tso",
+        "msg", "fc", "fco", "rs", "ws", "fs", "ci", "ig", "mcp", "mcpl", "mcpr", "mcpa", "cu", "cuo", "lsh",
+        "lsho", "ctc", "ctco", "sh", "sho", "apc", "apco", "cmp", "ts", "tso",
     ];
     id.split_once('_').is_some_and(|(kind, rest)| known.contains(&kind) && !rest.is_empty())
 }
@@ -116,8 +124,14 @@ mod tests {
     fn forms_are_told_apart() {
         let cases = [
             (r#"{"startedDateTime":"x","request":{},"response":{}}"#, Some(Form::Har)),
-            (r#"{"custom_id":"a","method":"POST","url":"/v1/responses","body":{}}"#, Some(Form::BatchRequest)),
-            (r#"{"id":"batch_req_1","custom_id":"a","response":{"body":{}},"error":null}"#, Some(Form::BatchResponse)),
+            (
+                r#"{"custom_id":"a","method":"POST","url":"/v1/responses","body":{}}"#,
+                Some(Form::BatchRequest),
+            ),
+            (
+                r#"{"id":"batch_req_1","custom_id":"a","response":{"body":{}},"error":null}"#,
+                Some(Form::BatchResponse),
+            ),
             (r#"{"id":"batch_req_1","custom_id":"a","response":null,"error":{}}"#, Some(Form::BatchResponse)),
             (r#"{"litellm_call_id":"a","object":"chat.completion"}"#, Some(Form::LiteLlm)),
             (r#"{"call_type":"acompletion","startTime":1.5,"model_group":"m"}"#, Some(Form::LiteLlm)),

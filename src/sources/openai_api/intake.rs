@@ -96,11 +96,15 @@ impl TraceIntake {
     fn foreign(&self, url: &str) -> Option<&'static str> {
         let (host, path) = host_and_path(url);
         let host = host.to_ascii_lowercase();
-        let own = host == "api.openai.com" || host.ends_with(".api.openai.com") || host.ends_with(".openai.azure.com");
+        let own = host == "api.openai.com"
+            || host.ends_with(".api.openai.com")
+            || host.ends_with(".openai.azure.com");
         if !own && !self.gateways.contains(&host) {
             return Some("calls of other hosts");
         }
-        let called = path.split('/').any(|part| matches!(part, "completions" | "responses" | "conversations" | "embeddings"));
+        let called = path
+            .split('/')
+            .any(|part| matches!(part, "completions" | "responses" | "conversations" | "embeddings"));
         (!called).then_some("calls that are not of a model")
     }
 
@@ -123,11 +127,14 @@ impl TraceIntake {
 impl Intake for TraceIntake {
     fn judge(&mut self, member: &Member<'_>) -> Judgement {
         if is_flow_file(member.head) {
-            return Judgement::LeaveOut("flows of mitmproxy in its own form; save them with `hardump` and import that");
+            return Judgement::LeaveOut(
+                "flows of mitmproxy in its own form; save them with `hardump` and import that",
+            );
         }
         let fields = member.first_fields();
         let text = |name: &str| {
-            let value = fields.iter().find(|(field, _)| *field == name.as_bytes()).and_then(|(_, value)| *value);
+            let value =
+                fields.iter().find(|(field, _)| *field == name.as_bytes()).and_then(|(_, value)| *value);
             value.and_then(Json::text).unwrap_or_default().into_owned()
         };
         let has = |name: &str| {
@@ -142,7 +149,13 @@ impl Intake for TraceIntake {
             let first = fields_in_data(member.head);
             let inside = Form::by_names(
                 &|name| first.iter().any(|(field, value)| field == name && value.as_deref() != Some("")),
-                &|name| first.iter().find(|(field, _)| field == name).and_then(|(_, value)| value.clone()).unwrap_or_default(),
+                &|name| {
+                    first
+                        .iter()
+                        .find(|(field, _)| field == name)
+                        .and_then(|(_, value)| value.clone())
+                        .unwrap_or_default()
+                },
             );
             if inside.is_some() {
                 return take("a list of OpenAI", Shape::Within(&["data"]));

@@ -1,7 +1,9 @@
 //! The manifest of OpenAI API: only files that the owner has are read for it.
 
 use super::super::captures::IMPORTS;
-use crate::model::{Coverage, Family, Field, Footprint, Manifest, Rows, Semantics, Stream, Surface, Variable};
+use crate::model::{
+    Coverage, Family, Field, Footprint, Manifest, Rows, Semantics, Stream, Surface, Variable,
+};
 
 pub static MANIFEST: Manifest = Manifest {
     source: "openai_api",
@@ -80,7 +82,11 @@ const STREAMS: &[Stream] = &[
         consent_time_field: Some("at"),
         coverage: Coverage::FullInventory,
         fields: &[
-            Field::new("id", "string", "made from the response and the content, stable over files and rebuild"),
+            Field::new(
+                "id",
+                "string",
+                "made from the response and the content, stable over files and rebuild",
+            ),
             Field::new("session_id", "string", "the session"),
             Field::new("role", "string", "user, assistant, system, developer or tool"),
             Field::new("kind", "string", "prompt, answer, thinking, injected, notice or result"),
@@ -107,7 +113,11 @@ const STREAMS: &[Stream] = &[
         consent_time_field: Some("at"),
         coverage: Coverage::FullInventory,
         fields: &[
-            Field::new("id", "string", "made from the response and the content, stable over files and rebuild"),
+            Field::new(
+                "id",
+                "string",
+                "made from the response and the content, stable over files and rebuild",
+            ),
             Field::new("session_id", "string", "the session"),
             Field::new("call_id", "string", "the provider's call id"),
             Field::new("name", "string", "function, or tool of the provider"),
@@ -136,7 +146,11 @@ const STREAMS: &[Stream] = &[
         consent_time_field: Some("at"),
         coverage: Coverage::FullInventory,
         fields: &[
-            Field::new("id", "string", "a response, conversation, item, session, batch request or line of messages"),
+            Field::new(
+                "id",
+                "string",
+                "a response, conversation, item, session, batch request or line of messages",
+            ),
             Field::new("form", "string|null", "the form of the file that told it first"),
         ],
     },
@@ -152,7 +166,11 @@ const SURFACE: &[Surface] = &[
     Surface::collected("logs and spend logs of LiteLLM", "sessions"),
     Surface::collected("HAR files, streams put together", "sessions"),
     Surface::partial("reasoning", "messages", "summaries; encrypted content is kept, never decoded"),
-    Surface::partial("images, audio and files", "messages", "what was sent along is kept; stored files are named"),
+    Surface::partial(
+        "images, audio and files",
+        "messages",
+        "what was sent along is kept; stored files are named",
+    ),
     Surface::omitted("exports of Helicone and Langfuse", "not read yet"),
     Surface::omitted("anything behind the API", "nothing is fetched: only files of your own are read"),
     Surface::omitted("headers and fields with credentials", "taken out before anything is kept"),

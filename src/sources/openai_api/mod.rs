@@ -12,6 +12,8 @@ mod references;
 mod sessions;
 mod steps;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod trace;
 
@@ -73,7 +75,8 @@ impl Source for OpenAiApi {
 impl Import for OpenAiApi {
     fn intake(&self, _wish: Wish, settings: &dyn Settings) -> Box<dyn Intake> {
         let hosts = settings.get("OPENAI_TRACES_HOSTS").unwrap_or_default();
-        let hosts = hosts.split(',').map(|host| host.trim().to_ascii_lowercase()).filter(|host| !host.is_empty());
+        let hosts =
+            hosts.split(',').map(|host| host.trim().to_ascii_lowercase()).filter(|host| !host.is_empty());
         Box::new(intake::TraceIntake::new(hosts.collect()))
     }
 

@@ -13,11 +13,14 @@ use super::references::{self, References};
 use super::steps::{Ran, Step, What};
 use super::trace::{Trace, time_in_id};
 use crate::model::{
-    Call, CallResult, Document, Item, Key, Message, MessageKind, SessionFacts, Span, Tally, Time, Usage, Verdict,
+    Call, CallResult, Document, Item, Key, Message, MessageKind, SessionFacts, Span, Tally, Time, Usage,
+    Verdict,
 };
 
 pub struct TraceReader {
     captures: Captures,
+    /// The element at hand, by its bytes.
+    element: Key,
     session: Arc<str>,
     state: State,
 }
@@ -59,13 +62,15 @@ struct Context<'c, 'b> {
 
 impl TraceReader {
     pub fn new() -> TraceReader {
-        TraceReader { captures: Captures::default(), session: "".into(), state: State::default() }
+        let captures = Captures::default();
+        TraceReader { captures, element: references::start(), session: "".into(), state: State::default() }
     }
 
     fn trace(&mut self, header: &Header, element: &[u8], offset: u64, out: &mut Vec<Item>) -> Verdict {
         let Some(trace) = Trace::read(element, offset, &header.member) else {
             return Verdict::Unknown("not a trace".into());
         };
+        self.element = Key::of(&[element]);
         let session = header.fields.get("session").and_then(Value::as_str).unwrap_or_default();
         if self.session.is_empty() {
             self.session = session.into();
@@ -129,7 +134,8 @@ impl TraceReader {
         if let Some(line) = previous.and_then(|id| self.state.behind.get(id)) {
             return *line;
         }
-        let goes_on = asked.conversation.is_some() || answer.conversation.is_some() || trace.request.is_none();
+        let goes_on =
+            asked.conversation.is_some() || answer.conversation.is_some() || trace.request.is_none();
         match self.state.last.filter(|_| goes_on || previous.is_some()) {
             Some(last) => last,
             None => self.align(&asked.steps),
@@ -138,14 +144,18 @@ impl TraceReader {
 
     /// Requests repeat what was said. Some leave out its start: then the longest stretch that was told before counts.
     fn align(&self, steps: &[Step<'_>]) -> Key {
-        let contents: Vec<Key> = steps.iter().filter(|step| references::counts(step)).map(|step| step.content).collect();
+        let contents: Vec<Key> =
+            steps.iter().filter(|step| references::counts(step)).map(|step| step.content).collect();
         let start = references::start();
-        let known = contents.first().is_none_or(|first| self.state.seen.contains(&references::next(start, *first)));
+        let known =
+            contents.first().is_none_or(|first| self.state.seen.contains(&references::next(start, *first)));
         if known {
             return start;
         }
         let told = &self.state.told;
-        let shared = |from: usize| told[from..].iter().zip(&contents).take_while(|((told, _), new)| told == *new).count();
+        let shared = |from: usize| {
+            told[from..].iter().zip(&contents).take_while(|((told, _), new)| told == *new).count()
+        };
         let best = (0..told.len()).map(|from| (shared(from), from)).max();
         match best {
             Some((length, from)) if length >= 2 => match from.checked_sub(1) {
@@ -167,7 +177,7 @@ impl TraceReader {
                 _ if counts => references::next(line, step.content),
                 // The same may happen again.
                 What::Said { kind: MessageKind::Notice, .. } => {
-                    step.content.then(&context.body.span(step.bytes).offset.to_le_bytes())
+                    step.content.then(self.element.hex().as_bytes())
                 }
                 What::Said { .. } | What::Called { .. } | What::Returned { .. } => step.content,
             };
@@ -235,7 +245,17 @@ impl TraceReader {
                 }
                 *message = Some(span.offset);
                 let (role, kind, tally, inherited) = (*role, *kind, Tally::of(*kind), false);
-                out.push(Item::Message(Message { session, span, role, kind, at, key, inherited, model, tally }));
+                out.push(Item::Message(Message {
+                    session,
+                    span,
+                    role,
+                    kind,
+                    at,
+                    key,
+                    inherited,
+                    model,
+                    tally,
+                }));
             }
             What::Called { call_id, name, kind, title, within, ran } => {
                 let message = message.filter(|_| *within);
@@ -263,7 +283,17 @@ impl TraceReader {
                 None => {
                     let (role, kind) = (crate::model::Role::Tool, MessageKind::Result);
                     let (tally, inherited) = (Tally::Nothing, false);
-                    out.push(Item::Message(Message { session, span, role, kind, at, key, inherited, model, tally }));
+                    out.push(Item::Message(Message {
+                        session,
+                        span,
+                        role,
+                        kind,
+                        at,
+                        key,
+                        inherited,
+                        model,
+                        tally,
+                    }));
                 }
             },
         }
@@ -284,7 +314,7 @@ impl TraceReader {
         let Some(usage) = answer.usage.or(trace.usage) else { return };
         let key = match id {
             Some(id) => Key::of(&[b"usage", id.as_bytes()]),
-            None => Key::of(&[b"usage", self.session.as_bytes(), &span.offset.to_le_bytes()]),
+            None => Key::of(&[b"usage", self.session.as_bytes(), self.element.hex().as_bytes()]),
         };
         let [input, output, cache_read, cache_write, reasoning] = tokens(usage);
         let first = self.state.counted.insert(key);
@@ -343,13 +373,7 @@ impl TraceReader {
         }
     }
 
-    fn note(
-        &mut self,
-        trace: &Trace<'_>,
-        answer: &Answer<'_>,
-        at: Option<Time>,
-        ended_at: Option<Time>,
-    ) {
+    fn note(&mut self, trace: &Trace<'_>, answer: &Answer<'_>, at: Option<Time>, ended_at: Option<Time>) {
         let facts = &mut self.state.facts;
         facts.started_at = [facts.started_at, at, ended_at].into_iter().flatten().min();
         facts.last_at = facts.last_at.max(at).max(ended_at);

@@ -58,7 +58,12 @@ impl References {
                 }
             }
             for choice in answer.choices.iter().filter(|choice| !choice.is_empty()) {
-                after.push(choice.iter().filter(|step| counts(step)).fold(line, |line, step| next(line, step.content)));
+                after.push(
+                    choice
+                        .iter()
+                        .filter(|step| counts(step))
+                        .fold(line, |line, step| next(line, step.content)),
+                );
             }
         }
         References { names: names.collect(), before, after, batch }

@@ -98,7 +98,8 @@ impl Sessions {
                 return Ok(Home { session, several: false });
             }
         }
-        let halves: HashSet<Half> = part.iter().filter_map(|number| self.half(*number)).map(|batch| batch.half).collect();
+        let halves: HashSet<Half> =
+            part.iter().filter_map(|number| self.half(*number)).map(|batch| batch.half).collect();
         let mut open_elsewhere = false;
         if halves.len() == 1 {
             for batch in part.iter().filter_map(|number| self.traces[*number].references.batch.as_ref()) {
@@ -109,7 +110,9 @@ impl Sessions {
                 if find(&several(&batch.custom_id))?.is_some() {
                     if batch.half == Half::Response {
                         let id = &batch.custom_id;
-                        self.problems.push(format!("{id}: more than one batch asked under this name, so its answer stands alone"));
+                        self.problems.push(format!(
+                            "{id}: more than one batch asked under this name, so its answer stands alone"
+                        ));
                     }
                 } else if let Some(session) = open(&find, other, &batch.custom_id)? {
                     return Ok(Home { session, several: false });

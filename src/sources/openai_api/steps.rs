@@ -77,9 +77,9 @@ pub fn chat_message<'t>(message: Json<'t>, out: &mut Vec<Step<'t>>) {
         let called = call.object();
         let function = called.get("function").or_else(|| called.get("custom")).map(Json::object);
         let name = function.as_ref().and_then(|function| function.get_text("name")).unwrap_or_default();
-        let arguments = function.as_ref().and_then(|function| {
-            function.get_text("arguments").or_else(|| function.get_text("input"))
-        });
+        let arguments = function
+            .as_ref()
+            .and_then(|function| function.get_text("arguments").or_else(|| function.get_text("input")));
         let call_id = called.get_text("id").unwrap_or_default();
         out.push(called_function(call.bytes(), &call_id, &name, &arguments.unwrap_or_default(), told));
     }
@@ -130,21 +130,29 @@ pub fn item<'t>(item: Json<'t>, out: &mut Vec<Step<'t>>) {
         }
         kind => match tools::of_item(kind) {
             Some(Tool::Call { kind, ran }) => {
-                let call_id = object.get_text("call_id").or_else(|| object.get_text("id")).unwrap_or_default();
+                let call_id =
+                    object.get_text("call_id").or_else(|| object.get_text("id")).unwrap_or_default();
                 let name = tools::name(&object);
                 let input = tools::input(&object);
                 let title = title_of(&input);
                 let content = Key::of(&[b"called", call_id.as_bytes(), name.as_bytes(), title.as_bytes()]);
                 let ran = ran.then(|| tools::outcome(&object));
-                let what = What::Called { call_id: call_id.into_owned(), name, kind, title, within: false, ran };
+                let what =
+                    What::Called { call_id: call_id.into_owned(), name, kind, title, within: false, ran };
                 out.push(Step { bytes, id, content, what });
             }
             Some(Tool::Output) => {
-                let call_id = object.get_text("call_id").or_else(|| object.get_text("id")).unwrap_or_default();
+                let call_id =
+                    object.get_text("call_id").or_else(|| object.get_text("id")).unwrap_or_default();
                 let text = tools::output(&object).unwrap_or_default();
                 let content = Key::of(&[b"returned", call_id.as_bytes(), text.as_bytes()]);
                 let ran = tools::outcome(&object);
-                out.push(Step { bytes, id, content, what: What::Returned { call_id: call_id.into_owned(), ran } });
+                out.push(Step {
+                    bytes,
+                    id,
+                    content,
+                    what: What::Returned { call_id: call_id.into_owned(), ran },
+                });
             }
             // A list of tools, a setting, or something new: kept in the bytes.
             None => {}
@@ -204,10 +212,8 @@ pub fn text_of(content: Json<'_>) -> String {
     }
     let mut words = String::new();
     for part in content.items() {
-        match part.text().or_else(|| part.get_text("text")).or_else(|| part.get_text("refusal")) {
-            Some(text) => words.push_str(&text),
-            None => {}
-        }
+        let text = part.text().or_else(|| part.get_text("text")).or_else(|| part.get_text("refusal"));
+        words.push_str(&text.unwrap_or_default());
     }
     words
 }
@@ -240,7 +246,13 @@ fn said<'t>(bytes: &'t [u8], id: Option<String>, role: Role, kind: MessageKind, 
     Step { bytes, id, content, what: What::Said { role, kind, line: in_a_line(text) } }
 }
 
-fn called_function<'t>(bytes: &'t [u8], call_id: &str, name: &str, arguments: &str, within: bool) -> Step<'t> {
+fn called_function<'t>(
+    bytes: &'t [u8],
+    call_id: &str,
+    name: &str,
+    arguments: &str,
+    within: bool,
+) -> Step<'t> {
     let title = title_of(&serde_json::Value::from(arguments));
     let content = Key::of(&[b"called", call_id.as_bytes(), name.as_bytes(), title.as_bytes()]);
     let (call_id, name, kind) = (call_id.to_owned(), name.to_owned(), CallKind::Function);

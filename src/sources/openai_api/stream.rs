@@ -38,7 +38,7 @@ pub fn events(text: &[u8]) -> impl Iterator<Item = (Json<'_>, &[u8])> {
 /// One choice of a streamed completion, put together.
 #[derive(Debug, Default, PartialEq)]
 pub struct Choice<'t> {
-    /// From its first event to the end of the stream.
+    /// From its first piece to the end of the stream.
     pub bytes: &'t [u8],
     pub text: String,
     pub refusal: String,
@@ -59,24 +59,26 @@ pub struct StreamedCall<'t> {
 
 /// The choices of a streamed completion by their numbers.
 pub fn choices(text: &[u8]) -> BTreeMap<i64, Choice<'_>> {
-    let mut choices: BTreeMap<i64, Choice<'_>> = BTreeMap::new();
-    for (event, from) in events(text) {
+    let mut choices = BTreeMap::new();
+    for (event, _) in events(text) {
         for part in event.get("choices").into_iter().flat_map(Json::items) {
-            let Some(delta) = part.get("delta") else { continue };
-            let choice = choices.entry(part.get_integer("index").unwrap_or(0)).or_default();
-            if choice.bytes.is_empty() {
-                choice.bytes = from;
-            }
-            let add = |text: &mut String, name: &str| text.push_str(&delta.get_text(name).unwrap_or_default());
-            add(&mut choice.text, "content");
-            add(&mut choice.refusal, "refusal");
-            add(&mut choice.reasoning, "reasoning_content");
-            for piece in delta.get("tool_calls").into_iter().flat_map(Json::items) {
-                add_piece(&mut choice.calls, piece, to_the_end(text, piece));
-            }
+            add_part(&mut choices, part, text);
         }
     }
     choices
+}
+
+/// The choice that begins at the start of these bytes: its first piece, then the rest of the stream.
+pub fn choice_from(bytes: &[u8]) -> Option<Choice<'_>> {
+    let (first, rest) = first_object(bytes).filter(|(first, _)| first.get("delta").is_some())?;
+    let mut choices = BTreeMap::new();
+    add_part(&mut choices, first, bytes);
+    for (event, _) in events(after_line(rest)) {
+        for part in event.get("choices").into_iter().flat_map(Json::items) {
+            add_part(&mut choices, part, bytes);
+        }
+    }
+    choices.remove(&number_of(first))
 }
 
 /// The call that begins at the start of these bytes: its first piece, then the rest of the stream.
@@ -139,8 +141,27 @@ pub fn unfinished_text(text: &[u8]) -> String {
     words
 }
 
+fn add_part<'t>(choices: &mut BTreeMap<i64, Choice<'t>>, part: Json<'t>, text: &'t [u8]) {
+    let Some(delta) = part.get("delta") else { return };
+    let choice = choices.entry(number_of(part)).or_default();
+    if choice.bytes.is_empty() {
+        choice.bytes = to_the_end(text, part);
+    }
+    let add = |text: &mut String, name: &str| text.push_str(&delta.get_text(name).unwrap_or_default());
+    add(&mut choice.text, "content");
+    add(&mut choice.refusal, "refusal");
+    add(&mut choice.reasoning, "reasoning_content");
+    for piece in delta.get("tool_calls").into_iter().flat_map(Json::items) {
+        add_piece(&mut choice.calls, piece, to_the_end(text, piece));
+    }
+}
+
+fn number_of(part: Json<'_>) -> i64 {
+    part.get_integer("index").unwrap_or(0)
+}
+
 fn add_piece<'t>(calls: &mut Vec<StreamedCall<'t>>, piece: Json<'_>, bytes: &'t [u8]) {
-    let number = piece.get_integer("index").unwrap_or(0);
+    let number = number_of(piece);
     let at = match calls.iter().position(|call| call.number == number) {
         Some(at) => at,
         None => {
@@ -168,7 +189,7 @@ fn after_line(text: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{call_from, choices, response, unfinished_text};
+    use super::{call_from, choice_from, choices, response, unfinished_text};
 
     #[test]
     fn pieces_of_words_and_calls_are_joined() {
@@ -185,6 +206,7 @@ mod tests {
         let choices = choices(text.as_bytes());
         let choice = &choices[&0];
         assert_eq!(choice.text, "Hello");
+        assert_eq!(&choice_from(choice.bytes).unwrap(), choice);
         assert_eq!(choice.calls[0].arguments, "{\"x\":1}");
         let again = call_from(choice.calls[0].bytes).unwrap();
         assert_eq!((again.id.as_str(), again.arguments.as_str()), ("call_1", "{\"x\":1}"));

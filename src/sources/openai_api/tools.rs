@@ -8,7 +8,10 @@ use crate::model::CallKind;
 
 pub enum Tool {
     /// `ran`: the provider ran it, and the item tells what came of it.
-    Call { kind: CallKind, ran: bool },
+    Call {
+        kind: CallKind,
+        ran: bool,
+    },
     Output,
 }
 
@@ -98,7 +101,8 @@ pub fn outcome(item: &Object<'_>) -> Ran {
 /// A reasoning item's summary, or its text where the provider gave it.
 pub fn reasoning(item: &Object<'_>) -> String {
     let parts = ["summary", "content"].into_iter().filter_map(|name| item.get(name));
-    let texts = parts.flat_map(Json::items).filter_map(|part| part.get_text("text").map(|text| text.into_owned()));
+    let texts =
+        parts.flat_map(Json::items).filter_map(|part| part.get_text("text").map(|text| text.into_owned()));
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
@@ -112,7 +116,8 @@ fn output_text(output: Json<'_>) -> String {
     let mut text = String::new();
     for part in output.items() {
         let part_object = part.object();
-        let told = ["text", "logs", "stdout", "stderr"].map(|name| part_object.get_text(name).unwrap_or_default());
+        let told =
+            ["text", "logs", "stdout", "stderr"].map(|name| part_object.get_text(name).unwrap_or_default());
         if let Some(name) = part_object.get_text("filename") {
             text.push_str(&format!("{name}\n"));
         }

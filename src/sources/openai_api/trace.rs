@@ -109,7 +109,8 @@ impl<'a> Trace<'a> {
         if path.ends_with("/messages") || path.ends_with("_items") || path.ends_with("/items") {
             self.of = id_in(path);
         }
-        let sent = request.as_ref().and_then(|request| request.get("postData")).and_then(|post| post.get("text"));
+        let sent =
+            request.as_ref().and_then(|request| request.get("postData")).and_then(|post| post.get("text"));
         let got = response.as_ref().and_then(|response| response.get("content")).and_then(|c| c.get("text"));
         self.request = sent.map(|sent| place.body(sent));
         self.response = got.map(|got| place.body(got));
@@ -126,7 +127,8 @@ impl<'a> Trace<'a> {
     }
 
     fn litellm(&mut self, place: &Place<'a>, log: &Object<'a>, whole: Json<'a>) {
-        let named = |names: &[&str]| names.iter().find_map(|name| text(log, name)).filter(|id| !id.is_empty());
+        let named =
+            |names: &[&str]| names.iter().find_map(|name| text(log, name)).filter(|id| !id.is_empty());
         self.response_id = named(&["id", "request_id", "litellm_call_id"]);
         self.session = named(&["session_id", "litellm_session_id", "trace_id", "litellm_trace_id"]);
         self.started_at = ["startTime", "start_time"].iter().find_map(|name| moment(log.get(name)?));
@@ -144,15 +146,27 @@ impl<'a> Trace<'a> {
         self.request = said.or(proxied).filter(filled).map(|said| place.body(said));
         self.response = log.get("response").filter(filled).map(|response| place.body(response));
         let failed = text(log, "status").is_some_and(|status| status == "failure");
-        let error = log.get("error_information").or_else(|| log.get("error_str")).or_else(|| log.get("exception"));
+        let error =
+            log.get("error_information").or_else(|| log.get("error_str")).or_else(|| log.get("exception"));
         self.error = error.filter(|_| failed).map(|error| place.body(error));
-        for name in ["call_type", "custom_llm_provider", "model_group", "api_base", "user", "end_user", "team_id", "status", "request_tags"] {
+        for name in [
+            "call_type",
+            "custom_llm_provider",
+            "model_group",
+            "api_base",
+            "user",
+            "end_user",
+            "team_id",
+            "status",
+            "request_tags",
+        ] {
             self.note(name, log.get(name));
         }
     }
 
     fn note(&mut self, name: &str, value: Option<Json<'_>>) {
-        let telling = value.filter(|value| !matches!(value.bytes(), b"\"\"" | b"{}" | b"[]") && value.bytes().len() < 2_000);
+        let telling = value
+            .filter(|value| !matches!(value.bytes(), b"\"\"" | b"{}" | b"[]") && value.bytes().len() < 2_000);
         if let Some(value) = telling {
             self.native.insert(name.to_owned(), value.value());
         }
@@ -192,10 +206,10 @@ pub fn moment(value: Json<'_>) -> Option<Time> {
 pub fn id_in(name: &str) -> Option<String> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     let words = name.split(|letter: char| !plain(letter));
-    let found = words.filter_map(|word| {
+    let mut found = words.rev().filter_map(|word| {
         ["conv_", "resp_", "chatcmpl-"].iter().find_map(|start| word.find(start).map(|at| &word[at..]))
     });
-    found.last().map(|id| {
+    found.next().map(|id| {
         let id = id.trim_end_matches(['-', '_']);
         let cut = if id.starts_with("chatcmpl-") { None } else { id.find('-') };
         cut.map_or(id, |cut| &id[..cut]).to_owned()
@@ -258,7 +272,10 @@ mod tests {
 
     #[test]
     fn addresses_come_apart() {
-        assert_eq!(host_and_path("https://api.openai.com/v1/responses?x=1"), ("api.openai.com", "/v1/responses"));
+        assert_eq!(
+            host_and_path("https://api.openai.com/v1/responses?x=1"),
+            ("api.openai.com", "/v1/responses")
+        );
         assert_eq!(host_and_path("https://u:p@a.b:8443/c"), ("a.b", "/c"));
         assert_eq!(host_and_path(""), ("", ""));
     }
