@@ -103,7 +103,7 @@ fn the_same_response_in_two_forms_counts_once() {
         let bench = Bench::new();
         for number in 0..forms.len() {
             let form = &forms[(first + number) % forms.len()];
-            import(&bench, &[&write(&bench, &format!("{number}.json"), &[form.clone()])]);
+            import(&bench, &[&write(&bench, &format!("{number}.json"), std::slice::from_ref(form))]);
         }
         assert_eq!(ids(&bench).len(), 1, "{:?}", ids(&bench));
         let told = session(&bench, &ids(&bench)[0]);
@@ -142,7 +142,7 @@ fn what_a_request_repeats_goes_on_with_its_session() {
             import(&bench, &[&write(&bench, "all.jsonl", &first)]);
         } else {
             for (number, call) in first.iter().enumerate() {
-                import(&bench, &[&write(&bench, &format!("{number}.json"), &[call.clone()])]);
+                import(&bench, &[&write(&bench, &format!("{number}.json"), std::slice::from_ref(call))]);
             }
         }
         import(&bench, &[&write(&bench, "other.json", &[calls[3].clone()])]);
@@ -245,7 +245,7 @@ fn a_list_of_items_tells_nothing_twice() {
     for order in [[&har, &list], [&list, &har]] {
         let bench = Bench::new();
         for (number, part) in order.into_iter().enumerate() {
-            import(&bench, &[&write(&bench, &format!("conv_1.{number}.json"), &[part.clone()])]);
+            import(&bench, &[&write(&bench, &format!("conv_1.{number}.json"), std::slice::from_ref(part))]);
         }
         assert_eq!(ids(&bench), ["conv_1"]);
         let mut told = steps(&bench, "conv_1");
