@@ -285,6 +285,12 @@ impl Parse {
                 ("malformed", kind)
             }
             Verdict::Skipped(kind) => ("skipped", kind),
+            Verdict::Parts(parts) => {
+                for (verdict, bytes) in parts {
+                    self.count(verdict, offset, bytes, lines);
+                }
+                return;
+            }
         };
         let mut end = kind.len().min(LONGEST_KIND);
         while !kind.is_char_boundary(end) {

@@ -145,6 +145,8 @@ pub(super) struct MessageParameters {
     full: Option<bool>,
     /// Also what was copied from another session
     copies: Option<bool>,
+    /// Of a conversation that branches: `all`, or the id of a step, for the branch through it
+    branch: Option<String>,
 }
 
 impl MessageParameters {
@@ -152,6 +154,7 @@ impl MessageParameters {
         let ask = crate::view::TranscriptAsk {
             full: self.full.unwrap_or(false),
             copies: self.copies.unwrap_or(false),
+            branch: crate::view::Branch::named(self.branch.as_deref()),
         };
         Ok((ask, paging(self.limit, self.cursor)?))
     }

@@ -13,8 +13,6 @@ pub struct Header {
     pub container: String,
     pub member: String,
     pub captured_at: Option<Time>,
-    /// When the member was written, as far as its container tells.
-    pub written_at: Option<Time>,
     /// All of it.
     pub fields: Value,
 }
@@ -33,12 +31,10 @@ impl Captures {
         }
         let json = Json::parse(bytes);
         let text = |name: &str| json.and_then(|json| json.get_text(name)).unwrap_or_default().into_owned();
-        let moment = |name: &str| Time::parse(&text(name));
         self.header = Some(Header {
             container: text("container"),
             member: text("member"),
-            captured_at: moment("captured_at"),
-            written_at: moment("written_at"),
+            captured_at: Time::parse(&text("captured_at")),
             fields: json.map(Json::value).unwrap_or_default(),
         });
         None
@@ -119,7 +115,7 @@ impl Reader for AsideReader {
 pub const IMPORTS: Stream = Stream::mutable_records(
     "imports",
     "what was in each container that was imported, and what became of it",
-    Family::Settings,
+    Family::Transcript,
     &[
         Field::new("id", "string", "hash of the container"),
         Field::new("name", "string", "its name"),

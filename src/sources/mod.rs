@@ -110,7 +110,7 @@ pub fn each_object(bytes: &[u8], mut read: impl FnMut(u64, json::Object<'_>) -> 
         Verdict::Skipped(_) => 0,
         Verdict::Kept(_) => 1,
         Verdict::Unknown(_) => 2,
-        Verdict::Malformed(_) => 3,
+        Verdict::Malformed(_) | Verdict::Parts(_) => 3,
     };
     let mut worst = Verdict::Skipped("blank line".into());
     for object in json::objects(bytes) {

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod audit;
+mod branches;
 mod cards;
 mod doctor;
 mod door;
@@ -23,6 +24,7 @@ mod usage;
 
 pub use accounts::accounts;
 pub use audit::{Audit, IndexAudit, OnDisk, audit, captured, index_audit};
+pub use branches::{Branch, BranchView, is_off_branch};
 pub use cards::{SourceCard, cards};
 pub use doctor::{Finding, examine};
 pub use door::Door;

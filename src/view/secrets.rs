@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::branches::Branch;
 use super::door::Door;
 use super::library::{LibraryAsk, history_texts};
 use super::paging::Paging;
@@ -56,7 +57,7 @@ pub fn secrets(
         let list = sessions(scope, store, door, &ask, now)?;
         for session in &list.sessions {
             of_session(&mut found, session);
-            let whole = TranscriptAsk { full: true, copies: false };
+            let whole = TranscriptAsk { full: true, copies: false, branch: Branch::All };
             transcript(scope, store, door, session, whole, &mut |entry| {
                 of_entry(&mut found, &session.session_id, &entry);
                 Ok(())

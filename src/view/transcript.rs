@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::branches::{Branch, BranchView, Branches};
 use super::door::{Door, Extent};
 use super::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
 use super::sessions::{SessionView, Tokens};
@@ -11,12 +12,14 @@ use crate::model::{Block, MessageKind, Result, Scope, Shown, ShownJson, Span, Ti
 use crate::sources::{Source, by_name};
 use crate::store::{CallRow, Contents, MessageRow, Store, Stretch};
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TranscriptAsk {
     /// Whole texts instead of previews.
     pub full: bool,
     /// Also what was copied from another session.
     pub copies: bool,
+    /// Which steps of a conversation that branches.
+    pub branch: Branch,
 }
 
 /// One step of the conversation.
@@ -34,6 +37,12 @@ pub struct Entry {
     pub blocks: Vec<BlockView>,
     /// Tokens of the responses that this step ends.
     pub usage: Option<Tokens>,
+    /// Of a conversation that branches: whether the client shows this step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_current_branch: Option<bool>,
+    /// The steps that stand in this one's place on other branches, and this one; nothing when there are no others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<BranchView>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -182,6 +191,9 @@ fn walk(
     let Some(source) = by_name(&session.source) else { return Ok(()) };
     let teller = Teller { scope, store, door, source, full: ask.full };
     let mut contents = store.contents(scope);
+    if let Some(branches) = Branches::of(scope, store, session.row, &ask.branch)? {
+        return walk_branch(&teller, &branches, session.row, ask.copies, start, see);
+    }
     let files = store.transcript_files(scope, session.row)?;
     let mut seq = start.seq;
     // A step is told when it is known where the next one begins: what was used until then is its own.
@@ -240,6 +252,33 @@ fn walk(
     Ok(())
 }
 
+/// Steps of a conversation that branches, in the order of its tree. A bookmark's place is a node's there.
+fn walk_branch(
+    teller: &Teller<'_>,
+    branches: &Branches,
+    session: i64,
+    copies: bool,
+    start: Bookmark,
+    see: &mut See<'_>,
+) -> Result<()> {
+    let mut contents = teller.store.contents(teller.scope);
+    let mut seq = start.seq;
+    for (at, node) in branches.steps().filter(|(at, _)| *at as i64 > start.place) {
+        let row = teller.store.message_at(teller.scope, session, node.file, node.place)?;
+        let Some(row) = row.filter(|row| copies || !row.copied) else { continue };
+        let mut entry = teller.message_with_calls(&mut contents, &row)?;
+        entry.seq = seq;
+        seq += 1;
+        entry.parent_id = node.parent.map(crate::model::Key::hex);
+        entry.on_current_branch = Some(node.current);
+        entry.branches = branches.siblings(node);
+        if !see(entry, Bookmark { file: 0, place: at as i64, seq })? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
 /// Makes entries of rows.
 pub(super) struct Teller<'a> {
     pub scope: &'a Scope,
@@ -276,6 +315,8 @@ impl Teller<'_> {
             copied: row.copied,
             blocks,
             usage: None,
+            on_current_branch: None,
+            branches: Vec::new(),
         })
     }
 
@@ -326,6 +367,8 @@ impl Teller<'_> {
             copied: row.copied,
             blocks,
             usage: None,
+            on_current_branch: None,
+            branches: Vec::new(),
         })
     }
 

@@ -1,14 +1,21 @@
 //! ChatGPT: conversations and what is beside them, from exports that the owner has.
 
+mod book;
+mod content;
+mod conversation;
 mod files;
 mod intake;
+mod links;
 mod manifest;
+mod native;
 mod nodes;
 mod side;
 mod times;
+mod tree;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::json::Json;
 use super::kept::KeptReader;
 use super::{FileContext, Home, Import, Reader, Settings, Source, captures};
 use crate::model::{Block, Manifest};
@@ -30,29 +37,40 @@ impl Source for ChatGpt {
 
     fn reader(&self, name: &str, file: &FileContext, _saved: Option<&str>) -> Box<dyn Reader> {
         match name {
+            "conversation" => Box::new(conversation::ConversationReader::default()),
             "file" => Box::new(files::FileReader::new(file)),
             "side" => Box::new(side::SideReader::default()),
             _ => captures::reader(name, &file.path).unwrap_or_else(|| Box::new(KeptReader)),
         }
     }
 
-    fn blocks(&self, _lines: &[&[u8]]) -> Vec<Block> {
-        Vec::new()
+    fn blocks(&self, lines: &[&[u8]]) -> Vec<Block> {
+        lines.iter().flat_map(|line| content::blocks(line)).collect()
     }
 
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
-        (stream == "files").then(|| files::record(key, bytes))
+        match stream {
+            "files" => Some(files::record(key, bytes)),
+            "settings" => Some(json!({"id": key, "settings": parsed(bytes)})),
+            "side_files" => Some(json!({"id": key, "content": parsed(bytes)})),
+            "conversation_versions" => Some(book::version(key, bytes)),
+            _ => None,
+        }
     }
 
     fn response_id(&self, _line: &[u8]) -> Option<String> {
         None
     }
 
-    fn native(&self, _bytes: &[u8]) -> Map<String, Value> {
-        Map::new()
+    fn native(&self, bytes: &[u8]) -> Map<String, Value> {
+        native::native(bytes)
     }
 
     fn import(&self) -> Option<&'static dyn Import> {
         Some(&intake::Exports)
     }
+}
+
+fn parsed(bytes: &[u8]) -> Value {
+    Json::parse(bytes).map(Json::value).unwrap_or_default()
 }

@@ -20,5 +20,5 @@ create table node (
   told integer not null,
   primary key (session, file, position)
 ) without rowid;
-create index node_by_key on node (session, key);
+create index node_by_parent on node (session, parent);
 create index node_by_place on node (session, file, place);
