@@ -15,7 +15,7 @@ fn write(bench: &Bench, name: &str, lines: &[Value]) -> PathBuf {
 
 fn response(id: &str, previous: Option<&str>, at: i64, text: &str) -> Value {
     json!({
-        "id": id, "object": "response", "created_at": at, "status": "completed", "model": "gpt-5.4",
+        "id": id, "object": "response", "created_at": at, "status": "completed", "model": "gpt-5",
         "previous_response_id": previous,
         "output": [{"id": format!("msg_{id}"), "type": "message", "role": "assistant", "status": "completed",
                     "content": [{"type": "output_text", "text": text}]}],
@@ -215,7 +215,7 @@ fn the_same_name_in_another_batch_is_another_call() {
     assert_eq!(ids(&bench).len(), 3);
     // In one import the model tells them apart, where it differs.
     let bench = Bench::new();
-    let other = batch_request("request-1", "gpt-5.4", "other?");
+    let other = batch_request("request-1", "gpt-5", "other?");
     let answer = batch_response("request-1", &response("resp_9", None, 100, "other."));
     import(&bench, &[&write(&bench, "all.jsonl", &[other, first[0].clone(), first[1].clone(), answer])]);
     assert_eq!(apart(&bench), [["prompt: first?", "answer: first."], ["prompt: other?", "answer: other."]]);
@@ -224,11 +224,11 @@ fn the_same_name_in_another_batch_is_another_call() {
 #[test]
 fn a_list_of_items_tells_nothing_twice() {
     let bench = Bench::new();
-    let body = json!({"model": "gpt-5.4", "conversation": "conv_1", "input": "Same words"});
+    let body = json!({"model": "gpt-5", "conversation": "conv_1", "input": "Same words"});
     let mut answer = response("resp_1", None, 100, "Answer");
     answer["conversation"] = json!({"id": "conv_1"});
     let har = json!({"log": {"version": "1.2", "entries": [{
-        "startedDateTime": "2026-03-02T11:00:00Z", "time": 5, "timings": {},
+        "startedDateTime": "2025-09-02T11:00:00Z", "time": 5, "timings": {},
         "request": {"method": "POST", "url": "https://api.openai.com/v1/responses", "headers": [],
                     "postData": {"text": body.to_string()}},
         "response": {"status": 200, "headers": [], "content": {"text": answer.to_string()}}}]}});

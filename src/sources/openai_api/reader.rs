@@ -21,6 +21,7 @@ pub struct TraceReader {
     captures: Captures,
     /// The element at hand, by its bytes.
     element: Key,
+    last_row: Option<u64>,
     session: Arc<str>,
     state: State,
 }
@@ -63,7 +64,13 @@ struct Context<'c, 'b> {
 impl TraceReader {
     pub fn new() -> TraceReader {
         let captures = Captures::default();
-        TraceReader { captures, element: references::start(), session: "".into(), state: State::default() }
+        TraceReader {
+            captures,
+            element: references::start(),
+            last_row: None,
+            session: "".into(),
+            state: State::default(),
+        }
     }
 
     fn trace(&mut self, header: &Header, element: &[u8], offset: u64, out: &mut Vec<Item>) -> Verdict {
@@ -94,7 +101,7 @@ impl TraceReader {
             let context = Context { body, at: at.filter(|_| !listed), model: None, response: None, listed };
             line = self.tell(&asked.steps, &context, base, out);
         }
-        let before = out.len();
+        self.last_row = None;
         if let Some(body) = &trace.response {
             let context = Context { body, at, model: None, response: None, listed: true };
             self.tell(&answer.instructions, &context, line, out);
@@ -122,7 +129,8 @@ impl TraceReader {
             self.state.behind.insert(id.clone(), line);
         }
         self.state.last = Some(line);
-        let place = last_place(&out[before..]).unwrap_or(offset);
+        // What was used is told with the last row of the answer.
+        let place = self.last_row.unwrap_or(offset);
         let at = ended_at.or(at);
         self.used(&trace, &answer, id.as_deref(), Span { offset: place, length }, at, model, out);
         Verdict::Kept(trace.form.name().into())
@@ -244,6 +252,7 @@ impl TraceReader {
                     self.state.facts.first_prompt = Some(line.clone()).filter(|line| !line.is_empty());
                 }
                 *message = Some(span.offset);
+                self.last_row = *message;
                 let (role, kind, tally, inherited) = (*role, *kind, Tally::of(*kind), false);
                 out.push(Item::Message(Message {
                     session,
@@ -259,6 +268,7 @@ impl TraceReader {
             }
             What::Called { call_id, name, kind, title, within, ran } => {
                 let message = message.filter(|_| *within);
+                self.last_row = message.or(Some(span.offset));
                 self.state.calls.insert(call_id.clone(), span.offset);
                 out.push(Item::Call(Call {
                     session: session.clone(),
@@ -440,25 +450,6 @@ fn result(session: Arc<str>, call: u64, output: Span, at: Option<Time>, ran: Ran
         exit_code: ran.exit_code,
         duration_ms: None,
         full: None,
-    })
-}
-
-/// The place of the last row: what was used is told with it.
-fn last_place(items: &[Item]) -> Option<u64> {
-    items.iter().rev().find_map(|item| match item {
-        Item::Message(message) => Some(message.span.offset),
-        Item::Call(call) => Some(call.message.unwrap_or(call.span.offset)),
-        Item::Amend { .. }
-        | Item::Rekey { .. }
-        | Item::Extend { .. }
-        | Item::Result(_)
-        | Item::Usage(_)
-        | Item::Summary(_)
-        | Item::Landmark { .. }
-        | Item::Touch(_)
-        | Item::Link(_)
-        | Item::Document(_)
-        | Item::Passage(_) => None,
     })
 }
 

@@ -15,7 +15,7 @@ fn elements() -> Vec<Vec<u8>> {
     let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources/openai_api/fixtures");
     let mut elements = Vec::new();
     for case in std::fs::read_dir(fixtures).unwrap() {
-        for file in std::fs::read_dir(case.unwrap().path().join("home")).unwrap() {
+        for file in std::fs::read_dir(case.unwrap().path().join("exports/1")).unwrap() {
             let bytes = std::fs::read(file.unwrap().path()).unwrap();
             match Json::parse(&bytes) {
                 Some(json) if json.is_array() => {
