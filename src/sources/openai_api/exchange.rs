@@ -70,6 +70,8 @@ pub struct Answer<'t> {
     pub instructions: Vec<Step<'t>>,
     /// One list of steps for each choice; responses have one.
     pub choices: Vec<Vec<Step<'t>>>,
+    /// The stream broke off.
+    pub unfinished: bool,
     /// Items of a list that was asked for.
     pub listed: Vec<Step<'t>>,
     pub failures: Vec<Step<'t>>,
@@ -93,7 +95,6 @@ impl<'t> Answer<'t> {
         let object = json.object();
         if let Some(data) = object.get("data").filter(|data| data.is_array()) {
             data.items().for_each(|item| steps::item(item, &mut self.listed));
-            return;
         }
         if let Some(error) = object.get("error") {
             steps::failure(error, &mut self.failures);
@@ -135,10 +136,10 @@ impl<'t> Answer<'t> {
 
     fn stream(&mut self, text: &'t [u8]) {
         let streamed = stream::response(text);
-        let broken = streamed.items.len() + usize::from(streamed.unfinished.is_some());
+        self.unfinished = !streamed.finished;
         if let Some(response) = streamed.response {
             self.object(response);
-            if broken > 0 {
+            if self.unfinished {
                 self.choices.clear();
             }
         }
@@ -164,6 +165,7 @@ impl<'t> Answer<'t> {
             self.service_tier = self.service_tier.take().or_else(|| named("service_tier"));
         }
         for choice in stream::choices(text).values() {
+            self.unfinished = !choice.finished;
             let mut said = Vec::new();
             steps::streamed_choice(choice, &mut said);
             self.choices.push(said);
@@ -174,23 +176,4 @@ impl<'t> Answer<'t> {
 /// An id, or an object with one.
 fn conversation(value: Json<'_>) -> Option<String> {
     value.text().or_else(|| value.get_text("id")).map(|id| id.into_owned())
-}
-
-/// Tokens: input without cached ones, output, cache reads, cache writes, reasoning.
-pub fn tokens(usage: Json<'_>) -> [i64; 5] {
-    let usage = usage.object();
-    let number = |names: [&str; 2]| {
-        let found = names.iter().find_map(|name| usage.get_integer(name));
-        found.unwrap_or(0).clamp(0, 1 << 40)
-    };
-    let detail = |names: [&str; 2], name: &str| {
-        let found = names.iter().find_map(|details| usage.get(details)?.get_integer(name));
-        found.unwrap_or(0).clamp(0, 1 << 40)
-    };
-    let (input, output) = (["input_tokens", "prompt_tokens"], ["output_tokens", "completion_tokens"]);
-    let of_input = ["input_tokens_details", "prompt_tokens_details"];
-    let read = detail(of_input, "cached_tokens");
-    let written = detail(of_input, "cache_write_tokens");
-    let reasoning = detail(["output_tokens_details", "completion_tokens_details"], "reasoning_tokens");
-    [(number(input) - read - written).max(0), number(output), read, written, reasoning]
 }

@@ -41,6 +41,8 @@ struct List {
 struct Waiting {
     session: String,
     at: Option<Time>,
+    /// What has no time stands before its answer.
+    answers: bool,
     number: i64,
     header: Map<String, Value>,
     text: Vec<u8>,
@@ -84,8 +86,8 @@ impl TraceIntake {
             }
         }
         match Trace::read(element, 0, member.name) {
-            Some(trace) if form == Form::Har && trace.request.is_none() && trace.response.is_none() => {
-                Wanted::Not("calls without a body")
+            Some(trace) if form == Form::Har && trace.request.is_none() && !tells(&trace) => {
+                Wanted::Not("calls that neither ask nor answer")
             }
             Some(trace) => Wanted::Trace(Box::new(trace)),
             None => Wanted::Unknown,
@@ -111,7 +113,10 @@ impl TraceIntake {
     fn released(&mut self) -> Vec<Capture<'static>> {
         self.waiting_bytes = 0;
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.sort_by(|a, b| (&a.session, a.at, a.number).cmp(&(&b.session, b.at, b.number)));
+        waiting.sort_by(|a, b| {
+            let order = |waiting: &Waiting| (waiting.at, waiting.answers, waiting.number);
+            a.session.cmp(&b.session).then_with(|| order(a).cmp(&order(b)))
+        });
         let captures = waiting.into_iter().map(|waiting| Capture {
             path: format!("traces/{}.json-seq", path_part(&waiting.session)),
             store: "traces",
@@ -226,8 +231,8 @@ impl Intake for TraceIntake {
         }
         let text = clean(element).into_owned();
         self.waiting_bytes += text.len();
-        // What has no time belongs before what has: messages that were sent for a completion.
-        self.waiting.push(Waiting { session: home.session, at, number, header, text });
+        let answers = trace.response.is_some();
+        self.waiting.push(Waiting { session: home.session, at, answers, number, header, text });
         let released = if self.waiting_bytes > HELD { self.released() } else { Vec::new() };
         Ok(Some(released))
     }
@@ -241,6 +246,13 @@ impl Intake for TraceIntake {
         let left_out = left_out.map(|(what, count)| format!("{what}: {count} left out"));
         left_out.chain(std::mem::take(&mut self.sessions.problems)).collect()
     }
+}
+
+/// Whether the response alone is worth keeping: an answer that was asked for again, or items of a conversation.
+fn tells(trace: &Trace<'_>) -> bool {
+    let answer = trace.response.as_ref().map(Answer::read).unwrap_or_default();
+    let listed = trace.of.is_some() && !answer.listed.is_empty();
+    listed || answer.id.is_some() || answer.usage.is_some()
 }
 
 fn time_of(trace: &Trace<'_>, answer: &Answer<'_>) -> Option<Time> {

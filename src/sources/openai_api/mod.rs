@@ -4,6 +4,7 @@ mod blocks;
 mod body;
 mod clean;
 mod exchange;
+mod facts;
 mod form;
 mod intake;
 mod manifest;
@@ -16,6 +17,7 @@ mod stream;
 mod tests;
 mod tools;
 mod trace;
+mod usage;
 
 use std::path::PathBuf;
 

@@ -8,14 +8,13 @@ use serde_json::Value;
 use super::super::captures::{Captures, Header, header_verdict};
 use super::super::{Facts, Reader};
 use super::body::Body;
-use super::exchange::{Answer, Asked, tokens};
+use super::exchange::{Answer, Asked};
+use super::facts::Noted;
 use super::references::{self, References};
 use super::steps::{Ran, Step, What};
 use super::trace::{Trace, time_in_id};
-use crate::model::{
-    Call, CallResult, Document, Item, Key, Message, MessageKind, SessionFacts, Span, Tally, Time, Usage,
-    Verdict,
-};
+use super::usage::{Ledger, usage};
+use crate::model::{Call, CallResult, Document, Item, Key, Message, MessageKind, Span, Tally, Time, Verdict};
 
 pub struct TraceReader {
     captures: Captures,
@@ -28,7 +27,7 @@ pub struct TraceReader {
 
 #[derive(Default)]
 struct State {
-    facts: SessionFacts,
+    noted: Noted,
     /// All that was told, by its place in a line of steps, by the provider's id, or by its response.
     seen: BTreeSet<Key>,
     /// Words in the order in which they were told, and the line of steps that ends with them.
@@ -42,12 +41,9 @@ struct State {
     unnamed: BTreeMap<Key, u32>,
     /// Places of calls by their id.
     calls: BTreeMap<String, u64>,
-    counted: BTreeSet<Key>,
-    /// The model that was asked for, where no answer names one.
-    asked_for: Option<String>,
-    reported_cost: f64,
-    /// Responses whose log tells no cost.
-    without_cost: u64,
+    /// Where answers stand whose stream broke off, by their response.
+    unfinished: BTreeMap<String, u64>,
+    ledger: Ledger,
 }
 
 /// What the steps of one body have in common.
@@ -89,8 +85,7 @@ impl TraceReader {
         let model: Option<Arc<str>> = answer.model.as_deref().or(named).map(Into::into);
         let at = trace.started_at.or(answer.at);
         let ended_at = answer.at.filter(|_| trace.ended_at.is_none()).or(trace.ended_at).or(at);
-        self.note(&trace, &answer, at, ended_at);
-        self.state.asked_for = self.state.asked_for.take().or_else(|| named.map(str::to_owned));
+        self.state.noted.note(&trace, &answer, [at, ended_at], named);
         let length = element.len() as u64;
         self.refer(header, &trace, &asked, &answer, Span { offset, length }, at, out);
 
@@ -108,13 +103,17 @@ impl TraceReader {
             self.tell(&answer.listed, &Context { at: None, ..context }, line, out);
             let mut ends = Vec::new();
             for (number, choice) in answer.choices.iter().enumerate() {
-                let response = id.as_deref().map(|id| (id, number));
+                let response = id.as_deref().filter(|_| !answer.unfinished).map(|id| (id, number));
                 let context = Context { body, at: ended_at, model: model.clone(), response, listed: false };
                 ends.push(self.tell(choice, &context, line, out));
             }
             line = ends.first().copied().unwrap_or(line);
+            self.note_unfinished(&answer, id.as_deref(), out);
             let context = Context { body, at: ended_at, model: None, response: None, listed: false };
+            // What was used is told with the last row of the answer.
+            let last_row = self.last_row;
             self.tell(&answer.failures, &context, line, out);
+            self.last_row = last_row.or(self.last_row);
         }
         if let Some(body) = &trace.error {
             let mut failures = Vec::new();
@@ -129,11 +128,31 @@ impl TraceReader {
             self.state.behind.insert(id.clone(), line);
         }
         self.state.last = Some(line);
-        // What was used is told with the last row of the answer.
         let place = self.last_row.unwrap_or(offset);
         let at = ended_at.or(at);
-        self.used(&trace, &answer, id.as_deref(), Span { offset: place, length }, at, model, out);
+        if let Some(tokens) = answer.usage.or(trace.usage) {
+            let key = match &id {
+                Some(id) => Key::of(&[b"usage", id.as_bytes()]),
+                None => Key::of(&[b"usage", self.session.as_bytes(), self.element.hex().as_bytes()]),
+            };
+            let span = Span { offset: place, length };
+            let used = usage(self.session.clone(), span, at, key, model, tokens);
+            out.extend(self.state.ledger.count(used, answer.usage.is_some(), trace.cost).map(Item::Usage));
+        }
         Verdict::Kept(trace.form.name().into())
+    }
+
+    /// The end of an answer may come in another file than its start: the start is no answer then.
+    fn note_unfinished(&mut self, answer: &Answer<'_>, id: Option<&str>, out: &mut Vec<Item>) {
+        let Some(id) = id else { return };
+        if answer.unfinished {
+            self.state.unfinished.extend(self.last_row.map(|place| (id.to_owned(), place)));
+        } else if answer.choices.iter().any(|choice| !choice.is_empty())
+            && let Some(offset) = self.state.unfinished.remove(id)
+        {
+            let (session, kind) = (self.session.clone(), MessageKind::Notice);
+            out.push(Item::Amend { session, offset, kind });
+        }
     }
 
     /// Where the line of steps stands that a request goes on with.
@@ -248,8 +267,8 @@ impl TraceReader {
         let (session, model) = (self.session.clone(), context.model.clone());
         match &step.what {
             What::Said { role, kind, line } => {
-                if *kind == MessageKind::Prompt && self.state.facts.first_prompt.is_none() {
-                    self.state.facts.first_prompt = Some(line.clone()).filter(|line| !line.is_empty());
+                if *kind == MessageKind::Prompt {
+                    self.state.noted.note_prompt(line);
                 }
                 *message = Some(span.offset);
                 self.last_row = *message;
@@ -309,55 +328,6 @@ impl TraceReader {
         }
     }
 
-    /// Tokens of a response, once however many logs tell of it.
-    #[allow(clippy::too_many_arguments, reason = "the parts of one response, used once")]
-    fn used(
-        &mut self,
-        trace: &Trace<'_>,
-        answer: &Answer<'_>,
-        id: Option<&str>,
-        span: Span,
-        at: Option<Time>,
-        model: Option<Arc<str>>,
-        out: &mut Vec<Item>,
-    ) {
-        let Some(usage) = answer.usage.or(trace.usage) else { return };
-        let key = match id {
-            Some(id) => Key::of(&[b"usage", id.as_bytes()]),
-            None => Key::of(&[b"usage", self.session.as_bytes(), self.element.hex().as_bytes()]),
-        };
-        let [input, output, cache_read, cache_write, reasoning] = tokens(usage);
-        let first = self.state.counted.insert(key);
-        match trace.cost {
-            Some(cost) if first => self.state.reported_cost += cost,
-            None if first => self.state.without_cost += 1,
-            // Another log tells what the first did not.
-            Some(cost) if self.state.without_cost > 0 && self.state.counted.insert(key.then(b"cost")) => {
-                self.state.without_cost -= 1;
-                self.state.reported_cost += cost;
-            }
-            _ => {}
-        }
-        if first && trace.cost.is_some() {
-            self.state.counted.insert(key.then(b"cost"));
-        }
-        out.push(Item::Usage(Usage {
-            session: self.session.clone(),
-            span,
-            at,
-            key,
-            inherited: false,
-            model,
-            again: false,
-            input,
-            output,
-            cache_read,
-            cache_write,
-            cache_write_hour: 0,
-            reasoning,
-        }));
-    }
-
     /// The names under which later traces may look for this session.
     #[allow(clippy::too_many_arguments, reason = "the parts of one trace, used once")]
     fn refer(
@@ -382,34 +352,6 @@ impl TraceReader {
             out.push(Item::Document(Document { stream: "references", key, session, at, span, content }));
         }
     }
-
-    fn note(&mut self, trace: &Trace<'_>, answer: &Answer<'_>, at: Option<Time>, ended_at: Option<Time>) {
-        let facts = &mut self.state.facts;
-        facts.started_at = [facts.started_at, at, ended_at].into_iter().flatten().min();
-        facts.last_at = facts.last_at.max(at).max(ended_at);
-        let model = answer.model.as_deref();
-        if let Some(model) = model.filter(|model| !facts.models.iter().any(|known| known == model)) {
-            facts.models.push(model.to_owned());
-        }
-        let form = trace.form.name();
-        facts.entrypoint.get_or_insert_with(|| form.to_owned());
-        gather(facts, "forms", form);
-        for name in [&answer.conversation, &trace.of] {
-            if let Some(conversation) = name.as_deref().filter(|id| id.starts_with("conv_")) {
-                facts.native.insert("conversation_id".into(), Value::from(conversation));
-            }
-        }
-        if let Some(custom_id) = &trace.custom_id {
-            facts.native.insert("custom_id".into(), Value::from(custom_id.as_str()));
-        }
-        if let Some(tier) = &answer.service_tier {
-            gather(facts, "service_tiers", tier);
-        }
-        if let Some(metadata) = answer.metadata.filter(|metadata| metadata.bytes().len() < 2_000) {
-            facts.native.insert("metadata".into(), metadata.value());
-        }
-        facts.native.extend(trace.native.clone());
-    }
 }
 
 impl Reader for TraceReader {
@@ -429,12 +371,8 @@ impl Reader for TraceReader {
         if self.session.is_empty() {
             return Vec::new();
         }
-        let mut facts = self.state.facts.clone();
-        let told = !self.state.counted.is_empty() && self.state.without_cost == 0;
-        if facts.models.is_empty() {
-            facts.models.extend(self.state.asked_for.clone());
-        }
-        facts.cost_usd = Some(self.state.reported_cost).filter(|_| told);
+        let mut facts = self.state.noted.facts();
+        facts.cost_usd = self.state.ledger.reported_cost();
         vec![Facts { session: self.session.clone(), rank: 0, facts }]
     }
 }
@@ -451,11 +389,4 @@ fn result(session: Arc<str>, call: u64, output: Span, at: Option<Time>, ran: Ran
         duration_ms: None,
         full: None,
     })
-}
-
-fn gather(facts: &mut SessionFacts, name: &str, value: &str) {
-    let list = facts.native.entry(name).or_insert_with(|| Value::Array(Vec::new()));
-    if let Some(list) = list.as_array_mut().filter(|list| !list.iter().any(|known| known == value)) {
-        list.push(Value::from(value));
-    }
 }

@@ -54,9 +54,10 @@ impl References {
             for step in asked.steps.iter().filter(|step| counts(step)) {
                 line = next(line, step.content);
                 if is_answer(step) {
-                    before.insert(0, line);
+                    before.push(line);
                 }
             }
+            before.reverse();
             for choice in answer.choices.iter().filter(|choice| !choice.is_empty()) {
                 after.push(
                     choice

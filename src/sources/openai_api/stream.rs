@@ -44,6 +44,7 @@ pub struct Choice<'t> {
     pub refusal: String,
     pub reasoning: String,
     pub calls: Vec<StreamedCall<'t>>,
+    pub finished: bool,
 }
 
 /// A call whose arguments came in pieces.
@@ -100,6 +101,7 @@ pub fn call_from(bytes: &[u8]) -> Option<StreamedCall<'_>> {
 /// What a stream of `response.*` events says: the whole response where it came to its end, else what there was.
 #[derive(Debug, Default)]
 pub struct Streamed<'t> {
+    pub finished: bool,
     pub response: Option<Json<'t>>,
     /// Items that were finished before the stream broke off.
     pub items: Vec<Json<'t>>,
@@ -114,8 +116,8 @@ pub fn response(text: &[u8]) -> Streamed<'_> {
         let kind = event.get_text("type").unwrap_or_default();
         match kind.as_ref() {
             "response.completed" | "response.incomplete" | "response.failed" => {
-                let (response, error) = (event.get("response"), None);
-                return Streamed { response, error, ..Streamed::default() };
+                let response = event.get("response");
+                return Streamed { response, finished: true, ..Streamed::default() };
             }
             "response.output_item.done" => {
                 streamed.items.extend(event.get("item"));
@@ -151,6 +153,7 @@ fn add_part<'t>(choices: &mut BTreeMap<i64, Choice<'t>>, part: Json<'t>, text: &
     add(&mut choice.text, "content");
     add(&mut choice.refusal, "refusal");
     add(&mut choice.reasoning, "reasoning_content");
+    choice.finished |= part.get("finish_reason").is_some();
     for piece in delta.get("tool_calls").into_iter().flat_map(Json::items) {
         add_piece(&mut choice.calls, piece, to_the_end(text, piece));
     }

@@ -58,7 +58,8 @@ impl<'a> Trace<'a> {
             Form::Har => trace.har(&place, &object),
             Form::BatchRequest => {
                 trace.custom_id = text(&object, "custom_id");
-                trace.request = object.get("body").map(|body| place.body(body));
+                let embeds = text(&object, "url").is_some_and(|url| url.ends_with("/embeddings"));
+                trace.request = object.get("body").filter(|_| !embeds).map(|body| place.body(body));
             }
             Form::BatchResponse => trace.batch_response(&place, &object),
             Form::LiteLlm => trace.litellm(&place, &object, json),
@@ -112,7 +113,8 @@ impl<'a> Trace<'a> {
         let sent =
             request.as_ref().and_then(|request| request.get("postData")).and_then(|post| post.get("text"));
         let got = response.as_ref().and_then(|response| response.get("content")).and_then(|c| c.get("text"));
-        self.request = sent.map(|sent| place.body(sent));
+        // What is embedded was said to nobody.
+        self.request = sent.filter(|_| !path.ends_with("/embeddings")).map(|sent| place.body(sent));
         self.response = got.map(|got| place.body(got));
         self.model = id_behind(path, "deployments").map(str::to_owned);
     }
@@ -143,7 +145,9 @@ impl<'a> Trace<'a> {
         let proxied = log.get("proxy_server_request").filter(|request| request.is_object());
         let proxied = proxied.and_then(|request| request.get("body").or(Some(request)));
         let said = log.get("messages").filter(filled).or_else(|| log.get("input").filter(filled));
-        self.request = said.or(proxied).filter(filled).map(|said| place.body(said));
+        let embeds = text(log, "call_type").is_some_and(|call| call.contains("embedding"));
+        let said = said.or(proxied).filter(|said| filled(said) && !embeds);
+        self.request = said.map(|said| place.body(said));
         self.response = log.get("response").filter(filled).map(|response| place.body(response));
         let failed = text(log, "status").is_some_and(|status| status == "failure");
         let error =
