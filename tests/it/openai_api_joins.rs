@@ -254,3 +254,35 @@ fn a_list_of_items_tells_nothing_twice() {
     }
     drop(bench);
 }
+
+#[test]
+fn a_later_file_completes_what_an_earlier_one_told_in_part() {
+    // A log without messages and cached tokens, then the response itself.
+    let bench = Bench::new();
+    let mut log = litellm("resp_1", 100, &json!({}), "");
+    log["response"] = json!({});
+    import(&bench, &[&write(&bench, "log.json", &[log])]);
+    assert_eq!(session(&bench, "resp_1")["tokens"]["cache_read"], 0);
+    import(&bench, &[&write(&bench, "response.json", &[response("resp_1", None, 100, "whole")])]);
+    let told = session(&bench, "resp_1");
+    assert_eq!(
+        (&told["tokens"]["input"], &told["tokens"]["cache_read"], &told["tokens"]["total"]),
+        (&json!(6), &json!(4), &json!(15))
+    );
+    assert_eq!((&told["message_count"], &told["billing_source"]), (&json!(1), &json!("reported")));
+    // A stream that broke off, then the whole answer: it is one answer.
+    let bench = Bench::new();
+    import(&bench, &[&fixture("har")]);
+    import(
+        &bench,
+        &[&write(
+            &bench,
+            "whole.json",
+            &[response("resp_h2", Some("resp_h1"), 1_756_812_000, "Low water at six.")],
+        )],
+    );
+    let told = session(&bench, "resp_h1");
+    assert_eq!((&told["message_count"], &told["tokens"]["total"]), (&json!(4), &json!(79 + 15)));
+    let steps = steps(&bench, "resp_h1");
+    assert_eq!(steps[steps.len() - 2..], ["notice: Low wat", "answer: Low water at six."]);
+}
