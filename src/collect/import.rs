@@ -637,6 +637,14 @@ fn judge(container: &mut Container, desks: &mut [Desk], report: &mut ContainerRe
             at += 1;
             continue;
         }
+        let closed = desks.iter().find_map(|desk| Some((desk, desk.intake.leaves_closed(&name)?)));
+        if let Some((desk, why)) = closed {
+            (told.verdict, told.what) = ("left_out", why.to_owned());
+            told.source = Some(desk.source.manifest().source);
+            report.members.push(told);
+            at += 1;
+            continue;
+        }
         let head = container.head(at);
         if let Err(error) = &head {
             report.problems.push(format!("{name}: {error}"));

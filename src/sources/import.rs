@@ -32,6 +32,11 @@ pub trait Intake {
     /// The names of all members, before the first is judged; those of zips within come later.
     fn names(&mut self, _names: &[&str]) {}
 
+    /// Why a member is not even opened, by its name alone.
+    fn leaves_closed(&self, _name: &str) -> Option<&'static str> {
+        None
+    }
+
     /// What a member is, by its name and its first bytes. Every source is asked, in the order of the registry, until
     /// one knows it.
     fn judge(&mut self, member: &Member<'_>) -> Judgement;

@@ -7,6 +7,7 @@ mod cards;
 mod doctor;
 mod door;
 mod gaps;
+mod imports;
 mod library;
 mod paging;
 mod passages;
@@ -24,7 +25,7 @@ mod usage;
 
 pub use accounts::accounts;
 pub use audit::{Audit, IndexAudit, OnDisk, audit, captured, index_audit};
-pub use branches::{Branch, BranchView, is_off_branch};
+pub use branches::{Branch, is_off_branch};
 pub use cards::{SourceCard, cards};
 pub use doctor::{Finding, examine};
 pub use door::Door;

@@ -14,6 +14,9 @@
 mod analytics;
 mod audit;
 mod changes;
+mod chatgpt;
+mod chatgpt_export;
+mod chatgpt_merge;
 mod claude;
 mod claude_homes;
 mod command_line;

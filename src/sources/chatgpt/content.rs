@@ -224,7 +224,7 @@ fn said_blocks(said: &Said<'_>) -> Vec<Block> {
         }
         "citable_code_output" => vec![Block::Text(joined(&[text("output_str")]))],
         // What is not known is shown as it is.
-        _ => vec![Block::Text(String::from_utf8_lossy(content.bytes()).into_owned())],
+        _ => vec![Block::Text(content.value().to_string())],
     };
     blocks.retain(|block| !matches!(block, Block::Text(text) | Block::Thinking(text) if text.is_empty()));
     let attachments = said.metadata.and_then(|metadata| metadata.get("attachments"));
@@ -264,7 +264,7 @@ fn parts(content: Json<'_>) -> Vec<Block> {
                 let audio = part.get("audio_asset_pointer").and_then(file);
                 Block::Attachment { name: audio.unwrap_or_else(|| kind.to_string()) }
             }
-            _ => Block::Text(String::from_utf8_lossy(part.bytes()).into_owned()),
+            _ => Block::Text(part.value().to_string()),
         });
     }
     blocks

@@ -280,6 +280,10 @@ impl Known {
         node
     }
 
+    pub fn is_bare(&self) -> bool {
+        self.merit.richness == 0
+    }
+
     /// Its capture says to whom it speaks: what has no tool in it used none.
     pub fn is_rich(&self) -> bool {
         self.merit.richness == RICH

@@ -15,13 +15,22 @@ pub struct Note {
     pub place: &'static str,
     pub conversation: Option<String>,
     pub message: Option<String>,
-    /// Its bytes are in the archive.
-    pub kept: bool,
+}
+
+/// Whether the bytes of a file are in the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    Yes,
+    No,
+}
+
+pub fn asset_path(id: &str) -> String {
+    format!("assets/{}", path_part(id))
 }
 
 impl Note {
     fn new(id: String, place: &'static str) -> Note {
-        Note { id, place, conversation: None, message: None, kept: false }
+        Note { id, place, conversation: None, message: None }
     }
 
     pub fn capture(self, body: std::borrow::Cow<'_, [u8]>) -> Capture<'_> {
@@ -31,9 +40,6 @@ impl Note {
         ]);
         header.extend(self.conversation.map(|id| ("conversation_id".to_owned(), Value::from(id))));
         header.extend(self.message.map(|id| ("message_id".to_owned(), Value::from(id))));
-        if self.kept {
-            header.insert("kept".to_owned(), Value::from(format!("assets/{}", path_part(&self.id))));
-        }
         Capture {
             path: format!("files/{}.json-seq", path_part(&self.id)),
             store: "notes about files",
@@ -66,12 +72,15 @@ pub fn of_name_map(member: &[u8], name: Json<'_>) -> Option<(Note, Vec<u8>)> {
 }
 
 /// A file of the export.
-pub fn of_member(name: &str, size: u64, head: &[u8]) -> Option<(Note, Vec<u8>)> {
+pub fn of_member(name: &str, size: u64, head: &[u8], kept: Kept) -> Option<(Note, Vec<u8>)> {
     let base = name.rsplit('/').next().unwrap_or(name);
     let id = id_in_name(base).unwrap_or(base.strip_suffix(".dat").unwrap_or(base));
     let own = base.strip_prefix(id).map(|rest| rest.trim_start_matches('-')).unwrap_or(base);
     let own = Some(own).filter(|own| !own.is_empty() && !own.starts_with('.'));
-    let body = json!({"member": name, "size": size, "name": own, "mime_type": media_type(head, base)});
+    let mut body = json!({"member": name, "size": size, "name": own, "mime_type": media_type(head, base)});
+    if kept == Kept::Yes {
+        body["archived_as"] = Value::from(asset_path(id));
+    }
     Some((Note::new(id.to_owned(), "member"), serde_json::to_vec(&body).ok()?))
 }
 
@@ -203,7 +212,10 @@ pub fn record(key: &str, notes: &[u8]) -> Value {
     let mut first = |field: &str, names: &[&str]| {
         for (rank, header, body) in &told {
             for name in names {
-                let value = body.get(*name).or_else(|| header.get(*name)).filter(|value| !value.is_null());
+                // What headers say of the export is not about the file.
+                let own = ["conversation_id", "message_id"].contains(name);
+                let value = body.get(*name).or_else(|| header.get(*name).filter(|_| own));
+                let value = value.filter(|value| !value.is_null());
                 if let Some(value) = value {
                     let place = PLACES.get(*rank).copied().unwrap_or("other");
                     provenance.insert(field.to_owned(), Value::from(place));
@@ -232,7 +244,7 @@ pub fn record(key: &str, notes: &[u8]) -> Value {
         ("created_at", first("created_at", &["created_at", "file_upload_time"])),
         ("sha256", first("sha256", &["sha256_digest"])),
         ("member", first("member", &["member"])),
-        ("archived_as", first("archived_as", &["kept"])),
+        ("archived_as", first("archived_as", &["archived_as"])),
     ];
     let mut record = Map::from_iter([("id".to_owned(), Value::from(key))]);
     record.extend(fields.map(|(name, value)| (name.to_owned(), value)));

@@ -10,7 +10,7 @@ use super::super::json::Json;
 use super::super::{
     Archive, Body, Capture, Import, Intake, Judgement, Member, Settings, Shape, Taking, Wish, path_part,
 };
-use super::files::{self, Note};
+use super::files::{self, Kept};
 use super::nodes::{conversation_id, nodes};
 use super::times::moment;
 use crate::model::{Result, Time};
@@ -59,15 +59,19 @@ impl Intake for ExportIntake {
         self.seen.extend(names.iter().map(|name| base_name(name).to_owned()));
     }
 
+    fn leaves_closed(&self, name: &str) -> Option<&'static str> {
+        let base = base_name(name);
+        let allowed =
+            name.contains(".zip/") || base.starts_with("Conversations__") || base.starts_with("Files__");
+        (self.privacy_archive && !allowed)
+            .then_some("billing, contact and other data that is no conversation")
+    }
+
     fn judge(&mut self, member: &Member<'_>) -> Judgement {
         let base = member.base_name();
         self.seen.insert(base.to_owned());
         if member.head.starts_with(b"PK\x03\x04") {
             return self.judge_zip(member);
-        }
-        let inside_zip_of_archive = member.name.contains(".zip/");
-        if self.privacy_archive && !inside_zip_of_archive {
-            return Judgement::LeaveOut("billing, contact and other data that is no conversation");
         }
         match base {
             "chat.html" => return Judgement::LeaveOut("the same conversations once more, as a page"),
@@ -133,7 +137,7 @@ impl Intake for ExportIntake {
     fn finish(&mut self, _archive: &dyn Archive) -> Result<Vec<Capture<'static>>> {
         let mut captures = Vec::new();
         for (name, size, head) in &self.assets {
-            if let Some((note, body)) = files::of_member(name, *size, head) {
+            if let Some((note, body)) = files::of_member(name, *size, head, Kept::No) {
                 captures.push(note.capture(body.into()));
             }
         }
@@ -349,17 +353,14 @@ fn is_asset(member: &Member<'_>) -> bool {
 fn asset(member: &Member<'_>) -> Vec<Capture<'static>> {
     let base = member.base_name();
     let id = files::id_in_name(base).unwrap_or(base);
-    let mut captures = vec![Capture {
-        path: format!("assets/{}", path_part(id)),
+    let kept = Capture {
+        path: files::asset_path(id),
         store: "files",
         reader: "asset",
         header: Map::new(),
         body: Body::Member,
         counts: false,
-    }];
-    captures.extend(files::of_member(member.name, member.size, member.head).map(|(note, body)| {
-        let note = Note { kept: true, ..note };
-        note.capture(body.into())
-    }));
-    captures
+    };
+    let note = files::of_member(member.name, member.size, member.head, Kept::Yes);
+    std::iter::once(kept).chain(note.map(|(note, body)| note.capture(body.into()))).collect()
 }

@@ -41,7 +41,8 @@ pub fn link(nodes: &mut [Known], tree: &Branching) -> Vec<bool> {
     for node in nodes.iter_mut() {
         node.answered_by = None;
     }
-    let mut told = vec![true; nodes.len()];
+    // Nodes without a message only hold the tree together.
+    let mut told: Vec<bool> = nodes.iter().map(|node| !node.is_bare()).collect();
     for at in tree.order.iter().copied() {
         if nodes[at].result.is_none() {
             continue;
