@@ -152,7 +152,7 @@ fn fixtures_survive_a_second_sync_a_rebuild_and_a_restore() {
     }
 }
 
-pub fn records(bench: &Bench, source: &str) -> String {
+fn records(bench: &Bench, source: &str) -> String {
     let mut text = String::new();
     for name in bench.streams() {
         let Some(stream) = name.strip_prefix(source).and_then(|rest| rest.strip_prefix('/')) else {
@@ -167,7 +167,7 @@ pub fn records(bench: &Bench, source: &str) -> String {
     text
 }
 
-pub fn transcripts(bench: &Bench) -> String {
+fn transcripts(bench: &Bench) -> String {
     let mut sessions = bench.sessions();
     sessions.sort_by_key(|session| session["session_id"].to_string());
     let all: Vec<Value> = sessions

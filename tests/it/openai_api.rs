@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::golden::{records, transcripts};
 use crate::support::Bench;
 
 pub fn fixture(case: &str) -> PathBuf {
@@ -47,54 +46,6 @@ pub fn steps(bench: &Bench, id: &str) -> Vec<String> {
         }
     }
     steps
-}
-
-/// What became of each trace, without what tells of the import itself.
-fn coverage(bench: &Bench) -> String {
-    let mut files = Vec::new();
-    for file in bench.accounts() {
-        let mut types = file["types"].clone();
-        let kept = types["kept"].as_object_mut().unwrap();
-        kept.retain(|kind, _| kind != "capture header" && kind != "line end");
-        if file["store"] == "traces" {
-            files.push(json!({"path": file["path"], "types": types}));
-        }
-    }
-    serde_json::to_string_pretty(&files).unwrap() + "\n"
-}
-
-#[test]
-fn openai_api_fixtures_give_what_is_expected() {
-    let mut wrong = Vec::new();
-    for case in ["batch", "chat_completions", "har", "litellm", "mixed", "responses"] {
-        let bench = Bench::new();
-        import(&bench, &[&fixture(case)]);
-        let found = [
-            ("records.jsonl", records(&bench, "openai_api")),
-            ("transcript.json", transcripts(&bench)),
-            ("coverage.json", coverage(&bench)),
-        ];
-        for (name, found) in found {
-            let path = fixture(case).join("../..").join(name);
-            // Accounts of imports tell when they were made.
-            let lines = found.lines().filter(|line| !line.starts_with("{\"stream\":\"imports\""));
-            let found: String = lines.map(|line| format!("{line}\n")).collect();
-            if std::env::var_os("UPDATE_EXPECT").is_some() {
-                std::fs::write(&path, &found).unwrap();
-            }
-            let expected = std::fs::read_to_string(&path).unwrap_or_default();
-            let differs = expected.lines().zip(found.lines()).find(|(was, is)| was != is);
-            if let Some((was, is)) = differs {
-                wrong.push(format!("{}:\n  expected {was}\n  found    {is}", path.display()));
-            } else if expected != found {
-                wrong.push(format!("{}: one is longer than the other", path.display()));
-            }
-        }
-        let before = bench.everything();
-        assert_eq!(bench.run(&["rebuild"]).code, 0);
-        assert!(bench.everything() == before, "{case}: rebuild changed rows");
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
