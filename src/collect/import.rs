@@ -220,8 +220,8 @@ impl Importer<'_, '_> {
             (plan.desk, plan.taking.order, by_number(&container.members[plan.at].name))
         });
         let name = path.file_name().map(super::names::text_of).unwrap_or_default();
-        // To the millisecond: headers are of one length then.
-        let now = Time::from_millis((self.environment.now)().micros() / 1_000);
+        // Whole milliseconds: the same length whenever it is written.
+        let now = Time::from_millis((self.environment.now)().micros().div_euclid(1_000));
         self.container = Map::from_iter([
             ("annals_capture".to_owned(), Value::from(1)),
             ("container".to_owned(), Value::from(container.hash.clone())),

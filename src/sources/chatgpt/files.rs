@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::captures::{Captures, header_verdict};
 use super::super::json::{Json, unescape};
-use super::super::{Body, Capture, Facts, FileContext, Reader, path_part};
+use super::super::{Body, Capture, Facts, Reader, path_part};
 use super::times::moment;
 use crate::model::{Document, Item, Key, Span, Time, Verdict};
 
@@ -155,27 +155,25 @@ fn media_type(head: &[u8], name: &str) -> Option<&'static str> {
 }
 
 /// Notes about one file. Its record is all of them, so that what one place lacks another gives.
+#[derive(Default)]
 pub struct FileReader {
     captures: Captures,
-    key: String,
-}
-
-impl FileReader {
-    pub fn new(_file: &FileContext) -> FileReader {
-        FileReader { captures: Captures::default(), key: String::new() }
-    }
+    /// The conversation that was named first.
+    conversation: Option<String>,
 }
 
 impl Reader for FileReader {
     fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
         let Some(header) = self.captures.next(bytes) else { return header_verdict() };
         let text = |name: &str| header.fields.get(name).and_then(Value::as_str);
-        self.key = text("key").unwrap_or_default().to_owned();
+        if self.conversation.is_none() {
+            self.conversation = text("conversation_id").map(str::to_owned);
+        }
         let made = Json::parse(bytes).and_then(|json| json.get("created_at")).and_then(moment);
         out.push(Item::Document(Document {
             stream: "files",
-            key: self.key.clone(),
-            session: text("conversation_id").map(Into::into),
+            key: text("key").unwrap_or_default().to_owned(),
+            session: self.conversation.as_deref().map(Into::into),
             at: made.or(header.captured_at),
             span: Span { offset: 0, length: offset + bytes.len() as u64 },
             content: Key::of(&[&offset.to_le_bytes(), bytes]),

@@ -38,7 +38,7 @@ impl Source for ChatGpt {
     fn reader(&self, name: &str, file: &FileContext, _saved: Option<&str>) -> Box<dyn Reader> {
         match name {
             "conversation" => Box::new(conversation::ConversationReader::default()),
-            "file" => Box::new(files::FileReader::new(file)),
+            "file" => Box::new(files::FileReader::default()),
             "side" => Box::new(side::SideReader::default()),
             _ => captures::reader(name, &file.path).unwrap_or_else(|| Box::new(KeptReader)),
         }
