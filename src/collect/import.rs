@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::append::{Added, Appender, Target};
+use super::append::{Appender, Target};
 use super::containers::{Container, Kind};
 use super::elements::{Piece, split};
+use super::import_report::{ContainerReport, MemberReport};
+use super::judging::{Desk, Plan, by_number, judge, look};
 use super::sync::{Environment, Progress};
 use crate::model::{Problem, Result, Scope, Time};
-use crate::sources::{
-    Archive, Body, Capture, Intake, Judgement, Member, Shape, Source, Taking, Wish, registry,
-};
+use crate::sources::{Archive, Body, Capture, Member, Shape, Source, Wish, registry};
 use crate::store::{Batch, Store};
 
 /// Raw bytes and batches between two commits.
@@ -31,49 +31,6 @@ pub struct ImportAsk {
     pub member: Option<String>,
     /// Only these sources are asked; all when empty.
     pub sources: Vec<&'static dyn Source>,
-}
-
-/// What became of a container.
-#[derive(Debug, Default)]
-pub struct ContainerReport {
-    pub path: PathBuf,
-    pub kind: &'static str,
-    pub members: Vec<MemberReport>,
-    /// By the name of the source.
-    pub totals: BTreeMap<&'static str, ImportTotals>,
-    pub problems: Vec<String>,
-    /// It could not be opened at all.
-    pub failed: bool,
-    hash: String,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct ImportTotals {
-    pub new: u64,
-    pub changed: u64,
-    pub unchanged: u64,
-    pub captured_bytes: u64,
-    /// Elements that were kept as they are because nobody could read them.
-    pub aside: u64,
-}
-
-#[derive(Debug, Clone)]
-pub struct MemberReport {
-    pub name: String,
-    pub bytes: u64,
-    /// `taken`, `opened`, `left_out`, `refused` or `unknown`.
-    pub verdict: &'static str,
-    pub source: Option<&'static str>,
-    /// What it was taken for, or why it was not.
-    pub what: String,
-    pub elements: u64,
-    pub aside: u64,
-}
-
-impl ContainerReport {
-    pub fn is_recognised(&self) -> bool {
-        self.members.iter().any(|member| member.source.is_some())
-    }
 }
 
 /// The caller holds the lock.
@@ -151,19 +108,6 @@ struct Importer<'i, 'e> {
     /// What headers say of the container at hand.
     container: Map<String, Value>,
     progress: &'i mut dyn Progress,
-}
-
-/// A source at work on one container.
-struct Desk {
-    source: &'static dyn Source,
-    intake: Box<dyn Intake>,
-}
-
-/// A member that a source takes.
-struct Plan {
-    at: usize,
-    desk: usize,
-    taking: Taking,
 }
 
 impl Importer<'_, '_> {
@@ -432,7 +376,7 @@ impl Importer<'_, '_> {
             let totals = report.totals.entry(desk.source.manifest().source).or_default();
             totals.captured_bytes += captured;
             if capture.counts {
-                count(totals, added);
+                totals.count(added);
             }
         }
         Ok(())
@@ -471,7 +415,7 @@ impl Importer<'_, '_> {
             let (added, batch) = self.appender.texts(&target, &texts)?;
             let totals = report.totals.entry(source.manifest().source).or_default();
             if counts {
-                added.into_iter().for_each(|added| count(totals, added));
+                added.into_iter().for_each(|added| totals.count(added));
             }
             if let Some(batch) = batch {
                 totals.captured_bytes += batch.new_bytes;
@@ -609,105 +553,6 @@ pub fn instance_of(
     Ok(instance)
 }
 
-/// Asks the sources about every member, and opens the zips that they want opened.
-fn judge(container: &mut Container, desks: &mut [Desk], report: &mut ContainerReport) -> Vec<Plan> {
-    let names: Vec<&str> = container.members.iter().map(|member| member.name.as_str()).collect();
-    for desk in desks.iter_mut() {
-        desk.intake.names(&names);
-    }
-    let mut plans = Vec::new();
-    let mut at = 0;
-    while at < container.members.len() {
-        let entry = &container.members[at];
-        let (name, size, modified, refused) = (entry.name.clone(), entry.size, entry.modified, entry.refused);
-        let mut told = MemberReport {
-            name: name.clone(),
-            bytes: size,
-            verdict: "unknown",
-            source: None,
-            what: String::new(),
-            elements: 0,
-            aside: 0,
-        };
-        if let Some(why) = refused {
-            (told.verdict, told.what) = ("refused", why.to_owned());
-            if why != "a file of the operating system" {
-                report.problems.push(format!("{name}: {why}"));
-            }
-            report.members.push(told);
-            at += 1;
-            continue;
-        }
-        let closed = desks.iter().find_map(|desk| Some((desk, desk.intake.leaves_closed(&name)?)));
-        if let Some((desk, why)) = closed {
-            (told.verdict, told.what) = ("left_out", why.to_owned());
-            told.source = Some(desk.source.manifest().source);
-            report.members.push(told);
-            at += 1;
-            continue;
-        }
-        let head = container.head(at);
-        if let Err(error) = &head {
-            report.problems.push(format!("{name}: {error}"));
-        }
-        let member = Member { name: &name, size, modified, head: head.as_deref().unwrap_or_default() };
-        let judged = desks.iter_mut().enumerate().find_map(|(number, desk)| {
-            let judgement = desk.intake.judge(&member);
-            (judgement != Judgement::Unknown).then_some((number, judgement))
-        });
-        let opens = match judged {
-            Some((number, Judgement::Take(taking))) => {
-                (told.verdict, told.what) = ("taken", taking.what.to_owned());
-                told.source = Some(desks[number].source.manifest().source);
-                plans.push(Plan { at, desk: number, taking });
-                false
-            }
-            Some((number, Judgement::LeaveOut(why))) => {
-                (told.verdict, told.what) = ("left_out", why.to_owned());
-                told.source = Some(desks[number].source.manifest().source);
-                false
-            }
-            Some((number, Judgement::Open)) => {
-                told.source = Some(desks[number].source.manifest().source);
-                true
-            }
-            // A folder of downloads.
-            Some((_, Judgement::Unknown)) | None => container.kind == Kind::Folder && container.is_zip(at),
-        };
-        if opens {
-            match container.look_into(at) {
-                Ok(()) => (told.verdict, told.what) = ("opened", "a zip".to_owned()),
-                Err(why) => {
-                    report.problems.push(format!("{name}: {why}"));
-                    (told.verdict, told.what) = ("refused", why);
-                }
-            }
-        }
-        report.members.push(told);
-        at += 1;
-    }
-    plans
-}
-
-/// The first look at all elements of a member.
-fn look(container: &mut Container, plan: &Plan, desk: &mut Desk, report: &mut ContainerReport) {
-    let entry = &container.members[plan.at];
-    let (name, size, modified) = (entry.name.clone(), entry.size, entry.modified);
-    let member = Member { name: &name, size, modified, head: &[] };
-    let read = container.read(plan.at, |input| {
-        split(input, &plan.taking.shape, &mut |piece| -> io::Result<()> {
-            if let Piece::Element(element) = piece {
-                desk.intake.look(&member, element);
-            }
-            Ok(())
-        })
-    });
-    // The second reading tells the same again, and more.
-    if let Err(error) = read.and_then(|read| read) {
-        report.problems.push(format!("{name}: {error}"));
-    }
-}
-
 /// Why a member was not read to its end.
 enum Stopped {
     Reading(io::Error),
@@ -739,42 +584,7 @@ impl Archive for Committed<'_> {
     }
 }
 
-fn count(totals: &mut ImportTotals, added: Option<Added>) {
-    match added {
-        Some(Added::New) => totals.new += 1,
-        Some(Added::Changed) => totals.changed += 1,
-        None => totals.unchanged += 1,
-    }
-}
-
-/// `part-2` comes before `part-10`.
-fn by_number(name: &str) -> Vec<(String, u64)> {
-    let mut parts = Vec::new();
-    let mut rest = name;
-    while !rest.is_empty() {
-        let letters = rest.find(|letter: char| letter.is_ascii_digit()).unwrap_or(rest.len());
-        let (text, behind) = rest.split_at(letters);
-        let digits = behind.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(behind.len());
-        let (number, behind) = behind.split_at(digits);
-        parts.push((text.to_owned(), number.parse().unwrap_or(0)));
-        rest = behind;
-    }
-    parts
-}
-
 /// The sources that read files which the owner has.
 pub fn importing() -> impl Iterator<Item = &'static dyn Source> {
     registry().iter().copied().filter(|source| source.import().is_some())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::by_number;
-
-    #[test]
-    fn numbers_in_names_are_numbers() {
-        let mut names = ["c-10.json", "c-2.json", "c.json", "b-3.json"];
-        names.sort_by_cached_key(|name| by_number(name));
-        assert_eq!(names, ["b-3.json", "c-2.json", "c-10.json", "c.json"]);
-    }
 }
