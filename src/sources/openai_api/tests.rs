@@ -69,7 +69,7 @@ fn assert_one_row_a_place(items: &[Item]) {
         match item {
             Item::Message(message) => messages.push(message.span.offset),
             Item::Call(call) => calls.push(call.span.offset),
-            Item::Usage(usage) => usages.push(usage.span.offset),
+            Item::Usage(usage) if !usage.again => usages.push(usage.span.offset),
             _ => {}
         }
     }
