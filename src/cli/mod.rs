@@ -12,6 +12,7 @@ mod audit;
 mod blame;
 mod doctor;
 mod gaps;
+mod import;
 mod library;
 mod manifest;
 mod members;
@@ -82,6 +83,8 @@ enum Verb {
     Serve(serve::Options),
     /// Capture what is new in the clients' homes
     Sync(sync::Options),
+    /// Read exports and traces that you have: files, folders, zips
+    Import(import::Options),
     /// Show each source: available, empty, or how to set it up
     Sources(sources::Options),
     /// List sessions, newest first
@@ -187,6 +190,7 @@ pub fn run() -> ExitCode {
         Verb::Up(options) => up::run(&mut desk, &options),
         Verb::Serve(options) => serve::run(&mut desk, &options),
         Verb::Sync(options) => sync::run(&mut desk, &options),
+        Verb::Import(options) => import::run(&mut desk, &options),
         Verb::Sources(options) => sources::run(&mut desk, &options),
         Verb::Sessions(options) => sessions::run(&mut desk, &options),
         Verb::Show(options) => show::run(&mut desk, &options),

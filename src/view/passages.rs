@@ -80,6 +80,11 @@ impl PassageReader<'_> {
                 (Block::Image { path: Some(part), .. }, PassageKind::User | PassageKind::Assistant) => {
                     add(&mut text, &part)
                 }
+                (Block::ToolResult { output: part, .. }, PassageKind::Assistant)
+                    if row.kind == MessageKind::Result =>
+                {
+                    add(&mut text, &part)
+                }
                 // Some clients keep thoughts as messages of their own.
                 (Block::Text(part), PassageKind::Thinking) if row.kind == MessageKind::Thinking => {
                     add(&mut text, &part)

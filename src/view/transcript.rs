@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::branches::{Branch, BranchView, Branches};
 use super::door::{Door, Extent};
 use super::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
 use super::prices::Cost;
@@ -12,7 +13,7 @@ use crate::model::{Block, CallKind, MessageKind, Result, Scope, Shown, ShownJson
 use crate::sources::{Source, by_name};
 use crate::store::{CallRow, Contents, MessageRow, Store, Stretch};
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TranscriptAsk {
     /// Whole texts instead of previews.
     pub full: bool,
@@ -20,6 +21,8 @@ pub struct TranscriptAsk {
     pub copies: bool,
     /// Also what calls changed in files, as differences.
     pub changes: bool,
+    /// Which steps of a conversation that branches.
+    pub branch: Branch,
 }
 
 /// One step of the conversation.
@@ -39,6 +42,12 @@ pub struct Entry {
     pub usage: Option<Tokens>,
     /// What they cost by the price table; nothing when one of their models has no price.
     pub cost_usd: Option<f64>,
+    /// Of a conversation that branches: whether the client shows this step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_current_branch: Option<bool>,
+    /// The steps that stand in this one's place on other branches, and this one; nothing when there are no others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<BranchView>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -202,6 +211,9 @@ fn walk(
     let Some(source) = by_name(&session.source) else { return Ok(()) };
     let teller = Teller { scope, store, door, source, full: ask.full, changes: ask.changes };
     let mut contents = store.contents(scope);
+    if let Some(branches) = Branches::of(scope, store, session.row, &ask.branch)? {
+        return walk_branch(&teller, &branches, session.row, ask.copies, start, see);
+    }
     let files = store.transcript_files(scope, session.row)?;
     let mut seq = start.seq;
     // A step is told when it is known where the next one begins: what was used until then is its own.
@@ -269,6 +281,33 @@ fn walk(
     Ok(())
 }
 
+/// Steps of a conversation that branches, in the order of its tree. A bookmark's place is a node's there.
+fn walk_branch(
+    teller: &Teller<'_>,
+    branches: &Branches,
+    session: i64,
+    copies: bool,
+    start: Bookmark,
+    see: &mut See<'_>,
+) -> Result<()> {
+    let mut contents = teller.store.contents(teller.scope);
+    let mut seq = start.seq;
+    for (at, node) in branches.steps().filter(|(at, _)| *at as i64 > start.place) {
+        let row = teller.store.message_at(teller.scope, session, node.file, node.place)?;
+        let Some(row) = row.filter(|row| copies || !row.copied) else { continue };
+        let mut entry = teller.message_with_calls(&mut contents, &row)?;
+        entry.seq = seq;
+        seq += 1;
+        entry.parent_id = node.parent.map(crate::model::Key::hex);
+        entry.on_current_branch = Some(node.current);
+        entry.branches = branches.siblings(node);
+        if !see(entry, Bookmark { file: 0, place: at as i64, seq })? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
 /// Makes entries of rows.
 pub(super) struct Teller<'a> {
     pub scope: &'a Scope,
@@ -307,6 +346,8 @@ impl Teller<'_> {
             blocks,
             usage: None,
             cost_usd: None,
+            on_current_branch: None,
+            branches: Vec::new(),
         })
     }
 
@@ -360,6 +401,8 @@ impl Teller<'_> {
             blocks,
             usage: None,
             cost_usd: None,
+            on_current_branch: None,
+            branches: Vec::new(),
         })
     }
 

@@ -28,6 +28,17 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
         "members" => vec![words("members list")],
         "secrets" => vec![words("secrets"), words("secrets --reveal")],
         "sync" => vec![words("sync"), words("sync --full"), words("sync --verbose")],
+        "import" => {
+            let export = planted::export_of(bench);
+            let export = export.to_str().unwrap();
+            let with_files = with("import --with-files", export);
+            vec![
+                with("import", export),
+                with("import --verbose", export),
+                with_files,
+                words("import /nowhere"),
+            ]
+        }
         "sources" => vec![words("sources"), words("sources --files")],
         "sessions" => {
             vec![
@@ -41,7 +52,8 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
                 .sessions()
                 .into_iter()
                 .map(|session| session["session_id"].as_str().unwrap().to_owned());
-            let one = |id: String| [with("show", &id), with("show --full --copies --context", &id)];
+            let one =
+                |id: String| [with("show", &id), with("show --full --copies --context --branch all", &id)];
             ids.flat_map(one).chain([words("show nothing-like-it")]).collect()
         }
         "tape" => {

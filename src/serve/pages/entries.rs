@@ -25,6 +25,8 @@ pub(super) struct EntryHtml {
     at: Option<(String, String)>,
     model: Option<String>,
     marks: Vec<String>,
+    /// Steps that could stand here: id, and whether it is this one.
+    branches: Vec<(String, bool)>,
     blocks: Vec<BlockHtml>,
     usage: Option<String>,
 }
@@ -160,6 +162,7 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
         }),
         model: entry.model.clone().filter(|_| class == "answer" || class == "tool"),
         marks: if entry.copied { vec!["copy".into()] } else { Vec::new() },
+        branches: entry.branches.iter().map(|branch| (branch.id.clone(), branch.current)).collect(),
         blocks,
         usage: entry.usage.as_ref().map(|tokens| {
             let mut parts = vec![
