@@ -5,6 +5,8 @@ mod audit;
 mod cards;
 mod doctor;
 mod door;
+#[cfg(any(test, feature = "fuzzing"))]
+mod fuzz;
 mod gaps;
 mod library;
 mod lineage;
@@ -37,6 +39,8 @@ pub use audit::{Audit, IndexAudit, OnDisk, audit, captured, index_audit};
 pub use cards::{SourceCard, cards};
 pub use doctor::{Finding, examine};
 pub use door::Door;
+#[cfg(feature = "fuzzing")]
+pub use fuzz::fuzz_record;
 pub use gaps::{GapAsk, GapList, gaps};
 pub use library::{LibraryAsk, LibraryItem, history, library};
 pub use lineage::{Blame, BlameSums, CodeFile, Origin, Share, blame, blame_sums, shown_lines};

@@ -210,7 +210,11 @@ fn what_a_client_kept_a_copy_of_was_seen() {
     std::fs::write(&file, format!("{mine}{CODE}")).unwrap();
     bench.sync();
     let told = blamed(&bench, &file);
-    assert_eq!((&told["lines"]["read"], &told["lines"]["exact"]), (&Value::from(6), &Value::from(3)), "{told}");
+    assert_eq!(
+        (&told["lines"]["read"], &told["lines"]["exact"]),
+        (&Value::from(6), &Value::from(3)),
+        "{told}"
+    );
     let read = told["spans"].as_array().unwrap().iter().find(|span| span["grade"] == "read").unwrap();
     let origin = &told["origins"][read["origin"].as_u64().unwrap() as usize];
     assert_eq!(origin["session_id"], SESSION);
