@@ -23,7 +23,7 @@ use std::sync::Arc;
 use crate::model::{Block, Item, Manifest, SessionFacts, Time, Verdict};
 
 pub use import::{Archive, Body, Capture, Import, Intake, Judgement, Member, Shape, Taking, Wish, path_part};
-pub use tape::{CallLines, Printed, Recorder, TapeForm};
+pub use tape::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 
 /// All sources. Adding one is a folder, its `mod` line above and its line here.
 pub fn registry() -> &'static [&'static dyn Source] {

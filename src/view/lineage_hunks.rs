@@ -6,7 +6,8 @@ use similar::{ChangeTag, TextDiff};
 
 use super::lineage_match::{Hunk, HunkLine};
 use crate::model::{
-    FileWork, LinePrint, Operation, PrintTerm, Result, Scope, Time, each_gram_term, line_print,
+    CallKind, FileWork, Key, LinePrint, Operation, PrintTerm, Raw, Result, Scope, Span, Time, each_gram_term,
+    line_print,
 };
 use crate::sources::{CallLines, Recorder, by_name};
 use crate::store::{CallRow, Contents, MOST_HOLDERS, PrintHits, Store};
@@ -108,6 +109,9 @@ impl<'a> HunkReader<'a> {
         loose: bool,
         found: &mut Candidates,
     ) -> Result<()> {
+        if session == 0 {
+            return self.copy(file, in_file, found);
+        }
         let Some(row) = self.store.call_at(self.scope, session, in_file, place)? else { return Ok(()) };
         // What is copied stands in its own session too.
         if row.copied || row.ok == Some(false) {
@@ -137,7 +141,7 @@ impl<'a> HunkReader<'a> {
                 call,
                 read: work.is_read(),
                 same_file: is_same_file(file, &work.path, folder.as_deref()),
-                same_path: file.path == work.path,
+                nearness: nearness(&file.path, &work.path),
                 at,
                 late,
                 start: work.after.range.map(|range| range.start),
@@ -145,6 +149,72 @@ impl<'a> HunkReader<'a> {
                 loose,
             });
         }
+        Ok(())
+    }
+
+    /// A copy of a file that a client kept: its session saw what is in it.
+    fn copy(&mut self, file: &CodeFile, kept: i64, found: &mut Candidates) -> Result<()> {
+        let Some(copy) = self.store.kept_copy(self.scope, kept)? else { return Ok(()) };
+        let source = by_name(&copy.source);
+        let named =
+            source.and_then(|source| source.recorder()).and_then(|recorder| recorder.snapshot(&copy.path));
+        let (Some(source), Some(named)) = (source, named) else { return Ok(()) };
+        let session = self.store.session_in(self.scope, copy.instance, &named.session)?;
+        let Some(session_id) = session else { return Ok(()) };
+        let folder = self.session(session_id)?.and_then(|(_, folder)| folder);
+        let mut path = None;
+        let (scope, store, contents) = (self.scope, self.store, &mut self.contents);
+        store.each_record(scope, &copy.source, named.stream, Some(&named.key), 0, &mut |record| {
+            let bytes =
+                contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
+            let told = source.record(named.stream, &named.key, bytes.expose());
+            path = told.and_then(|told| told.get("path")?.as_str().map(str::to_owned));
+            Ok(path.is_none())
+        })?;
+        let Some(path) = path else { return Ok(()) };
+        let path = match &folder {
+            Some(folder) if !path.starts_with('/') => format!("{}/{path}", folder.trim_end_matches('/')),
+            _ => path,
+        };
+        let span = Span { offset: 0, length: copy.size };
+        let text = self.contents.span(kept, span)?;
+        let lines = String::from_utf8_lossy(text.expose());
+        let lines = lines.lines().map(|line| HunkLine::new(line, false)).collect();
+        let row = CallRow {
+            session: named.session,
+            session_id,
+            file: kept,
+            span,
+            at: copy.at,
+            key: Key::of(&[named.key.as_bytes()]),
+            copied: false,
+            call_id: named.key,
+            name: named.stream.to_owned(),
+            kind: CallKind::Read,
+            title: Raw::default(),
+            parent: None,
+            full_output: None,
+            model: None,
+            output: None,
+            detail: None,
+            ok: Some(true),
+            exit_code: None,
+            duration_ms: None,
+        };
+        let (same_file, nearness) =
+            (is_same_file(file, &path, folder.as_deref()), nearness(&file.path, &path));
+        found.calls.push(CodeCall { row, source: copy.source, path });
+        found.hunks.push(Hunk {
+            call: found.calls.len() - 1,
+            read: true,
+            same_file,
+            nearness,
+            at: copy.at.map_or(0, Time::micros),
+            late: false,
+            start: Some(1),
+            lines,
+            loose: false,
+        });
         Ok(())
     }
 
@@ -229,6 +299,11 @@ pub(super) fn written_lines(work: &FileWork) -> Vec<HunkLine> {
             HunkLine::new(line, change.tag() == ChangeTag::Equal)
         })
         .collect()
+}
+
+fn nearness(ours: &str, theirs: &str) -> usize {
+    let parts = |path: &'_ str| path.rsplit('/').map(str::to_owned).collect::<Vec<_>>();
+    parts(ours).iter().zip(parts(theirs)).take_while(|(ours, theirs)| *ours == theirs).count()
 }
 
 /// The same path, or the same place below the folder that each is looked at from.

@@ -9,6 +9,8 @@ mod cards;
 mod changes;
 mod doctor;
 mod door;
+#[cfg(any(test, feature = "fuzzing"))]
+mod fuzz;
 mod gaps;
 mod imports;
 mod library;
@@ -46,6 +48,8 @@ pub use bytes::{LineView, lines, picture, whole_output};
 pub use cards::{SourceCard, cards};
 pub use doctor::{Finding, examine};
 pub use door::Door;
+#[cfg(feature = "fuzzing")]
+pub use fuzz::fuzz_record;
 pub use gaps::{GapAsk, GapList, gaps};
 pub use library::{ItemVersion, LibraryAsk, LibraryItem, history, library, library_kinds, library_moments};
 pub use lineage::{Blame, BlameSums, CodeFile, Origin, Share, blame, blame_sums, shown_lines};

@@ -100,10 +100,17 @@ fn variants(parameters: &Value) -> Vec<String> {
             "q" if parameter["required"] == true => {
                 each(&["q=token", "q=password+OR+secret", "q=curl+key", "q=kind:library+the", "q=export"]);
             }
+            // Secrets stand in the names of these files as well as in them.
+            "file" => {
+                let files: Vec<String> =
+                    planted::files().iter().map(|file| format!("file={}", escaped(file))).collect();
+                each(&files.iter().map(String::as_str).collect::<Vec<_>>());
+            }
+            "start" => each(&["start=1"]),
             "sort" => each(&["sort=best", "sort=recent"]),
             // These only narrow what is answered, and the cursor is followed anyway.
             "cursor" | "project" | "model" | "since" | "until" | "q" | "source" | "session_id" | "status"
-            | "role" | "kind" => {}
+            | "role" | "kind" | "end" => {}
             other => panic!("say here how `{other}` is asked, so that its answers are searched for secrets"),
         }
     }

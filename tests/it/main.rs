@@ -31,11 +31,13 @@ mod golden;
 mod hostile;
 mod http;
 mod http_access;
+mod http_lineage;
 mod http_members;
 mod http_shapes;
 mod http_walk;
 mod library;
 mod lineage;
+mod lineage_real;
 #[path = "../../benches/lineage_world.rs"]
 mod lineage_world;
 mod members;

@@ -180,7 +180,7 @@ impl Planted {
     }
 
     /// Commands, variables, headers, addresses and bodies, and the words that are its own.
-    fn places(&self) -> String {
+    pub fn places(&self) -> String {
         let value = &self.value;
         let told = &self.told;
         if told.contains('\n') {
@@ -302,6 +302,15 @@ fn write_transcript(bench: &Bench, secret: &Planted, number: usize) {
     let cut = message("user", "input_text").to_string();
     let file = format!("sessions/2026/11/15/rollout-2026-11-15T10-00-00-{id}.jsonl");
     write_lines(&bench.codex().join(file), &lines, &cut[..cut.len() - 4]);
+}
+
+/// Files that conversations write, a few of them.
+pub fn files() -> Vec<String> {
+    let file = |secret: &Planted| {
+        let path = secret.in_path();
+        format!("/home/ada/{path}/engine/{path}.txt")
+    };
+    secrets().iter().step_by(9).map(file).collect()
 }
 
 /// A Claude Code session of the same kind.
