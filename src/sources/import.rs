@@ -63,8 +63,8 @@ pub trait Intake {
         Ok(Vec::new())
     }
 
-    /// What to tell about the container besides: parts that should be there and are not.
-    fn problems(&self) -> Vec<String> {
+    /// Members that the container itself says it has, and that are not there.
+    fn missing(&self) -> Vec<String> {
         Vec::new()
     }
 }
