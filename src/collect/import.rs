@@ -207,6 +207,7 @@ impl Importer<'_, '_> {
             for capture in last {
                 self.capture(desk.source, &Map::new(), capture, &mut report)?;
             }
+            report.problems.extend(desk.intake.problems());
             self.gaps(desk, &name, &mut report)?;
             self.account(desk.source, &container, &name, &mut report)?;
         }

@@ -63,6 +63,11 @@ pub trait Intake {
         Ok(Vec::new())
     }
 
+    /// What to tell the person besides.
+    fn problems(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Members that the container itself says it has, and that are not there.
     fn missing(&self) -> Vec<String> {
         Vec::new()

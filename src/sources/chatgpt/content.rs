@@ -303,7 +303,8 @@ const COVER_START: char = '\u{E203}';
 const COVER_END: char = '\u{E204}';
 
 pub fn has_markers(text: &str) -> bool {
-    text.contains([OPEN, COVER_START])
+    // All of them begin with the same two bytes, and hardly any text has these.
+    memchr::memmem::find(text.as_bytes(), b"\xEE\x88").is_some() && text.contains([OPEN, COVER_START])
 }
 
 /// The text as people read it: markers of citations, in letters that no font has, are taken out.
