@@ -3,8 +3,8 @@
 //!
 //! `cargo bench` measures 1 GB of each client and fails when a limit is exceeded. `cargo bench -- --smoke`,
 //! or ANNALS_BENCH_SMOKE=1, takes 20 MB and fails only when a run fails or its figures are absurd.
-//! `--bytes N` chooses another size, `--only codex`, `--only claude`, `--only http` or `--only search` one of the
-//! tables, and ANNALS_BENCH_KEEP=1 keeps the corpora. Search is measured on three times the size.
+//! `--bytes N` chooses another size, `--only codex`, `--only claude`, `--only chatgpt`, `--only http` or `--only search`
+//! one of the tables, and ANNALS_BENCH_KEEP=1 keeps the corpora. Search is measured on three times the size.
 
 // A bench is a program of its own: it prints its table, and it reads its own switches.
 #![allow(
@@ -16,6 +16,7 @@
     clippy::expect_used
 )]
 
+mod chatgpt;
 mod claude_corpus;
 mod corpus;
 mod http;
@@ -69,8 +70,13 @@ const CLAUDE: Client = Client {
 
 /// What is measured, by name. `http` asks the archive that `codex` made, or makes it.
 type Measure = fn(&Scratch, &Settings) -> Outcome<Vec<Row>>;
-const TABLES: [(&str, Measure); 4] =
-    [("codex", codex_rows), ("http", http::rows), ("claude", claude_rows), ("search", search::rows)];
+const TABLES: [(&str, Measure); 5] = [
+    ("codex", codex_rows),
+    ("http", http::rows),
+    ("claude", claude_rows),
+    ("chatgpt", chatgpt::rows),
+    ("search", search::rows),
+];
 
 struct Settings {
     smoke: bool,
@@ -95,7 +101,10 @@ impl Settings {
                 "--only" => {
                     let known = |name: &String| TABLES.iter().any(|(table, _)| table == name);
                     only = Some(
-                        arguments.next().filter(known).ok_or("--only needs codex, http, claude or search")?,
+                        arguments
+                            .next()
+                            .filter(known)
+                            .ok_or("--only needs codex, http, claude, chatgpt or search")?,
                     );
                 }
                 "--bench" => {}
@@ -211,15 +220,19 @@ impl<'a> Corpus<'a> {
     }
 
     fn sync(&self) -> Outcome<Sync> {
+        self.measured(&["sync", "--json"])
+    }
+
+    /// A run that tells what it cost.
+    fn measured(&self, arguments: &[&str]) -> Outcome<Sync> {
         let before = cpu_of_children();
-        let output =
-            self.annals(&["sync", "--json"]).output().map_err(|error| format!("starting annals: {error}"))?;
+        let output = self.annals(arguments).output().map_err(|error| format!("starting annals: {error}"))?;
         if !output.status.success() {
             let complaint = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("sync failed with {}: {complaint}", output.status));
+            return Err(format!("{arguments:?} failed with {}: {complaint}", output.status));
         }
         let answer: serde_json::Value =
-            serde_json::from_slice(&output.stdout).map_err(|error| format!("the answer of sync: {error}"))?;
+            serde_json::from_slice(&output.stdout).map_err(|error| format!("the answer: {error}"))?;
         let number = |key: &str| {
             answer
                 .get(key)
