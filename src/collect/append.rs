@@ -41,35 +41,50 @@ impl Appender {
         &self.store
     }
 
-    /// Nothing when the file has this text already.
-    pub fn text(
+    /// Adds the texts that the file does not have yet, in one batch; tells of each whether it was new.
+    pub fn texts(
         &mut self,
         target: &Target<'_>,
-        header: &Map<String, Value>,
-        body: &[u8],
-    ) -> Result<Option<(Added, Batch)>> {
-        let hash = short(&blake3::hash(body));
-        let Some(known) = self.unless_captured(target, &hash)? else { return Ok(None) };
-        let mut piece = serde_json::to_vec(header)?;
-        piece.push(SEQUENCE_END);
-        piece.extend_from_slice(body);
-        piece.push(SEQUENCE_END);
+        texts: &[(Map<String, Value>, &[u8])],
+    ) -> Result<(Vec<Option<Added>>, Option<Batch>)> {
+        let known = self.store.captured_file(&self.scope, target.instance, target.path)?;
+        let (mut pieces, mut hashes, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        for (header, body) in texts {
+            let hash = short(&blake3::hash(body));
+            let captured = match &known {
+                Some(file) => self.store.has_capture(&self.scope, file.id, &hash)?,
+                None => false,
+            };
+            if captured || hashes.contains(&hash) {
+                told.push(None);
+                continue;
+            }
+            told.push(Some(if known.is_none() && hashes.is_empty() { Added::New } else { Added::Changed }));
+            pieces.extend(serde_json::to_vec(header)?);
+            pieces.push(SEQUENCE_END);
+            pieces.extend_from_slice(body);
+            pieces.push(SEQUENCE_END);
+            hashes.push(hash);
+        }
+        if hashes.is_empty() {
+            return Ok((told, None));
+        }
         let mut parse = self.parse(target, Framing::Sequence);
         let mut bytes = match &known {
             Some(known) => self.replay(known, &mut parse)?,
             None => Vec::new(),
         };
-        parse.feed(&piece);
+        parse.feed(&pieces);
         parse.finish();
         let before = known.as_ref().map_or(0, |known| known.size);
         let start = before - before % SEGMENT as u64;
-        bytes.append(&mut piece);
+        bytes.append(&mut pieces);
         let mut batch = self.batch(target, known.as_ref(), Framing::Sequence, &mut parse);
         batch.segments = self.pack(start, &bytes)?;
         batch.size = start + bytes.len() as u64;
         batch.new_bytes = batch.size - before;
-        batch.captures = vec![hash];
-        Ok(Some((if known.is_some() { Added::Changed } else { Added::New }, batch)))
+        batch.captures = hashes;
+        Ok((told, Some(batch)))
     }
 
     /// A file of its own: nothing when it is there as it is.

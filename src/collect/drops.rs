@@ -42,35 +42,35 @@ pub fn import_drops(
         return Ok(false);
     }
     drop(store);
-    for (path, name, stat) in new {
-        let ask = ImportAsk {
-            paths: vec![path],
-            wish: Wish::default(),
-            member: member.map(str::to_owned),
-            sources: vec![source],
-        };
-        for container in import(&ask, environment, scope, progress)? {
-            let totals = container.totals.get(source.manifest().source).copied().unwrap_or_default();
-            report.totals.captured_bytes += totals.captured_bytes;
-            report.totals.new_documents += totals.new + totals.changed;
-            report.totals.documents += totals.new + totals.changed + totals.unchanged;
-            if !container.is_recognised() && !container.failed {
-                report.problems.push(format!("{}: nothing in it is known", container.path.display()));
-            }
-            let name = container.path.display().to_string();
-            report.problems.extend(container.problems.iter().map(|problem| format!("{name}: {problem}")));
-            if container.failed {
-                report.totals.failed_files += 1;
-            } else {
-                report.totals.new_files += 1;
-            }
+    let ask = ImportAsk {
+        paths: new.iter().map(|(path, _, _)| path.clone()).collect(),
+        wish: Wish::default(),
+        member: member.map(str::to_owned),
+        sources: vec![source],
+    };
+    for container in import(&ask, environment, scope, progress)? {
+        let totals = container.totals.get(source.manifest().source).copied().unwrap_or_default();
+        report.totals.captured_bytes += totals.captured_bytes;
+        report.totals.new_documents += totals.new + totals.changed;
+        report.totals.documents += totals.new + totals.changed + totals.unchanged;
+        if !container.is_recognised() && !container.failed {
+            report.problems.push(format!("{}: nothing in it is known", container.path.display()));
         }
-        // Also what nobody knows is not opened again, until it changes.
-        let mut store = Store::open(environment.home)?;
-        let mut writer = store.writer(scope, now)?;
-        writer.set_cursor(instance, &name, &stat)?;
-        writer.commit()?;
+        let name = container.path.display().to_string();
+        report.problems.extend(container.problems.iter().map(|problem| format!("{name}: {problem}")));
+        if container.failed {
+            report.totals.failed_files += 1;
+        } else {
+            report.totals.new_files += 1;
+        }
     }
+    // Also what nobody knows is not opened again, until it changes.
+    let mut store = Store::open(environment.home)?;
+    let mut writer = store.writer(scope, now)?;
+    for (_, name, stat) in new {
+        writer.set_cursor(instance, &name, &stat)?;
+    }
+    writer.commit()?;
     Ok(true)
 }
 

@@ -6,19 +6,21 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::append::{Added, Appender, Target};
+use super::append::{Appender, Target};
 use super::containers::{Container, Kind};
 use super::elements::{Piece, split};
+use super::import_report::{ContainerReport, MemberReport};
+use super::judging::{Desk, Plan, by_number, judge, look};
 use super::sync::{Environment, Progress};
 use crate::model::{Problem, Result, Scope, Time};
-use crate::sources::{
-    Archive, Body, Capture, Import, Intake, Judgement, Member, Shape, Source, Taking, Wish, registry,
-};
+use crate::sources::{Archive, Body, Capture, Member, Shape, Source, Wish, registry};
 use crate::store::{Batch, Store};
 
 /// Raw bytes and batches between two commits.
 const COMMIT_BYTES: u64 = 24 << 20;
 const COMMIT_BATCHES: usize = 2_000;
+/// Elements of one file that nobody knows are told one by one up to here.
+const TOLD: u64 = 3;
 /// The root of the home that all imports of one person belong to.
 const ROOT: &str = "imports";
 
@@ -29,48 +31,6 @@ pub struct ImportAsk {
     pub member: Option<String>,
     /// Only these sources are asked; all when empty.
     pub sources: Vec<&'static dyn Source>,
-}
-
-/// What became of a container.
-#[derive(Debug, Default)]
-pub struct ContainerReport {
-    pub path: PathBuf,
-    pub kind: &'static str,
-    pub members: Vec<MemberReport>,
-    /// By the name of the source.
-    pub totals: BTreeMap<&'static str, ImportTotals>,
-    pub problems: Vec<String>,
-    /// It could not be opened at all.
-    pub failed: bool,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct ImportTotals {
-    pub new: u64,
-    pub changed: u64,
-    pub unchanged: u64,
-    pub captured_bytes: u64,
-    /// Elements that were kept as they are because nobody could read them.
-    pub aside: u64,
-}
-
-#[derive(Debug, Clone)]
-pub struct MemberReport {
-    pub name: String,
-    pub bytes: u64,
-    /// `taken`, `opened`, `left_out`, `refused` or `unknown`.
-    pub verdict: &'static str,
-    pub source: Option<&'static str>,
-    /// What it was taken for, or why it was not.
-    pub what: String,
-    pub elements: u64,
-    pub aside: u64,
-}
-
-impl ContainerReport {
-    pub fn is_recognised(&self) -> bool {
-        self.members.iter().any(|member| member.source.is_some())
-    }
 }
 
 /// The caller holds the lock.
@@ -108,12 +68,22 @@ pub fn import(
         container: Map::new(),
         progress,
     };
-    let mut reports = Vec::new();
+    // What belongs together may stand in several of the files that were named.
+    let mut together = Vec::new();
+    let seen = ask.paths.len() > 1;
+    for path in ask.paths.iter().filter(|_| seen) {
+        importer.look_ahead(path, ask.wish, &mut together);
+    }
+    let mut reports: Vec<ContainerReport> = Vec::new();
     for path in &ask.paths {
-        let report = importer.container(path, ask.wish)?;
+        let report = importer.container(path, ask.wish, seen, &mut together)?;
         importer.flush()?;
         reports.push(report);
     }
+    for desk in &mut together {
+        importer.finish(desk, &mut reports)?;
+    }
+    importer.flush()?;
     importer.settle(now)?;
     let recognised = reports.iter().filter(|report| report.is_recognised()).count();
     let summary = format!("{recognised} of {} recognised", reports.len());
@@ -140,21 +110,42 @@ struct Importer<'i, 'e> {
     progress: &'i mut dyn Progress,
 }
 
-/// A source at work on one container.
-struct Desk {
-    source: &'static dyn Source,
-    intake: Box<dyn Intake>,
-}
-
-/// A member that a source takes.
-struct Plan {
-    at: usize,
-    desk: usize,
-    taking: Taking,
-}
-
 impl Importer<'_, '_> {
-    fn container(&mut self, path: &Path, wish: Wish) -> Result<ContainerReport> {
+    /// Shows the elements of a container to sources that want to see all of them first. A zip is seen when it is its turn.
+    fn look_ahead(&mut self, path: &Path, wish: Wish, together: &mut Vec<Desk>) {
+        let opened = Container::open(path, &self.environment.home.join("scratch"));
+        let Some(mut container) = opened.ok().filter(|container| container.kind != Kind::Zip) else { return };
+        let mut desks = self.desks(wish, together);
+        let mut unused = ContainerReport::default();
+        for plan in judge(&mut container, &mut desks, &mut unused) {
+            let desk = &mut desks[plan.desk];
+            if desk.intake.looks_first() {
+                look(&mut container, &plan, desk, &mut unused);
+            }
+        }
+        together.extend(desks.into_iter().filter(|desk| desk.intake.looks_first()));
+    }
+
+    /// A desk for every source. Who looks first keeps theirs until the end of the import.
+    fn desks(&self, wish: Wish, together: &mut Vec<Desk>) -> Vec<Desk> {
+        let mut desks = Vec::new();
+        for (source, import) in self.sources.iter().filter_map(|source| Some((*source, source.import()?))) {
+            let own = |desk: &Desk| desk.source.manifest().source == source.manifest().source;
+            desks.push(match together.iter().position(own) {
+                Some(at) => together.remove(at),
+                None => Desk { source, intake: import.intake(wish, self.environment.settings) },
+            });
+        }
+        desks
+    }
+
+    fn container(
+        &mut self,
+        path: &Path,
+        wish: Wish,
+        seen: bool,
+        together: &mut Vec<Desk>,
+    ) -> Result<ContainerReport> {
         let mut report = ContainerReport { path: path.to_owned(), ..ContainerReport::default() };
         let mut container = match Container::open(path, &self.environment.home.join("scratch")) {
             Ok(container) => container,
@@ -165,10 +156,8 @@ impl Importer<'_, '_> {
             }
         };
         report.kind = container.kind.name();
-        let imports = self.sources.iter().filter_map(|source| Some((*source, source.import()?)));
-        let mut desks: Vec<Desk> = imports
-            .map(|(source, import): (_, &dyn Import)| Desk { source, intake: import.intake(wish) })
-            .collect();
+        report.hash.clone_from(&container.hash);
+        let mut desks = self.desks(wish, together);
         let mut plans = judge(&mut container, &mut desks, &mut report);
         report.problems.append(&mut container.problems);
         plans.sort_by_cached_key(|plan| {
@@ -185,13 +174,15 @@ impl Importer<'_, '_> {
         ]);
         let bytes = plans.iter().map(|plan| container.members[plan.at].size).sum();
         self.progress.begin(plans.len() as u64, bytes);
+        let unseen = !seen || container.kind == Kind::Zip;
         for plan in &plans {
             let desk = &mut desks[plan.desk];
-            if desk.intake.looks_first() {
+            if desk.intake.looks_first() && unseen {
                 look(&mut container, plan, desk, &mut report);
             }
         }
         for plan in &plans {
+            desks[plan.desk].intake.begin(&self.container);
             self.member(&mut container, plan, &mut desks[plan.desk], &mut report)?;
             self.progress.advance(1, 0);
         }
@@ -202,16 +193,43 @@ impl Importer<'_, '_> {
             if !known {
                 continue;
             }
-            let archive = Committed { store: self.appender.store(), scope: self.scope, source: desk.source };
-            let last = desk.intake.finish(&archive)?;
-            for capture in last {
-                self.capture(desk.source, &Map::new(), capture, &mut report)?;
+            if !desk.intake.looks_first() {
+                let archive =
+                    Committed { store: self.appender.store(), scope: self.scope, source: desk.source };
+                let last = desk.intake.finish(&archive)?;
+                self.captures(desk.source, &Map::new(), last, &mut report)?;
             }
             report.problems.extend(desk.intake.problems());
             self.gaps(desk, &name, &mut report)?;
             self.account(desk.source, &container, &name, &mut report)?;
         }
+        together.extend(desks.into_iter().filter(|desk| desk.intake.looks_first()));
         Ok(report)
+    }
+
+    /// What a source held back until all containers were read, each counted with its own.
+    fn finish(&mut self, desk: &mut Desk, reports: &mut [ContainerReport]) -> Result<()> {
+        let archive = Committed { store: self.appender.store(), scope: self.scope, source: desk.source };
+        let last = desk.intake.finish(&archive)?;
+        let problems = desk.intake.problems();
+        let Some(end) = reports.len().checked_sub(1) else { return Ok(()) };
+        let of = |capture: &Capture<'_>| {
+            let container = capture.header.get("container").and_then(Value::as_str);
+            reports.iter().position(|report| Some(report.hash.as_str()) == container).unwrap_or(end)
+        };
+        let mut groups: Vec<(usize, Vec<Capture<'_>>)> = Vec::new();
+        for capture in last {
+            let at = of(&capture);
+            match groups.last_mut() {
+                Some((of, group)) if *of == at => group.push(capture),
+                _ => groups.push((at, vec![capture])),
+            }
+        }
+        for (at, group) in groups {
+            self.captures(desk.source, &Map::new(), group, &mut reports[at])?;
+        }
+        reports[end].problems.extend(problems);
+        Ok(())
     }
 
     /// All elements of a member.
@@ -261,12 +279,16 @@ impl Importer<'_, '_> {
                 };
                 match taken {
                     Some(captures) => {
-                        for capture in captures {
-                            self.capture(desk.source, &header, capture, report)?;
-                        }
+                        self.captures(desk.source, &header, captures, report)?;
                     }
                     None => {
                         aside += 1;
+                        if aside > TOLD {
+                            return match plan.taking.has_secrets {
+                                true => Ok(()),
+                                false => Ok(self.aside(desk.source, &header, "element", bytes, report)?),
+                            };
+                        }
                         let why = if torn { "the file ends within it" } else { "not what the file is for" };
                         let number = elements;
                         report.problems.push(match plan.taking.has_secrets {
@@ -285,6 +307,11 @@ impl Importer<'_, '_> {
             Ok(()) => {}
             Err(Stopped::Writing(problem)) => return Err(problem),
             Err(Stopped::Reading(error)) => report.problems.push(format!("{name}: {error}")),
+        }
+        if aside > TOLD {
+            report
+                .problems
+                .push(format!("{name}: {aside} of {elements} elements are not what the file is for"));
         }
         let told = report.members.iter_mut().find(|told| told.name == name);
         if let Some(told) = told {
@@ -316,7 +343,7 @@ impl Importer<'_, '_> {
         let captures = desk.intake.take(&member, &head, &archive)?.unwrap_or_default();
         for capture in captures {
             let Body::Member = capture.body else {
-                self.capture(desk.source, header, capture, report)?;
+                self.captures(desk.source, header, vec![capture], report)?;
                 continue;
             };
             self.flush()?;
@@ -350,35 +377,51 @@ impl Importer<'_, '_> {
             let totals = report.totals.entry(desk.source.manifest().source).or_default();
             totals.captured_bytes += captured;
             if capture.counts {
-                count(totals, added);
+                totals.count(added);
             }
         }
         Ok(())
     }
 
-    fn capture(
+    /// Captures that go to one file one after another are added to it together.
+    fn captures(
         &mut self,
         source: &'static dyn Source,
         header: &Map<String, Value>,
-        capture: Capture<'_>,
+        captures: Vec<Capture<'_>>,
         report: &mut ContainerReport,
     ) -> Result<()> {
-        let Body::Text(body) = &capture.body else { return Ok(()) };
         let instance = self.instance(source)?;
-        self.make_room(instance, &capture.path)?;
-        let target =
-            Target { instance, source, path: &capture.path, store: capture.store, reader: capture.reader };
-        let mut told = self.container.clone();
-        told.extend(header.clone());
-        told.extend(capture.header);
-        let added = self.appender.text(&target, &told, body)?;
-        let totals = report.totals.entry(source.manifest().source).or_default();
-        if capture.counts {
-            count(totals, added.as_ref().map(|(added, _)| *added));
-        }
-        if let Some((_, batch)) = added {
-            totals.captured_bytes += batch.new_bytes;
-            self.hold(batch)?;
+        let mut captures = captures.into_iter().peekable();
+        while let Some(first) = captures.next() {
+            let (path, store, reader, counts) = (first.path.clone(), first.store, first.reader, first.counts);
+            let (mut group, mut bytes) = (vec![first], 0);
+            while let Some(next) = captures.next_if(|next| next.path == path && bytes < COMMIT_BYTES) {
+                bytes += match &next.body {
+                    Body::Text(body) => body.len() as u64,
+                    Body::Member => 0,
+                };
+                group.push(next);
+            }
+            let mut texts = Vec::new();
+            for capture in &mut group {
+                let Body::Text(body) = &capture.body else { continue };
+                let mut told = self.container.clone();
+                told.extend(header.clone());
+                told.append(&mut capture.header);
+                texts.push((told, body.as_ref()));
+            }
+            self.make_room(instance, &path)?;
+            let target = Target { instance, source, path: &path, store, reader };
+            let (added, batch) = self.appender.texts(&target, &texts)?;
+            let totals = report.totals.entry(source.manifest().source).or_default();
+            if counts {
+                added.into_iter().for_each(|added| totals.count(added));
+            }
+            if let Some(batch) = batch {
+                totals.captured_bytes += batch.new_bytes;
+                self.hold(batch)?;
+            }
         }
         Ok(())
     }
@@ -474,7 +517,7 @@ impl Importer<'_, '_> {
             body: Body::Text(serde_json::to_vec(&account)?.into()),
             counts: false,
         };
-        self.capture(source, &Map::new(), capture, report)
+        self.captures(source, &Map::new(), vec![capture], report)
     }
 
     fn instance(&mut self, source: &'static dyn Source) -> Result<i64> {
@@ -542,105 +585,6 @@ pub fn instance_of(
     Ok(instance)
 }
 
-/// Asks the sources about every member, and opens the zips that they want opened.
-fn judge(container: &mut Container, desks: &mut [Desk], report: &mut ContainerReport) -> Vec<Plan> {
-    let names: Vec<&str> = container.members.iter().map(|member| member.name.as_str()).collect();
-    for desk in desks.iter_mut() {
-        desk.intake.names(&names);
-    }
-    let mut plans = Vec::new();
-    let mut at = 0;
-    while at < container.members.len() {
-        let entry = &container.members[at];
-        let (name, size, modified, refused) = (entry.name.clone(), entry.size, entry.modified, entry.refused);
-        let mut told = MemberReport {
-            name: name.clone(),
-            bytes: size,
-            verdict: "unknown",
-            source: None,
-            what: String::new(),
-            elements: 0,
-            aside: 0,
-        };
-        if let Some(why) = refused {
-            (told.verdict, told.what) = ("refused", why.to_owned());
-            if why != "a file of the operating system" {
-                report.problems.push(format!("{name}: {why}"));
-            }
-            report.members.push(told);
-            at += 1;
-            continue;
-        }
-        let closed = desks.iter().find_map(|desk| Some((desk, desk.intake.leaves_closed(&name)?)));
-        if let Some((desk, why)) = closed {
-            (told.verdict, told.what) = ("left_out", why.to_owned());
-            told.source = Some(desk.source.manifest().source);
-            report.members.push(told);
-            at += 1;
-            continue;
-        }
-        let head = container.head(at);
-        if let Err(error) = &head {
-            report.problems.push(format!("{name}: {error}"));
-        }
-        let member = Member { name: &name, size, modified, head: head.as_deref().unwrap_or_default() };
-        let judged = desks.iter_mut().enumerate().find_map(|(number, desk)| {
-            let judgement = desk.intake.judge(&member);
-            (judgement != Judgement::Unknown).then_some((number, judgement))
-        });
-        let opens = match judged {
-            Some((number, Judgement::Take(taking))) => {
-                (told.verdict, told.what) = ("taken", taking.what.to_owned());
-                told.source = Some(desks[number].source.manifest().source);
-                plans.push(Plan { at, desk: number, taking });
-                false
-            }
-            Some((number, Judgement::LeaveOut(why))) => {
-                (told.verdict, told.what) = ("left_out", why.to_owned());
-                told.source = Some(desks[number].source.manifest().source);
-                false
-            }
-            Some((number, Judgement::Open)) => {
-                told.source = Some(desks[number].source.manifest().source);
-                true
-            }
-            // A folder of downloads.
-            Some((_, Judgement::Unknown)) | None => container.kind == Kind::Folder && container.is_zip(at),
-        };
-        if opens {
-            match container.look_into(at) {
-                Ok(()) => (told.verdict, told.what) = ("opened", "a zip".to_owned()),
-                Err(why) => {
-                    report.problems.push(format!("{name}: {why}"));
-                    (told.verdict, told.what) = ("refused", why);
-                }
-            }
-        }
-        report.members.push(told);
-        at += 1;
-    }
-    plans
-}
-
-/// The first look at all elements of a member.
-fn look(container: &mut Container, plan: &Plan, desk: &mut Desk, report: &mut ContainerReport) {
-    let entry = &container.members[plan.at];
-    let (name, size, modified) = (entry.name.clone(), entry.size, entry.modified);
-    let member = Member { name: &name, size, modified, head: &[] };
-    let read = container.read(plan.at, |input| {
-        split(input, &plan.taking.shape, &mut |piece| -> io::Result<()> {
-            if let Piece::Element(element) = piece {
-                desk.intake.look(&member, element);
-            }
-            Ok(())
-        })
-    });
-    // The second reading tells the same again, and more.
-    if let Err(error) = read.and_then(|read| read) {
-        report.problems.push(format!("{name}: {error}"));
-    }
-}
-
 /// Why a member was not read to its end.
 enum Stopped {
     Reading(io::Error),
@@ -672,42 +616,7 @@ impl Archive for Committed<'_> {
     }
 }
 
-fn count(totals: &mut ImportTotals, added: Option<Added>) {
-    match added {
-        Some(Added::New) => totals.new += 1,
-        Some(Added::Changed) => totals.changed += 1,
-        None => totals.unchanged += 1,
-    }
-}
-
-/// `part-2` comes before `part-10`.
-fn by_number(name: &str) -> Vec<(String, u64)> {
-    let mut parts = Vec::new();
-    let mut rest = name;
-    while !rest.is_empty() {
-        let letters = rest.find(|letter: char| letter.is_ascii_digit()).unwrap_or(rest.len());
-        let (text, behind) = rest.split_at(letters);
-        let digits = behind.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(behind.len());
-        let (number, behind) = behind.split_at(digits);
-        parts.push((text.to_owned(), number.parse().unwrap_or(0)));
-        rest = behind;
-    }
-    parts
-}
-
 /// The sources that read files which the owner has.
 pub fn importing() -> impl Iterator<Item = &'static dyn Source> {
     registry().iter().copied().filter(|source| source.import().is_some())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::by_number;
-
-    #[test]
-    fn numbers_in_names_are_numbers() {
-        let mut names = ["c-10.json", "c-2.json", "c.json", "b-3.json"];
-        names.sort_by_cached_key(|name| by_number(name));
-        assert_eq!(names, ["b-3.json", "c-2.json", "c-10.json", "c.json"]);
-    }
 }

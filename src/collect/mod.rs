@@ -7,6 +7,8 @@ mod databases;
 mod drops;
 mod elements;
 mod import;
+mod import_report;
+mod judging;
 mod lock;
 mod names;
 mod parse;
@@ -18,7 +20,8 @@ mod restore;
 mod sync;
 mod walk;
 
-pub use import::{ContainerReport, ImportAsk, MemberReport, import, importing};
+pub use import::{ImportAsk, import, importing};
+pub use import_report::{ContainerReport, MemberReport};
 pub use lock::Lock;
 pub use rebuild::{Rebuilt, rebuild};
 pub use restore::{Restored, restore};

@@ -14,8 +14,8 @@ use super::json::Json;
 use crate::model::{Result, Time};
 
 pub trait Import: Sync {
-    /// One for each container; it may remember what it saw.
-    fn intake(&self, wish: Wish) -> Box<dyn Intake>;
+    /// One for each container, or for the whole import when it looks first; it may remember what it saw.
+    fn intake(&self, wish: Wish, settings: &dyn Settings) -> Box<dyn Intake>;
 
     /// Folders that `sync` looks into for new files.
     fn drop_folders(&self, settings: &dyn Settings) -> Vec<PathBuf>;
@@ -41,7 +41,11 @@ pub trait Intake {
     /// one knows it.
     fn judge(&mut self, member: &Member<'_>) -> Judgement;
 
-    /// Whether `look` wants to see all elements before the first is taken.
+    /// What headers say of the container whose members come now.
+    fn begin(&mut self, _container: &Map<String, Value>) {}
+
+    /// Whether `look` wants to see all elements, of all containers of an import, before the first is taken; `finish` is
+    /// then asked at the end of the import, and its captures carry the header of their container.
     fn looks_first(&self) -> bool {
         false
     }

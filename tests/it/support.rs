@@ -141,7 +141,7 @@ impl Bench {
 /// All sources that have homes, and fixtures of them.
 pub const SOURCES: [&str; 2] = ["codex_cli", "claude_code"];
 /// All sources that read files which people give them, and have fixtures of those.
-pub const IMPORTED: [&str; 1] = ["chatgpt"];
+pub const IMPORTED: [&str; 2] = ["chatgpt", "openai_api"];
 
 /// Moments of these days say when the test ran; they become one word.
 pub fn timeless(text: &str) -> String {

@@ -18,7 +18,7 @@ use crate::model::{Result, Time};
 pub struct Exports;
 
 impl Import for Exports {
-    fn intake(&self, wish: Wish) -> Box<dyn Intake> {
+    fn intake(&self, wish: Wish, _settings: &dyn Settings) -> Box<dyn Intake> {
         Box::new(ExportIntake { wish, ..ExportIntake::default() })
     }
 
