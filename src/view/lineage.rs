@@ -1,6 +1,6 @@
 //! Where the lines of a file come from: session, prompt, call and model, with a grade that says how sure it is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,9 +11,9 @@ use super::lineage_hunks::{Candidates, CodeCall, HunkReader, rarity, wanted_prin
 use super::lineage_match::{Claim, HunkLine, claim_lines};
 use super::passages::PassageReader;
 use super::sessions::session_of_row;
-use crate::model::{Block, Result, Scope, Shown, Time};
+use crate::model::{Block, Key, Result, Scope, Shown, Time};
 use crate::sources::by_name;
-use crate::store::{CallRow, Store};
+use crate::store::{CallRow, Contents, Store};
 
 /// Letters of a prompt that are shown.
 const PROMPT: usize = 200;
@@ -79,11 +79,17 @@ pub struct Origin {
 /// Traces every line of these files. Many files cost little more than one: the index is read once for all.
 pub fn blame(scope: &Scope, store: &Store, door: &Door, files: &[CodeFile], now: Time) -> Result<Vec<Blame>> {
     let hits = store.print_hits(scope, &wanted_prints(files))?;
+    let name_of = |file: &CodeFile| file.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let named = store.calls_by_file_name(scope, &files.iter().map(name_of).collect())?;
+    let none = HashSet::new();
     let mut reader = HunkReader::new(scope, store);
-    let mut teller = OriginTeller { scope, store, door, now, sessions: HashMap::new() };
+    let (sessions, prompts) = (HashMap::new(), HashMap::new());
+    let mut teller =
+        OriginTeller { scope, store, door, now, sessions, prompts, contents: store.contents(scope) };
     let mut told = Vec::with_capacity(files.len());
     for file in files {
-        let candidates = reader.read(file, &hits)?;
+        let of_name = named.get(&name_of(file)).unwrap_or(&none);
+        let candidates = reader.read(file, &hits, of_name)?;
         let lines: Vec<HunkLine> = file.text.lines().map(|line| HunkLine::new(line, false)).collect();
         let claims = claim_lines(&lines, &candidates.hunks, &|print| rarity(&hits, print));
         told.push(teller.blame(file, &claims, &candidates)?);
@@ -98,28 +104,20 @@ struct OriginTeller<'a> {
     door: &'a Door,
     now: Time,
     sessions: HashMap<i64, (String, Option<Shown>)>,
+    /// The start of prompts that were told already.
+    prompts: HashMap<Key, Option<Shown>>,
+    contents: Contents<'a>,
 }
 
 impl OriginTeller<'_> {
     fn blame(&mut self, file: &CodeFile, claims: &[Option<Claim>], candidates: &Candidates) -> Result<Blame> {
-        let mut origins = Vec::new();
-        let mut numbers: HashMap<usize, usize> = HashMap::new();
+        let (origins, numbers) = self.origins(claims, candidates)?;
         let mut spans: Vec<Span> = Vec::new();
         let mut grades = Grades { total: claims.len(), ..Grades::default() };
         let mut last: Option<Claim> = None;
         for (at, claim) in claims.iter().enumerate() {
             let hunk = claim.map(|claim| &candidates.hunks[claim.hunk]);
-            let origin = match hunk {
-                Some(hunk) => Some(match numbers.get(&hunk.call) {
-                    Some(known) => *known,
-                    None => {
-                        origins.push(self.origin(&candidates.calls[hunk.call])?);
-                        numbers.insert(hunk.call, origins.len() - 1);
-                        origins.len() - 1
-                    }
-                }),
-                None => None,
-            };
+            let origin = hunk.and_then(|hunk| numbers.get(&hunk.call).copied());
             let grade = claim.map_or("unknown", |claim| claim.grade.name());
             grades.count(grade);
             let goes_on = spans.last().is_some_and(|span| span.origin == origin && span.grade == grade);
@@ -145,6 +143,31 @@ impl OriginTeller<'_> {
             }
         }
         Ok(Blame { file: self.door.text(&file.path), lines: grades, spans, origins })
+    }
+
+    /// Every call that has a line, numbered as they come in the file; told in the order of the archive, where texts that
+    /// are close to each other are read together.
+    fn origins(
+        &mut self,
+        claims: &[Option<Claim>],
+        candidates: &Candidates,
+    ) -> Result<(Vec<Origin>, HashMap<usize, usize>)> {
+        let mut numbers: HashMap<usize, usize> = HashMap::new();
+        for claim in claims.iter().flatten() {
+            let next = numbers.len();
+            numbers.entry(candidates.hunks[claim.hunk].call).or_insert(next);
+        }
+        let mut calls: Vec<(usize, usize)> = numbers.iter().map(|(call, number)| (*call, *number)).collect();
+        calls.sort_by_key(|(call, _)| {
+            let row = &candidates.calls[*call].row;
+            (row.file, row.span.offset)
+        });
+        let mut told = Vec::with_capacity(calls.len());
+        for (call, number) in calls {
+            told.push((number, self.origin(&candidates.calls[call])?));
+        }
+        told.sort_by_key(|(number, _)| *number);
+        Ok((told.into_iter().map(|(_, origin)| origin).collect(), numbers))
     }
 
     fn origin(&mut self, call: &CodeCall) -> Result<Origin> {
@@ -182,11 +205,13 @@ impl OriginTeller<'_> {
     }
 
     /// The start of the words before a call, and which message they are.
-    fn prompt(&self, source: &str, row: &CallRow) -> Result<(Option<Shown>, Option<String>)> {
+    fn prompt(&mut self, source: &str, row: &CallRow) -> Result<(Option<Shown>, Option<String>)> {
         let found = self.store.prompt_before(self.scope, row.session_id, row.file, row.span.offset)?;
         let (Some(message), Some(source)) = (found, by_name(source)) else { return Ok((None, None)) };
-        let mut contents = self.store.contents(self.scope);
-        let bytes = contents.span(message.file, message.span)?;
+        if let Some(known) = self.prompts.get(&message.key) {
+            return Ok((known.clone(), Some(message.key.hex())));
+        }
+        let bytes = self.contents.span(message.file, message.span)?;
         let text = source.blocks(&[bytes.expose()]).into_iter().find_map(|block| match block {
             Block::Text(text) => Some(text),
             _ => None,
@@ -200,6 +225,7 @@ impl OriginTeller<'_> {
             let cut = line[..end].rfind("[secret:").filter(|open| !line[*open..end].contains(']'));
             Shown::new(&line[..cut.unwrap_or(end)])
         });
+        self.prompts.insert(message.key, shown.clone());
         Ok((shown, Some(message.key.hex())))
     }
 }

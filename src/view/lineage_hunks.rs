@@ -14,8 +14,8 @@ use crate::store::{CallRow, Contents, MOST_HOLDERS, PrintHits, Store};
 
 /// Calls whose texts are read for one file at most.
 const MOST_CALLS: usize = 1_500;
-/// Calls that are read for a line beside the best ones: of a line that many wrote, the last few.
-const PER_LINE: usize = 5;
+/// Calls that are read for a line, unless they worked on a file of this name: then all are.
+const PER_LINE: usize = 2;
 /// Calls that are read because their text is alike, and prints that have to be shared.
 const MOST_ALIKE: usize = 24;
 const SHARED_GRAMS: usize = 3;
@@ -81,8 +81,13 @@ impl<'a> HunkReader<'a> {
         HunkReader { scope, store, contents: store.contents(scope), sessions: HashMap::new() }
     }
 
-    pub(super) fn read(&mut self, file: &CodeFile, hits: &PrintHits) -> Result<Candidates> {
-        let (chosen, alike) = chosen(file, hits);
+    pub(super) fn read(
+        &mut self,
+        file: &CodeFile,
+        hits: &PrintHits,
+        of_name: &HashSet<(i64, u64)>,
+    ) -> Result<Candidates> {
+        let (chosen, alike) = chosen(file, hits, of_name);
         let mut found = Candidates::default();
         // In the order of the archive, so that each segment is unpacked once.
         let mut calls: BTreeMap<(i64, u64), (i64, bool)> = BTreeMap::new();
@@ -251,32 +256,43 @@ impl<'a> HunkReader<'a> {
     }
 }
 
-/// Which calls are read: the best for each line and the latest, and those whose text is alike where lines have none.
-fn chosen(file: &CodeFile, hits: &PrintHits) -> (HashSet<u32>, HashSet<u32>) {
+/// Which calls are read: those that worked on a file of this name, the best few for every line, and those whose text is
+/// alike where lines have none.
+fn chosen(file: &CodeFile, hits: &PrintHits, of_name: &HashSet<(i64, u64)>) -> (HashSet<u32>, HashSet<u32>) {
     let mut terms: Vec<PrintTerm> =
         file.text.lines().map(line_print).filter(|print| print.telling).map(LinePrint::term).collect();
     terms.sort_unstable();
     terms.dedup();
-    let mut scores: HashMap<u32, f32> = HashMap::new();
-    for holders in terms.iter().filter_map(|term| hits.holders.get(term)) {
+    let mut lines_of: HashMap<u32, (f32, Vec<usize>)> = HashMap::new();
+    for (line, holders) in
+        terms.iter().enumerate().filter_map(|(at, term)| Some((at, hits.holders.get(term)?)))
+    {
         for place in &holders.places {
-            *scores.entry(*place).or_default() += 1.0 / holders.count as f32;
+            let (score, lines) = lines_of.entry(*place).or_default();
+            *score += 1.0 / holders.count as f32;
+            lines.push(line);
         }
     }
-    let score = |place: &u32| scores.get(place).copied().unwrap_or(0.0);
+    let near = |place: u32| {
+        let place = &hits.places[place as usize];
+        of_name.contains(&(place.file, place.place))
+    };
+    let mut order: Vec<(bool, f32, u32)> =
+        lines_of.iter().map(|(place, (score, _))| (near(*place), *score, *place)).collect();
+    order.sort_by(|left, right| {
+        right.0.cmp(&left.0).then(right.1.total_cmp(&left.1)).then(left.2.cmp(&right.2))
+    });
+    let mut covered = vec![0_usize; terms.len()];
     let mut chosen: HashSet<u32> = HashSet::new();
-    for holders in terms.iter().filter_map(|term| hits.holders.get(term)) {
-        let mut places = holders.places.clone();
-        places.sort_by(|left, right| score(right).total_cmp(&score(left)).then(left.cmp(right)));
-        chosen.extend(places.iter().take(PER_LINE));
-        places.sort_by_key(|place| std::cmp::Reverse(hits.places[*place as usize].minutes));
-        chosen.extend(places.iter().take(PER_LINE));
-    }
-    if chosen.len() > MOST_CALLS {
-        let mut best: Vec<u32> = chosen.into_iter().collect();
-        best.sort_by(|left, right| score(right).total_cmp(&score(left)).then(left.cmp(right)));
-        best.truncate(MOST_CALLS);
-        chosen = best.into_iter().collect();
+    for (near, _, place) in order {
+        if chosen.len() >= MOST_CALLS {
+            break;
+        }
+        let lines = &lines_of[&place].1;
+        if near || lines.iter().any(|line| covered[*line] < PER_LINE) {
+            chosen.insert(place);
+            lines.iter().for_each(|line| covered[*line] += 1);
+        }
     }
     let mut shared: HashMap<u32, usize> = HashMap::new();
     let mut seen: HashSet<PrintTerm> = HashSet::new();
