@@ -11,9 +11,9 @@ use super::lineage_hunks::{Candidates, CodeCall, HunkReader, rarity, wanted_prin
 use super::lineage_match::{Claim, HunkLine, claim_lines};
 use super::passages::PassageReader;
 use super::sessions::session_of_row;
-use crate::model::{Block, Key, Result, Scope, Shown, Time};
+use crate::model::{Result, Scope, Shown, Time};
 use crate::sources::by_name;
-use crate::store::{CallRow, Contents, Store};
+use crate::store::Store;
 
 /// Letters of a prompt that are shown.
 const PROMPT: usize = 200;
@@ -83,9 +83,7 @@ pub fn blame(scope: &Scope, store: &Store, door: &Door, files: &[CodeFile], now:
     let named = store.calls_by_file_name(scope, &files.iter().map(name_of).collect())?;
     let none = HashSet::new();
     let mut reader = HunkReader::new(scope, store);
-    let (sessions, prompts) = (HashMap::new(), HashMap::new());
-    let mut teller =
-        OriginTeller { scope, store, door, now, sessions, prompts, contents: store.contents(scope) };
+    let mut teller = OriginTeller { scope, store, door, now, sessions: HashMap::new() };
     let mut told = Vec::with_capacity(files.len());
     for file in files {
         let of_name = named.get(&name_of(file)).unwrap_or(&none);
@@ -104,9 +102,6 @@ struct OriginTeller<'a> {
     door: &'a Door,
     now: Time,
     sessions: HashMap<i64, (String, Option<Shown>)>,
-    /// The start of prompts that were told already.
-    prompts: HashMap<Key, Option<Shown>>,
-    contents: Contents<'a>,
 }
 
 impl OriginTeller<'_> {
@@ -145,8 +140,7 @@ impl OriginTeller<'_> {
         Ok(Blame { file: self.door.text(&file.path), lines: grades, spans, origins })
     }
 
-    /// Every call that has a line, numbered as they come in the file; told in the order of the archive, where texts that
-    /// are close to each other are read together.
+    /// Every call that has a line, numbered as they come in the file.
     fn origins(
         &mut self,
         claims: &[Option<Claim>],
@@ -157,17 +151,10 @@ impl OriginTeller<'_> {
             let next = numbers.len();
             numbers.entry(candidates.hunks[claim.hunk].call).or_insert(next);
         }
-        let mut calls: Vec<(usize, usize)> = numbers.iter().map(|(call, number)| (*call, *number)).collect();
-        calls.sort_by_key(|(call, _)| {
-            let row = &candidates.calls[*call].row;
-            (row.file, row.span.offset)
-        });
-        let mut told = Vec::with_capacity(calls.len());
-        for (call, number) in calls {
-            told.push((number, self.origin(&candidates.calls[call])?));
-        }
-        told.sort_by_key(|(number, _)| *number);
-        Ok((told.into_iter().map(|(_, origin)| origin).collect(), numbers))
+        let mut calls: Vec<(usize, usize)> = numbers.iter().map(|(call, number)| (*number, *call)).collect();
+        calls.sort_unstable();
+        let origins = calls.iter().map(|(_, call)| self.origin(&candidates.calls[*call]));
+        Ok((origins.collect::<Result<_>>()?, numbers))
     }
 
     fn origin(&mut self, call: &CodeCall) -> Result<Origin> {
@@ -185,7 +172,7 @@ impl OriginTeller<'_> {
             contents: self.store.contents(self.scope),
         };
         let step = reader.step_of(row)?;
-        let (prompt, prompt_id) = self.prompt(&call.source, row)?;
+        let prompt = call.prompt.as_ref();
         let label = by_name(&call.source).map_or("", |source| source.manifest().label);
         Ok(Origin {
             id: row.key.hex(),
@@ -198,36 +185,20 @@ impl OriginTeller<'_> {
             tool: row.name.clone(),
             at: row.at.map(Time::rfc3339),
             model: row.model.clone(),
-            prompt,
-            prompt_id,
+            prompt: prompt.map(|(_, text)| prompt_start(self.door, text)),
+            prompt_id: prompt.map(|(key, _)| key.hex()),
             file: self.door.text(&call.path),
         })
     }
+}
 
-    /// The start of the words before a call, and which message they are.
-    fn prompt(&mut self, source: &str, row: &CallRow) -> Result<(Option<Shown>, Option<String>)> {
-        let found = self.store.prompt_before(self.scope, row.session_id, row.file, row.span.offset)?;
-        let (Some(message), Some(source)) = (found, by_name(source)) else { return Ok((None, None)) };
-        if let Some(known) = self.prompts.get(&message.key) {
-            return Ok((known.clone(), Some(message.key.hex())));
-        }
-        let bytes = self.contents.span(message.file, message.span)?;
-        let text = source.blocks(&[bytes.expose()]).into_iter().find_map(|block| match block {
-            Block::Text(text) => Some(text),
-            _ => None,
-        });
-        let shown = text.map(|text| {
-            // Masked before it is cut: a secret does not look like one without its end.
-            let start = &text[..between_letters(&text, 16 << 10)];
-            let masked = self.door.text(start);
-            let line = masked.as_str().split_whitespace().collect::<Vec<_>>().join(" ");
-            let end = between_letters(&line, PROMPT);
-            let cut = line[..end].rfind("[secret:").filter(|open| !line[*open..end].contains(']'));
-            Shown::new(&line[..cut.unwrap_or(end)])
-        });
-        self.prompts.insert(message.key, shown.clone());
-        Ok((shown, Some(message.key.hex())))
-    }
+/// A line of a prompt, masked before it is cut: a secret does not look like one without its end.
+fn prompt_start(door: &Door, text: &str) -> Shown {
+    let masked = door.text(text);
+    let line = masked.as_str().split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = between_letters(&line, PROMPT);
+    let cut = line[..end].rfind("[secret:").filter(|open| !line[*open..end].contains(']'));
+    Shown::new(&line[..cut.unwrap_or(end)])
 }
 
 impl Grades {

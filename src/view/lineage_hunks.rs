@@ -1,13 +1,15 @@
 //! Reads the edits that may have written a file's lines: those that the index names, with their texts from the archive.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 use similar::{ChangeTag, TextDiff};
 
+use super::door::between_letters;
 use super::lineage_match::{Hunk, HunkLine};
 use crate::model::{
-    CallKind, FileWork, Key, LinePrint, Operation, PrintTerm, Raw, Result, Scope, Span, Time, each_gram_term,
-    line_print,
+    Block, CallKind, FileWork, Key, LinePrint, Operation, PrintTerm, Raw, Result, Scope, Span, Time,
+    each_gram_term, line_print,
 };
 use crate::sources::{CallLines, Recorder, by_name};
 use crate::store::{CallRow, Contents, MOST_HOLDERS, PrintHits, Store};
@@ -19,6 +21,9 @@ const PER_LINE: usize = 2;
 /// Calls that are read because their text is alike, and prints that have to be shared.
 const MOST_ALIKE: usize = 24;
 const SHARED_GRAMS: usize = 3;
+
+/// Of a longer prompt the start is kept: more than is shown, so that a secret in it is seen whole.
+const LONGEST_PROMPT: usize = 16 << 10;
 
 /// A file as it is now.
 #[derive(Debug, Clone)]
@@ -37,6 +42,8 @@ pub(super) struct CodeCall {
     pub source: String,
     /// The path that it worked on.
     pub path: String,
+    /// The words that led to it, and which message they are.
+    pub prompt: Option<(Key, Rc<str>)>,
 }
 
 /// What may have written one file.
@@ -74,11 +81,13 @@ pub(super) struct HunkReader<'a> {
     pub contents: Contents<'a>,
     /// Source and folder of sessions.
     pub sessions: HashMap<i64, Option<(String, Option<String>)>>,
+    prompts: HashMap<Key, Rc<str>>,
 }
 
 impl<'a> HunkReader<'a> {
     pub(super) fn new(scope: &'a Scope, store: &'a Store) -> HunkReader<'a> {
-        HunkReader { scope, store, contents: store.contents(scope), sessions: HashMap::new() }
+        let (contents, sessions, prompts) = (store.contents(scope), HashMap::new(), HashMap::new());
+        HunkReader { scope, store, contents, sessions, prompts }
     }
 
     pub(super) fn read(
@@ -136,8 +145,10 @@ impl<'a> HunkReader<'a> {
             let call = match &of_path {
                 Some((path, call)) if *path == work.path => *call,
                 _ => {
+                    // Read now, while what stands around the call is unpacked.
+                    let prompt = self.prompt(&source, &row)?;
                     let path = work.path.clone();
-                    found.calls.push(CodeCall { row: row.clone(), source: source.clone(), path });
+                    found.calls.push(CodeCall { row: row.clone(), source: source.clone(), path, prompt });
                     found.calls.len() - 1
                 }
             };
@@ -155,6 +166,23 @@ impl<'a> HunkReader<'a> {
             });
         }
         Ok(())
+    }
+
+    fn prompt(&mut self, source: &str, row: &CallRow) -> Result<Option<(Key, Rc<str>)>> {
+        let found = self.store.prompt_before(self.scope, row.session_id, row.file, row.span.offset)?;
+        let (Some(message), Some(source)) = (found, by_name(source)) else { return Ok(None) };
+        if let Some(known) = self.prompts.get(&message.key) {
+            return Ok(Some((message.key, known.clone())));
+        }
+        let bytes = self.contents.span(message.file, message.span)?;
+        let text = source.blocks(&[bytes.expose()]).into_iter().find_map(|block| match block {
+            Block::Text(text) => Some(text),
+            _ => None,
+        });
+        let text = text.unwrap_or_default();
+        let start: Rc<str> = text[..between_letters(&text, LONGEST_PROMPT)].into();
+        self.prompts.insert(message.key, start.clone());
+        Ok(Some((message.key, start)))
     }
 
     /// A copy of a file that a client kept: its session saw what is in it.
@@ -208,7 +236,7 @@ impl<'a> HunkReader<'a> {
         };
         let (same_file, nearness) =
             (is_same_file(file, &path, folder.as_deref()), nearness(&file.path, &path));
-        found.calls.push(CodeCall { row, source: copy.source, path });
+        found.calls.push(CodeCall { row, source: copy.source, path, prompt: None });
         found.hunks.push(Hunk {
             call: found.calls.len() - 1,
             read: true,
