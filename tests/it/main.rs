@@ -29,6 +29,7 @@ mod hostile;
 mod http;
 mod http_access;
 mod http_members;
+mod http_pages;
 mod http_shapes;
 mod http_walk;
 mod library;
