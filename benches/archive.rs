@@ -3,8 +3,8 @@
 //!
 //! `cargo bench` measures 1 GB of each client and fails when a limit is exceeded. `cargo bench -- --smoke`,
 //! or ANNALS_BENCH_SMOKE=1, takes 20 MB and fails only when a run fails or its figures are absurd.
-//! `--bytes N` chooses another size, `--only codex`, `--only claude`, `--only http` or `--only search` one of the
-//! tables, and ANNALS_BENCH_KEEP=1 keeps the corpora. Search is measured on three times the size.
+//! `--bytes N` chooses another size, `--only codex`, `--only claude`, `--only http`, `--only lineage` or `--only search` one
+//! of the tables, and ANNALS_BENCH_KEEP=1 keeps the corpora. Search is measured on three times the size.
 
 // A bench is a program of its own: it prints its table, and it reads its own switches.
 #![allow(
@@ -20,6 +20,8 @@ mod claude_corpus;
 mod corpus;
 mod http;
 mod http_client;
+mod lineage;
+mod lineage_world;
 mod search;
 mod search_set;
 mod table;
@@ -69,8 +71,13 @@ const CLAUDE: Client = Client {
 
 /// What is measured, by name. `http` asks the archive that `codex` made, or makes it.
 type Measure = fn(&Scratch, &Settings) -> Outcome<Vec<Row>>;
-const TABLES: [(&str, Measure); 4] =
-    [("codex", codex_rows), ("http", http::rows), ("claude", claude_rows), ("search", search::rows)];
+const TABLES: [(&str, Measure); 5] = [
+    ("codex", codex_rows),
+    ("http", http::rows),
+    ("claude", claude_rows),
+    ("lineage", lineage::rows),
+    ("search", search::rows),
+];
 
 struct Settings {
     smoke: bool,
@@ -95,7 +102,10 @@ impl Settings {
                 "--only" => {
                     let known = |name: &String| TABLES.iter().any(|(table, _)| table == name);
                     only = Some(
-                        arguments.next().filter(known).ok_or("--only needs codex, http, claude or search")?,
+                        arguments
+                            .next()
+                            .filter(known)
+                            .ok_or("--only needs codex, http, claude, lineage or search")?,
                     );
                 }
                 "--bench" => {}
@@ -373,6 +383,12 @@ fn codex_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
 /// A fifth of the corpus is one session: many people never begin a new one.
 fn claude_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     let quarter = Corpus::write(scratch, &CLAUDE, "quarter", settings.bytes / 4, settings.files.div_ceil(4))?;
+    let (corpus, newest) = claude_home(scratch, settings)?;
+    rows(&quarter, &corpus, &newest)
+}
+
+/// The home, and its one long session.
+fn claude_home<'a>(scratch: &'a Scratch, settings: &Settings) -> Outcome<(Corpus<'a>, PathBuf)> {
     let mut corpus = Corpus::write(scratch, &CLAUDE, "whole", settings.bytes / 5 * 4, settings.files)?;
     let modified = |path: &PathBuf| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let transcripts = corpus.files()?.into_iter().filter(|path| path.extension() == Some("jsonl".as_ref()));
@@ -382,7 +398,7 @@ fn claude_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
         size += corpus.append(&newest, size, (settings.bytes / 5 - size).min(20_000_000))?;
     }
     corpus.count()?;
-    rows(&quarter, &corpus, &newest)
+    Ok((corpus, newest))
 }
 
 fn rows(quarter: &Corpus<'_>, corpus: &Corpus<'_>, grown: &Path) -> Outcome<Vec<Row>> {

@@ -1,5 +1,6 @@
 //! The command line: reads arguments, calls a verb, turns its answer into an exit code.
 
+mod git;
 mod measure;
 mod moments;
 mod output;
@@ -8,12 +9,14 @@ mod settings;
 mod tables;
 
 mod audit;
+mod blame;
 mod doctor;
 mod gaps;
 mod library;
 mod manifest;
 mod members;
 mod rebuild;
+mod record;
 mod records;
 mod restore;
 mod search;
@@ -23,6 +26,7 @@ mod sessions;
 mod show;
 mod sources;
 mod sync;
+mod tape;
 mod tools;
 mod up;
 mod usage;
@@ -86,6 +90,12 @@ enum Verb {
     Show(show::Options),
     /// Find words in everything that was said and done
     Search(search::Options),
+    /// Tell one session's native lines as a tape, from a file or standard input
+    Record(record::Options),
+    /// Tell sessions of the archive as tapes: who read and changed which code when
+    Tape(tape::Options),
+    /// Say for each line of a file which session, prompt and call wrote it
+    Blame(blame::Options),
     /// Print native records of a stream
     Records(records::Options),
     /// Count tools, files and commands
@@ -181,6 +191,9 @@ pub fn run() -> ExitCode {
         Verb::Sessions(options) => sessions::run(&mut desk, &options),
         Verb::Show(options) => show::run(&mut desk, &options),
         Verb::Search(options) => search::run(&mut desk, &options),
+        Verb::Record(options) => record::run(&mut desk, &options),
+        Verb::Tape(options) => tape::run(&mut desk, &options),
+        Verb::Blame(options) => blame::run(&mut desk, &options),
         Verb::Records(options) => records::run(&mut desk, &options),
         Verb::Tools(options) => tools::run(&mut desk, &options),
         Verb::Usage(options) => usage::run(&mut desk, &options),

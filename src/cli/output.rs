@@ -74,6 +74,15 @@ impl Output {
         self.settle(wrote)
     }
 
+    /// For data that comes from elsewhere as lines; `settled` has to hear how it went.
+    pub fn stream(&mut self) -> &mut dyn Write {
+        &mut self.stdout
+    }
+
+    pub fn settled(&mut self, wrote: io::Result<()>) -> Result<()> {
+        self.settle(wrote)
+    }
+
     pub fn note(&mut self, text: impl AsRef<str>) {
         // Nobody to tell when stderr is closed.
         // One note, one line: a file's name must not forge another.

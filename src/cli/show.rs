@@ -1,14 +1,17 @@
 //! `annals show`: one session's conversation, as it was.
 
+use std::collections::HashMap;
+
 use clap::Args;
+use serde_json::Value;
 
 use super::tables::{dollars, number};
 use super::{Answer, Desk, moments, now};
 use crate::model::{Family, Problem, Result, Scope, Time};
 use crate::store::Store;
 use crate::view::{
-    BlockView, Door, Entry, LibraryAsk, LibraryItem, SessionTies, SessionView, TranscriptAsk, find_session,
-    library, session_ties, transcript,
+    BlockView, Door, Entry, LibraryAsk, LibraryItem, SessionTies, SessionView, Survivor, TranscriptAsk,
+    find_session, library, session_ties, survivors, transcript,
 };
 
 #[derive(Args)]
@@ -28,6 +31,9 @@ pub struct Options {
     /// Start at this message: its id as `annals search` tells it, the start of that, or its number
     #[arg(long, value_name = "MESSAGE")]
     at: Option<String>,
+    /// Say of each edit how many of its lines stand in the files today
+    #[arg(long)]
+    lineage: bool,
 }
 
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
@@ -50,6 +56,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     if begun {
         opening(desk)?;
     }
+    let left = if options.lineage { left_today(&scope, &store, &door, &session)? } else { HashMap::new() };
     let mut first = true;
     transcript(&scope, &store, &door, &session, ask, &mut |entry| {
         if !begun {
@@ -62,10 +69,14 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         }
         if desk.json {
             let comma = if std::mem::take(&mut first) { "" } else { "," };
-            return desk.output.piece(&format!("{comma}{}", serde_json::to_string(&entry)?));
+            let mut told = serde_json::to_value(&entry)?;
+            if options.lineage {
+                add_left(&mut told, &left);
+            }
+            return desk.output.piece(&format!("{comma}{told}"));
         }
         let said = options.context || options.at.is_some() || entry.is_conversation();
-        if said { show(desk, &entry) } else { Ok(()) }
+        if said { show(desk, &entry, &left) } else { Ok(()) }
     })?;
     if !begun {
         return Err(no_message(options));
@@ -74,6 +85,44 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         desk.output.piece("],\"next_cursor\":null}\n")?;
     }
     Ok(Answer::Done)
+}
+
+/// What is left of each call's edits, by the call's id.
+type Left = HashMap<String, Vec<Survivor>>;
+
+/// The owner's own files, as the session named them.
+fn left_today(scope: &Scope, store: &Store, door: &Door, session: &SessionView) -> Result<Left> {
+    let mut read = |path: &str| {
+        let facts = std::fs::metadata(path).ok().filter(|facts| facts.is_file() && facts.len() <= 8 << 20)?;
+        let bytes = std::fs::read(path).ok().filter(|_| facts.len() > 0)?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let mut left: Left = HashMap::new();
+    for survivor in survivors(scope, store, door, session, &mut read)? {
+        left.entry(survivor.call_id.to_string()).or_default().push(survivor);
+    }
+    Ok(left)
+}
+
+fn add_left(entry: &mut Value, left: &Left) {
+    for block in entry["blocks"].as_array_mut().into_iter().flatten() {
+        let survivors = block["call_id"].as_str().and_then(|id| left.get(id));
+        if let Some(survivors) = survivors.filter(|_| block["type"] == "tool_call") {
+            block["lineage"] = serde_json::json!(survivors);
+        }
+    }
+}
+
+fn show_left(desk: &mut Desk, survivors: &[Survivor]) -> Result<()> {
+    for survivor in survivors {
+        let lines: Vec<String> = survivor.lines.iter().map(|[from, to]| format!("{from}-{to}")).collect();
+        let places = if lines.is_empty() { String::new() } else { format!(": lines {}", lines.join(", ")) };
+        desk.output.line(format!(
+            "   {} of {} lines stand in {} today{places}",
+            survivor.standing, survivor.written, survivor.file
+        ))?;
+    }
+    Ok(())
 }
 
 fn json_head(
@@ -155,7 +204,7 @@ fn head(desk: &mut Desk, session: &SessionView, in_force: &[LibraryItem]) -> Res
     desk.output.line(format!("in force: {}", names.join(", ")))
 }
 
-fn show(desk: &mut Desk, entry: &Entry) -> Result<()> {
+fn show(desk: &mut Desk, entry: &Entry, left: &Left) -> Result<()> {
     let who = match entry.kind {
         "prompt" => "you",
         "answer" => "assistant",
@@ -177,6 +226,11 @@ fn show(desk: &mut Desk, entry: &Entry) -> Result<()> {
                 show_end(desk, *ok, *exit_code, *duration_ms)?;
             }
             _ => show_block(desk, block, &clock)?,
+        }
+        if let BlockView::ToolCall { call_id, .. } = block
+            && let Some(survivors) = left.get(call_id.as_str())
+        {
+            show_left(desk, survivors)?;
         }
     }
     Ok(())

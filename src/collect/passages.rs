@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use crate::model::{
-    Block, Call, CallResult, Document, FILE_MARK, Family, Item, LONGEST_TEXT, MODEL_MARK, Message,
-    MessageKind, Passage, PassageKind, Role, Span, TOOL_MARK, TermSet, Touch, each_text, each_told,
+    Block, Call, CallKind, CallResult, Document, FILE_MARK, Family, Item, LONGEST_TEXT, MODEL_MARK, Message,
+    MessageKind, Operation, Passage, PassageKind, Role, Span, TOOL_MARK, TermSet, Touch, each_gram_term,
+    each_line_term, each_sampled_line_term, each_text, each_told, line_print,
 };
 use crate::sources::Source;
 
@@ -45,7 +46,12 @@ impl Passages {
                 // Of both, the first is shown.
                 Item::Result(result) => {
                     if let Some(span) = result.output.or(result.detail) {
-                        self.output(result, within(span), &mut found);
+                        let work = items.iter().skip(from).find_map(|item| match item {
+                            Item::Touch(touch) if touch.call == result.call => Some(touch.operation),
+                            _ => None,
+                        });
+                        let detail = result.detail.and_then(within);
+                        self.output(result, within(span), work.map(|work| (work, detail)), &mut found);
                     }
                 }
                 // What was put before the model turns out to be typed; this line holds the same words.
@@ -119,6 +125,14 @@ impl Passages {
                 each_text(&input, &mut |text| self.words.add_text(text));
             }
         }
+        if call.kind == CallKind::Edit
+            && let (Some(recorder), Some(bytes)) = (self.source.recorder(), bytes)
+        {
+            for text in recorder.written(bytes) {
+                each_line_term(&text, |term| self.words.add(&term));
+                each_gram_term(&text, |term| self.words.add(&term));
+            }
+        }
         found.push(Passage {
             session: Some(call.session.clone()),
             place: call.span.offset,
@@ -128,9 +142,29 @@ impl Passages {
         });
     }
 
-    fn output(&mut self, result: &CallResult, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
+    /// `work` is what the call did to a file, with the client's record of it.
+    fn output(
+        &mut self,
+        result: &CallResult,
+        bytes: Option<&[u8]>,
+        work: Option<(Operation, Option<&[u8]>)>,
+        found: &mut Vec<Passage>,
+    ) {
+        let recorder = self.source.recorder();
+        if let (Some(recorder), Some((operation, Some(detail)))) = (recorder, work)
+            && operation != Operation::Read
+        {
+            for line in recorder.written_besides(detail) {
+                each_line_term(&line, |term| self.words.add(&term));
+            }
+        }
+        let reads = work.is_some_and(|(operation, _)| operation == Operation::Read);
         for block in bytes.map(|bytes| self.source.blocks(&[bytes])).into_iter().flatten() {
             if let Block::ToolResult { output, .. } = block {
+                if let Some(recorder) = recorder.filter(|_| reads) {
+                    let lines = output.lines().map(|line| line_print(recorder.unnumbered(line)));
+                    each_sampled_line_term(lines, |term| self.words.add(&term));
+                }
                 self.add_output(result.call, output);
             }
         }

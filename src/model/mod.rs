@@ -4,11 +4,13 @@ mod answer;
 mod key;
 mod manifest;
 mod moment;
+mod prints;
 mod scope;
 mod terms;
 mod text;
 mod time;
 mod transcript;
+mod work;
 
 pub use answer::{Problem, Result};
 pub use key::Key;
@@ -17,6 +19,10 @@ pub use manifest::{
     Semantics, Stream, Surface, Treatment, Variable,
 };
 pub use moment::parse_moment;
+pub use prints::{
+    GRAM_MARK, LINE_MARK, LinePrint, PrintTerm, each_gram_term, each_line_term, each_sampled_line_term,
+    line_print,
+};
 pub use scope::{MemberRole, Scope};
 pub use terms::{
     FILE_MARK, LONGEST_TEXT, MODEL_MARK, TOOL_MARK, TermSet, Terms, each_text, each_told, each_whole_term,
@@ -28,3 +34,4 @@ pub use transcript::{
     Block, Call, CallKind, CallResult, Document, Item, LONG_PROMPTS, Link, LinkKind, Message, MessageKind,
     Operation, Passage, PassageKind, Range, Role, SessionFacts, Span, Summary, Tally, Touch, Usage, Verdict,
 };
+pub use work::{FileWork, Piece};

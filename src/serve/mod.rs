@@ -8,6 +8,7 @@ mod docs;
 mod events;
 mod fresh;
 mod library;
+mod lineage;
 mod openapi;
 mod pages;
 mod parameters;
@@ -178,6 +179,7 @@ fn routes(app: Arc<App>) -> Router {
         .route("/api/v1/agent-sessions/sources", get(archive::sources))
         .nest("/api/v1/agent-sessions/{source}", sessions::routes())
         .route("/api/v1/search", get(search::found))
+        .route("/api/v1/lineage", get(lineage::of_file))
         .route("/api/v1/usage", get(usage::sums))
         .route("/api/v1/usage/responses", get(usage::responses))
         .route("/api/v1/sources/{source}/manifest", get(archive::manifest))

@@ -10,7 +10,7 @@ use utoipa::openapi::path::{Parameter, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{OpenApi as Document, OpenApiVersion, RefOr};
 
-use super::{activity, archive, library, search, secrets, sessions, usage};
+use super::{activity, archive, library, lineage, search, secrets, sessions, usage};
 use crate::view::{source_named, source_routes};
 
 #[derive(OpenApi)]
@@ -25,6 +25,7 @@ use crate::view::{source_named, source_routes};
         activity::lines,
         sessions::analytics,
         search::found,
+        lineage::of_file,
         usage::sums,
         usage::responses,
         activity::days,

@@ -442,6 +442,27 @@ impl ItemParameters {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
+pub(super) struct LineageParameters {
+    /// The whole path of a file, as the client named it
+    file: String,
+    /// First line, counted from 1
+    #[param(minimum = 1)]
+    start: Option<u32>,
+    /// Last line
+    #[param(minimum = 1)]
+    end: Option<u32>,
+}
+
+impl LineageParameters {
+    pub(super) fn read(self) -> Answered<crate::view::LineageAsk> {
+        let line = |line: Option<u32>| line.map(|line| line as usize);
+        Ok(crate::view::LineageAsk { file: self.file, start: line(self.start), end: line(self.end) })
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct GapParameters {
     /// Only this source
     source: Option<String>,

@@ -1,9 +1,13 @@
 //! The providers: what a source is, and the registry of all there are.
 
 mod authored;
+mod diff;
+mod folders;
 mod front_matter;
 pub mod json;
 mod kept;
+mod shell_read;
+mod tape;
 mod title;
 
 mod chatgpt;
@@ -16,6 +20,8 @@ use std::sync::Arc;
 
 use crate::model::{Block, Item, Manifest, SessionFacts, Time, Verdict};
 
+pub use tape::{CallLines, Printed, Recorder, TapeForm};
+
 /// All sources. Adding one is a folder, its `mod` line above and its line here.
 pub fn registry() -> &'static [&'static dyn Source] {
     &[&codex_cli::CodexCli, &claude_code::ClaudeCode, &chatgpt::ChatGpt, &openai_api::OpenAiApi]
@@ -23,6 +29,14 @@ pub fn registry() -> &'static [&'static dyn Source] {
 
 pub fn by_name(name: &str) -> Option<&'static dyn Source> {
     registry().iter().copied().find(|source| source.manifest().source == name)
+}
+
+/// The source whose native lines go by this name.
+pub fn by_format(format: &str) -> Option<&'static dyn Source> {
+    registry()
+        .iter()
+        .copied()
+        .find(|source| source.recorder().is_some_and(|recorder| recorder.form().format == format))
 }
 
 /// One provider: where its files are, how its lines read, what it declares.
@@ -49,6 +63,11 @@ pub trait Source: Sync {
 
     /// What the bytes of a row say under the client's own names.
     fn native(&self, bytes: &[u8]) -> serde_json::Map<String, serde_json::Value>;
+
+    /// How its sessions are told as a tape, where its calls work on files.
+    fn recorder(&self) -> Option<&'static dyn Recorder> {
+        None
+    }
 }
 
 /// How a source asks for its settings: by the names its manifest declares.

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, params};
 use super::Store;
 use super::ask::{CALLS, CallRow, MESSAGES, MessageRow, call_row, message_row};
 use super::ask_usage::{UsageSum, usage_sum};
-use crate::model::{Encoding, Result, Scope, Span, Time};
+use crate::model::{Encoding, Framing, Result, Scope, Span, Time};
 
 /// Rows of one file of a session behind a place.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,45 @@ pub struct PlacedRecord {
     pub span: Span,
 }
 
+/// A file with rows of a session, and how its content is read.
+#[derive(Debug, Clone)]
+pub struct TranscriptFile {
+    pub id: i64,
+    pub instance: i64,
+    pub path: String,
+    pub reader: String,
+    pub framing: Framing,
+    pub encoding: Encoding,
+    /// The version that rows point into.
+    pub version: i64,
+    pub modified: Option<Time>,
+}
+
 impl Store {
+    /// The files that tell of a session, in the order of `transcript_files`.
+    pub fn transcript_sources(&self, _scope: &Scope, session: i64) -> Result<Vec<TranscriptFile>> {
+        let mut statement = self.connection.prepare_cached(super::sql!(
+            "select file.id, file.instance, file.path, file.reader, file.framing, file.encoding, file.rows_version,
+                    file.modified
+             from session_part part join file on file.id = part.file
+             where part.session = $1 and file.twin_of is null order by file.unit, file.id"
+        ))?;
+        let rows = statement.query_map([session], |row| {
+            let lines = row.get_ref(4)?.as_str()? == "lines";
+            Ok(TranscriptFile {
+                id: row.get(0)?,
+                instance: row.get(1)?,
+                path: row.get(2)?,
+                reader: row.get(3)?,
+                framing: if lines { Framing::Lines } else { Framing::Whole },
+                encoding: super::archive::encoding(row.get_ref(5)?.as_str()?),
+                version: row.get(6)?,
+                modified: super::ask::time(row, 7)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// The files that a session's rows stand in, by name (which begins with their start).
     pub fn transcript_files(&self, _scope: &Scope, session: i64) -> Result<Vec<i64>> {
         let mut statement = self.connection.prepare_cached(super::sql!(

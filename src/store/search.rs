@@ -187,7 +187,7 @@ impl Store {
         Ok(calls.unwrap_or_default())
     }
 
-    fn segments(&self) -> Result<Vec<(i64, i64)>> {
+    pub(super) fn segments(&self) -> Result<Vec<(i64, i64)>> {
         let mut statement =
             self.connection.prepare_cached(sql!("select id, passages from search_segment order by id"))?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -221,7 +221,7 @@ impl Store {
         Ok(())
     }
 
-    fn search_epochs(&self) -> Result<HashMap<i64, i64>> {
+    pub(super) fn search_epochs(&self) -> Result<HashMap<i64, i64>> {
         let mut statement = self
             .connection
             .prepare_cached(sql!("select id, search_epoch from file where search_epoch > 0"))?;

@@ -200,6 +200,8 @@ pub struct IndexAudit {
     pub passages: i64,
     pub segments: i64,
     pub bytes: i64,
+    /// Of these, fingerprints of code, which `annals blame` asks.
+    pub lineage_bytes: i64,
     pub indexed: &'static [&'static str],
     pub left_out: &'static [&'static str],
 }
@@ -210,12 +212,14 @@ pub fn index_audit(scope: &Scope, store: &Store) -> Result<IndexAudit> {
         passages,
         segments,
         bytes,
+        lineage_bytes: store.print_size(scope)?,
         indexed: &[
             "prompts, answers and thinking",
             "names and inputs of tool calls, paths of files they touched",
             "outputs of tools, also those kept apart",
             "skills, commands, prompts, rules, instructions and memory, in their newest version",
             "titles of sessions, as they are now",
+            "fingerprints of lines that calls wrote into files, and of a fourth of those that they read",
         ],
         left_out: &[
             "text behind the first 256 KiB of a message, input or output",

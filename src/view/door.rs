@@ -24,6 +24,12 @@ impl Door {
         Ok(Door { redactor: Some(Redactor::new(key)) })
     }
 
+    /// Masks without an archive. The key is the same everywhere, so that the same lines always give the same marks; a
+    /// mark has four digits, which tell two secrets apart and lead back to none.
+    pub fn masking_alone(_scope: &Scope) -> Door {
+        Door { redactor: Some(Redactor::new([0; 32])) }
+    }
+
     /// Shows everything: for the owner, at this machine, who asked for it.
     pub fn revealing(_scope: &Scope) -> Door {
         Door { redactor: None }
@@ -44,6 +50,37 @@ impl Door {
             Some(redactor) => Shown::new(redactor.mask(text)),
             None => Shown::new(text),
         }
+    }
+
+    /// The lines of a text. It is masked as a whole, and every line that a secret reaches into has its mark.
+    pub(super) fn lines(&self, text: &str) -> Vec<Shown> {
+        let mut secrets = Vec::new();
+        if let Some(redactor) = &self.redactor {
+            redactor.each(text, &mut |found| secrets.push((found.range.clone(), found.to_string())));
+        }
+        let mut shown = Vec::new();
+        let (mut at, mut next) = (0, 0);
+        for line in text.split_inclusive('\n') {
+            let end = at + line.trim_end_matches(['\n', '\r']).len();
+            let (mut masked, mut from) = (String::new(), at);
+            while let Some((range, mark)) = secrets.get(next).filter(|(range, _)| range.start < end) {
+                masked.push_str(text.get(from..range.start).unwrap_or_default());
+                masked.push_str(mark);
+                from = range.end.min(end).max(from);
+                if range.end > end {
+                    break;
+                }
+                next += 1;
+            }
+            masked.push_str(&text[from..end]);
+            shown.push(Shown::new(masked));
+            at += line.len();
+            // One that ended with its line is done.
+            while secrets.get(next).is_some_and(|(range, _)| range.end <= at) {
+                next += 1;
+            }
+        }
+        shown
     }
 
     pub(super) fn json(&self, value: Value) -> ShownJson {
@@ -196,6 +233,23 @@ mod tests {
             assert_eq!(full_bytes, Some(text.len() as u64));
             assert!(door().preview(&text, Extent::Whole).0.as_str().contains("[secret:github:"), "{before}");
         }
+    }
+
+    #[test]
+    fn every_line_of_a_long_secret_is_masked() {
+        let key = format!(
+            "-----BEGIN {0} KEY-----\n{1}\n{1}\n-----END {0} KEY-----",
+            "PRIVATE",
+            "aB3dE6gH9+/x".repeat(5)
+        );
+        let text = format!("first\n{key}\ntoken = \"{}\" # end\n\nlast", self::key());
+        let lines = door().lines(&text);
+        assert_eq!(lines.len(), text.lines().count());
+        let all: Vec<&str> = lines.iter().map(Shown::as_str).collect();
+        assert!(!all.join("\n").contains("aB3dE6gH9"), "{all:?}");
+        assert_eq!((all[0], all[6], all[7]), ("first", "", "last"));
+        assert!(all[5].starts_with("token = \"[secret:") && all[5].ends_with("# end"), "{all:?}");
+        assert_eq!(Door { redactor: None }.lines("a\nb").len(), 2);
     }
 
     /// What is passed by is what would not be masked.

@@ -10,6 +10,10 @@ mod door;
 mod gaps;
 mod library;
 mod outline;
+mod lineage;
+mod lineage_hunks;
+mod lineage_known;
+mod lineage_match;
 mod paging;
 mod passages;
 mod prices;
@@ -19,8 +23,15 @@ mod search;
 mod secrets;
 mod sessions;
 mod status;
+mod survivors;
+mod tape;
+mod tape_event;
+mod tape_grades;
+mod tape_lines;
+mod tape_maker;
 mod tokens;
 mod tools;
+mod trace;
 mod transcript;
 mod usage;
 
@@ -34,6 +45,8 @@ pub use door::Door;
 pub use gaps::{GapAsk, GapList, gaps};
 pub use library::{ItemVersion, LibraryAsk, LibraryItem, history, library, library_kinds, library_moments};
 pub use outline::{Outline, count_steps, outline, step_of, steps_from};
+pub use lineage::{Blame, BlameSums, CodeFile, Origin, Share, blame, blame_sums, shown_lines};
+pub use lineage_known::{Lineage, LineageAsk, lineage};
 pub use paging::Paging;
 pub use records::{RecordPage, RecordsAsk, record_page, records};
 pub use search::{PassageView, SearchAnswer, SearchAsk, SearchResult, find_in_session, search};
@@ -42,6 +55,8 @@ pub use sessions::{
     SessionAsk, SessionList, SessionTies, SessionView, exact_session, find_session, session_ties, sessions,
 };
 pub use status::{DiskState, SourceState, source_labels, source_named, source_routes, source_state};
+pub use survivors::{Survivor, survivors};
+pub use tape::{Recording, TapeAsk, TapeEnd, TapeFormat, has_tape, record, tape};
 pub use tokens::{TokenKey, local_token, new_token};
 pub use tools::{ToolAnalytics, ToolsAsk, tools};
 pub use transcript::{

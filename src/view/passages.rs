@@ -116,7 +116,7 @@ impl PassageReader<'_> {
     }
 
     /// A call within a message is shown with it.
-    fn step_of(&self, row: &CallRow) -> Result<Step> {
+    pub(super) fn step_of(&self, row: &CallRow) -> Result<Step> {
         let message = match self.store.message_of_call(self.scope, row)? {
             Some(place) => self.store.message_at(self.scope, row.session_id, row.file, place)?,
             None => None,

@@ -44,6 +44,24 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
             let one = |id: String| [with("show", &id), with("show --full --copies --context", &id)];
             ids.flat_map(one).chain([words("show nothing-like-it")]).collect()
         }
+        "tape" => {
+            let ids = bench
+                .sessions()
+                .into_iter()
+                .map(|session| session["session_id"].as_str().unwrap().to_owned());
+            ids.flat_map(|id| [with("tape --resolve", &id), with("tape --format agent-trace", &id)]).collect()
+        }
+        "record" => SOURCES
+            .iter()
+            .flat_map(|source| {
+                let format = if *source == "codex_cli" { "codex-jsonl" } else { "claude-jsonl" };
+                let files = crate::support::files_below(&bench.home_of(source)).into_iter();
+                let lines = files.filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
+                lines
+                    .map(|path| with(&format!("record --format {format}"), path.to_str().unwrap()))
+                    .collect::<Vec<_>>()
+            })
+            .collect(),
         "records" => {
             let streams = bench.streams().into_iter();
             streams.flat_map(|stream| [with("records", &stream), with("records --full", &stream)]).collect()

@@ -1,4 +1,4 @@
-//! Every fixture folder is a test: its home is synced, and records, transcripts and accounts must be as expected.
+//! Every fixture folder is a test: its home is synced, and records, transcripts, accounts and tapes must be as expected.
 //!
 //! `UPDATE_EXPECT=1 cargo test --test it golden` writes what came out; the difference is then read by a person.
 
@@ -39,6 +39,7 @@ fn fixtures_give_what_is_expected() {
             ("records.jsonl", records(&bench, &source)),
             ("transcript.json", transcripts(&bench)),
             ("coverage.json", coverage(&bench)),
+            ("tape.jsonl", tapes(&bench)),
         ] {
             let path = case.join(name);
             if std::env::var_os("UPDATE_EXPECT").is_some() {
@@ -99,6 +100,21 @@ fn transcripts(bench: &Bench) -> String {
         .map(|session| bench.json(&["show", session["session_id"].as_str().unwrap(), "--copies"]))
         .collect();
     serde_json::to_string_pretty(&json!(all)).unwrap() + "\n"
+}
+
+/// The tapes of all sessions, one after another.
+pub fn tapes(bench: &Bench) -> String {
+    let to = bench.folder.path().join("tapes");
+    let ran = bench.run(&["tape", "--all", "--to", to.to_str().unwrap()]);
+    assert!(ran.code < 2, "{}", ran.stderr);
+    let mut text = String::new();
+    if to.is_dir() {
+        for path in crate::support::files_below(&to) {
+            text += &std::fs::read_to_string(&path).unwrap();
+        }
+        std::fs::remove_dir_all(&to).unwrap();
+    }
+    text
 }
 
 fn coverage(bench: &Bench) -> String {

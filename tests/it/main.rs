@@ -33,6 +33,9 @@ mod http_pages;
 mod http_shapes;
 mod http_walk;
 mod library;
+mod lineage;
+#[path = "../../benches/lineage_world.rs"]
+mod lineage_world;
 mod members;
 mod never_opened;
 mod planted;
@@ -46,6 +49,7 @@ mod search_fuzz;
 mod search_real;
 mod server;
 mod support;
+mod tape;
 mod tidy;
 mod usage;
 #[path = "../../benches/words.rs"]

@@ -6,7 +6,9 @@ mod calls;
 mod footprint;
 mod manifest;
 mod people;
+mod replace;
 mod sidecars;
+mod tape;
 mod transcript;
 
 use serde_json::{Map, Value};
@@ -14,7 +16,7 @@ use serde_json::{Map, Value};
 use super::authored::WholeFileReader;
 use super::json::Json;
 use super::kept::KeptReader;
-use super::{Choice, FileContext, Home, Reader, Settings, Source};
+use super::{Choice, FileContext, Home, Reader, Recorder, Settings, Source};
 use crate::model::{Block, Manifest};
 
 pub struct ClaudeCode;
@@ -90,5 +92,9 @@ impl Source for ClaudeCode {
 
     fn native(&self, bytes: &[u8]) -> Map<String, Value> {
         blocks::native(bytes)
+    }
+
+    fn recorder(&self) -> Option<&'static dyn Recorder> {
+        Some(&tape::Tape)
     }
 }

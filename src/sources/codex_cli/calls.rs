@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::folders::absolute;
 use super::super::json::{Json, Object, unescape};
 use super::super::title::in_a_line;
 use super::outcome::{Outcome, read_outcome};
@@ -438,15 +439,5 @@ fn patch_title(patches: &[PatchedFile]) -> Option<String> {
     match patches.len() {
         1 => Some(first),
         many => Some(format!("{first} and {} more", many - 1)),
-    }
-}
-
-fn absolute(path: &str, cwd: Option<&str>) -> String {
-    let drive = path.as_bytes().get(1) == Some(&b':');
-    match cwd {
-        Some(cwd) if !path.starts_with('/') && !drive => {
-            format!("{}/{}", cwd.trim_end_matches('/'), path.strip_prefix("./").unwrap_or(path))
-        }
-        _ => path.to_owned(),
     }
 }

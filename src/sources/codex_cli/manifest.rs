@@ -7,7 +7,7 @@ pub static MANIFEST: Manifest = Manifest {
     source: "codex_cli",
     label: "Codex CLI",
     route: "codex",
-    reader_version: 3,
+    reader_version: 4,
     summary: "transcripts, thread table, prompt history and names that Codex CLI keeps on this machine",
     setup_hint: "run `codex` once, or set CODEX_HOME (a Codex home) or CODEX_SESSIONS_PATH (a sessions folder)",
     default_homes: &["~/.codex"],

@@ -11,6 +11,7 @@ mod patch;
 mod requests;
 mod rollout;
 mod sidecars;
+mod tape;
 mod usage;
 mod words;
 
@@ -21,7 +22,7 @@ use serde_json::{Map, Value};
 use super::authored::WholeFileReader;
 use super::json::Json;
 use super::kept::KeptReader;
-use super::{FileContext, Home, Reader, Settings, Source};
+use super::{FileContext, Home, Reader, Recorder, Settings, Source};
 use crate::model::{Block, Manifest};
 
 pub struct CodexCli;
@@ -95,6 +96,10 @@ impl Source for CodexCli {
 
     fn native(&self, bytes: &[u8]) -> Map<String, Value> {
         blocks::native(bytes)
+    }
+
+    fn recorder(&self) -> Option<&'static dyn Recorder> {
+        Some(&tape::Tape)
     }
 }
 

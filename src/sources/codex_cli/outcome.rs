@@ -1,5 +1,9 @@
 //! Reads how a call of Codex CLI ended from the text of its output.
 
+use std::borrow::Cow;
+
+use super::super::json::Json;
+
 /// How a call ended, as far as its output tells.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Outcome {
@@ -30,6 +34,23 @@ pub fn read_outcome(head: &str, tail: &str) -> Outcome {
         }
     }
     header.outcome()
+}
+
+/// What a command printed, without what the client wrote above it; nothing where the client cut it.
+pub fn read_body(text: &str) -> Option<Cow<'_, str>> {
+    if is_json_form(text) {
+        let output = Json::parse(text.as_bytes()).and_then(|form| form.get_text("output"));
+        return output.map(|output| Cow::Owned(output.into_owned())).filter(|output| is_whole(output));
+    }
+    let body = read_header(text).map_or(text, |(_, body)| body);
+    let shortened = text[..text.len() - body.len()].contains(COUNTS[1]);
+    (!shortened && is_whole(body)).then_some(Cow::Borrowed(body))
+}
+
+/// Clients say it in the text when they leave out its middle.
+fn is_whole(body: &str) -> bool {
+    let marks = ["[... omitted ", "Warning: truncated output", " tokens truncated…", " chars truncated…"];
+    !marks.iter().any(|mark| body.contains(mark))
 }
 
 const EXIT_CODE: &str = "Exit code: ";

@@ -1,5 +1,8 @@
 //! Reads which files and lines a patch changes, and finds the patch in the text that carries it.
 
+use super::super::diff::Changes;
+use crate::model::{FileWork, Operation};
+
 /// What a patch does to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
@@ -36,9 +39,73 @@ pub struct PatchedFile {
 /// The format has no line numbers, so only an added file has a hunk: all of its lines.
 pub fn parse_patch(text: &str) -> Vec<PatchedFile> {
     let mut files: Vec<PatchedFile> = Vec::new();
+    each_patch_line(text, |line| match (line, files.last_mut()) {
+        (PatchLine::File(change, path), _) => {
+            files.push(PatchedFile { path: path.to_owned(), moved_to: None, change, hunks: Vec::new() });
+        }
+        (PatchLine::MoveTo(path), Some(file)) => file.moved_to = Some(path.to_owned()),
+        (PatchLine::Body(Change::Add, line), Some(file)) if line.starts_with('+') => count_added_line(file),
+        (PatchLine::MoveTo(_) | PatchLine::Body(..), _) => {}
+    });
+    files
+}
+
+/// What an `apply_patch` body does to each file, with the lines that it takes out and puts in.
+pub fn patch_work(text: &str) -> Vec<FileWork> {
+    let mut sections: Vec<(FileWork, Changes)> = Vec::new();
+    each_patch_line(text, |line| match (line, sections.last_mut()) {
+        (PatchLine::File(change, path), _) => {
+            let operation = match change {
+                Change::Add => Operation::Create,
+                Change::Update => Operation::Update,
+                Change::Delete => Operation::Delete,
+            };
+            let mut changes = Changes::default();
+            if change == Change::Add {
+                changes.start(1, 1);
+            }
+            sections.push((FileWork::new(path, operation), changes));
+        }
+        (PatchLine::MoveTo(path), Some((work, _))) => {
+            work.moved_from = Some(std::mem::replace(&mut work.path, path.to_owned()));
+            work.operation = Operation::MoveTo;
+        }
+        (PatchLine::Body(Change::Add, line), Some((_, changes))) => {
+            if let Some(line) = line.strip_prefix('+') {
+                changes.added(line);
+            }
+        }
+        (PatchLine::Body(Change::Update, line), Some((_, changes))) => match line.as_bytes().first() {
+            Some(b'+') => changes.added(&line[1..]),
+            Some(b'-') => changes.removed(&line[1..]),
+            _ => changes.start_anywhere(),
+        },
+        (PatchLine::MoveTo(_) | PatchLine::Body(..), _) => {}
+    });
+    sections.into_iter().flat_map(|(work, changes)| each_place(&work, changes)).collect()
+}
+
+/// A piece of work for each changed place, or one for a file of which nothing more is known.
+pub fn each_place(work: &FileWork, changes: Changes) -> Vec<FileWork> {
+    let places = changes.finish();
+    if places.is_empty() {
+        return vec![work.clone()];
+    }
+    places.into_iter().map(|(before, after)| FileWork { before, after, ..work.clone() }).collect()
+}
+
+/// One line of a patch, and what it is.
+enum PatchLine<'t> {
+    File(Change, &'t str),
+    MoveTo(&'t str),
+    Body(Change, &'t str),
+}
+
+fn each_patch_line<'t>(text: &'t str, mut see: impl FnMut(PatchLine<'t>)) {
     let mut indentation = None;
     let mut inside = true;
     let mut section = None;
+    let mut moved = false;
     for line in text.lines() {
         let line = unindented(line, indentation.unwrap_or_default());
         // In an update a leading space makes a context line, even of a text that looks like a marker.
@@ -54,24 +121,21 @@ pub fn parse_patch(text: &str) -> Vec<PatchedFile> {
         } else if let Some((change, path)) = file_header(marker) {
             indentation.get_or_insert(&line[..line.len() - marker.len()]);
             section = (!path.is_empty()).then_some(change);
+            moved = false;
             if section.is_some() {
-                files.push(PatchedFile { path: path.to_owned(), moved_to: None, change, hunks: Vec::new() });
+                see(PatchLine::File(change, path));
             }
-        } else if let (Some(change), Some(file)) = (section, files.last_mut()) {
-            match change {
-                Change::Add if marker.starts_with('+') => count_added_line(file),
-                Change::Update if file.moved_to.is_none() => {
-                    file.moved_to = marker
-                        .strip_prefix(MOVE_TO)
-                        .map(str::trim)
-                        .filter(|path| !path.is_empty())
-                        .map(str::to_owned);
+        } else if let Some(change) = section {
+            let target = marker.strip_prefix(MOVE_TO).map(str::trim).filter(|path| !path.is_empty());
+            match target.filter(|_| change == Change::Update && !moved) {
+                Some(target) => {
+                    moved = true;
+                    see(PatchLine::MoveTo(target));
                 }
-                _ => {}
+                None => see(PatchLine::Body(change, marker)),
             }
         }
     }
-    files
 }
 
 /// Every patch body that stands in a text: the text itself, or a heredoc or quoted argument of a shell command.
@@ -111,6 +175,32 @@ pub fn unified_diff_hunks(diff: &str) -> Vec<Hunk> {
     }
     hunks.extend(open.and_then(OpenHunk::finish));
     hunks
+}
+
+/// The changed places of a unified diff with their lines.
+pub fn unified_diff_changes(diff: &str) -> Changes {
+    let mut changes = Changes::default();
+    let mut open: Option<OpenHunk> = None;
+    for line in diff.lines() {
+        if line.starts_with("@@") {
+            open = OpenHunk::from_header(line);
+            match &open {
+                Some(hunk) => changes.start(hunk.before.line, hunk.after.line),
+                None => changes.start_anywhere(),
+            }
+            continue;
+        }
+        let Some(hunk) = &mut open else { continue };
+        let (before, after) = (hunk.before.left, hunk.after.left);
+        hunk.take_line(line);
+        match line.as_bytes().first() {
+            Some(b'-') if before > 0 => changes.removed(&line[1..]),
+            Some(b'+') if after > 0 => changes.added(&line[1..]),
+            Some(b' ') | None if before > 0 && after > 0 => changes.unchanged(),
+            _ => {}
+        }
+    }
+    changes
 }
 
 const BEGIN: &str = "*** Begin Patch";

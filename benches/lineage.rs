@@ -1,0 +1,144 @@
+//! The lineage table: whether lines are traced to who wrote them, how long that takes, and what the index for it costs.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::lineage_world::{GRADES, Plan, Score, write_world};
+use super::table::Row;
+use super::{CLAUDE, CODEX, Corpus, Outcome, Scratch, Settings, claude_home, first_sync, median};
+
+/// A large file as people have them.
+const LINES: usize = 5_000;
+const RUNS: usize = 7;
+
+pub fn rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
+    let mut rows = world_rows(scratch, settings)?;
+    rows.extend(speed_rows(scratch, settings)?);
+    Ok(rows)
+}
+
+/// Repositories whose every line has a known author.
+fn world_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
+    let mut score = Score::default();
+    let plan = match settings.smoke {
+        true => Plan { seed: 1, sessions: 10, edits: 10 },
+        false => Plan { seed: 1, sessions: 60, edits: 25 },
+    };
+    for seed in 1..=if settings.smoke { 1 } else { 4 } {
+        let folder = scratch.0.join(format!("world-{seed}"));
+        let world = write_world(&folder, &Plan { seed, ..plan }).map_err(|error| error.to_string())?;
+        let archive = folder.join("archive");
+        annals(&folder, &archive, &["sync", "--json"])?;
+        for (path, truth) in &world.files {
+            let file = world.folder.join(path);
+            let told = annals(
+                &folder,
+                &archive,
+                &["blame", "--no-git", "--json", file.to_str().unwrap_or_default()],
+            )?;
+            score.add(truth, &told);
+        }
+    }
+    let mut rows = Vec::new();
+    for (grade, count) in GRADES.iter().zip(score.graded) {
+        let what = format!("{grade}: precision over {} lines", count.all);
+        rows.push(match *grade {
+            "changed" => Row::new(&what, "", count.share(), None, "-".to_owned()),
+            _ => Row::at_least(&what, count.share(), 0.99),
+        });
+    }
+    let what = format!("exact and moved: recall over {} unmodified lines", score.unmodified.all);
+    rows.push(Row::at_least(&what, score.unmodified.share(), 0.95));
+    let what = format!("changed: recall over {} lines that people changed", score.tweaked.all);
+    rows.push(Row::new(&what, "", score.tweaked.share(), None, "-".to_owned()));
+    let given = (1.0 - score.human.share()) * 100.0;
+    let what = format!("lines of people given to a session, of {}", score.human.all);
+    rows.push(Row::new(&what, "%", given, Some(1.0), "-".to_owned()));
+    Ok(rows)
+}
+
+/// A file of 5,000 lines, taken from edits all over an archive of the whole size, and what the index adds.
+fn speed_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
+    let mut rows = Vec::new();
+    for client in [&CODEX, &CLAUDE] {
+        let corpus = match client.name {
+            "codex" => Corpus::write(scratch, client, "whole", settings.bytes, settings.files)?,
+            _ => claude_home(scratch, settings)?.0,
+        };
+        if !corpus.archive.is_dir() {
+            first_sync(&corpus)?;
+        }
+        let file = scratch.0.join(format!("{}-file.txt", client.name));
+        let lines = gather(&corpus, &file)?;
+        let path = file.to_str().unwrap_or_default();
+        let mut times = Vec::new();
+        let mut traced = 0;
+        for _ in 0..RUNS {
+            let begun = Instant::now();
+            let told = told(corpus.annals(&["blame", "--no-git", "--json", path]))?;
+            times.push(begun.elapsed().as_secs_f64() * 1e3);
+            let number = |name: &str| told["lines"][name].as_u64().unwrap_or(0);
+            traced = number("exact") + number("moved");
+        }
+        if traced * 10 < lines as u64 {
+            return Err(format!("absurd: only {traced} of {lines} lines were traced"));
+        }
+        let what = format!("{}: blame of {lines} lines, {traced} traced", client.name);
+        rows.push(Row::new(&what, "ms", median(times), Some(300.0), "-".to_owned()));
+        let audit = told(corpus.annals(&["audit", "--json"]))?;
+        let bytes = audit["index"]["lineage_bytes"].as_f64().ok_or("no lineage_bytes in the audit")?;
+        let what = format!("{}: lineage index, share of raw", client.name);
+        rows.push(Row::new(&what, "%", bytes / corpus.bytes as f64 * 100.0, Some(4.0), "-".to_owned()));
+    }
+    Ok(rows)
+}
+
+/// Lines that calls wrote, some from each of many sessions.
+fn gather(corpus: &Corpus<'_>, file: &Path) -> Outcome<usize> {
+    let sessions = told(corpus.annals(&["sessions", "--all", "--json"]))?;
+    let ids: Vec<&str> = sessions["sessions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|session| session["session_id"].as_str())
+        .collect();
+    let (mut text, mut count) = (String::new(), 0);
+    let step = (ids.len() / 120).max(1);
+    for id in ids.iter().step_by(step) {
+        let output = corpus.annals(&["tape", id]).output().map_err(|error| error.to_string())?;
+        let mut from_here = 0;
+        for line in
+            String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.contains("\"code.edit\""))
+        {
+            let event: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+            for line in event["after_text"].as_str().unwrap_or_default().lines() {
+                if from_here < LINES / 60 && count < LINES {
+                    text.push_str(line);
+                    text.push('\n');
+                    (from_here, count) = (from_here + 1, count + 1);
+                }
+            }
+        }
+    }
+    std::fs::write(file, text).map_err(|error| error.to_string())?;
+    Ok(count)
+}
+
+fn annals(folder: &Path, archive: &Path, arguments: &[&str]) -> Outcome<Value> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
+    command.arg("--home").arg(archive).args(arguments).env_clear().env("HOME", folder.join("nobody"));
+    command.env(CODEX.variable, folder.join("codex")).env(CLAUDE.variable, folder.join("claude"));
+    told(command)
+}
+
+/// What a run answers; that nothing was found is an answer too.
+fn told(mut command: Command) -> Outcome<Value> {
+    let output = command.output().map_err(|error| format!("starting annals: {error}"))?;
+    if output.status.code() > Some(1) || output.status.code().is_none() {
+        return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
+}

@@ -1,0 +1,157 @@
+//! Fingerprints of code: lines without their whitespace, and winnowed runs of words, so that formatting changes nothing.
+
+/// Stand before prints in the index, where no word of a text begins so.
+pub const LINE_MARK: u8 = 2;
+pub const GRAM_MARK: u8 = 3;
+
+/// A print as the index holds it.
+pub type PrintTerm = [u8; 5];
+
+/// A line, whatever its indentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinePrint {
+    pub hash: u64,
+    /// Letters that are not whitespace.
+    pub letters: u32,
+    /// The line says enough to be looked for by itself: a brace does not.
+    pub telling: bool,
+}
+
+/// Words of a gram, and grams of which the least is kept.
+const GRAM: usize = 5;
+const WINDOW: usize = 12;
+
+pub fn line_print(line: &str) -> LinePrint {
+    let (mut hash, mut letters, mut words) = (SEED, 0_u32, 0_u32);
+    for byte in line.bytes() {
+        if byte.is_ascii_whitespace() {
+            continue;
+        }
+        letters = letters.saturating_add(1);
+        words += u32::from(byte.is_ascii_alphanumeric() || byte >= 0x80);
+        hash = (hash ^ u64::from(byte)).wrapping_mul(FOLD);
+        hash ^= hash >> 29;
+    }
+    LinePrint { hash, letters, telling: letters >= 6 && words >= 4 }
+}
+
+/// Telling lines of a text.
+pub fn each_line_term(text: &str, mut see: impl FnMut(PrintTerm)) {
+    for line in text.lines() {
+        let print = line_print(line);
+        if print.telling {
+            see(print.term());
+        }
+    }
+}
+
+/// A fourth of the telling lines, the same ones wherever they stand: enough for what was only looked at.
+pub fn each_sampled_line_term(lines: impl Iterator<Item = LinePrint>, mut see: impl FnMut(PrintTerm)) {
+    for print in lines.filter(|print| print.is_sampled()) {
+        see(print.term());
+    }
+}
+
+impl LinePrint {
+    pub fn term(self) -> PrintTerm {
+        term(LINE_MARK, self.hash)
+    }
+
+    pub fn is_sampled(self) -> bool {
+        self.telling && (self.hash >> 40).is_multiple_of(4)
+    }
+}
+
+/// Winnowed grams of a text: of any twelve in a row one is among them, and it does not depend on what stands before.
+pub fn each_gram_term(text: &str, mut see: impl FnMut(PrintTerm)) {
+    let mut words = [0_u64; GRAM];
+    let mut count = 0;
+    let mut window: std::collections::VecDeque<(usize, u64)> = std::collections::VecDeque::new();
+    let mut told = None;
+    each_word(text, |word| {
+        words.rotate_left(1);
+        words[GRAM - 1] = word;
+        count += 1;
+        if count < GRAM {
+            return;
+        }
+        let gram = words.iter().fold(SEED, |hash, word| {
+            let mixed = (hash ^ word).wrapping_mul(FOLD);
+            mixed ^ mixed >> 31
+        });
+        // The least of the window stands at its front.
+        while window.back().is_some_and(|(_, last)| *last >= gram) {
+            window.pop_back();
+        }
+        window.push_back((count, gram));
+        while window.front().is_some_and(|(at, _)| at + WINDOW <= count) {
+            window.pop_front();
+        }
+        if count + 1 < GRAM + WINDOW {
+            return;
+        }
+        if let Some((at, least)) = window.front().filter(|(at, _)| told != Some(*at)) {
+            told = Some(*at);
+            see(term(GRAM_MARK, *least));
+        }
+    });
+}
+
+/// Words, and every other sign by itself.
+fn each_word(text: &str, mut see: impl FnMut(u64)) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+        if byte.is_ascii_whitespace() {
+            at += 1;
+            continue;
+        }
+        let mut hash = (SEED ^ u64::from(byte)).wrapping_mul(FOLD);
+        at += 1;
+        if word(byte) {
+            while let Some(&byte) = bytes.get(at).filter(|byte| word(**byte)) {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(FOLD);
+                at += 1;
+            }
+        }
+        see(hash ^ hash >> 32);
+    }
+}
+
+const SEED: u64 = 0xCBF2_9CE4_8422_2325;
+const FOLD: u64 = 0x9E37_79B9_7F4A_7C15;
+
+fn term(mark: u8, hash: u64) -> PrintTerm {
+    let [.., a, b, c, d] = (hash ^ hash >> 32).to_be_bytes();
+    [mark, a, b, c, d]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indentation_and_spacing_do_not_matter() {
+        assert_eq!(line_print("  let x = a+b;"), line_print("let x=a + b;\r"));
+        assert_ne!(line_print("let x = a + b;").hash, line_print("let x = b + a;").hash);
+        assert!(!line_print("    }").telling && !line_print("").telling && !line_print("});").telling);
+        assert!(line_print("return x").telling);
+    }
+
+    #[test]
+    fn grams_are_few_and_found_again_in_longer_texts() {
+        let grams = |text: &str| {
+            let mut found = Vec::new();
+            each_gram_term(text, |gram| found.push(gram));
+            found
+        };
+        let words: Vec<String> = (0..200).map(|number| format!("w{}", number * 7919 % 1000)).collect();
+        let text = words.join(" ");
+        let part = words[50..150].join("\n   ");
+        let (all, some) = (grams(&text), grams(&part));
+        assert!(all.len() > 200 / WINDOW && all.len() < 60, "{}", all.len());
+        assert!(some.len() > 8 && some.iter().all(|gram| all.contains(gram)));
+        assert!(grams("only four words here").is_empty());
+    }
+}

@@ -1,0 +1,52 @@
+//! What a call did to a file or saw of it, with the text itself: what tapes tell and lines are traced by.
+
+use super::{Operation, Range};
+
+/// One changed place of a file, or one look at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileWork {
+    pub path: String,
+    pub operation: Operation,
+    /// Where the file was, when it was moved here.
+    pub moved_from: Option<String>,
+    pub before: Piece,
+    /// What stands there now, or what was seen.
+    pub after: Piece,
+}
+
+/// Some lines of a file, as far as they are known. Texts hold whole lines wherever the client tells them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Piece {
+    pub range: Option<Range>,
+    pub text: Option<String>,
+}
+
+impl FileWork {
+    pub fn new(path: impl Into<String>, operation: Operation) -> FileWork {
+        FileWork {
+            path: path.into(),
+            operation,
+            moved_from: None,
+            before: Piece::default(),
+            after: Piece::default(),
+        }
+    }
+
+    pub fn is_read(&self) -> bool {
+        self.operation == Operation::Read
+    }
+}
+
+impl Piece {
+    /// A whole file, or lines of it from `start` on.
+    pub fn lines(start: u32, text: String) -> Piece {
+        let count = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
+        let end = start.saturating_add(count).saturating_sub(1);
+        let range = (count > 0 && start > 0).then_some(Range { start, end });
+        Piece { range, text: Some(text) }
+    }
+
+    pub fn text(text: impl Into<String>) -> Piece {
+        Piece { range: None, text: Some(text.into()) }
+    }
+}

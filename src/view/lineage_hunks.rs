@@ -1,0 +1,290 @@
+//! Reads the edits that may have written a file's lines: those that the index names, with their texts from the archive.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use similar::{ChangeTag, TextDiff};
+
+use super::lineage_match::{Hunk, HunkLine};
+use crate::model::{
+    FileWork, LinePrint, Operation, PrintTerm, Result, Scope, Time, each_gram_term, line_print,
+};
+use crate::sources::{CallLines, Recorder, by_name};
+use crate::store::{CallRow, Contents, MOST_HOLDERS, PrintHits, Store};
+
+/// Calls whose texts are read for one file at most.
+const MOST_CALLS: usize = 1_500;
+/// Calls that are read for a line beside the best ones: of a line that many wrote, the last few.
+const PER_LINE: usize = 5;
+/// Calls that are read because their text is alike, and prints that have to be shared.
+const MOST_ALIKE: usize = 24;
+const SHARED_GRAMS: usize = 3;
+
+/// A file as it is now.
+#[derive(Debug, Clone)]
+pub struct CodeFile {
+    /// Empty for a passage that is of no file.
+    pub path: String,
+    /// The repository or folder that the path is looked at from.
+    pub root: Option<String>,
+    pub text: String,
+    pub modified: Option<Time>,
+}
+
+/// A call that wrote or saw code.
+pub(super) struct CodeCall {
+    pub row: CallRow,
+    pub source: String,
+    /// The path that it worked on.
+    pub path: String,
+}
+
+/// What may have written one file.
+#[derive(Default)]
+pub(super) struct Candidates {
+    pub calls: Vec<CodeCall>,
+    pub hunks: Vec<Hunk>,
+}
+
+/// The prints of all these files, as the index is asked for them.
+pub(super) fn wanted_prints(files: &[CodeFile]) -> Vec<PrintTerm> {
+    let mut wanted = Vec::new();
+    for file in files {
+        wanted.extend(file.text.lines().map(line_print).filter(|print| print.telling).map(LinePrint::term));
+        each_gram_term(&file.text, |term| wanted.push(term));
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted
+}
+
+/// How much a line tells of where it comes from.
+pub(super) fn rarity(hits: &PrintHits, print: &LinePrint) -> f32 {
+    match hits.holders.get(&print.term()).map_or(0, |holders| holders.count) {
+        0..=12 => 1.0,
+        13..=64 => 0.5,
+        65..=MOST_HOLDERS => 0.25,
+        _ => 0.1,
+    }
+}
+
+pub(super) struct HunkReader<'a> {
+    pub scope: &'a Scope,
+    pub store: &'a Store,
+    pub contents: Contents<'a>,
+    /// Source and folder of sessions.
+    pub sessions: HashMap<i64, Option<(String, Option<String>)>>,
+}
+
+impl<'a> HunkReader<'a> {
+    pub(super) fn new(scope: &'a Scope, store: &'a Store) -> HunkReader<'a> {
+        HunkReader { scope, store, contents: store.contents(scope), sessions: HashMap::new() }
+    }
+
+    pub(super) fn read(&mut self, file: &CodeFile, hits: &PrintHits) -> Result<Candidates> {
+        let (chosen, alike) = chosen(file, hits);
+        let mut found = Candidates::default();
+        // In the order of the archive, so that each segment is unpacked once.
+        let mut calls: BTreeMap<(i64, u64), (i64, bool)> = BTreeMap::new();
+        for place in &alike {
+            let place = &hits.places[*place as usize];
+            calls.insert((place.file, place.place), (place.session, true));
+        }
+        for place in &chosen {
+            let place = &hits.places[*place as usize];
+            calls.insert((place.file, place.place), (place.session, false));
+        }
+        for ((in_file, place), (session, loose)) in calls {
+            self.call(file, session, in_file, place, loose, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn call(
+        &mut self,
+        file: &CodeFile,
+        session: i64,
+        in_file: i64,
+        place: u64,
+        loose: bool,
+        found: &mut Candidates,
+    ) -> Result<()> {
+        let Some(row) = self.store.call_at(self.scope, session, in_file, place)? else { return Ok(()) };
+        // What is copied stands in its own session too.
+        if row.copied || row.ok == Some(false) {
+            return Ok(());
+        }
+        let Some((source, folder)) = self.session(session)? else { return Ok(()) };
+        let Some(recorder) = by_name(&source).and_then(|source| source.recorder()) else { return Ok(()) };
+        let work = self.work(&row, recorder, folder.as_deref())?;
+        let at = row.at.map_or(0, Time::micros);
+        let late = file.modified.is_some_and(|modified| at > modified.micros() + 60_000_000);
+        let mut of_path: Option<(String, usize)> = None;
+        for work in work {
+            let lines = written_lines(&work);
+            if lines.iter().all(|line| line.context) {
+                continue;
+            }
+            let call = match &of_path {
+                Some((path, call)) if *path == work.path => *call,
+                _ => {
+                    let path = work.path.clone();
+                    found.calls.push(CodeCall { row: row.clone(), source: source.clone(), path });
+                    found.calls.len() - 1
+                }
+            };
+            of_path = Some((work.path.clone(), call));
+            found.hunks.push(Hunk {
+                call,
+                read: work.is_read(),
+                same_file: is_same_file(file, &work.path, folder.as_deref()),
+                same_path: file.path == work.path,
+                at,
+                late,
+                start: work.after.range.map(|range| range.start),
+                lines,
+                loose,
+            });
+        }
+        Ok(())
+    }
+
+    /// What a call did, provided that the archive knows it to have succeeded.
+    pub(super) fn work(
+        &mut self,
+        row: &CallRow,
+        recorder: &dyn Recorder,
+        folder: Option<&str>,
+    ) -> Result<Vec<FileWork>> {
+        let touches = self.store.touches(self.scope, row.session_id, row.file, row.span.offset)?;
+        let changed = touches.iter().any(|touch| touch.operation != Operation::Read);
+        let call = self.contents.span(row.file, row.span)?;
+        let output = row.output.map(|span| self.contents.span(row.file, span)).transpose()?;
+        let detail = row.detail.map(|span| self.contents.span(row.file, span)).transpose()?;
+        let lines = CallLines {
+            call: call.expose(),
+            output: output.as_ref().map(|output| output.expose()),
+            detail: detail.as_ref().map(|detail| detail.expose()),
+            folder,
+        };
+        let mut work = recorder.work(&lines);
+        work.retain(|work| changed || work.is_read() && row.ok == Some(true));
+        Ok(work)
+    }
+
+    pub(super) fn session(&mut self, session: i64) -> Result<Option<(String, Option<String>)>> {
+        if let Some(known) = self.sessions.get(&session) {
+            return Ok(known.clone());
+        }
+        let found = self.store.session_home(self.scope, session)?;
+        self.sessions.insert(session, found.clone());
+        Ok(found)
+    }
+}
+
+/// Which calls are read: the best for each line and the latest, and those whose text is alike where lines have none.
+fn chosen(file: &CodeFile, hits: &PrintHits) -> (HashSet<u32>, HashSet<u32>) {
+    let mut terms: Vec<PrintTerm> =
+        file.text.lines().map(line_print).filter(|print| print.telling).map(LinePrint::term).collect();
+    terms.sort_unstable();
+    terms.dedup();
+    let mut scores: HashMap<u32, f32> = HashMap::new();
+    for holders in terms.iter().filter_map(|term| hits.holders.get(term)) {
+        for place in &holders.places {
+            *scores.entry(*place).or_default() += 1.0 / holders.count as f32;
+        }
+    }
+    let score = |place: &u32| scores.get(place).copied().unwrap_or(0.0);
+    let mut chosen: HashSet<u32> = HashSet::new();
+    for holders in terms.iter().filter_map(|term| hits.holders.get(term)) {
+        let mut places = holders.places.clone();
+        places.sort_by(|left, right| score(right).total_cmp(&score(left)).then(left.cmp(right)));
+        chosen.extend(places.iter().take(PER_LINE));
+        places.sort_by_key(|place| std::cmp::Reverse(hits.places[*place as usize].minutes));
+        chosen.extend(places.iter().take(PER_LINE));
+    }
+    if chosen.len() > MOST_CALLS {
+        let mut best: Vec<u32> = chosen.into_iter().collect();
+        best.sort_by(|left, right| score(right).total_cmp(&score(left)).then(left.cmp(right)));
+        best.truncate(MOST_CALLS);
+        chosen = best.into_iter().collect();
+    }
+    let mut shared: HashMap<u32, usize> = HashMap::new();
+    let mut seen: HashSet<PrintTerm> = HashSet::new();
+    each_gram_term(&file.text, |term| {
+        if let Some(holders) = hits.holders.get(&term).filter(|_| seen.insert(term)) {
+            holders.places.iter().for_each(|place| *shared.entry(*place).or_default() += 1);
+        }
+    });
+    let mut alike: Vec<(usize, u32)> = shared
+        .into_iter()
+        .filter(|(place, count)| *count >= SHARED_GRAMS && !chosen.contains(place))
+        .map(|(place, count)| (count, place))
+        .collect();
+    alike.sort_unstable_by(|left, right| right.cmp(left));
+    (chosen, alike.into_iter().take(MOST_ALIKE).map(|(_, place)| place).collect())
+}
+
+/// The lines of a piece of work: those that were put in, and those around them that stood there already.
+pub(super) fn written_lines(work: &FileWork) -> Vec<HunkLine> {
+    let after = work.after.text.as_deref().unwrap_or_default();
+    let before = work.before.text.as_deref().filter(|_| !work.is_read());
+    let Some(before) = before.filter(|before| !before.is_empty() && !after.is_empty()) else {
+        return after.lines().map(|line| HunkLine::new(line, false)).collect();
+    };
+    // Whole lines: an edit within one has its newline on neither side.
+    let (before, after) =
+        (format!("{}\n", before.trim_end_matches('\n')), format!("{}\n", after.trim_end_matches('\n')));
+    let diff = TextDiff::from_lines(before.as_str(), after.as_str());
+    let changes = diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Delete);
+    changes
+        .map(|change| {
+            let line = change.value().trim_end_matches(['\n', '\r']);
+            HunkLine::new(line, change.tag() == ChangeTag::Equal)
+        })
+        .collect()
+}
+
+/// The same path, or the same place below the folder that each is looked at from.
+fn is_same_file(file: &CodeFile, path: &str, folder: Option<&str>) -> bool {
+    // A passage that somebody pasted is of any file.
+    if file.path == path || file.path.is_empty() {
+        return true;
+    }
+    let below = |path: &str, folder: Option<&str>| -> Option<String> {
+        let inside = path.strip_prefix(folder?.trim_end_matches('/'))?.strip_prefix('/')?;
+        Some(inside.to_owned())
+    };
+    let ours = below(&file.path, file.root.as_deref());
+    let theirs = below(path, folder).or_else(|| (!path.starts_with('/')).then(|| path.to_owned()));
+    ours.is_some() && ours == theirs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Piece;
+
+    #[test]
+    fn only_new_lines_are_written() {
+        let mut work = FileWork::new("/w/a", Operation::Update);
+        work.before = Piece::text("one\ntwo\nthree");
+        work.after = Piece::text("one\n2\nthree");
+        let told: Vec<(String, bool)> =
+            written_lines(&work).into_iter().map(|line| (line.text, line.context)).collect();
+        assert_eq!(told, [("one".into(), true), ("2".into(), false), ("three".into(), true)]);
+    }
+
+    #[test]
+    fn files_are_the_same_below_their_folders() {
+        let file = CodeFile {
+            path: "/here/engine/src/a.rs".into(),
+            root: Some("/here/engine".into()),
+            text: String::new(),
+            modified: None,
+        };
+        assert!(is_same_file(&file, "/there/engine2/src/a.rs", Some("/there/engine2")));
+        assert!(is_same_file(&file, "/here/engine/src/a.rs", None));
+        assert!(!is_same_file(&file, "/there/engine2/lib/a.rs", Some("/there/engine2")));
+        assert!(!is_same_file(&file, "/there/engine2/src/a.rs", None));
+    }
+}

@@ -1,0 +1,544 @@
+//! Finds for each line of a file the edit whose text stands there: by content, longest and latest first.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::model::{LinePrint, line_print};
+
+/// How sure it is that a line comes from a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Grade {
+    /// The text of the edit is still there.
+    Exact,
+    /// The same text elsewhere, or in another file.
+    Moved,
+    /// Similar text.
+    Changed,
+    /// The session saw it and did not write it.
+    Read,
+}
+
+impl Grade {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Grade::Exact => "exact",
+            Grade::Moved => "moved",
+            Grade::Changed => "changed",
+            Grade::Read => "read",
+        }
+    }
+}
+
+/// Some lines that a call wrote together, or saw.
+#[derive(Debug, Clone)]
+pub(super) struct Hunk {
+    /// Which call, in the caller's numbering.
+    pub call: usize,
+    pub read: bool,
+    pub same_file: bool,
+    /// The file even has the same path, and not only the same place in its repository.
+    pub same_path: bool,
+    /// Moment of the call; later ones wrote over earlier ones.
+    pub at: i64,
+    /// It came after the file was last written, so its text should not be there.
+    pub late: bool,
+    /// Where its first line stood then.
+    pub start: Option<u32>,
+    pub lines: Vec<HunkLine>,
+    /// Found by similar text only: its lines are looked at for changes, and claim nothing as they are.
+    pub loose: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct HunkLine {
+    pub print: LinePrint,
+    pub text: String,
+    /// Context that stood there already: it shows the place and was not written.
+    pub context: bool,
+}
+
+impl HunkLine {
+    pub(super) fn new(text: &str, context: bool) -> HunkLine {
+        HunkLine { print: line_print(text), text: text.to_owned(), context }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Claim {
+    pub grade: Grade,
+    pub hunk: usize,
+    /// Line of the hunk.
+    pub line: usize,
+}
+
+/// Lines beside each other that are equal in the file and in a hunk.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    hunk: usize,
+    file: usize,
+    line: usize,
+    length: usize,
+    strength: f32,
+}
+
+/// Places of one line that are looked at; beyond that it tells no place.
+const MOST_PLACES: usize = 64;
+/// Runs that are weaker than this do not speak against a longer one.
+const WEAK: f32 = 2.0;
+/// How much stronger that one has to be.
+const STRONGER: f32 = 2.5;
+/// How alike a changed line is at least, between equal lines of its hunk.
+const ALIKE: f32 = 0.78;
+/// The same where one side is open, or only similar text led to it: programs are full of lines that are alike.
+const MUCH_ALIKE: f32 = 0.87;
+/// Lines above the first and below the last equal one that may be changed ones.
+const EDGE: usize = 12;
+
+/// Who has which line. `rarity` says how much a line tells, from 0 to 1.
+pub(super) fn claim_lines(
+    file: &[HunkLine],
+    hunks: &[Hunk],
+    rarity: &dyn Fn(&LinePrint) -> f32,
+) -> Vec<Option<Claim>> {
+    let mut board = Board::new(file, hunks, rarity);
+    board.claim_equal();
+    board.claim_between();
+    board.claim_alike();
+    board.claim_small();
+    board.claims
+}
+
+struct Board<'b> {
+    file: &'b [HunkLine],
+    hunks: &'b [Hunk],
+    runs: Vec<Run>,
+    claims: Vec<Option<Claim>>,
+    /// How much each line of the file tells.
+    worth: Vec<f32>,
+    /// Lines of each hunk that stand somewhere.
+    used: Vec<Vec<bool>>,
+}
+
+impl<'b> Board<'b> {
+    fn new(file: &'b [HunkLine], hunks: &'b [Hunk], rarity: &dyn Fn(&LinePrint) -> f32) -> Board<'b> {
+        let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (at, line) in file.iter().enumerate().filter(|(_, line)| line.print.telling) {
+            places.entry(line.print.hash).or_default().push(at);
+        }
+        let worth: Vec<f32> = file
+            .iter()
+            .map(|line| {
+                let print = &line.print;
+                let here = places.get(&print.hash).map_or(0, Vec::len);
+                let length = if print.letters >= 12 { 1.0 } else { 0.6 };
+                let repeated = if here > 4 { 0.4 } else { 1.0 };
+                if print.telling { rarity(print) * length * repeated } else { 0.0 }
+            })
+            .collect();
+        let mut runs = Vec::new();
+        for (number, hunk) in hunks.iter().enumerate().filter(|(_, hunk)| !hunk.loose) {
+            find_runs(file, number, hunk, &places, &worth, &mut runs);
+        }
+        runs.retain(|run| is_enough(file, &hunks[run.hunk], run));
+        let used = hunks.iter().map(|hunk| vec![false; hunk.lines.len()]).collect();
+        Board { file, hunks, runs, claims: vec![None; file.len()], worth, used }
+    }
+
+    fn claim_equal(&mut self) {
+        let hunks = self.hunks;
+        let rank = |run: &Run| {
+            let hunk = &hunks[run.hunk];
+            (hunk.read, !hunk.same_file, !hunk.same_path, hunk.late, std::cmp::Reverse(hunk.at), run.hunk)
+        };
+        let mut runs = std::mem::take(&mut self.runs);
+        runs.sort_by(|left, right| {
+            rank(left)
+                .cmp(&rank(right))
+                .then(right.strength.total_cmp(&left.strength))
+                .then(left.file.cmp(&right.file))
+        });
+        // The strongest run over each line, of writes in this file and of all.
+        let mut support = vec![[(0.0_f32, usize::MAX); 2]; self.file.len()];
+        for run in runs.iter().filter(|run| !hunks[run.hunk].read) {
+            for best in &mut support[run.file..run.file + run.length] {
+                let classes = if hunks[run.hunk].same_file { 0..2 } else { 1..2 };
+                for class in classes {
+                    if run.strength > best[class].0 {
+                        best[class] = (run.strength, run.hunk);
+                    }
+                }
+            }
+        }
+        let mut again = Vec::new();
+        for run in &runs {
+            let hunk = &hunks[run.hunk];
+            let written = (0..run.length).filter(|step| !hunk.lines[run.line + step].context);
+            let told_before = written.clone().all(|step| self.used[run.hunk][run.line + step]);
+            if told_before {
+                again.push(*run);
+                continue;
+            }
+            let class = usize::from(!hunk.same_file);
+            for step in written {
+                let (at, line) = (run.file + step, run.line + step);
+                let (best, by) = support[at][class];
+                let outdone = !hunk.read
+                    && run.strength < WEAK
+                    && by != run.hunk
+                    && best >= run.strength + STRONGER;
+                if self.claims[at].is_none() && !self.used[run.hunk][line] && !outdone {
+                    self.claim(at, run, line);
+                }
+            }
+        }
+        // A second copy of what a hunk wrote: its text, at a place that it did not write.
+        for run in again.iter().filter(|run| run.strength >= WEAK) {
+            for step in 0..run.length {
+                let at = run.file + step;
+                let hunk = &hunks[run.hunk];
+                if self.claims[at].is_none() && !hunk.lines[run.line + step].context {
+                    let grade = if hunk.read { Grade::Read } else { Grade::Moved };
+                    self.claims[at] = Some(Claim { grade, hunk: run.hunk, line: run.line + step });
+                }
+            }
+        }
+        self.mark_moved();
+    }
+
+    fn claim(&mut self, at: usize, run: &Run, line: usize) {
+        let hunk = &self.hunks[run.hunk];
+        let grade = match (hunk.read, hunk.same_file) {
+            (true, _) => Grade::Read,
+            (false, true) => Grade::Exact,
+            (false, false) => Grade::Moved,
+        };
+        self.used[run.hunk][line] = true;
+        self.claims[at] = Some(Claim { grade, hunk: run.hunk, line });
+    }
+
+    /// Lines of one hunk that no longer stand in its order were moved.
+    fn mark_moved(&mut self) {
+        let mut of_hunk: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
+        for (at, claim) in self.claims.iter().enumerate() {
+            if let Some(claim) = claim.filter(|claim| claim.grade == Grade::Exact) {
+                of_hunk.entry(claim.hunk).or_default().push((at, claim.line));
+            }
+        }
+        for places in of_hunk.values() {
+            let in_order = longest_rise(places);
+            for ((at, _), stays) in places.iter().zip(in_order) {
+                if let (Some(claim), false) = (&mut self.claims[*at], stays) {
+                    claim.grade = Grade::Moved;
+                }
+            }
+        }
+    }
+
+    /// Lines between, above and below equal ones of a hunk: broken differently, or changed.
+    fn claim_between(&mut self) {
+        let mut of_hunk: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
+        for (at, claim) in self.claims.iter().enumerate() {
+            if let Some(claim) = claim.filter(|claim| claim.grade != Grade::Read) {
+                of_hunk.entry(claim.hunk).or_default().push((at, claim.line));
+            }
+        }
+        let mut hunks: Vec<_> = of_hunk.into_iter().collect();
+        // The latest first, and always in the same order.
+        hunks.sort_by_key(|(hunk, _)| (std::cmp::Reverse(self.hunks[*hunk].at), *hunk));
+        for (hunk, places) in hunks {
+            let length = self.hunks[hunk].lines.len();
+            let (first, last) = (places[0], places[places.len() - 1]);
+            let above = (first.0.saturating_sub(EDGE), first.0, first.1.saturating_sub(EDGE), first.1);
+            let end = (last.0 + 1 + EDGE).min(self.file.len());
+            let below = (last.0 + 1, end, last.1 + 1, (last.1 + 1 + EDGE).min(length));
+            let mut gaps = vec![above, below];
+            for pair in places.windows(2) {
+                let ((from, line), (to, next)) = (pair[0], pair[1]);
+                if to > from + 1 && next > line + 1 {
+                    gaps.push((from + 1, to, line + 1, next));
+                }
+            }
+            for (number, (from, to, line, next)) in gaps.into_iter().enumerate() {
+                let open: Vec<usize> = (from..to).filter(|at| self.claims[*at].is_none()).collect();
+                let left: Vec<usize> = (line..next)
+                    .filter(|line| !self.used[hunk][*line] && !self.hunks[hunk].lines[*line].context)
+                    .collect();
+                // Edges are no place by themselves; what lies between is.
+                if number >= 2 && self.same_letters(&open, hunk, &left) {
+                    let grade = if self.hunks[hunk].same_file { Grade::Exact } else { Grade::Moved };
+                    for (step, at) in open.iter().enumerate() {
+                        let line = left[step.min(left.len() - 1)];
+                        self.claims[*at] = Some(Claim { grade, hunk, line });
+                    }
+                    left.iter().for_each(|line| self.used[hunk][*line] = true);
+                    continue;
+                }
+                self.claim_changed(&open, hunk, &left, if number >= 2 { ALIKE } else { MUCH_ALIKE });
+            }
+        }
+    }
+
+    /// The same text with its lines broken elsewhere.
+    fn same_letters(&self, open: &[usize], hunk: usize, left: &[usize]) -> bool {
+        let letters = |text: &str| text.chars().filter(|letter| !letter.is_whitespace()).collect::<String>();
+        let ours: String = open.iter().map(|at| letters(&self.file[*at].text)).collect();
+        let theirs: String = left.iter().map(|line| letters(&self.hunks[hunk].lines[*line].text)).collect();
+        let bare = |text: &str| text.replace(",)", ")").replace(",]", "]").replace(",}", "}");
+        ours.len() >= 4 && bare(&ours) == bare(&theirs)
+    }
+
+    fn claim_changed(&mut self, open: &[usize], hunk: usize, left: &[usize], least: f32) -> usize {
+        // What stands in every program is alike by chance.
+        let mut pairs: Vec<(f32, usize, usize)> = Vec::new();
+        for at in open.iter().filter(|at| self.worth[**at] >= 0.6) {
+            let hash = self.file[*at].print.hash;
+            let other = |line: &&usize| {
+                let print = &self.hunks[hunk].lines[**line].print;
+                print.telling && print.hash != hash
+            };
+            for line in left.iter().filter(other) {
+                let alike = likeness(&self.file[*at].text, &self.hunks[hunk].lines[*line].text);
+                if alike >= least {
+                    pairs.push((alike, *at, *line));
+                }
+            }
+        }
+        // The best pairs first, and no line of the hunk twice.
+        pairs.sort_by(|left, right| {
+            right.0.total_cmp(&left.0).then((left.1, left.2).cmp(&(right.1, right.2)))
+        });
+        let (mut found, mut taken) = (0, HashSet::new());
+        for (_, at, line) in pairs {
+            if self.claims[at].is_none() && taken.insert(line) {
+                self.claims[at] = Some(Claim { grade: Grade::Changed, hunk, line });
+                found += 1;
+            }
+        }
+        found
+    }
+
+    /// Stretches of which no line is as it was written, next to text that is much like theirs.
+    fn claim_alike(&mut self) {
+        let mut order: Vec<usize> = (0..self.hunks.len()).filter(|hunk| self.hunks[*hunk].loose).collect();
+        order.sort_by_key(|hunk| {
+            let hunk = &self.hunks[*hunk];
+            (!hunk.same_file, std::cmp::Reverse(hunk.at))
+        });
+        for hunk in order {
+            let left: Vec<usize> = (0..self.hunks[hunk].lines.len()).collect();
+            let mut at = 0;
+            while at < self.file.len() {
+                let open: Vec<usize> =
+                    (at..self.file.len()).take_while(|at| self.claims[*at].is_none()).collect();
+                at += open.len().max(1);
+                // One line alone may be alike by chance.
+                let before = self.claims.clone();
+                if self.claim_changed(&open, hunk, &left, MUCH_ALIKE) == 1 {
+                    self.claims = before;
+                }
+            }
+        }
+    }
+
+    /// Lines that say nothing themselves belong to what stands on both sides of them.
+    fn claim_small(&mut self) {
+        let mut at = 0;
+        while at < self.file.len() {
+            let small = |at: &usize| self.claims[*at].is_none() && !self.file[*at].print.telling;
+            let stretch = (at..self.file.len()).take_while(small).count();
+            if stretch > 0 && stretch <= 3 && at > 0 && at + stretch < self.file.len() {
+                let (above, below) = (self.claims[at - 1], self.claims[at + stretch]);
+                if let (Some(above), Some(below)) = (above, below)
+                    && self.hunks[above.hunk].call == self.hunks[below.hunk].call
+                    && above.grade != Grade::Read
+                    && below.grade != Grade::Read
+                {
+                    let grade = above.grade.max(below.grade);
+                    for claim in &mut self.claims[at..at + stretch] {
+                        *claim = Some(Claim { grade, ..above });
+                    }
+                }
+            }
+            at += stretch.max(1);
+        }
+    }
+}
+
+fn find_runs(
+    file: &[HunkLine],
+    number: usize,
+    hunk: &Hunk,
+    places: &HashMap<u64, Vec<usize>>,
+    worth: &[f32],
+    runs: &mut Vec<Run>,
+) {
+    // Where the last run of each diagonal ended.
+    let mut ends: HashMap<isize, usize> = HashMap::new();
+    for (line, of_hunk) in hunk.lines.iter().enumerate().filter(|(_, line)| line.print.telling) {
+        let Some(places) = places.get(&of_hunk.print.hash).filter(|places| places.len() <= MOST_PLACES)
+        else {
+            continue;
+        };
+        for at in places {
+            let diagonal = *at as isize - line as isize;
+            let end = ends.get(&diagonal).copied().unwrap_or(0);
+            if *at < end {
+                continue;
+            }
+            let equal = |step: isize| {
+                let (at, line) = (at.checked_add_signed(step)?, line.checked_add_signed(step)?);
+                Some(at >= end && file.get(at)?.print.hash == hunk.lines.get(line)?.print.hash)
+            };
+            let back = (1_isize..).take_while(|step| equal(-*step) == Some(true)).count();
+            let on = (1_isize..).take_while(|step| equal(*step) == Some(true)).count();
+            let (start, length) = (at - back, back + 1 + on);
+            ends.insert(diagonal, start + length);
+            let strength = worth[start..start + length].iter().sum();
+            runs.push(Run { hunk: number, file: start, line: line - back, length, strength });
+        }
+    }
+}
+
+/// Whether a run is more than a coincidence.
+fn is_enough(file: &[HunkLine], hunk: &Hunk, run: &Run) -> bool {
+    let longest = file[run.file..run.file + run.length].iter().map(|line| line.print.letters).max();
+    let longest = longest.unwrap_or(0);
+    match (hunk.read, hunk.same_file) {
+        (true, true) => run.strength >= 1.0,
+        (true, false) => run.strength >= 2.0,
+        (false, true) => run.strength >= 0.5,
+        (false, false) => run.strength >= 1.5 || run.strength >= 0.9 && longest >= 25,
+    }
+}
+
+/// Which of these belong to the longest list that rises: line numbers in the order of places.
+fn longest_rise(places: &[(usize, usize)]) -> Vec<bool> {
+    let mut tails: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = vec![None; places.len()];
+    for (at, (_, line)) in places.iter().enumerate() {
+        let slot = tails.partition_point(|tail| places[*tail].1 < *line);
+        before[at] = slot.checked_sub(1).map(|slot| tails[slot]);
+        if slot == tails.len() {
+            tails.push(at);
+        } else {
+            tails[slot] = at;
+        }
+    }
+    let mut stays = vec![false; places.len()];
+    let mut next = tails.last().copied();
+    while let Some(at) = next {
+        stays[at] = true;
+        next = before[at];
+    }
+    stays
+}
+
+/// How much of two lines is the same: pairs of neighbouring letters, without whitespace.
+fn likeness(left: &str, right: &str) -> f32 {
+    let pairs = |text: &str| {
+        let letters: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).take(400).collect();
+        let mut pairs: Vec<[u8; 2]> = letters.windows(2).map(|pair| [pair[0], pair[1]]).collect();
+        pairs.sort_unstable();
+        pairs
+    };
+    let (left, right) = (pairs(left), pairs(right));
+    if left.is_empty() || right.is_empty() {
+        return 0.0;
+    }
+    let (mut shared, mut at) = (0, 0);
+    for pair in &left {
+        while at < right.len() && right[at] < *pair {
+            at += 1;
+        }
+        if right.get(at) == Some(pair) {
+            shared += 1;
+            at += 1;
+        }
+    }
+    2.0 * shared as f32 / (left.len() + right.len()) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<HunkLine> {
+        text.lines().map(|line| HunkLine::new(line, false)).collect()
+    }
+
+    fn hunk(call: usize, at: i64, text: &str) -> Hunk {
+        Hunk {
+            call,
+            read: false,
+            same_file: true,
+            same_path: true,
+            at,
+            late: false,
+            start: None,
+            lines: lines(text),
+            loose: false,
+        }
+    }
+
+    fn told(file: &str, hunks: &[Hunk]) -> String {
+        let claims = claim_lines(&lines(file), hunks, &|_| 1.0);
+        let tell = |claim: &Option<Claim>| match claim {
+            Some(claim) => format!("{}{}", &claim.grade.name()[..1], hunks[claim.hunk].call),
+            None => "-".to_owned(),
+        };
+        claims.iter().map(tell).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_latest_writer_has_the_line() {
+        let first = hunk(0, 1, "fn alpha() {\n    first_thing();\n    second_thing();\n}\nfn omega() {}");
+        let second = hunk(1, 2, "fn alpha() {\n    first_thing();\n    second_thing();\n}");
+        let file = "fn alpha() {\n  first_thing();\n  second_thing();\n}\nfn omega() {}";
+        assert_eq!(told(file, &[first.clone(), second]), "e1 e1 e1 e1 e0");
+        assert_eq!(told(file, &[first]), "e0 e0 e0 e0 e0");
+    }
+
+    #[test]
+    fn small_lines_need_company() {
+        let hunk = hunk(0, 1, "fn alpha() {\n    first_thing();\n}");
+        assert_eq!(
+            told("mine();\n}\nfn alpha() {\n    first_thing();\n}\n}\nother_mine();", &[hunk]),
+            "- - e0 e0 e0 - -"
+        );
+    }
+
+    #[test]
+    fn one_line_of_a_later_edit_does_not_break_a_long_run() {
+        let long = hunk(0, 1, "one_line_here\ntwo_line_here\nlog_debug_done\nfour_line_here\nfive_line_here");
+        let short = hunk(1, 2, "log_debug_done");
+        let file =
+            "one_line_here\ntwo_line_here\nlog_debug_done\nfour_line_here\nfive_line_here\nlog_debug_done";
+        assert_eq!(told(file, &[long, short]), "e0 e0 e0 e0 e0 e1");
+    }
+
+    #[test]
+    fn blocks_that_changed_places_were_moved() {
+        let written = hunk(0, 1, "alpha_one();\nalpha_two();\nalpha_three();\nbeta_one();\nbeta_two();");
+        let file = "beta_one();\nbeta_two();\nalpha_one();\nalpha_two();\nalpha_three();";
+        assert_eq!(told(file, std::slice::from_ref(&written)), "m0 m0 e0 e0 e0");
+        let elsewhere = Hunk { same_file: false, ..written };
+        assert_eq!(told("alpha_one();\nalpha_two();", &[elsewhere]), "m0 m0");
+    }
+
+    #[test]
+    fn lines_that_were_broken_or_changed_are_found_between() {
+        let hunk = hunk(0, 1, "start_of_it();\ncall(first, second, third);\nlet total = 1;\nend_of_it();");
+        let file =
+            "start_of_it();\ncall(\n    first,\n    second,\n    third,\n);\nlet total = 1;\nend_of_it();";
+        assert_eq!(told(file, std::slice::from_ref(&hunk)), "e0 e0 e0 e0 e0 e0 e0 e0");
+        let changed = "start_of_it();\ncall(first, second_one, third);\nlet total = 1;\nend_of_it();";
+        assert_eq!(told(changed, &[hunk]), "e0 c0 e0 e0");
+    }
+
+    #[test]
+    fn what_was_seen_is_not_written() {
+        let mut seen = hunk(0, 5, "human_line_one\nhuman_line_two\nagent_line_one");
+        seen.read = true;
+        let wrote = hunk(1, 1, "agent_line_one");
+        assert_eq!(told("human_line_one\nhuman_line_two\nagent_line_one", &[seen, wrote]), "r0 r0 e1");
+    }
+}

@@ -1,0 +1,252 @@
+//! Tapes are the same bytes however their lines arrive, and say what they could not read.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::golden::{fixtures, tapes};
+use crate::support::{Bench, ID, Ran, SOURCES, files_below, meta, prompt, rollout};
+
+fn format_of(source: &str) -> &'static str {
+    if source == "codex_cli" { "codex-jsonl" } else { "claude-jsonl" }
+}
+
+fn record_stdin(bench: &Bench, format: &str, extra: &[&str], pieces: &[&[u8]]) -> Ran {
+    let arguments = [&["record", "--stdin", "--format", format], extra].concat();
+    let mut command = bench.command(&arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let pieces: Vec<Vec<u8>> = pieces.iter().map(|piece| piece.to_vec()).collect();
+    let writer = std::thread::spawn(move || {
+        for piece in pieces {
+            // A program that found what it looked for reads no further.
+            if stdin.write_all(&piece).is_err() {
+                return;
+            }
+            stdin.flush().ok();
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Ran::of(output)
+}
+
+/// Transcripts of a home that are the only file of their session.
+fn transcripts(home: &Path) -> Vec<PathBuf> {
+    let is_transcript = |path: &Path| {
+        let text = path.to_str().unwrap();
+        let below = text.contains("/sessions/") || text.contains("/projects/");
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let known = name.ends_with(".jsonl") || name.starts_with("rollout-") && name.ends_with(".json");
+        below && known && !name.contains('_') && !text.contains("journal")
+    };
+    files_below(home).into_iter().filter(|path| is_transcript(path)).collect()
+}
+
+#[test]
+fn record_and_tape_give_the_same_bytes() {
+    let mut compared = 0;
+    for (source, case) in fixtures() {
+        let bench = Bench::with_home(&source, &case.join("home"));
+        bench.sync();
+        for path in transcripts(&bench.home_of(&source)) {
+            let path_text = path.to_str().unwrap();
+            let recorded = bench.run(&["record", path_text, "--format", format_of(&source)]);
+            assert_eq!(recorded.code, 0, "{}", recorded.stderr);
+            let again = bench.run(&["record", path_text, "--format", format_of(&source)]);
+            assert_eq!(recorded.stdout, again.stdout);
+            let first: serde_json::Value =
+                serde_json::from_str(recorded.stdout.lines().next().unwrap()).unwrap();
+            let session = first["source"]["session_id"].as_str().unwrap();
+            let replaced = files_below(&bench.home_of(&source))
+                .iter()
+                .any(|other| other != &path && other.to_str().unwrap().contains(&format!("{session}_")));
+            let tape = bench.run(&["tape", session]);
+            if tape.code == 0 && !replaced {
+                assert_eq!(recorded.stdout, tape.stdout, "{path_text}");
+                compared += 1;
+            }
+            if path_text.ends_with(".jsonl") {
+                let bytes = std::fs::read(&path).unwrap();
+                let pieces: Vec<&[u8]> = bytes.chunks(997).collect();
+                let piped = record_stdin(&bench, format_of(&source), &[], &pieces);
+                let alone = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+                assert_eq!(alone(&piped.stdout), alone(&recorded.stdout), "{path_text}");
+            }
+        }
+    }
+    assert!(compared >= 12, "only {compared} transcripts were compared");
+}
+
+#[test]
+fn pieces_and_rebuilds_change_nothing() {
+    for (source, case) in fixtures() {
+        let home = case.join("home");
+        let whole = Bench::with_home(&source, &home);
+        whole.sync();
+        let pieces = Bench::with_home(&source, &home);
+        let grown: Vec<(PathBuf, Vec<u8>)> = transcripts(&pieces.home_of(&source))
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+            .map(|path| (path.clone(), std::fs::read(&path).unwrap()))
+            .collect();
+        for part in 1..=4 {
+            for (path, bytes) in &grown {
+                std::fs::write(path, &bytes[..bytes.len() * part / 4]).unwrap();
+            }
+            pieces.sync();
+        }
+        let masked = |text: String| {
+            let mark = regex::Regex::new(r"\[secret:([a-z_]+):[0-9a-f]{4}\]").unwrap();
+            mark.replace_all(&text, "[secret:$1]").into_owned()
+        };
+        let expected = masked(tapes(&whole));
+        assert_eq!(masked(tapes(&pieces)), expected, "{}", case.display());
+        assert_eq!(whole.run(&["rebuild"]).code, 0);
+        assert_eq!(masked(tapes(&whole)), expected, "{}", case.display());
+    }
+}
+
+#[test]
+fn without_an_archive_none_is_made() {
+    let bench = Bench::new();
+    let secret = format!("ghp_{}", "aB3dE6gH9".repeat(4));
+    let lines = [vec![meta(ID)], prompt(&format!("use {secret} please")).to_vec()].concat().join("\n") + "\n";
+    let ran = record_stdin(&bench, "codex-jsonl", &[], &[lines.as_bytes()]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!ran.stdout.contains(&secret) && ran.stdout.contains("[secret:github:"), "{}", ran.stdout);
+    assert_eq!(ran.stdout, record_stdin(&bench, "codex-jsonl", &[], &[lines.as_bytes()]).stdout);
+    assert!(!bench.archive().exists());
+    let revealed = record_stdin(&bench, "codex-jsonl", &["--reveal"], &[lines.as_bytes()]);
+    assert!(revealed.stdout.contains(&secret));
+}
+
+#[test]
+fn drift_is_reported_and_strict_stops_at_it() {
+    let bench = Bench::new();
+    let odd = [
+        (
+            r#"{"timestamp":"2026-11-15T10:00:00.000Z","type":"brand_new","payload":{}}"#,
+            "unknown type \"brand_new\"",
+        ),
+        (
+            r#"{"timestamp":"2026-11-15T10:00:00.000Z","type":"response_item","payload":{"type":"function_call","name":"shell","arguments":"{}"}}"#,
+            "call_id is missing",
+        ),
+        ("{\"half\":", "not JSON"),
+    ];
+    for (line, told) in odd {
+        let text = format!("{}\n\n{line}\n{}\n", meta(ID), prompt("gears").join("\n"));
+        let ran = record_stdin(&bench, "codex-jsonl", &[], &[text.as_bytes()]);
+        assert_eq!(ran.code, 0);
+        assert!(ran.stderr.contains(&format!("line 3: {told}")), "{}", ran.stderr);
+        assert!(ran.stdout.contains("\"gears\"") && ran.stdout.contains("\"coverage.tool\":\"partial\""));
+        let strict = record_stdin(&bench, "codex-jsonl", &["--strict"], &[text.as_bytes()]);
+        assert_eq!(strict.code, 2);
+        assert!(strict.stderr.contains(&format!("error: line 3: {told}")), "{}", strict.stderr);
+        assert_eq!(strict.stdout, "");
+    }
+    let row = r#"{"type":"assistant","uuid":"u","sessionId":"s","timestamp":"2026-11-15T10:00:00.000Z","message":{"content":[{"type":"tool_use","name":"Edit","input":{}}]}}"#;
+    let strict = record_stdin(&bench, "claude-jsonl", &["--strict"], &[row.as_bytes(), b"\n"]);
+    assert!(strict.stderr.contains("line 1: tool_use.id is missing"), "{}", strict.stderr);
+}
+
+#[test]
+fn hostile_input_has_a_clear_result() {
+    let bench = Bench::new();
+    let long = format!(
+        r#"{{"timestamp":"2026-11-15T10:00:01.000Z","type":"event_msg","payload":{{"type":"agent_message","message":"{}"}}}}"#,
+        "gear ".repeat(20_000_000)
+    );
+    let inputs: Vec<Vec<u8>> = vec![
+        Vec::new(),
+        b"\n\n\n".to_vec(),
+        b"\0\0\0\n\0".to_vec(),
+        vec![0xff; 5_000],
+        "[".repeat(200_000).into_bytes(),
+        [meta(ID).as_bytes(), b"\n", "{\"a\":".repeat(100_000).as_bytes(), b"\n"].concat(),
+        [meta(ID).as_bytes(), b"\n", &meta(ID).as_bytes()[..90]].concat(),
+        [meta(ID).as_bytes(), b"\r\n", b"{}{}[]\n"].concat(),
+        [meta(ID).as_bytes(), b"\n", long.as_bytes(), b"\n"].concat(),
+    ];
+    for source in SOURCES {
+        for (number, input) in inputs.iter().enumerate() {
+            for extra in [&[][..], &["--strict"], &["--to-format", "agent-trace"]] {
+                let ran = record_stdin(&bench, format_of(source), extra, &[input]);
+                assert!(
+                    ran.code == 0 || ran.code == 2 && extra == ["--strict"],
+                    "{source} {number}: {}",
+                    ran.stderr
+                );
+                assert!(!ran.stderr.contains("panicked"), "{source} {number}: {}", ran.stderr);
+                let lines = ran.stdout.lines().filter(|line| line.len() < 1_000_000);
+                for line in lines {
+                    serde_json::from_str::<serde_json::Value>(line).unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn whole_outputs_and_earlier_texts_come_when_asked_for() {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources/claude_code/fixtures/edits/home");
+    let bench = Bench::with_home("claude_code", &home);
+    bench.sync();
+    let session = "5e551011-0000-4000-8000-0000000000e1";
+    let plain = bench.run(&["tape", session]).stdout;
+    let resolved = bench.run(&["tape", session, "--resolve"]).stdout;
+    let rest = "the rest is left out of this fixture";
+    assert!(!plain.contains(rest) && resolved.contains(rest));
+}
+
+#[test]
+fn edits_are_told_as_agent_trace_records() {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources/claude_code/fixtures/edits/home");
+    let bench = Bench::with_home("claude_code", &home);
+    bench.sync();
+    let session = "5e551011-0000-4000-8000-0000000000e1";
+    let ran = bench.run(&["tape", session, "--format", "agent-trace"]);
+    let records: Vec<serde_json::Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(records.len(), 6, "{}", ran.stdout);
+    let uuid = regex::Regex::new("^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$").unwrap();
+    for record in &records {
+        assert_eq!(record["version"], "0.1.0");
+        assert!(uuid.is_match(record["id"].as_str().unwrap()));
+        assert!(record["timestamp"].as_str().unwrap().ends_with('Z'));
+        for file in record["files"].as_array().unwrap() {
+            assert!(!file["path"].as_str().unwrap().starts_with('/'), "{file}");
+            let conversation = &file["conversations"][0];
+            assert_eq!(conversation["contributor"]["type"], "ai");
+            assert_eq!(conversation["contributor"]["model_id"], "anthropic/claude-made-up-1");
+            for range in conversation["ranges"].as_array().unwrap() {
+                assert!(range["start_line"].as_u64().unwrap() >= 1);
+                assert!(range["content_hash"].as_str().unwrap().starts_with("sha256:"));
+            }
+        }
+    }
+    assert_eq!(records[0]["files"][0]["conversations"][0]["ranges"][0]["start_line"], 2);
+    let ids: std::collections::BTreeSet<&str> =
+        records.iter().map(|record| record["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), records.len());
+}
+
+#[test]
+fn sub_agents_name_their_parent() {
+    for (source, case) in fixtures() {
+        let bench = Bench::with_home(&source, &case.join("home"));
+        bench.sync();
+        let text = tapes(&bench);
+        for line in text.lines().filter(|line| line.contains("\"k\":\"meta\"")) {
+            let meta: serde_json::Value = serde_json::from_str(line).unwrap();
+            let session = meta["source"]["session_id"].as_str().unwrap();
+            if session.starts_with("agent-") {
+                assert_eq!(meta["parent"]["kind"], "sub_agent", "{line}");
+                assert!(!meta["parent"]["session_id"].as_str().unwrap().is_empty());
+            }
+        }
+    }
+    assert!(rollout(ID).ends_with(".jsonl"));
+}
