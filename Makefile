@@ -15,7 +15,7 @@ lint:
 format:
 	cargo fmt
 
-# The full tables: 1 GB of made-up transcripts of each client and 3 GB to search in, minutes. Exits 1 when a limit is
+# The full tables: 1 GB of made-up transcripts or exports of each client and 3 GB to search in, minutes. Exits 1 when a limit is
 # exceeded.
 bench:
 	cargo bench --locked --bench archive

@@ -3,8 +3,8 @@
 //!
 //! `cargo bench` measures 1 GB of each client and fails when a limit is exceeded. `cargo bench -- --smoke`,
 //! or ANNALS_BENCH_SMOKE=1, takes 20 MB and fails only when a run fails or its figures are absurd.
-//! `--bytes N` chooses another size, `--only codex`, `--only claude`, `--only http`, `--only lineage` or `--only search` one
-//! of the tables, and ANNALS_BENCH_KEEP=1 keeps the corpora. Search is measured on three times the size.
+//! `--bytes N` chooses another size, `--only NAME` one of the tables (codex, http, claude, lineage, chatgpt, search),
+//! and ANNALS_BENCH_KEEP=1 keeps the corpora. Search is measured on three times the size.
 
 // A bench is a program of its own: it prints its table, and it reads its own switches.
 #![allow(
@@ -16,6 +16,7 @@
     clippy::expect_used
 )]
 
+mod chatgpt;
 mod claude_corpus;
 mod corpus;
 mod http;
@@ -71,11 +72,12 @@ const CLAUDE: Client = Client {
 
 /// What is measured, by name. `http` asks the archive that `codex` made, or makes it.
 type Measure = fn(&Scratch, &Settings) -> Outcome<Vec<Row>>;
-const TABLES: [(&str, Measure); 5] = [
+const TABLES: [(&str, Measure); 6] = [
     ("codex", codex_rows),
     ("http", http::rows),
     ("claude", claude_rows),
     ("lineage", lineage::rows),
+    ("chatgpt", chatgpt::rows),
     ("search", search::rows),
 ];
 
@@ -105,7 +107,7 @@ impl Settings {
                         arguments
                             .next()
                             .filter(known)
-                            .ok_or("--only needs codex, http, claude, lineage or search")?,
+                            .ok_or("--only needs codex, http, claude, lineage, chatgpt or search")?,
                     );
                 }
                 "--bench" => {}
@@ -221,15 +223,19 @@ impl<'a> Corpus<'a> {
     }
 
     fn sync(&self) -> Outcome<Sync> {
+        self.measured(&["sync", "--json"])
+    }
+
+    /// A run that tells what it cost.
+    fn measured(&self, arguments: &[&str]) -> Outcome<Sync> {
         let before = cpu_of_children();
-        let output =
-            self.annals(&["sync", "--json"]).output().map_err(|error| format!("starting annals: {error}"))?;
+        let output = self.annals(arguments).output().map_err(|error| format!("starting annals: {error}"))?;
         if !output.status.success() {
             let complaint = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("sync failed with {}: {complaint}", output.status));
+            return Err(format!("{arguments:?} failed with {}: {complaint}", output.status));
         }
         let answer: serde_json::Value =
-            serde_json::from_slice(&output.stdout).map_err(|error| format!("the answer of sync: {error}"))?;
+            serde_json::from_slice(&output.stdout).map_err(|error| format!("the answer: {error}"))?;
         let number = |key: &str| {
             answer
                 .get(key)

@@ -11,3 +11,5 @@ mod store;
 mod view;
 
 pub use cli::run;
+#[cfg(feature = "fuzzing")]
+pub use view::fuzz_record;

@@ -98,7 +98,8 @@ fn print(desk: &mut Desk, audits: &[Audit]) -> Result<()> {
             number(lines.skipped.lines)
         ))?;
         for store in &audit.stores {
-            let why = if store.reason.is_empty() { String::new() } else { format!(": {}", store.reason) };
+            let why =
+                if store.reason.as_str().is_empty() { String::new() } else { format!(": {}", store.reason) };
             let treatment = store.treatment.replace('_', " ");
             desk.output.line(format!(
                 "  {treatment}  {} ({}, {}){why}",

@@ -12,6 +12,7 @@ mod audit;
 mod blame;
 mod doctor;
 mod gaps;
+mod import;
 mod library;
 mod manifest;
 mod members;
@@ -46,8 +47,10 @@ use output::Output;
 /// Keeps your whole history with AI assistants in one file you own, and answers questions about it.
 #[derive(Parser)]
 #[command(name = "annals", version, about, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "Everything stays on this machine: no telemetry, no network. \
-                        Secrets are masked in every answer; the archive keeps the bytes as they are.")]
+#[command(
+    after_help = "Everything stays on this machine: no telemetry, and nobody else may ask unless you say so. \
+                        Secrets are masked in every answer; the archive keeps the bytes as they are."
+)]
 struct Arguments {
     #[command(flatten)]
     common: Common,
@@ -82,6 +85,8 @@ enum Verb {
     Serve(serve::Options),
     /// Capture what is new in the clients' homes
     Sync(sync::Options),
+    /// Read exports and traces that you have: files, folders, zips
+    Import(import::Options),
     /// Show each source: available, empty, or how to set it up
     Sources(sources::Options),
     /// List sessions, newest first
@@ -187,6 +192,7 @@ pub fn run() -> ExitCode {
         Verb::Up(options) => up::run(&mut desk, &options),
         Verb::Serve(options) => serve::run(&mut desk, &options),
         Verb::Sync(options) => sync::run(&mut desk, &options),
+        Verb::Import(options) => import::run(&mut desk, &options),
         Verb::Sources(options) => sources::run(&mut desk, &options),
         Verb::Sessions(options) => sessions::run(&mut desk, &options),
         Verb::Show(options) => show::run(&mut desk, &options),

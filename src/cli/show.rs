@@ -10,8 +10,8 @@ use super::{Answer, Desk, moments, now};
 use crate::model::{Family, Problem, Result, Scope, Time};
 use crate::store::Store;
 use crate::view::{
-    BlockView, Door, Entry, LibraryAsk, LibraryItem, SessionTies, SessionView, Survivor, TranscriptAsk,
-    find_session, library, session_ties, survivors, transcript,
+    BlockView, Branch, Door, Entry, LibraryAsk, LibraryItem, SessionTies, SessionView, Survivor,
+    TranscriptAsk, find_session, is_off_branch, library, session_ties, survivors, transcript,
 };
 
 #[derive(Args)]
@@ -28,6 +28,9 @@ pub struct Options {
     /// Also what was copied from another session
     #[arg(long)]
     copies: bool,
+    /// Of a conversation that branches: `all`, or the id of a message, for the branch through it
+    #[arg(long, value_name = "MESSAGE|all")]
+    branch: Option<String>,
     /// Start at this message: its id as `annals search` tells it, the start of that, or its number
     #[arg(long, value_name = "MESSAGE")]
     at: Option<String>,
@@ -44,8 +47,15 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let store = desk.archive()?.ok_or_else(unknown)?;
     let door = desk.door(&store)?;
     let session = find_session(&desk.scope, &store, &door, &options.session, now())?.ok_or_else(unknown)?;
-    let ask = TranscriptAsk { full: options.full, copies: options.copies };
     let scope = desk.scope;
+    let mut branch = Branch::named(options.branch.as_deref());
+    // What a search found may stand on a branch that the client does not show.
+    if let (Branch::Current, Some(at)) = (&branch, &options.at)
+        && is_off_branch(&scope, &store, session.row, at)?
+    {
+        branch = Branch::Through(at.clone());
+    }
+    let ask = TranscriptAsk { full: options.full, copies: options.copies, changes: false, branch };
     let in_force = in_force(&scope, &store, &door, &session)?;
     let ties = session_ties(&scope, &store, &door, &session)?;
     let opening = |desk: &mut Desk| match desk.json {

@@ -418,6 +418,7 @@ impl Run<'_> {
             facts: Vec::new(),
             counts: Vec::new(),
             problems: Vec::new(),
+            captures: Vec::new(),
         };
         self.had = self.captured;
         if let Some(taken) = taken {
@@ -467,7 +468,7 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 /// Opens what the survey saw: not a link that took its place since, and without waiting at a pipe.
-fn open(path: &Path) -> io::Result<File> {
+pub fn open(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true);
     #[cfg(unix)]

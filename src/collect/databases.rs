@@ -137,6 +137,7 @@ fn document(
         facts: taken.facts.into_iter().map(|facts| (facts.session, facts.rank, facts.facts)).collect(),
         counts: taken.counts,
         problems: taken.problems,
+        captures: Vec::new(),
     })
 }
 

@@ -1,7 +1,14 @@
 //! Drives the sources: finds what changed, captures bytes, reads rows, commits both together.
 
+mod append;
 mod capture;
+mod containers;
 mod databases;
+mod drops;
+mod elements;
+mod import;
+mod import_report;
+mod judging;
 mod lock;
 mod names;
 mod parse;
@@ -13,6 +20,8 @@ mod restore;
 mod sync;
 mod walk;
 
+pub use import::{ImportAsk, import, importing};
+pub use import_report::{ContainerReport, MemberReport};
 pub use lock::Lock;
 pub use rebuild::{Rebuilt, rebuild};
 pub use restore::{Restored, restore};

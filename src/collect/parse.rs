@@ -12,6 +12,8 @@ use crate::store::Count;
 const LONGEST_LINE: usize = 160 << 20;
 /// A whole document longer than this is kept and not taken apart.
 const LONGEST_DOCUMENT: usize = 64 << 20;
+/// Ends each text of `Framing::Sequence`.
+pub const SEQUENCE_END: u8 = 0x1E;
 /// What a line says of its own type is counted under this many bytes of it.
 const LONGEST_KIND: usize = 200;
 /// Problems with their places between two takes; all are counted.
@@ -40,6 +42,8 @@ pub struct Parse {
     line_ends: u64,
     /// Lines with nothing in them.
     blank_lines: u64,
+    /// What is fed was counted before.
+    again: bool,
 }
 
 /// What was read since the last take.
@@ -76,6 +80,7 @@ impl Parse {
             problems: Vec::new(),
             line_ends: 0,
             blank_lines: 0,
+            again: false,
         }
     }
 
@@ -86,12 +91,13 @@ impl Parse {
                 self.position += bytes.len() as u64;
                 self.hold(bytes, LONGEST_DOCUMENT);
             }
-            Framing::Lines => {
+            Framing::Lines | Framing::Sequence => {
                 let mut rest = bytes;
-                while let Some(end) = memchr::memchr(b'\n', rest) {
+                let delimiter = self.delimiter();
+                while let Some(end) = memchr::memchr(delimiter, rest) {
                     // No reader sees empty lines: a file can hold a billion of them.
                     if end == 0 && self.carry.is_empty() && !self.too_long && !self.inside_line {
-                        let run = rest.iter().take_while(|byte| **byte == b'\n').count();
+                        let run = rest.iter().take_while(|byte| **byte == delimiter).count();
                         self.blank_lines += run as u64;
                         self.line_ends += run as u64;
                         self.position += run as u64;
@@ -123,7 +129,7 @@ impl Parse {
                 self.count(verdict, 0, length, 1);
                 self.parsed = self.position;
             }
-            Framing::Lines => {
+            Framing::Lines | Framing::Sequence => {
                 let complete = !self.carry.is_empty()
                     && !self.too_long
                     && json::objects(&self.carry).all(|object| object.is_ok())
@@ -140,6 +146,24 @@ impl Parse {
             }
         }
         self.release();
+    }
+
+    /// Content that was read by an earlier run: the reader sees it again to know where it stands, and nothing comes of
+    /// it a second time.
+    pub fn replay(&mut self, bytes: &[u8]) {
+        self.again = true;
+        self.feed(bytes);
+        self.again = false;
+        (self.line_ends, self.blank_lines) = (0, 0);
+        self.counts.clear();
+        self.problems.clear();
+    }
+
+    fn delimiter(&self) -> u8 {
+        match self.framing {
+            Framing::Sequence => SEQUENCE_END,
+            Framing::Lines | Framing::Whole => b'\n',
+        }
     }
 
     /// What follows can not be had: the line at hand ends here, broken.
@@ -236,6 +260,11 @@ impl Parse {
 
     fn read(&mut self, offset: u64, bytes: &[u8]) -> Verdict {
         let before = self.items.len();
+        if self.again {
+            let verdict = self.reader.read(offset, bytes, &mut self.items);
+            self.items.clear();
+            return verdict;
+        }
         let verdict = self.reader.read(offset, bytes, &mut self.items);
         self.passages.gather(offset, bytes, &mut self.items, before);
         verdict
@@ -256,6 +285,12 @@ impl Parse {
                 ("malformed", kind)
             }
             Verdict::Skipped(kind) => ("skipped", kind),
+            Verdict::Parts(parts) => {
+                for (verdict, bytes) in parts {
+                    self.count(verdict, offset, bytes, lines);
+                }
+                return;
+            }
         };
         let mut end = kind.len().min(LONGEST_KIND);
         while !kind.is_char_boundary(end) {

@@ -1,6 +1,6 @@
 //! Makes searchable passages of what a reader found: words of messages, calls, outputs, paths and authored things.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use crate::model::{
     Block, Call, CallKind, CallResult, Document, FILE_MARK, Family, Item, LONGEST_TEXT, MODEL_MARK, Message,
@@ -29,16 +29,28 @@ impl Passages {
     /// Adds the passages of the items behind `from`, all of which came from this line.
     pub fn gather(&mut self, offset: u64, line: &[u8], items: &mut Vec<Item>, from: usize) {
         let mut found = Vec::new();
+        // Results that are found with their call.
+        let told: HashSet<u64> = items
+            .iter()
+            .skip(from)
+            .filter_map(|item| match item {
+                Item::Result(result) => result.output.map(|span| span.offset),
+                _ => None,
+            })
+            .collect();
         for item in items.iter().skip(from) {
             let within = |span: Span| {
                 let start = usize::try_from(span.offset.checked_sub(offset)?).ok()?;
                 line.get(start..start.checked_add(usize::try_from(span.length).ok()?)?)
             };
             match item {
+                Item::Message(message)
+                    if message.kind == MessageKind::Result && told.contains(&message.span.offset) => {}
                 Item::Message(message) => self.message(message, within(message.span), &mut found),
                 Item::Extend { session, message, span } => {
                     if let Some(bytes) = within(*span) {
-                        let said = Said { session, place: *message, kind: PassageKind::Assistant };
+                        let said =
+                            Said { session, place: *message, kind: PassageKind::Assistant, whole: false };
                         self.said(&said, bytes, &mut found);
                     }
                 }
@@ -56,7 +68,7 @@ impl Passages {
                 }
                 // What was put before the model turns out to be typed; this line holds the same words.
                 Item::Amend { session, offset: place, kind: MessageKind::Prompt } => {
-                    let said = Said { session, place: *place, kind: PassageKind::User };
+                    let said = Said { session, place: *place, kind: PassageKind::User, whole: false };
                     self.said(&said, line, &mut found);
                 }
                 Item::Touch(touch) => self.touch(touch, &mut found),
@@ -67,6 +79,9 @@ impl Passages {
                 | Item::Summary(_)
                 | Item::Landmark { .. }
                 | Item::Link(_)
+                | Item::Forget { .. }
+                | Item::Recount { .. }
+                | Item::Tree(_)
                 | Item::Passage(_) => {}
             }
         }
@@ -83,7 +98,8 @@ impl Passages {
         };
         let Some(bytes) = bytes else { return };
         let before = found.len();
-        let said = Said { session: &message.session, place: message.span.offset, kind };
+        let whole = message.kind == MessageKind::Result;
+        let said = Said { session: &message.session, place: message.span.offset, kind, whole };
         if let Some(model) = &message.model {
             self.words.add(&joined(MODEL_MARK, &model.to_lowercase()));
         }
@@ -100,6 +116,7 @@ impl Passages {
                 Block::Thinking(text) => self.thoughts.add_text(&text),
                 Block::Attachment { name } => self.words.add_text(&name),
                 Block::Image { path, .. } => self.words.add_text(path.as_deref().unwrap_or_default()),
+                Block::ToolResult { output, .. } if said.whole => self.words.add_text(&output),
                 // Calls and results have rows of their own.
                 Block::ToolCall { .. } | Block::ToolResult { .. } => {}
             }
@@ -247,6 +264,8 @@ struct Said<'a> {
     session: &'a std::sync::Arc<str>,
     place: u64,
     kind: PassageKind,
+    /// The line is a result that answers no call: its words are found in itself.
+    whole: bool,
 }
 
 fn joined(mark: &[u8], word: &str) -> Vec<u8> {

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::capture::{Capturer, Outcome, Report};
 use super::databases::read_database;
+use super::drops::import_drops;
 use super::plan::{Job, Plan, plan};
 use super::repositories;
 use super::walk::{Detail, HomeState, Rules, Survey, state_of, survey};
@@ -162,6 +163,10 @@ pub fn sync(
         capture_all(&mut store, scope, environment, jobs, &places, &mut reports, &mut Nobody)?;
     }
     let mut changed = run.is_some();
+    for report in &mut reports {
+        let (source, member) = (report.source, ask.member.as_deref());
+        changed |= import_drops(source, environment, scope, member, report, &mut Nobody)?;
+    }
     for visit in &visits {
         changed |= finish_visit(&mut store, scope, ask, environment, visit, &mut reports[visit.place])?;
     }

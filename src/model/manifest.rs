@@ -211,6 +211,8 @@ pub enum Treatment {
 pub enum Framing {
     /// One object a line, appended to.
     Lines,
+    /// Texts of JSON, each ended by the byte 0x1E, which no JSON holds; appended to by annals itself.
+    Sequence,
     /// Read whole, replaced whole.
     Whole,
 }

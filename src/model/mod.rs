@@ -32,6 +32,7 @@ pub use text::{Raw, Shown, ShownJson};
 pub use time::Time;
 pub use transcript::{
     Block, Call, CallKind, CallResult, Document, Item, LONG_PROMPTS, Link, LinkKind, Message, MessageKind,
-    Operation, Passage, PassageKind, Range, Role, SessionFacts, Span, Summary, Tally, Touch, Usage, Verdict,
+    Operation, Passage, PassageKind, Range, Role, SessionFacts, Span, Summary, Tally, Touch, Tree, TreeNode,
+    Usage, Verdict,
 };
 pub use work::{FileWork, Piece};

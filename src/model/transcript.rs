@@ -25,6 +25,8 @@ pub enum Verdict {
     Malformed(String),
     /// Deliberately not read, with the reason.
     Skipped(String),
+    /// A document of many parts, each with a verdict and its bytes; together they are the document.
+    Parts(Vec<(Verdict, u64)>),
 }
 
 /// What a reader emits.
@@ -62,6 +64,37 @@ pub enum Item {
     Link(Link),
     Document(Document),
     Passage(Passage),
+    /// A message seen earlier is told better elsewhere: its row goes, with the call in it.
+    Forget {
+        session: Arc<str>,
+        offset: u64,
+    },
+    /// A message seen earlier counts for something else: the conversation went on from another one.
+    Recount {
+        session: Arc<str>,
+        offset: u64,
+        tally: Tally,
+    },
+    /// How the rows of a conversation that branches hang together; all of them, each time.
+    Tree(Tree),
+}
+
+/// Rows of one file of a session, parents before their children.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tree {
+    pub session: Arc<str>,
+    pub nodes: Vec<TreeNode>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeNode {
+    pub key: Key,
+    pub offset: u64,
+    pub parent: Option<Key>,
+    /// On the branch that the client shows.
+    pub current: bool,
+    /// A step of its own; the result of a call is told with the call.
+    pub told: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -9,8 +9,12 @@ use axum::response::Response;
 use super::App;
 use super::access::Asker;
 use super::answer::{Answered, Refusals, answer};
-use super::parameters::{AllSessionParameters, Asked, DailyParameters, InPath, Nothing, OfSource};
-use crate::view::{self, Activity, DailyUsage, LineView, Outline, SessionAsk, SessionList, exact_session};
+use super::parameters::{
+    AllSessionParameters, Asked, BranchParameters, DailyParameters, InPath, Nothing, OfSource,
+};
+use crate::view::{
+    self, Activity, Branch, DailyUsage, LineView, Outline, SessionAsk, SessionList, exact_session,
+};
 
 /// Days of a heat map.
 const YEAR: i64 = 371;
@@ -63,7 +67,7 @@ pub(super) async fn days(
 /// The prompts of a session and how many steps it has
 #[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/sessions/{session_id}/outline", tag = "sessions",
     params(("source" = String, Path, description = "The name of a source"),
-           ("session_id" = String, Path, description = "The whole id of a session")),
+           ("session_id" = String, Path, description = "The whole id of a session"), BranchParameters),
     responses((status = 200, description = "The session from above", body = Outline), Refusals))]
 pub(super) async fn outline(
     State(app): State<Arc<App>>,
@@ -71,11 +75,12 @@ pub(super) async fn outline(
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
+    Asked(parameters): Asked<BranchParameters>,
 ) -> Response {
     answer(app, asker, headers, move |desk| {
         let found = exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)?;
-        found.map(|session| view::outline(desk.scope, desk.store, desk.door, &session)).transpose()
+        let branch = Branch::named(parameters.branch.as_deref());
+        found.map(|session| view::outline(desk.scope, desk.store, desk.door, &session, &branch)).transpose()
     })
     .await
 }

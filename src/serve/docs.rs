@@ -44,8 +44,9 @@ fn write_page(page: &mut String, document: &Value) -> std::fmt::Result {
     let nothing = Map::new();
     let paths = document["paths"].as_object().unwrap_or(&nothing);
     // What is shared comes first, then the addresses of each source's own.
-    let mut tags =
-        ["sources", "sessions", "search", "lineage", "usage", "library", "server"].map(str::to_owned).to_vec();
+    let mut tags = ["sources", "sessions", "search", "lineage", "usage", "library", "server"]
+        .map(str::to_owned)
+        .to_vec();
     for tag in paths.values().filter_map(|item| item["get"]["tags"][0].as_str()) {
         if !tags.iter().any(|known| known == tag) {
             tags.push(tag.to_owned());

@@ -77,6 +77,14 @@ impl<S: Send + Sync> FromRequestParts<S> for InPath {
     }
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct BranchParameters {
+    /// Of a conversation that branches: `all`, or the id of a step, for the branch through it
+    pub branch: Option<String>,
+}
+
 /// For questions without parameters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -236,6 +244,8 @@ pub(super) struct MessageParameters {
     full: Option<bool>,
     /// Also what was copied from another session
     copies: Option<bool>,
+    /// Of a conversation that branches: `all`, or the id of a step, for the branch through it
+    branch: Option<String>,
 }
 
 impl MessageParameters {
@@ -243,6 +253,8 @@ impl MessageParameters {
         let ask = crate::view::TranscriptAsk {
             full: self.full.unwrap_or(false),
             copies: self.copies.unwrap_or(false),
+            changes: false,
+            branch: crate::view::Branch::named(self.branch.as_deref()),
         };
         Ok((ask, paging(self.limit, self.cursor)?))
     }

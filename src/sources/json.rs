@@ -131,6 +131,37 @@ impl<'a> Json<'a> {
         Fields { bytes: self.0, at: if self.is_object() { 1 } else { self.0.len() } }
     }
 
+    /// A name with its value, as they stand within an object.
+    pub fn pair(bytes: &'a [u8]) -> Option<(&'a [u8], Json<'a>)> {
+        let name_end = skip_string(bytes, 0).filter(|_| bytes.first() == Some(&b'"'))?;
+        let colon = skip_space(bytes, name_end);
+        let start = (bytes.get(colon)? == &b':').then(|| skip_space(bytes, colon + 1))?;
+        let end = skip_value(bytes, start)?;
+        (end == bytes.len()).then(|| (&bytes[1..name_end - 1], Json(&bytes[start..end])))
+    }
+
+    /// The fields of an object of which only the start is there; the value that it ends within is missing.
+    pub fn fields_of_start(start: &'a [u8]) -> Vec<(&'a [u8], Option<Json<'a>>)> {
+        let mut fields = Vec::new();
+        let mut at = if start.first() == Some(&b'{') { skip_space(start, 1) } else { start.len() };
+        while start.get(at) == Some(&b'"') {
+            let Some(name_end) = skip_string(start, at) else { break };
+            let name = &start[at + 1..name_end - 1];
+            let value = skip_space(start, skip_space(start, name_end) + 1);
+            // A number or a word that reaches to the end may go on.
+            let Some(end) = skip_value(start, value).filter(|end| *end < start.len()) else {
+                fields.push((name, None));
+                break;
+            };
+            fields.push((name, Some(Json(&start[value..end]))));
+            at = skip_space(start, end);
+            if start.get(at) == Some(&b',') {
+                at = skip_space(start, at + 1);
+            }
+        }
+        fields
+    }
+
     /// Its fields, found once; an object without any for every other value.
     pub fn object(self) -> Object<'a> {
         Object { json: self, fields: self.fields().collect() }

@@ -1,9 +1,11 @@
 //! The providers: what a source is, and the registry of all there are.
 
 mod authored;
+mod captures;
 mod diff;
 mod folders;
 mod front_matter;
+mod import;
 pub mod json;
 mod kept;
 mod shell_read;
@@ -20,7 +22,8 @@ use std::sync::Arc;
 
 use crate::model::{Block, Item, Manifest, SessionFacts, Time, Verdict};
 
-pub use tape::{CallLines, Printed, Recorder, TapeForm};
+pub use import::{Archive, Body, Capture, Import, Intake, Judgement, Member, Shape, Taking, Wish, path_part};
+pub use tape::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 
 /// All sources. Adding one is a folder, its `mod` line above and its line here.
 pub fn registry() -> &'static [&'static dyn Source] {
@@ -66,6 +69,11 @@ pub trait Source: Sync {
 
     /// How its sessions are told as a tape, where its calls work on files.
     fn recorder(&self) -> Option<&'static dyn Recorder> {
+        None
+    }
+
+    /// How it reads files that the owner has, when it does.
+    fn import(&self) -> Option<&'static dyn Import> {
         None
     }
 }
@@ -120,7 +128,7 @@ pub fn each_object(bytes: &[u8], mut read: impl FnMut(u64, json::Object<'_>) -> 
         Verdict::Skipped(_) => 0,
         Verdict::Kept(_) => 1,
         Verdict::Unknown(_) => 2,
-        Verdict::Malformed(_) => 3,
+        Verdict::Malformed(_) | Verdict::Parts(_) => 3,
     };
     let mut worst = Verdict::Skipped("blank line".into());
     for object in json::objects(bytes) {

@@ -29,8 +29,19 @@ pub trait Recorder: Sync {
     /// Lines that were put into files and that only the client's record of the call tells.
     fn written_besides(&self, detail: &[u8]) -> Vec<String>;
 
+    /// The session that a kept copy of a file belongs to, and the record that says which file it was.
+    fn snapshot(&self, path: &str) -> Option<Snapshot>;
+
     /// A line of an output as it stands in the file that was read.
     fn unnumbered<'l>(&self, line: &'l str) -> &'l str;
+}
+
+/// Whose copy of a file it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    pub session: String,
+    pub stream: &'static str,
+    pub key: String,
 }
 
 /// What a provider's tapes are called.

@@ -41,6 +41,8 @@ pub struct Batch {
     pub facts: Vec<(std::sync::Arc<str>, u8, SessionFacts)>,
     pub counts: Vec<Count>,
     pub problems: Vec<(Span, String)>,
+    /// Hashes of the imported texts that this batch adds to the file.
+    pub captures: Vec<[u8; 16]>,
 }
 
 /// What a file is, besides its bytes.
@@ -126,40 +128,26 @@ impl Store {
         instance: i64,
         prefix: &str,
     ) -> Result<Vec<CapturedFile>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select id, path, unit, reader, framing, encoding, document, version, rows_version, size, parsed,
-                    inode, modified, changed, twin_of, gone_at, mutable
-             from file where instance = $1 and path >= $2 and path < $3 order by path"
-        ))?;
         let behind = format!("{prefix}\u{10ffff}");
-        let rows = statement.query_map(params![instance, prefix, behind], |row| {
-            let inode: Option<i64> = row.get(11)?;
-            let modified: Option<i64> = row.get(12)?;
-            let changed: Option<i64> = row.get(13)?;
-            let stat = inode.zip(modified).zip(changed).map(|((inode, modified), changed)| Stat {
-                inode,
-                modified: Time::from_micros(modified),
-                changed: Time::from_micros(changed),
-            });
-            Ok(CapturedFile {
-                id: row.get(0)?,
-                path: row.get(1)?,
-                unit: row.get(2)?,
-                reader: row.get(3)?,
-                framing: if row.get_ref(4)?.as_str()? == "lines" { Framing::Lines } else { Framing::Whole },
-                encoding: encoding(row.get_ref(5)?.as_str()?),
-                document: row.get(6)?,
-                version: row.get(7)?,
-                rows_version: row.get(8)?,
-                size: row.get::<_, i64>(9)? as u64,
-                parsed: row.get::<_, i64>(10)? as u64,
-                stat,
-                twin_of: row.get(14)?,
-                gone: row.get::<_, Option<i64>>(15)?.is_some(),
-                mutable: row.get(16)?,
-            })
-        })?;
+        let text = format!("{CAPTURED} where instance = ?1 and path >= ?2 and path < ?3 order by path");
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map(params![instance, prefix, behind], captured_file)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// One file by its path.
+    pub fn captured_file(&self, _scope: &Scope, instance: i64, path: &str) -> Result<Option<CapturedFile>> {
+        let text = format!("{CAPTURED} where instance = ?1 and path = ?2");
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_row(params![instance, path], captured_file).optional()?)
+    }
+
+    /// Whether a text with this hash was added to the file by an import.
+    pub fn has_capture(&self, _scope: &Scope, file: i64, hash: &[u8; 16]) -> Result<bool> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("select exists (select 1 from capture where file = $1 and hash = $2)"))?;
+        Ok(statement.query_row(params![file, hash.as_slice()], |row| row.get(0))?)
     }
 
     pub fn reader_state(&self, _scope: &Scope, file: i64) -> Result<String> {
@@ -225,6 +213,46 @@ impl Store {
     /// Reads rows' bytes back, best asked in the order of their places.
     pub fn contents(&self, _scope: &Scope) -> Contents<'_> {
         Contents { store: self, segment: None, stream: None }
+    }
+}
+
+const CAPTURED: &str =
+    "select id, path, unit, reader, framing, encoding, document, version, rows_version, size, parsed,
+            inode, modified, changed, twin_of, gone_at, mutable from file";
+
+fn captured_file(row: &rusqlite::Row<'_>) -> rusqlite::Result<CapturedFile> {
+    let inode: Option<i64> = row.get(11)?;
+    let modified: Option<i64> = row.get(12)?;
+    let changed: Option<i64> = row.get(13)?;
+    let stat = inode.zip(modified).zip(changed).map(|((inode, modified), changed)| Stat {
+        inode,
+        modified: Time::from_micros(modified),
+        changed: Time::from_micros(changed),
+    });
+    Ok(CapturedFile {
+        id: row.get(0)?,
+        path: row.get(1)?,
+        unit: row.get(2)?,
+        reader: row.get(3)?,
+        framing: framing(row.get_ref(4)?.as_str()?),
+        encoding: encoding(row.get_ref(5)?.as_str()?),
+        document: row.get(6)?,
+        version: row.get(7)?,
+        rows_version: row.get(8)?,
+        size: row.get::<_, i64>(9)? as u64,
+        parsed: row.get::<_, i64>(10)? as u64,
+        stat,
+        twin_of: row.get(14)?,
+        gone: row.get::<_, Option<i64>>(15)?.is_some(),
+        mutable: row.get(16)?,
+    })
+}
+
+fn framing(name: &str) -> Framing {
+    match name {
+        "lines" => Framing::Lines,
+        "sequence" => Framing::Sequence,
+        _ => Framing::Whole,
     }
 }
 

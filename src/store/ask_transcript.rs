@@ -211,6 +211,27 @@ impl Store {
         Ok(row.optional()?)
     }
 
+    /// The session that the newest version of a record belongs to.
+    pub fn record_session(
+        &self,
+        scope: &Scope,
+        source: &str,
+        stream: &str,
+        key: &str,
+    ) -> Result<Option<String>> {
+        let text = super::scoped(
+            scope,
+            super::sql!(
+                "select record.session from record join instance on instance.id = record.instance
+                 where instance.source = $1 and record.stream = $2 and record.key = $3 and {visible}
+                 order by record.version desc limit 1"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let session = statement.query_row(params![source, stream, key], |row| row.get(0)).optional()?;
+        Ok(session.flatten())
+    }
+
     /// Calls that are not blocks of a message.
     pub fn lone_calls_in(&self, _scope: &Scope, stretch: &Stretch) -> Result<Vec<CallRow>> {
         let text = format!(

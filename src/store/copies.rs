@@ -48,7 +48,7 @@ impl Writer<'_> {
             for table in ["message", "tool_call", "usage"] {
                 self.forget_in(table, *session, file)?;
             }
-            for table in ["message_line", "file_touch", "link", "landmark", "session_part"] {
+            for table in ["message_line", "file_touch", "link", "landmark", "node", "session_part"] {
                 let text = format!("delete from {table} where session = ?1 and file = ?2");
                 self.transaction.prepare_cached(&text)?.execute([*session, file])?;
             }
@@ -120,6 +120,37 @@ impl Writer<'_> {
             self.promote(table, key)?;
         }
         Ok(())
+    }
+
+    /// One row goes; the best of its copies takes its place.
+    pub(super) fn forget_row(
+        &mut self,
+        table: &'static str,
+        session: i64,
+        file: i64,
+        place: i64,
+    ) -> Result<()> {
+        let text = format!(
+            "select key, inherited, at, copied from {table} where session = ?1 and file = ?2 and place = ?3"
+        );
+        let mut statement = self.transaction.prepare_cached(&text)?;
+        let found = statement
+            .query_row([session, file, place], |row| {
+                let row_at = settled(session, file, place, row.get(1)?, row.get(2)?);
+                Ok((Key::from_stored(row.get(0)?), row_at, row.get::<_, bool>(3)?))
+            })
+            .optional()?;
+        drop(statement);
+        let Some((key, row, copied)) = found else { return Ok(()) };
+        if !copied {
+            self.count_row(table, &row, -1)?;
+        } else if table == "message" {
+            let (role, tally) = self.tally_of(&row)?;
+            self.count_message(session, role, tally.parts().1, -1);
+        }
+        let text = format!("delete from {table} where session = ?1 and file = ?2 and place = ?3");
+        self.transaction.prepare_cached(&text)?.execute([session, file, place])?;
+        if copied { Ok(()) } else { self.promote(table, key) }
     }
 
     /// What counts of copies too goes with them.

@@ -7,7 +7,9 @@ use rusqlite::{OptionalExtension, params};
 use super::ask::{MESSAGES, MessageRow, message_row};
 use super::index_format::{BlockReader, read_docs};
 use super::{Store, scoped, sql};
-use crate::model::{CallKind, GRAM_MARK, LINE_MARK, MessageKind, PassageKind, PrintTerm, Result, Scope};
+use crate::model::{
+    CallKind, GRAM_MARK, LINE_MARK, MessageKind, PassageKind, PrintTerm, Result, Scope, Time,
+};
 
 /// A print that more passages hold than this tells nothing of where it comes from.
 pub const MOST_HOLDERS: usize = 256;
@@ -26,7 +28,17 @@ pub struct Holders {
     pub places: Vec<u32>,
 }
 
-/// What a passage is about: a call, by its place in a file.
+/// A copy of a file that a client kept.
+#[derive(Debug, Clone)]
+pub struct KeptCopy {
+    pub source: String,
+    pub instance: i64,
+    pub path: String,
+    pub size: u64,
+    pub at: Option<Time>,
+}
+
+/// What a passage is about: a call by its place in a file, or the whole of a file when there is no session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PrintPlace {
     pub session: i64,
@@ -68,7 +80,7 @@ impl Store {
                     let alive = epochs.get(&doc.file).copied().unwrap_or(0) == doc.epoch;
                     let result = match kind {
                         Some(PassageKind::Call) => false,
-                        Some(PassageKind::Result) => true,
+                        Some(PassageKind::Result | PassageKind::Output) => true,
                         _ => continue,
                     };
                     if !alive {
@@ -190,6 +202,36 @@ impl Store {
         let rows = statement
             .query_map([session, kind.stored()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// A file that was kept as a whole.
+    pub fn kept_copy(&self, scope: &Scope, file: i64) -> Result<Option<KeptCopy>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select instance.source, instance.id, file.path, file.content_size, file.modified
+                 from file join instance on instance.id = file.instance where file.id = $1 and {visible}"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let found = statement.query_row([file], |row| {
+            Ok(KeptCopy {
+                source: row.get(0)?,
+                instance: row.get(1)?,
+                path: row.get(2)?,
+                size: row.get::<_, i64>(3)? as u64,
+                at: super::ask::time(row, 4)?,
+            })
+        });
+        Ok(found.optional()?)
+    }
+
+    /// A session's row by its id in a home.
+    pub fn session_in(&self, _scope: &Scope, instance: i64, key: &str) -> Result<Option<i64>> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("select id from session where instance = $1 and key = $2"))?;
+        Ok(statement.query_row(params![instance, key], |row| row.get(0)).optional()?)
     }
 
     /// The source of a session and the folder that it ran in, if the asker may see it.

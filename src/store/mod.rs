@@ -7,6 +7,7 @@ mod ask_library;
 mod ask_sessions;
 mod ask_steps;
 mod ask_transcript;
+mod ask_tree;
 mod ask_usage;
 mod copies;
 mod foreign;
@@ -20,14 +21,17 @@ mod rows;
 mod search;
 mod sessions;
 mod transcript_rows;
+mod tree_rows;
 
 pub use archive::{Batch, CapturedFile, Contents, Count, Part, Segment, Stat, VersionRow};
 pub use ask::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow, RowPlace};
 pub use ask_audit::Damage;
 pub use ask_library::ItemRow;
 pub use ask_sessions::{Page, SessionFilter, SessionRow};
-pub use ask_usage::{CallFilter, ResponseFilter, ResponseRow, UsageBy, UsageSum};
+pub use ask_steps::PromptPlace;
 pub use ask_transcript::{PlacedRecord, Stretch, TranscriptFile};
+pub use ask_tree::NodeRow;
+pub use ask_usage::{CallFilter, ResponseFilter, ResponseRow, UsageBy, UsageSum};
 pub use foreign::{Unreadable, read_table};
 pub use lineage::{MOST_HOLDERS, PrintHits};
 pub use members::{MemberRow, NewMember};
@@ -86,6 +90,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_archive.sql"),
     include_str!("migrations/0002_usage_and_members.sql"),
     include_str!("migrations/0003_search.sql"),
+    include_str!("migrations/0004_imports.sql"),
 ];
 
 /// A handle on the archive. Readers never wait for the writer.

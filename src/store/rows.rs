@@ -101,6 +101,12 @@ impl Writer<'_> {
                 segment.data,
             ])?;
         }
+        for capture in &batch.captures {
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "insert into capture (file, hash) values ($1, $2) on conflict (file, hash) do nothing"
+            ))?;
+            statement.execute(params![file, capture.as_slice()])?;
+        }
         self.apply_rows(batch.instance, file, version, batch.items, batch.facts)?;
         self.apply_counts(file, &batch.counts, &batch.problems)?;
         if batch.part.mutable && batch.new_version {
@@ -209,6 +215,7 @@ impl Writer<'_> {
         for table in [
             "message",
             "message_line",
+            "node",
             "summary",
             "landmark",
             "tool_call",
@@ -248,6 +255,7 @@ impl Writer<'_> {
         let part = &batch.part;
         let framing = match part.framing {
             Framing::Lines => "lines",
+            Framing::Sequence => "sequence",
             Framing::Whole => "whole",
         };
         let encoding = match part.encoding {

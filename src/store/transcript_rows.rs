@@ -27,6 +27,11 @@ impl Writer<'_> {
             Item::Touch(touch) => self.touch(instance, file, &touch),
             Item::Link(link) => self.link(instance, file, &link),
             Item::Document(document) => self.document(instance, file, version, &document),
+            Item::Forget { session, offset } => self.forget_message(instance, file, &session, offset),
+            Item::Recount { session, offset, tally } => {
+                self.recount_message(instance, file, &session, offset, tally)
+            }
+            Item::Tree(tree) => self.tree(instance, file, &tree),
             // Passages go into the index, beside the rows.
             Item::Passage(_) => Ok(()),
         }

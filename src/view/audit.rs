@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use super::accounts::{Sum, accounts};
 use super::door::Door;
+use super::imports::{Imported, imported};
 use super::records::{RecordsAsk, records};
 use crate::model::{Result, Rows, Scope, Shown, Stream, Surface, Time};
 use crate::sources::Source;
@@ -70,7 +71,7 @@ pub struct Lines {
 pub struct StoreLine {
     pub store: &'static str,
     pub treatment: &'static str,
-    pub reason: &'static str,
+    pub reason: Shown,
     pub files: u64,
     pub bytes: u64,
 }
@@ -126,7 +127,8 @@ pub fn audit(
     now: Time,
 ) -> Result<Audit> {
     let manifest = source.manifest();
-    let (files, bytes) = balance(scope, store, manifest.source, disk)?;
+    let imported = imported(scope, store, source)?;
+    let (files, bytes) = balance(scope, store, manifest.source, disk, &imported)?;
     let accounts = accounts(scope, store, door, Some(manifest.source))?;
     let mut lines = Lines::default();
     let mut types: BTreeMap<String, BTreeMap<String, Sum>> = BTreeMap::new();
@@ -181,10 +183,11 @@ pub fn audit(
         bytes,
         lines,
         types,
-        stores: stores(disk),
+        stores: stores(door, disk, &imported),
         unaccounted: disk
             .unaccounted
             .iter()
+            .chain(&imported.unknown)
             .map(|(path, bytes)| Unaccounted { path: door.text(path), bytes: *bytes })
             .collect(),
         unknown: unknown.collect(),
@@ -233,13 +236,22 @@ pub fn index_audit(scope: &Scope, store: &Store) -> Result<IndexAudit> {
 
 /// What the archive itself says was there, for those who may not look at the disk.
 pub fn captured(scope: &Scope, store: &Store, source: &'static dyn Source) -> Result<OnDisk> {
+    if source.import().is_some() {
+        return Ok(OnDisk::default());
+    }
     let files = store.files(scope, Some(source.manifest().source))?.into_iter();
     let files = files.filter(|file| !file.gone && !file.document);
     let found = files.map(|file| (file.path, u64::try_from(file.size).unwrap_or(0), "captured"));
     Ok(OnDisk { found: found.collect(), ..OnDisk::default() })
 }
 
-fn balance(scope: &Scope, store: &Store, source: &str, disk: &OnDisk) -> Result<(Balance, Balance)> {
+fn balance(
+    scope: &Scope,
+    store: &Store,
+    source: &str,
+    disk: &OnDisk,
+    imported: &Imported,
+) -> Result<(Balance, Balance)> {
     let captured: HashSet<String> = store
         .files(scope, Some(source))?
         .into_iter()
@@ -257,8 +269,15 @@ fn balance(scope: &Scope, store: &Store, source: &str, disk: &OnDisk) -> Result<
         files.left_out += count;
         bytes.left_out += size;
     }
-    files.unaccounted = disk.unaccounted.len() as u64;
-    bytes.unaccounted = disk.unaccounted.iter().map(|(_, size)| size).sum();
+    files.kept += imported.kept.0;
+    bytes.kept += imported.kept.1;
+    for (count, size) in imported.left_out.values() {
+        files.left_out += count;
+        bytes.left_out += size;
+    }
+    let unaccounted = disk.unaccounted.iter().chain(&imported.unknown);
+    files.unaccounted = unaccounted.clone().count() as u64;
+    bytes.unaccounted = unaccounted.map(|(_, size)| size).sum();
     for sums in [&mut files, &mut bytes] {
         sums.found = sums.kept + sums.left_out + sums.unaccounted + sums.gaps;
     }
@@ -274,7 +293,7 @@ fn percent(found: u64, missing: u64) -> f64 {
     (share * 100.0).floor().min(9_999.0) / 100.0
 }
 
-fn stores(disk: &OnDisk) -> Vec<StoreLine> {
+fn stores(door: &Door, disk: &OnDisk, imported: &Imported) -> Vec<StoreLine> {
     let mut lines: BTreeMap<(&str, &'static str, &'static str), (u64, u64)> = BTreeMap::new();
     for (_, size, store) in &disk.found {
         let sum = lines.entry(("captured", store, "")).or_default();
@@ -287,11 +306,25 @@ fn stores(disk: &OnDisk) -> Vec<StoreLine> {
     let lines = lines.into_iter().map(|((treatment, store, reason), (files, bytes))| StoreLine {
         store,
         treatment: if treatment == "captured" { "captured" } else { "left_out" },
-        reason,
+        reason: Shown::new(reason),
         files,
         bytes,
     });
-    lines.collect()
+    let taken = Some(imported.kept).filter(|(files, _)| *files > 0).map(|(files, bytes)| StoreLine {
+        store: "imported files",
+        treatment: "captured",
+        reason: Shown::default(),
+        files,
+        bytes,
+    });
+    let others = imported.left_out.iter().map(|(why, (files, bytes))| StoreLine {
+        store: "imported files",
+        treatment: "left_out",
+        reason: door.text(why),
+        files: *files,
+        bytes: *bytes,
+    });
+    lines.chain(taken).chain(others).collect()
 }
 
 /// Fields that records have against fields that the manifest declares.

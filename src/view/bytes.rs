@@ -59,7 +59,7 @@ pub fn whole_output(
     let (Some(call), Some(source)) = (step.calls.get(number), by_name(&session.source)) else {
         return Ok(None);
     };
-    let teller = Teller { scope, store, door, source, full: true };
+    let teller = Teller { scope, store, door, source, full: true, changes: false };
     let output = teller.output(&mut store.contents(scope), call)?;
     Ok(output.map(|output| door.text(&output)))
 }

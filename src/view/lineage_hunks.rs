@@ -6,7 +6,8 @@ use similar::{ChangeTag, TextDiff};
 
 use super::lineage_match::{Hunk, HunkLine};
 use crate::model::{
-    FileWork, LinePrint, Operation, PrintTerm, Result, Scope, Time, each_gram_term, line_print,
+    CallKind, FileWork, Key, LinePrint, Operation, PrintTerm, Raw, Result, Scope, Span, Time, each_gram_term,
+    line_print,
 };
 use crate::sources::{CallLines, Recorder, by_name};
 use crate::store::{CallRow, Contents, MOST_HOLDERS, PrintHits, Store};
@@ -108,6 +109,9 @@ impl<'a> HunkReader<'a> {
         loose: bool,
         found: &mut Candidates,
     ) -> Result<()> {
+        if session == 0 {
+            return self.copy(file, in_file, found);
+        }
         let Some(row) = self.store.call_at(self.scope, session, in_file, place)? else { return Ok(()) };
         // What is copied stands in its own session too.
         if row.copied || row.ok == Some(false) {
@@ -137,7 +141,7 @@ impl<'a> HunkReader<'a> {
                 call,
                 read: work.is_read(),
                 same_file: is_same_file(file, &work.path, folder.as_deref()),
-                same_path: file.path == work.path,
+                nearness: nearness(&file.path, &work.path),
                 at,
                 late,
                 start: work.after.range.map(|range| range.start),
@@ -148,6 +152,72 @@ impl<'a> HunkReader<'a> {
         Ok(())
     }
 
+    /// A copy of a file that a client kept: its session saw what is in it.
+    fn copy(&mut self, file: &CodeFile, kept: i64, found: &mut Candidates) -> Result<()> {
+        let Some(copy) = self.store.kept_copy(self.scope, kept)? else { return Ok(()) };
+        let source = by_name(&copy.source);
+        let named =
+            source.and_then(|source| source.recorder()).and_then(|recorder| recorder.snapshot(&copy.path));
+        let (Some(source), Some(named)) = (source, named) else { return Ok(()) };
+        let session = self.store.session_in(self.scope, copy.instance, &named.session)?;
+        let Some(session_id) = session else { return Ok(()) };
+        let folder = self.session(session_id)?.and_then(|(_, folder)| folder);
+        let mut path = None;
+        let (scope, store, contents) = (self.scope, self.store, &mut self.contents);
+        store.each_record(scope, &copy.source, named.stream, Some(&named.key), 0, &mut |record| {
+            let bytes =
+                contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
+            let told = source.record(named.stream, &named.key, bytes.expose());
+            path = told.and_then(|told| told.get("path")?.as_str().map(str::to_owned));
+            Ok(path.is_none())
+        })?;
+        let Some(path) = path else { return Ok(()) };
+        let path = match &folder {
+            Some(folder) if !path.starts_with('/') => format!("{}/{path}", folder.trim_end_matches('/')),
+            _ => path,
+        };
+        let span = Span { offset: 0, length: copy.size };
+        let text = self.contents.span(kept, span)?;
+        let lines = String::from_utf8_lossy(text.expose());
+        let lines = lines.lines().map(|line| HunkLine::new(line, false)).collect();
+        let row = CallRow {
+            session: named.session,
+            session_id,
+            file: kept,
+            span,
+            at: copy.at,
+            key: Key::of(&[named.key.as_bytes()]),
+            copied: false,
+            call_id: named.key,
+            name: named.stream.to_owned(),
+            kind: CallKind::Read,
+            title: Raw::default(),
+            parent: None,
+            full_output: None,
+            model: None,
+            output: None,
+            detail: None,
+            ok: Some(true),
+            exit_code: None,
+            duration_ms: None,
+        };
+        let (same_file, nearness) =
+            (is_same_file(file, &path, folder.as_deref()), nearness(&file.path, &path));
+        found.calls.push(CodeCall { row, source: copy.source, path });
+        found.hunks.push(Hunk {
+            call: found.calls.len() - 1,
+            read: true,
+            same_file,
+            nearness,
+            at: copy.at.map_or(0, Time::micros),
+            late: false,
+            start: Some(1),
+            lines,
+            loose: false,
+        });
+        Ok(())
+    }
+
     /// What a call did, provided that the archive knows it to have succeeded.
     pub(super) fn work(
         &mut self,
@@ -155,20 +225,7 @@ impl<'a> HunkReader<'a> {
         recorder: &dyn Recorder,
         folder: Option<&str>,
     ) -> Result<Vec<FileWork>> {
-        let touches = self.store.touches(self.scope, row.session_id, row.file, row.span.offset)?;
-        let changed = touches.iter().any(|touch| touch.operation != Operation::Read);
-        let call = self.contents.span(row.file, row.span)?;
-        let output = row.output.map(|span| self.contents.span(row.file, span)).transpose()?;
-        let detail = row.detail.map(|span| self.contents.span(row.file, span)).transpose()?;
-        let lines = CallLines {
-            call: call.expose(),
-            output: output.as_ref().map(|output| output.expose()),
-            detail: detail.as_ref().map(|detail| detail.expose()),
-            folder,
-        };
-        let mut work = recorder.work(&lines);
-        work.retain(|work| changed || work.is_read() && row.ok == Some(true));
-        Ok(work)
+        work_of(self.scope, self.store, &mut self.contents, row, recorder, folder)
     }
 
     pub(super) fn session(&mut self, session: i64) -> Result<Option<(String, Option<String>)>> {
@@ -244,6 +301,11 @@ pub(super) fn written_lines(work: &FileWork) -> Vec<HunkLine> {
         .collect()
 }
 
+fn nearness(ours: &str, theirs: &str) -> usize {
+    let parts = |path: &'_ str| path.rsplit('/').map(str::to_owned).collect::<Vec<_>>();
+    parts(ours).iter().zip(parts(theirs)).take_while(|(ours, theirs)| *ours == theirs).count()
+}
+
 /// The same path, or the same place below the folder that each is looked at from.
 fn is_same_file(file: &CodeFile, path: &str, folder: Option<&str>) -> bool {
     // A passage that somebody pasted is of any file.
@@ -257,6 +319,31 @@ fn is_same_file(file: &CodeFile, path: &str, folder: Option<&str>) -> bool {
     let ours = below(&file.path, file.root.as_deref());
     let theirs = below(path, folder).or_else(|| (!path.starts_with('/')).then(|| path.to_owned()));
     ours.is_some() && ours == theirs
+}
+
+/// What a call did to files or saw of them; nothing that is not certain.
+pub(super) fn work_of(
+    scope: &Scope,
+    store: &Store,
+    contents: &mut Contents<'_>,
+    row: &CallRow,
+    recorder: &dyn Recorder,
+    folder: Option<&str>,
+) -> Result<Vec<FileWork>> {
+    let touches = store.touches(scope, row.session_id, row.file, row.span.offset)?;
+    let changed = touches.iter().any(|touch| touch.operation != Operation::Read);
+    let call = contents.span(row.file, row.span)?;
+    let output = row.output.map(|span| contents.span(row.file, span)).transpose()?;
+    let detail = row.detail.map(|span| contents.span(row.file, span)).transpose()?;
+    let lines = CallLines {
+        call: call.expose(),
+        output: output.as_ref().map(|output| output.expose()),
+        detail: detail.as_ref().map(|detail| detail.expose()),
+        folder,
+    };
+    let mut work = recorder.work(&lines);
+    work.retain(|work| changed || work.is_read() && row.ok == Some(true));
+    Ok(work)
 }
 
 #[cfg(test)]

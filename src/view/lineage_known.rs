@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::door::Door;
 use super::lineage::{Blame, blame};
 use super::lineage_hunks::{CodeFile, HunkReader};
-use crate::model::{FileWork, Operation, Problem, Result, Scope, Time};
+use crate::model::{FileWork, Operation, Problem, Result, Scope, Shown, Time};
 use crate::sources::by_name;
 use crate::store::Store;
 
@@ -45,6 +45,17 @@ pub fn lineage(
     ask: &LineageAsk,
     now: Time,
 ) -> Result<Option<Lineage>> {
+    Ok(lineage_with_text(scope, store, door, ask, now)?.map(|(lineage, _)| lineage))
+}
+
+/// The same, with every line of the file as it may be shown.
+pub fn lineage_with_text(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &LineageAsk,
+    now: Time,
+) -> Result<Option<(Lineage, Vec<Shown>)>> {
     let start = ask.start.unwrap_or(1);
     let end = ask.end.unwrap_or(usize::MAX);
     if start == 0 || end < start {
@@ -58,6 +69,7 @@ pub fn lineage(
     let Some(known) = known_file(scope, store, &ask.file, RENAMES)? else { return Ok(None) };
     let Some(folder) = known.folder else { return Ok(None) };
     let Some(text) = known.text else { return Ok(None) };
+    let lines = door.lines(&text);
     let file = CodeFile { path: ask.file.clone(), root: Some(folder), text, modified: None };
     let Some(mut told) = blame(scope, store, door, &[file], now)?.pop() else { return Ok(None) };
     told.spans.retain(|span| span.start <= end && span.end >= start);
@@ -69,7 +81,7 @@ pub fn lineage(
         span.written_at_line = span.written_at_line.zip(step).and_then(|(line, step)| line.checked_add(step));
     }
     let seen_at = known.at.map(Time::rfc3339);
-    Ok(Some(Lineage { seen_at, complete: known.complete, blame: told }))
+    Ok(Some((Lineage { seen_at, complete: known.complete, blame: told }, lines)))
 }
 
 /// Whole, and without steps back: names of files, not ways to them.

@@ -35,8 +35,9 @@ pub(super) struct Hunk {
     pub call: usize,
     pub read: bool,
     pub same_file: bool,
-    /// The file even has the same path, and not only the same place in its repository.
-    pub same_path: bool,
+    /// Parts of the path that are the same, from its end: of two files in the same place of two repositories the one
+    /// that is more alike.
+    pub nearness: usize,
     /// Moment of the call; later ones wrote over earlier ones.
     pub at: i64,
     /// It came after the file was last written, so its text should not be there.
@@ -147,7 +148,14 @@ impl<'b> Board<'b> {
         let hunks = self.hunks;
         let rank = |run: &Run| {
             let hunk = &hunks[run.hunk];
-            (hunk.read, !hunk.same_file, !hunk.same_path, hunk.late, std::cmp::Reverse(hunk.at), run.hunk)
+            (
+                hunk.read,
+                !hunk.same_file,
+                std::cmp::Reverse(hunk.nearness),
+                hunk.late,
+                std::cmp::Reverse(hunk.at),
+                run.hunk,
+            )
         };
         let mut runs = std::mem::take(&mut self.runs);
         runs.sort_by(|left, right| {
@@ -181,10 +189,8 @@ impl<'b> Board<'b> {
             for step in written {
                 let (at, line) = (run.file + step, run.line + step);
                 let (best, by) = support[at][class];
-                let outdone = !hunk.read
-                    && run.strength < WEAK
-                    && by != run.hunk
-                    && best >= run.strength + STRONGER;
+                let outdone =
+                    !hunk.read && run.strength < WEAK && by != run.hunk && best >= run.strength + STRONGER;
                 if self.claims[at].is_none() && !self.used[run.hunk][line] && !outdone {
                     self.claim(at, run, line);
                 }
@@ -470,7 +476,7 @@ mod tests {
             call,
             read: false,
             same_file: true,
-            same_path: true,
+            nearness: 1,
             at,
             late: false,
             start: None,

@@ -3,13 +3,14 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::branches::{Branch, Branches};
 use super::door::{Door, between_letters};
 use super::paging::{Paging, write_numbers};
 use super::sessions::SessionView;
 use super::transcript::{TranscriptAsk, TranscriptPage, transcript_page};
-use crate::model::{Block, Key, Result, Scope, Shown, Time};
+use crate::model::{Block, Key, MessageKind, Result, Scope, Shown, Time};
 use crate::sources::by_name;
-use crate::store::Store;
+use crate::store::{PromptPlace, Store};
 
 /// Prompts that are told; a session with more is paged through by its steps.
 const MOST: usize = 2_000;
@@ -34,11 +35,17 @@ pub struct PromptLine {
     pub text: Shown,
 }
 
-pub fn outline(scope: &Scope, store: &Store, door: &Door, session: &SessionView) -> Result<Outline> {
+pub fn outline(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    session: &SessionView,
+    branch: &Branch,
+) -> Result<Outline> {
     let mut contents = store.contents(scope);
     let (mut prompts, mut complete) = (Vec::new(), true);
     let source = by_name(&session.source);
-    store.each_prompt(scope, session.row, &mut |place| {
+    each_prompt(scope, store, session, branch, &mut |place| {
         if prompts.len() == MOST {
             complete = false;
             return Ok(false);
@@ -58,7 +65,30 @@ pub fn outline(scope: &Scope, store: &Store, door: &Door, session: &SessionView)
         });
         Ok(true)
     })?;
-    Ok(Outline { step_count: store.count_steps(scope, session.row)?, prompts, complete })
+    Ok(Outline { step_count: count_steps(scope, store, session, branch)?, prompts, complete })
+}
+
+/// In the order of the transcript, or of the branch.
+fn each_prompt(
+    scope: &Scope,
+    store: &Store,
+    session: &SessionView,
+    branch: &Branch,
+    see: &mut dyn FnMut(PromptPlace) -> Result<bool>,
+) -> Result<()> {
+    let Some(branches) = Branches::of(scope, store, session.row, branch)? else {
+        return store.each_prompt(scope, session.row, see);
+    };
+    for (step, (_, node)) in branches.steps().enumerate() {
+        let row = store.message_at(scope, session.row, node.file, node.place)?;
+        let Some(row) = row.filter(|row| row.kind == MessageKind::Prompt) else { continue };
+        let place =
+            PromptPlace { step: step as i64, key: row.key, file: row.file, span: row.span, at: row.at };
+        if !see(place)? {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Masked before it is cut: half a secret does not look like one.
@@ -72,14 +102,28 @@ fn line(door: &Door, text: &str) -> Shown {
 }
 
 /// How many steps a session has.
-pub fn count_steps(scope: &Scope, store: &Store, session: &SessionView) -> Result<i64> {
-    store.count_steps(scope, session.row)
+pub fn count_steps(scope: &Scope, store: &Store, session: &SessionView, branch: &Branch) -> Result<i64> {
+    match Branches::of(scope, store, session.row, branch)? {
+        Some(branches) => Ok(branches.steps().count() as i64),
+        None => store.count_steps(scope, session.row),
+    }
 }
 
 /// The number of a step by its id; a call within a message is that message.
-pub fn step_of(scope: &Scope, store: &Store, session: &SessionView, id: &str) -> Result<Option<i64>> {
+pub fn step_of(
+    scope: &Scope,
+    store: &Store,
+    session: &SessionView,
+    branch: &Branch,
+    id: &str,
+) -> Result<Option<i64>> {
     let Some(key) = Key::from_hex(id) else { return Ok(None) };
-    store.step_of_key(scope, session.row, key)
+    match Branches::of(scope, store, session.row, branch)? {
+        Some(branches) => {
+            Ok(branches.steps().position(|(_, node)| node.key == key).map(|number| number as i64))
+        }
+        None => store.step_of_key(scope, session.row, key),
+    }
 }
 
 /// Steps of a session from a number on.
@@ -88,10 +132,18 @@ pub fn steps_from(
     store: &Store,
     door: &Door,
     session: &SessionView,
+    branch: &Branch,
     step: i64,
     limit: i64,
 ) -> Result<TranscriptPage> {
-    let (file, place) = store.place_before_step(scope, session.row, step)?;
+    let (file, place) = match Branches::of(scope, store, session.row, branch)? {
+        Some(branches) => {
+            let before = usize::try_from(step - 1).ok().and_then(|before| branches.steps().nth(before));
+            (0, before.map_or(-1, |(at, _)| at as i64))
+        }
+        None => store.place_before_step(scope, session.row, step)?,
+    };
     let cursor = Some(write_numbers(&[file as i64, place, step.max(0)]));
-    transcript_page(scope, store, door, session, TranscriptAsk::default(), &Paging { limit, cursor })
+    let ask = TranscriptAsk { changes: true, branch: branch.clone(), ..TranscriptAsk::default() };
+    transcript_page(scope, store, door, session, ask, &Paging { limit, cursor })
 }

@@ -80,6 +80,11 @@ impl PassageReader<'_> {
                 (Block::Image { path: Some(part), .. }, PassageKind::User | PassageKind::Assistant) => {
                     add(&mut text, &part)
                 }
+                (Block::ToolResult { output: part, .. }, PassageKind::Assistant)
+                    if row.kind == MessageKind::Result =>
+                {
+                    add(&mut text, &part)
+                }
                 // Some clients keep thoughts as messages of their own.
                 (Block::Text(part), PassageKind::Thinking) if row.kind == MessageKind::Thinking => {
                     add(&mut text, &part)
@@ -93,7 +98,14 @@ impl PassageReader<'_> {
     }
 
     fn call(&mut self, hit: &PassageHit, row: &CallRow, source: &'static dyn Source) -> Result<Found> {
-        let teller = Teller { scope: self.scope, store: self.store, door: self.door, source, full: true };
+        let teller = Teller {
+            scope: self.scope,
+            store: self.store,
+            door: self.door,
+            source,
+            full: true,
+            changes: false,
+        };
         let mut text = String::new();
         match hit.kind {
             PassageKind::Result => {

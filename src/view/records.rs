@@ -74,7 +74,7 @@ fn each(
     see: &mut dyn FnMut(ShownJson, String) -> Result<()>,
 ) -> Result<u64> {
     let source = ask.source.manifest().source;
-    let teller = Teller { scope, store, door, source: ask.source, full: ask.full };
+    let teller = Teller { scope, store, door, source: ask.source, full: ask.full, changes: false };
     let mut contents = store.contents(scope);
     let mut count = 0;
     let mut hand_out = |record: ShownJson, cursor: String| -> Result<bool> {
@@ -163,7 +163,7 @@ fn message_record(
     let entry = teller.message(contents, row)?;
     let bytes = contents.span(row.file, row.span)?;
     let native = teller.door.json(Value::Object(ask.source.native(bytes.expose())));
-    Ok(ShownJson::new(json!({
+    let mut record = json!({
         "id": entry.id,
         "session_id": row.session,
         "role": entry.role,
@@ -173,7 +173,15 @@ fn message_record(
         "copied": row.copied,
         "blocks": entry.blocks,
         "native": native,
-    })))
+    });
+    let node = teller.store.node_at(teller.scope, row.session_id, row.file, row.span.offset)?;
+    if let Some(node) = node {
+        let children = teller.store.node_children(teller.scope, row.session_id, node.key)?;
+        record["parent_id"] = json!(node.parent.map(Key::hex));
+        record["children_ids"] = json!(children.into_iter().map(Key::hex).collect::<Vec<_>>());
+        record["on_current_branch"] = json!(node.current);
+    }
+    Ok(ShownJson::new(record))
 }
 
 fn call_record(teller: &Teller<'_>, contents: &mut Contents<'_>, row: &CallRow) -> Result<ShownJson> {

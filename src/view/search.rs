@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::door::Door;
 use super::paging::{Paging, read_numbers, write_numbers};
-use super::passages::{Found, PassageReader, closeness, fits, snippet};
+use super::passages::{Found, PassageReader, Step, closeness, fits, snippet};
 use super::query::{Clause, Query, kinds, narrowed, plain, read_query, roles};
 use super::sessions::{SessionView, session_of_row};
 use crate::model::{FILE_MARK, MODEL_MARK, PassageKind, Problem, Result, Scope, Shown, TOOL_MARK, Time};
@@ -89,6 +89,9 @@ pub struct PassageView {
     pub message_id: Shown,
     /// The number of that step, as in `seq` of messages.
     pub position: Option<i64>,
+    /// It stands on a branch that the client does not show: ask for the messages with `branch` and its id.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub off_branch: bool,
     pub role: &'static str,
     pub kind: &'static str,
     pub tool: Option<Shown>,
@@ -630,11 +633,20 @@ impl Searcher<'_> {
         }
     }
 
+    /// The number of a step, and whether it is on a branch that is not shown.
+    fn position(&self, step: &Step) -> Result<(Option<i64>, bool)> {
+        let Step { session, file, place, .. } = *step;
+        match self.store.node_at(self.scope, session, file, place)? {
+            Some(node) => Ok((self.store.steps_on_branch(self.scope, session, file, place)?, !node.current)),
+            None => Ok((Some(self.store.steps_before(self.scope, session, file, place)?), false)),
+        }
+    }
+
     fn passage(&self, found: &Found, score: f32, query: &Query) -> Result<PassageView> {
         let (snippet, highlights) = snippet(self.door, &found.text, &query.clauses);
-        let position = match &found.step {
-            Some(step) => Some(self.store.steps_before(self.scope, step.session, step.file, step.place)?),
-            None => None,
+        let (position, off_branch) = match &found.step {
+            Some(step) => self.position(step)?,
+            None => (None, false),
         };
         let (role, kind) = match found.hit.kind {
             PassageKind::User => ("user", "message"),
@@ -651,6 +663,7 @@ impl Searcher<'_> {
                 (None, None) => Shown::default(),
             },
             position,
+            off_branch,
             role,
             kind,
             tool: found.tool.as_deref().map(|tool| self.door.text(tool)),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::branches::Branch;
 use super::door::Door;
 use super::library::{LibraryAsk, history_texts};
 use super::paging::Paging;
@@ -72,7 +73,7 @@ pub fn secrets_watched(
             watch(done, u64::try_from(list.total).unwrap_or(0));
             done += 1;
             of_session(&mut found, session);
-            let whole = TranscriptAsk { full: true, copies: false };
+            let whole = TranscriptAsk { full: true, branch: Branch::All, ..TranscriptAsk::default() };
             transcript(scope, store, door, session, whole, &mut |entry| {
                 of_entry(&mut found, &session.session_id, &entry);
                 Ok(())

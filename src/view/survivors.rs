@@ -51,7 +51,7 @@ pub fn survivors(
                 call: 0,
                 read: false,
                 same_file: true,
-                same_path: true,
+                nearness: 1,
                 at: row.at.map_or(0, Time::micros),
                 late: false,
                 start: None,

@@ -34,6 +34,8 @@ pub(super) fn each_line(input: &mut dyn Read, framing: Framing, see: &mut See<'_
             }
         }
         Framing::Lines => lines(input, see),
+        // Imports have no lines of a client, and no tape.
+        Framing::Sequence => Ok(()),
     }
 }
 

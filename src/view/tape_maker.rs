@@ -130,7 +130,7 @@ impl<'a> TapeMaker<'a> {
             Verdict::Kept(_) => self.recorder.missing(bytes).map(|field| format!("{field} is missing")),
             Verdict::Unknown(kind) => Some(format!("unknown type {kind:?}")),
             Verdict::Malformed(why) => Some(why),
-            Verdict::Skipped(_) => None,
+            Verdict::Skipped(_) | Verdict::Parts(_) => None,
         };
         Ok(drift.map(|what| self.drift(&what)))
     }
@@ -175,6 +175,9 @@ impl<'a> TapeMaker<'a> {
             | Item::Summary(_)
             | Item::Landmark { .. }
             | Item::Link(_)
+            | Item::Forget { .. }
+            | Item::Recount { .. }
+            | Item::Tree(_)
             | Item::Passage(_) => Ok(()),
         }
     }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::branches::{Branch, BranchView, Branches};
 use super::door::{Door, Extent};
 use super::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
 use super::prices::Cost;
@@ -12,12 +13,16 @@ use crate::model::{Block, CallKind, MessageKind, Result, Scope, Shown, ShownJson
 use crate::sources::{Source, by_name};
 use crate::store::{CallRow, Contents, MessageRow, Store, Stretch};
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TranscriptAsk {
     /// Whole texts instead of previews.
     pub full: bool,
     /// Also what was copied from another session.
     pub copies: bool,
+    /// Also what calls changed in files, as differences.
+    pub changes: bool,
+    /// Which steps of a conversation that branches.
+    pub branch: Branch,
 }
 
 /// One step of the conversation.
@@ -37,6 +42,12 @@ pub struct Entry {
     pub usage: Option<Tokens>,
     /// What they cost by the price table; nothing when one of their models has no price.
     pub cost_usd: Option<f64>,
+    /// Of a conversation that branches: whether the client shows this step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_current_branch: Option<bool>,
+    /// The steps that stand in this one's place on other branches, and this one; nothing when there are no others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<BranchView>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -73,7 +84,8 @@ pub enum BlockView {
         #[serde(flatten)]
         cut: Cut,
         files: Vec<FileView>,
-        /// What the call changed in files, where that is known.
+        /// What the call changed in files, where that was asked for and is known.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         changes: Vec<ChangeView>,
         /// The session of the sub-agent that the call started.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -197,8 +209,11 @@ fn walk(
     see: &mut See<'_>,
 ) -> Result<()> {
     let Some(source) = by_name(&session.source) else { return Ok(()) };
-    let teller = Teller { scope, store, door, source, full: ask.full };
+    let teller = Teller { scope, store, door, source, full: ask.full, changes: ask.changes };
     let mut contents = store.contents(scope);
+    if let Some(branches) = Branches::of(scope, store, session.row, &ask.branch)? {
+        return walk_branch(&teller, &branches, session.row, ask.copies, start, see);
+    }
     let files = store.transcript_files(scope, session.row)?;
     let mut seq = start.seq;
     // A step is told when it is known where the next one begins: what was used until then is its own.
@@ -266,6 +281,33 @@ fn walk(
     Ok(())
 }
 
+/// Steps of a conversation that branches, in the order of its tree. A bookmark's place is a node's there.
+fn walk_branch(
+    teller: &Teller<'_>,
+    branches: &Branches,
+    session: i64,
+    copies: bool,
+    start: Bookmark,
+    see: &mut See<'_>,
+) -> Result<()> {
+    let mut contents = teller.store.contents(teller.scope);
+    let mut seq = start.seq;
+    for (at, node) in branches.steps().filter(|(at, _)| *at as i64 > start.place) {
+        let row = teller.store.message_at(teller.scope, session, node.file, node.place)?;
+        let Some(row) = row.filter(|row| copies || !row.copied) else { continue };
+        let mut entry = teller.message_with_calls(&mut contents, &row)?;
+        entry.seq = seq;
+        seq += 1;
+        entry.parent_id = node.parent.map(crate::model::Key::hex);
+        entry.on_current_branch = Some(node.current);
+        entry.branches = branches.siblings(node);
+        if !see(entry, Bookmark { file: 0, place: at as i64, seq })? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
 /// Makes entries of rows.
 pub(super) struct Teller<'a> {
     pub scope: &'a Scope,
@@ -273,6 +315,7 @@ pub(super) struct Teller<'a> {
     pub door: &'a Door,
     pub source: &'static dyn Source,
     pub full: bool,
+    pub changes: bool,
 }
 
 impl Teller<'_> {
@@ -303,6 +346,8 @@ impl Teller<'_> {
             blocks,
             usage: None,
             cost_usd: None,
+            on_current_branch: None,
+            branches: Vec::new(),
         })
     }
 
@@ -330,7 +375,7 @@ impl Teller<'_> {
             input,
             cut,
             files: self.files(row)?,
-            changes: Vec::new(),
+            changes: if self.changes { self.changes(contents, row)? } else { Vec::new() },
             agent_session_id: self.agent(row)?,
         }];
         if let Some(output) = self.output(contents, row)? {
@@ -356,6 +401,8 @@ impl Teller<'_> {
             blocks,
             usage: None,
             cost_usd: None,
+            on_current_branch: None,
+            branches: Vec::new(),
         })
     }
 

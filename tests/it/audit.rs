@@ -70,6 +70,36 @@ fn totals_reconcile_and_records_agree_with_their_manifest() {
     }
 }
 
+#[test]
+fn imports_reconcile_and_their_records_agree_with_the_manifest() {
+    for (source, case) in crate::golden::import_fixtures() {
+        let bench = crate::golden::imported(&case);
+        let audit = audit_of(&bench, &source);
+        for unit in ["files", "bytes"] {
+            let sum: u64 = ["kept", "left_out", "unaccounted", "gaps"]
+                .iter()
+                .map(|part| audit[unit][part].as_u64().unwrap())
+                .sum();
+            assert_eq!(audit[unit]["found"].as_u64().unwrap(), sum, "{} {unit}", case.display());
+        }
+        // What is in the exports, counted here by other means.
+        let files = crate::support::files_below(&case.join("exports"));
+        let bytes: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
+        assert_eq!(audit["files"]["found"], files.len(), "{}", case.display());
+        assert_eq!(audit["bytes"]["found"], bytes, "{}", case.display());
+        for stream in audit["streams"].as_array().unwrap() {
+            let (none, name) = (serde_json::json!([]), &stream["stream"]);
+            assert_eq!(
+                (&stream["undeclared"], &stream["other_type"]),
+                (&none, &none),
+                "{} {name}",
+                case.display()
+            );
+        }
+        validate_every_record(&bench, &source);
+    }
+}
+
 /// Every record against the JSON schema that the manifest prints.
 fn validate_every_record(bench: &Bench, source: &str) {
     let manifest = bench.json(&["manifest", source]);

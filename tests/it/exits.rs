@@ -28,6 +28,17 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
         "members" => vec![words("members list")],
         "secrets" => vec![words("secrets"), words("secrets --reveal")],
         "sync" => vec![words("sync"), words("sync --full"), words("sync --verbose")],
+        "import" => {
+            let export = planted::export_of(bench);
+            let export = export.to_str().unwrap();
+            let with_files = with("import --with-files", export);
+            vec![
+                with("import", export),
+                with("import --verbose", export),
+                with_files,
+                words("import /nowhere"),
+            ]
+        }
         "sources" => vec![words("sources"), words("sources --files")],
         "sessions" => {
             vec![
@@ -41,7 +52,9 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
                 .sessions()
                 .into_iter()
                 .map(|session| session["session_id"].as_str().unwrap().to_owned());
-            let one = |id: String| [with("show", &id), with("show --full --copies --context", &id)];
+            let one = |id: String| {
+                [with("show --lineage", &id), with("show --full --copies --context --branch all", &id)]
+            };
             ids.flat_map(one).chain([words("show nothing-like-it")]).collect()
         }
         "tape" => {
@@ -50,6 +63,20 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
                 .into_iter()
                 .map(|session| session["session_id"].as_str().unwrap().to_owned());
             ids.flat_map(|id| [with("tape --resolve", &id), with("tape --format agent-trace", &id)]).collect()
+        }
+        "blame" => {
+            let file = bench.folder.path().join("planted.txt");
+            let text: String = planted::secrets().iter().map(|secret| secret.places() + "\n").collect();
+            std::fs::write(&file, text).unwrap();
+            let path = file.to_str().unwrap();
+            let folder = bench.folder.path().join("nothing");
+            std::fs::create_dir_all(&folder).unwrap();
+            vec![
+                with("blame --no-git", path),
+                with("blame --no-git --porcelain", path),
+                with("blame --no-git --stat", folder.to_str().unwrap()),
+                with("blame --text", "nothing like it"),
+            ]
         }
         "record" => SOURCES
             .iter()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::{Bench, SOURCES, assert_accounts_add_up, assert_restores_of};
+use crate::support::{Bench, IMPORTED, SOURCES, assert_accounts_add_up, assert_restores_of, timeless};
 
 /// All fixture folders, each with its source.
 pub fn fixtures() -> Vec<(String, PathBuf)> {
@@ -21,6 +21,97 @@ pub fn fixtures() -> Vec<(String, PathBuf)> {
         assert!(cases.iter().any(|(of, _)| of == source), "{source} has no fixtures");
     }
     cases
+}
+
+/// All fixture folders of exports and traces: folders below `exports`, imported one after another.
+pub fn import_fixtures() -> Vec<(String, PathBuf)> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources");
+    let mut cases = Vec::new();
+    for source in IMPORTED {
+        let folders = std::fs::read_dir(sources.join(source).join("fixtures")).unwrap();
+        cases.extend(folders.map(|case| (source.to_owned(), case.unwrap().path())));
+        assert!(cases.iter().any(|(of, _)| of == source), "{source} has no fixtures");
+    }
+    cases.sort();
+    cases
+}
+
+/// A bench into which all exports of a case were imported.
+pub fn imported(case: &Path) -> Bench {
+    let bench = Bench::new();
+    let mut exports: Vec<PathBuf> =
+        std::fs::read_dir(case.join("exports")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    exports.sort();
+    for (number, export) in exports.iter().enumerate() {
+        // Where a file lies, and since when, is in its account.
+        let folder = bench.folder.path().join(format!("export-{number}"));
+        crate::support::copy_folder(export, &folder);
+        for file in crate::support::files_below(&folder) {
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_762_000_000 + number as u64);
+            let file = std::fs::File::options().write(true).open(file).unwrap();
+            file.set_times(std::fs::FileTimes::new().set_modified(time)).unwrap();
+        }
+        bench.import(&[&folder]);
+    }
+    bench
+}
+
+#[test]
+fn imports_give_what_is_expected() {
+    let mut wrong = Vec::new();
+    for (source, case) in import_fixtures() {
+        let bench = imported(&case);
+        for (name, found) in [
+            ("records.jsonl", records(&bench, &source)),
+            ("transcript.json", transcripts(&bench)),
+            ("coverage.json", coverage(&bench)),
+        ] {
+            compare(&case.join(name), &timeless(&found), &mut wrong);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn imports_survive_a_second_import_and_a_rebuild() {
+    for (_, case) in import_fixtures() {
+        let bench = imported(&case);
+        assert_accounts_add_up(&bench, &case);
+        let before = bench.everything();
+        let mut exports: Vec<PathBuf> = std::fs::read_dir(bench.folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("export-"))
+            .collect();
+        exports.sort();
+        for export in exports {
+            for told in bench.import(&[&export])["sources"].as_array().unwrap() {
+                assert_eq!(
+                    (&told["new"], &told["changed"], &told["captured_bytes"]),
+                    (&json!(0), &json!(0), &json!(0)),
+                    "{}",
+                    case.display()
+                );
+            }
+        }
+        assert!(bench.everything() == before, "{}: a second import changed rows", case.display());
+        assert_eq!(bench.run(&["rebuild"]).code, 0);
+        let rebuilt = bench.everything();
+        crate::changes::assert_same(&before, &rebuilt);
+    }
+}
+
+fn compare(path: &Path, found: &str, wrong: &mut Vec<String>) {
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(path, found).unwrap();
+    }
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    let pairs = expected.lines().zip(found.lines());
+    if let Some((number, (was, is))) = pairs.enumerate().find(|(_, (was, is))| was != is) {
+        wrong.push(format!("{} line {}:\n  expected {was}\n  found    {is}", path.display(), number + 1));
+    } else if expected != found {
+        wrong.push(format!("{}: one is longer than the other", path.display()));
+    }
 }
 
 #[test]
@@ -41,22 +132,7 @@ fn fixtures_give_what_is_expected() {
             ("coverage.json", coverage(&bench)),
             ("tape.jsonl", tapes(&bench)),
         ] {
-            let path = case.join(name);
-            if std::env::var_os("UPDATE_EXPECT").is_some() {
-                std::fs::write(&path, &found).unwrap();
-            }
-            let expected = std::fs::read_to_string(&path).unwrap_or_default();
-            if let Some((number, (was, is))) =
-                expected.lines().zip(found.lines()).enumerate().find(|(_, (was, is))| was != is)
-            {
-                wrong.push(format!(
-                    "{} line {}:\n  expected {was}\n  found    {is}",
-                    path.display(),
-                    number + 1
-                ));
-            } else if expected != found {
-                wrong.push(format!("{}: one is longer than the other", path.display()));
-            }
+            compare(&case.join(name), &found, &mut wrong);
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

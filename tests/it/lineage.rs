@@ -1,6 +1,6 @@
 //! Every line of a made-up repository is traced to who wrote it, whatever was done to the repository since.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ fn bench_of(plan: &Plan) -> (Bench, World) {
     (bench, world)
 }
 
-fn blamed(bench: &Bench, file: &Path) -> Value {
+pub fn blamed(bench: &Bench, file: &Path) -> Value {
     let ran = bench.run(&["blame", "--no-git", "--json", file.to_str().unwrap()]);
     assert!(ran.code < 2, "{}", ran.stderr);
     serde_json::from_str(&ran.stdout).unwrap()
@@ -46,11 +46,20 @@ fn lines_are_traced_through_renames_moves_and_formatting() {
 }
 
 /// A small session that writes one file, and the file itself in a repository of its own.
-fn small(text: &str) -> (Bench, std::path::PathBuf) {
+pub fn small(text: &str) -> (Bench, PathBuf) {
+    small_at(text, "engine/gears.py")
+}
+
+/// The same, but the file is outside of the folder that the session ran in.
+pub fn small_elsewhere(text: &str) -> (Bench, PathBuf) {
+    small_at(text, "elsewhere/gears.py")
+}
+
+fn small_at(text: &str, place: &str) -> (Bench, PathBuf) {
     let bench = Bench::new();
-    let folder = bench.folder.path().canonicalize().unwrap().join("engine");
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("gears.py");
+    let top = bench.folder.path().canonicalize().unwrap();
+    let (folder, file) = (top.join("engine"), top.join(place));
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     let row = |kind: &str, number: usize, message: Value| {
         serde_json::json!({"type": kind, "uuid": format!("u{number}"), "sessionId": SESSION, "cwd": folder,
             "version": "2.1.112", "timestamp": format!("2026-03-02T09:00:0{number}.000Z"), "message": message})
@@ -72,8 +81,8 @@ fn small(text: &str) -> (Bench, std::path::PathBuf) {
     (bench, file)
 }
 
-const SESSION: &str = "5e551011-0000-4000-8000-0000000000b1";
-const CODE: &str = "def count_gears(engine):\n    total = len(engine.gears)\n    return total\n";
+pub const SESSION: &str = "5e551011-0000-4000-8000-0000000000b1";
+pub const CODE: &str = "def count_gears(engine):\n    total = len(engine.gears)\n    return total\n";
 
 #[test]
 fn each_form_of_the_answer_says_the_same() {
@@ -88,7 +97,10 @@ fn each_form_of_the_answer_says_the_same() {
     assert_eq!(told["spans"][1]["written_at_line"], 1);
     let origin = &told["origins"][0];
     assert_eq!((&origin["session_id"], &origin["call_id"]), (&Value::from(SESSION), &Value::from("toolu_1")));
-    assert_eq!((&origin["prompt"], &origin["model"]), (&Value::from("Count the gears"), &Value::from("made-up-1")));
+    assert_eq!(
+        (&origin["prompt"], &origin["model"]),
+        (&Value::from("Count the gears"), &Value::from("made-up-1"))
+    );
     let ran = bench.run(&["blame", "--no-git", path]);
     assert!(ran.stdout.lines().nth(1).unwrap().contains("Write"), "{}", ran.stdout);
     assert!(ran.stdout.lines().next().unwrap().starts_with("- "), "{}", ran.stdout);
@@ -121,7 +133,10 @@ fn passages_and_folders_are_traced_too() {
     assert_eq!((&sums["lines"]["exact"], &sums["lines"]["unknown"]), (&Value::from(3), &Value::from(1)));
     assert_eq!(sums["sessions"][0]["name"], SESSION);
     assert_eq!(sums["sessions"][0]["share"], 0.75);
-    assert_eq!((&sums["sources"][0]["name"], &sums["models"][0]["name"]), (&"claude_code".into(), &"made-up-1".into()));
+    assert_eq!(
+        (&sums["sources"][0]["name"], &sums["models"][0]["name"]),
+        (&"claude_code".into(), &"made-up-1".into())
+    );
     assert!(bench.run(&["blame", "--no-git", "--stat", folder]).stdout.contains("75.0 %"));
 }
 
@@ -174,4 +189,34 @@ fn edits_that_failed_or_were_copied_are_nobodys() {
     let before = blamed(&bench, &file);
     assert_eq!(bench.run(&["rebuild"]).code, 0);
     assert_eq!(blamed(&bench, &file), before);
+}
+
+#[test]
+fn what_a_client_kept_a_copy_of_was_seen() {
+    let (bench, file) = small(CODE);
+    let mine = "# people wrote this long before\nlegacy_ratio = compute_ratio(old_engine)\nprint(legacy_ratio, 'rpm')\n\
+                assert legacy_ratio > lowest_ratio_of_all\nstore_ratio(legacy_ratio, place='shelf')\n\
+                report_ratio(legacy_ratio, to='ada')\n";
+    let copy = bench.claude().join(format!("file-history/{SESSION}/0123456789abcdef@v1"));
+    std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    std::fs::write(copy, mine).unwrap();
+    let transcript = bench.claude().join(format!("projects/-engine/{SESSION}.jsonl"));
+    let row = serde_json::json!({"type": "file-history-snapshot", "messageId": "u1", "isSnapshotUpdate": false,
+        "snapshot": {"messageId": "u1", "timestamp": "2026-03-02T09:00:01.000Z", "trackedFileBackups":
+            {"gears.py": {"backupFileName": "0123456789abcdef@v1", "version": 1,
+                "backupTime": "2026-03-02T09:00:01.000Z"}}}});
+    let before = std::fs::read_to_string(&transcript).unwrap();
+    std::fs::write(&transcript, format!("{before}{row}\n")).unwrap();
+    std::fs::write(&file, format!("{mine}{CODE}")).unwrap();
+    bench.sync();
+    let told = blamed(&bench, &file);
+    assert_eq!(
+        (&told["lines"]["read"], &told["lines"]["exact"]),
+        (&Value::from(6), &Value::from(3)),
+        "{told}"
+    );
+    let read = told["spans"].as_array().unwrap().iter().find(|span| span["grade"] == "read").unwrap();
+    let origin = &told["origins"][read["origin"].as_u64().unwrap() as usize];
+    assert_eq!(origin["session_id"], SESSION);
+    assert_eq!(bench.sessions().len(), 1);
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::chatgpt_export::{Conversation, Generation, call, export, message, result, said, write_folder};
 use serde_json::{Value, json};
 
 use crate::support::Bench;
@@ -122,6 +123,13 @@ pub fn write(bench: &Bench) {
     write_file(&bench.codex().join("config.toml"), &config(&all));
     write_file(&bench.claude().join("settings.json"), &settings(&all).to_string());
     write_histories(bench, &all);
+    write_export(bench, &all);
+    assert_eq!(bench.run(&["import", export_of(bench).to_str().unwrap()]).code, 0);
+}
+
+/// Where the export is that holds all of them.
+pub fn export_of(bench: &Bench) -> std::path::PathBuf {
+    bench.folder.path().join("export")
 }
 
 /// Fails when a text holds a secret, whatever way it is written.
@@ -172,7 +180,7 @@ impl Planted {
     }
 
     /// Commands, variables, headers, addresses and bodies, and the words that are its own.
-    fn places(&self) -> String {
+    pub fn places(&self) -> String {
         let value = &self.value;
         let told = &self.told;
         if told.contains('\n') {
@@ -296,6 +304,15 @@ fn write_transcript(bench: &Bench, secret: &Planted, number: usize) {
     write_lines(&bench.codex().join(file), &lines, &cut[..cut.len() - 4]);
 }
 
+/// Files that conversations write, a few of them.
+pub fn files() -> Vec<String> {
+    let file = |secret: &Planted| {
+        let path = secret.in_path();
+        format!("/home/ada/{path}/engine/{path}.txt")
+    };
+    secrets().iter().step_by(9).map(file).collect()
+}
+
 /// A Claude Code session of the same kind.
 fn write_conversation(bench: &Bench, secret: &Planted, number: usize) {
     let id = session_id(number);
@@ -353,6 +370,95 @@ fn write_conversation(bench: &Bench, secret: &Planted, number: usize) {
     write_file(&project.join(&id).join("tool-results/b1.txt"), &places);
     let todos = json!([{ "content": format!("Use {}", secret.line()), "status": "pending", "activeForm": secret.line() }]);
     write_file(&bench.claude().join(format!("todos/{id}-agent-{id}.json")), &todos.to_string());
+}
+
+/// An export whose conversations, instructions, files and lists hold them.
+fn write_export(bench: &Bench, all: &[Planted]) {
+    let mut talks = Vec::new();
+    for (secret, number) in all.iter().zip(1..) {
+        let (places, path) = (secret.places(), secret.in_path());
+        let mut talk = Conversation::new(&session_id(5_000 + number), &format!("Use {}", secret.line()));
+        talk.fields.insert("conversation_origin".into(), json!(secret.line()));
+        talk.fields.insert("memory_scope".into(), json!({ "api_key": secret.value }));
+        let context = json!({ "content_type": "user_editable_context", "user_profile": places,
+            "user_instructions": places });
+        talk.node("context", "client-created-root", message("context", "user", context));
+        let mut prompt =
+            said("prompt", "user", json!([places, { "content_type": "surprise", "text": places }]));
+        prompt["metadata"]["attachments"] =
+            json!([{ "id": format!("file-{number:020}"), "name": format!("{path}.txt"), "size": 1 }]);
+        talk.node("prompt", "context", prompt);
+        talk.node("call", "prompt", call("call", "python", &secret.command()));
+        talk.node(
+            "result",
+            "call",
+            result("result", "python", json!({ "content_type": "execution_output", "text": places })),
+        );
+        talk.node(
+            "more",
+            "result",
+            result(
+                "more",
+                "web",
+                json!({ "content_type": "tether_quote", "title": secret.line(),
+            "url": secret.remote(), "text": places }),
+            ),
+        );
+        let mut answer = said("answer", "assistant", json!([places]));
+        answer["metadata"]["content_references"] = json!([{ "type": "webpage", "url": secret.remote(), "title": secret.line(), "start_idx": 0, "end_idx": 1 }]);
+        talk.node("other", "more", answer.clone());
+        talk.node(
+            "unknown",
+            "more",
+            message(
+                "unknown",
+                "assistant",
+                json!({ "content_type": "hologram", "beam": places,
+            "password": secret.value }),
+            ),
+        );
+        talk.node("answer", "more", answer);
+        talk.node(
+            &format!("last {path}"),
+            "answer",
+            message(
+                "last",
+                "assistant",
+                json!({ "content_type": "thoughts",
+            "thoughts": [{ "summary": secret.line(), "content": places }] }),
+            ),
+        );
+        talks.push(talk);
+    }
+    let told: Vec<Value> = all
+        .iter()
+        .zip(1..)
+        .map(|(secret, number)| {
+            json!({ "id": format!("entry-{number}"),
+        "conversation_id": session_id(5_000 + number), "title": secret.line(), "rating": "thumbs_up",
+        "content": secret.places(), "is_anonymous": true })
+        })
+        .collect();
+    let settings: serde_json::Map<String, Value> = all
+        .iter()
+        .zip(1..)
+        .map(|(secret, number)| {
+            (format!("n{number}"), json!({ "token": secret.value, "note": secret.line() }))
+        })
+        .collect();
+    let folder = export_of(bench);
+    write_folder(&export(Generation::Second, &talks), &folder);
+    for (name, value) in [
+        ("shared_conversations.json", json!(told)),
+        ("message_feedback.json", json!(told)),
+        ("group_chats.json", json!({ "chats": told })),
+        ("user_settings.json", json!([{ "user_id": "user-ada", "settings": settings }])),
+    ] {
+        write_file(&folder.join(name), &value.to_string());
+    }
+    for secret in all.iter().filter(|secret| secret.is_bare()) {
+        write_file(&folder.join(format!("{}.json", secret.value)), "{\"strange\": 1}");
+    }
 }
 
 fn write_histories(bench: &Bench, all: &[Planted]) {

@@ -80,6 +80,12 @@ impl Bench {
         sources.iter().find(|report| report["source"] == source).unwrap().clone()
     }
 
+    /// Imports what must be recognised, and answers the account of the first path.
+    pub fn import(&self, paths: &[&Path]) -> Value {
+        let paths: Vec<&str> = paths.iter().map(|path| path.to_str().unwrap()).collect();
+        self.json(&[&["import"], paths.as_slice()].concat())["imports"][0].clone()
+    }
+
     pub fn sessions(&self) -> Vec<Value> {
         let ran = self.run(&["sessions", "--all", "--json"]);
         let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -109,7 +115,7 @@ impl Bench {
     /// All streams of all sources, as `source/stream`.
     pub fn streams(&self) -> Vec<String> {
         let mut streams = Vec::new();
-        for source in SOURCES {
+        for source in SOURCES.into_iter().chain(IMPORTED) {
             let manifest = self.json(&["manifest", source]);
             for stream in manifest["streams"].as_array().unwrap() {
                 streams.push(format!("{source}/{}", stream["name"].as_str().unwrap()));
@@ -132,8 +138,16 @@ impl Bench {
     }
 }
 
-/// All sources that have fixtures.
+/// All sources that have homes, and fixtures of them.
 pub const SOURCES: [&str; 2] = ["codex_cli", "claude_code"];
+/// All sources that read files which people give them, and have fixtures of those.
+pub const IMPORTED: [&str; 2] = ["chatgpt", "openai_api"];
+
+/// Moments of these days say when the test ran; they become one word.
+pub fn timeless(text: &str) -> String {
+    let moment = regex::Regex::new(r#""20(2[6-9]|[3-9]\d)-\d\d-\d\dT[0-9:.]+Z""#).unwrap();
+    moment.replace_all(text, "\"now\"").into_owned()
+}
 
 pub struct Ran {
     pub code: i32,

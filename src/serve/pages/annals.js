@@ -96,7 +96,7 @@ async function fill(chunk) {
   if (chunk.firstElementChild && chunk.firstElementChild.matches(".entry")) return;
   const from = chunk.dataset.from;
   if (!loading.has(from)) {
-    loading.set(from, page(`${conversation.dataset.steps}?from=${from}`).finally(() => loading.delete(from)));
+    loading.set(from, page(`${conversation.dataset.steps}${conversation.dataset.steps.includes("?") ? "&" : "?"}from=${from}`).finally(() => loading.delete(from)));
   }
   const { ok, document: found } = await loading.get(from);
   if (!ok || (chunk.firstElementChild && chunk.firstElementChild.matches(".entry"))) return;

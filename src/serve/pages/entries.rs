@@ -25,6 +25,8 @@ pub(super) struct EntryHtml {
     at: Option<(String, String)>,
     model: Option<String>,
     marks: Vec<String>,
+    /// Steps that could stand here: id, and whether it is this one.
+    branches: Vec<(String, bool)>,
     blocks: Vec<BlockHtml>,
     usage: Option<String>,
 }
@@ -47,8 +49,8 @@ struct CallHtml {
     state: Option<String>,
     took: Option<String>,
     open: bool,
-    /// What was done, to which file, where.
-    files: Vec<(&'static str, String, String)>,
+    /// What was done, to which file, where, and the address of its lineage.
+    files: Vec<(&'static str, String, String, String)>,
     /// Of a list of things to do: state, mark, words.
     steps: Vec<(&'static str, &'static str, String)>,
     /// What was done, to which file, and the difference.
@@ -160,6 +162,7 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
         }),
         model: entry.model.clone().filter(|_| class == "answer" || class == "tool"),
         marks: if entry.copied { vec!["copy".into()] } else { Vec::new() },
+        branches: entry.branches.iter().map(|branch| (branch.id.clone(), branch.current)).collect(),
         blocks,
         usage: entry.usage.as_ref().map(|tokens| {
             let mut parts = vec![
@@ -227,6 +230,10 @@ fn call_html(
         output: None,
         whole: None,
     };
+    if let Some((_, _, first)) = html.steps.first().filter(|_| html.title.starts_with('{')) {
+        html.title =
+            format!("{}: {first}", words::plural(html.steps.len() as i64, "thing to do", "things to do"));
+    }
     // What is shown as what it is needs no JSON beside it.
     if html.steps.is_empty() && html.changes.is_empty() {
         html.input = input_html(kind, title.as_str(), input.value());
@@ -273,14 +280,15 @@ fn input_html(kind: &str, title: &str, input: &Value) -> Html {
     }
 }
 
-fn file_words(file: &FileView) -> (&'static str, String, String) {
+fn file_words(file: &FileView) -> (&'static str, String, String, String) {
     let lines = |range: &Option<[u32; 2]>| match range {
         Some([start, end]) if start == end => format!("line {start}"),
         Some([start, end]) => format!("lines {start} to {end}"),
         None => String::new(),
     };
     let at = if file.after.is_some() { lines(&file.after) } else { lines(&file.before) };
-    (file.operation, file.path.to_string(), at)
+    let address = format!("/lineage?file={}", super::html::in_address(file.path.as_str()));
+    (file.operation, file.path.to_string(), at, address)
 }
 
 /// A list of things to do: any list in an input whose entries have a state and words.

@@ -8,6 +8,7 @@ mod entries;
 mod home;
 mod html;
 mod library;
+mod lineage;
 mod markdown;
 mod paste;
 mod plot;
@@ -54,6 +55,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/usage", get(usage::page))
         .route("/library", get(library::page))
         .route("/library/item", get(library::item))
+        .route("/lineage", get(lineage::page))
         .route("/audit", get(audit::page))
         .route("/secrets", get(secrets::page))
         .route("/assets/{key}", get(assets::asset))

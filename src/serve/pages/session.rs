@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::super::App;
 use super::super::access::Asker;
 use super::super::answer::{Desk, Refusal, answer, asked};
-use super::super::parameters::{Asked, InPath, Nothing, OfSource};
+use super::super::parameters::{Asked, BranchParameters, InPath, Nothing, OfSource};
 use super::entries::{Entries, entries};
 use super::html::{Html, in_address, text};
 use super::rows::{SessionLine, address, title};
@@ -20,8 +20,8 @@ use super::{Frame, Look, shown, words};
 use crate::model::Result;
 use crate::store::SessionFilter;
 use crate::view::{
-    self, Paging, SearchAsk, SessionAsk, SessionView, TranscriptAsk, count_steps, exact_session, sessions,
-    step_of, steps_from,
+    self, Branch, Paging, SearchAsk, SessionAsk, SessionView, TranscriptAsk, count_steps, exact_session,
+    is_off_branch, sessions, step_of, steps_from,
 };
 
 /// Steps that are loaded together.
@@ -52,6 +52,8 @@ struct SessionPage {
     total: i64,
     size: i64,
     from: i64,
+    /// What addresses of pieces end with, on another branch than the client's.
+    on_branch: String,
     chunks: Vec<i64>,
     entries: Html,
 }
@@ -65,6 +67,8 @@ pub(super) struct PlaceParameters {
     from: Option<i64>,
     /// Words to mark
     q: Option<String>,
+    /// A step of the branch that is wanted
+    branch: Option<String>,
 }
 
 pub(super) async fn page(
@@ -93,15 +97,22 @@ fn session_page(
     place: PlaceParameters,
     look: Look,
 ) -> Result<SessionPage> {
-    let total = count_steps(desk.scope, desk.store, session)?;
+    let mut branch = Branch::named(place.branch.as_deref());
+    // What a search found may stand on a branch that the client does not show.
+    if let (Branch::Current, Some(at)) = (&branch, &place.at)
+        && is_off_branch(desk.scope, desk.store, session.row, at)?
+    {
+        branch = Branch::Through(at.clone());
+    }
+    let total = count_steps(desk.scope, desk.store, session, &branch)?;
     let step = match &place.at {
-        Some(id) => step_of(desk.scope, desk.store, session, id)?.unwrap_or(0),
+        Some(id) => step_of(desk.scope, desk.store, session, &branch, id)?.unwrap_or(0),
         None => place.from.unwrap_or(0),
     };
     let from = step.clamp(0, (total - 1).max(0)) / SIZE * SIZE;
     let base = address(session);
     let line = SessionLine::of(session);
-    let shown = steps_html(desk, session, from)?.render();
+    let shown = steps_html(desk, session, &branch, from)?.render();
     let label = session.provider_label;
     Ok(SessionPage {
         frame: Frame::new("/sessions", title(session), look),
@@ -125,14 +136,19 @@ fn session_page(
         total,
         size: SIZE,
         from,
+        on_branch: match &branch {
+            Branch::Current => String::new(),
+            Branch::All => "?branch=all".into(),
+            Branch::Through(id) => format!("?branch={}", in_address(id)),
+        },
         chunks: (0..total).step_by(SIZE as usize).collect(),
         entries: Html(shown.map_err(|_| crate::model::Problem::new("the page could not be made"))?),
         base,
     })
 }
 
-fn steps_html(desk: &Desk<'_>, session: &SessionView, from: i64) -> Result<Entries> {
-    let page = steps_from(desk.scope, desk.store, desk.door, session, from, SIZE)?;
+fn steps_html(desk: &Desk<'_>, session: &SessionView, branch: &Branch, from: i64) -> Result<Entries> {
+    let page = steps_from(desk.scope, desk.store, desk.door, session, branch, from, SIZE)?;
     Ok(entries(&address(session), &page.messages))
 }
 
@@ -247,7 +263,8 @@ pub(super) async fn steps(
 ) -> Response {
     shown(app, asker, move |desk| {
         let Some(session) = found(desk, source, &path)? else { return Ok(None) };
-        steps_html(desk, &session, place.from.unwrap_or(0)).map(Some)
+        let branch = Branch::named(place.branch.as_deref());
+        steps_html(desk, &session, &branch, place.from.unwrap_or(0)).map(Some)
     })
     .await
 }
@@ -273,11 +290,12 @@ pub(super) async fn outline(
     asker: Asker,
     OfSource(source): OfSource,
     path: InPath,
-    Asked(Nothing {}): Asked<Nothing>,
+    Asked(parameters): Asked<BranchParameters>,
 ) -> Response {
     shown(app, asker, move |desk| {
         let Some(session) = found(desk, source, &path)? else { return Ok(None) };
-        let outline = view::outline(desk.scope, desk.store, desk.door, &session)?;
+        let branch = Branch::named(parameters.branch.as_deref());
+        let outline = view::outline(desk.scope, desk.store, desk.door, &session, &branch)?;
         let prompts = outline.prompts.into_iter().map(|prompt| PromptHtml {
             id: prompt.id,
             seq: prompt.seq,
@@ -443,7 +461,7 @@ pub(super) async fn markdown(
             desk.store,
             desk.door,
             &session,
-            TranscriptAsk { full: false, copies: false },
+            TranscriptAsk::default(),
             &mut |entry| {
                 super::paste::push_entry(&mut out, &entry);
                 Ok(())

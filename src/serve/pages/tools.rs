@@ -198,7 +198,7 @@ fn list(
 
 /// Of a path the end tells more, of a command the start.
 fn ended(name: &str, path: bool) -> String {
-    const ROOM: usize = 48;
+    const ROOM: usize = 38;
     let letters: Vec<char> = name.chars().collect();
     if letters.len() <= ROOM {
         return name.to_owned();

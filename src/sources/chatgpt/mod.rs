@@ -1,11 +1,23 @@
-//! ChatGPT: known by name; there are no readers for it here.
+//! ChatGPT: conversations and what is beside them, from exports that the owner has.
 
+mod book;
+mod content;
+mod conversation;
+mod files;
+mod intake;
+mod links;
 mod manifest;
+mod native;
+mod nodes;
+mod side;
+mod times;
+mod tree;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::json::Json;
 use super::kept::KeptReader;
-use super::{FileContext, Home, Reader, Settings, Source};
+use super::{FileContext, Home, Import, Reader, Settings, Source, captures};
 use crate::model::{Block, Manifest};
 
 pub struct ChatGpt;
@@ -23,23 +35,42 @@ impl Source for ChatGpt {
         path.to_owned()
     }
 
-    fn reader(&self, _name: &str, _file: &FileContext, _saved: Option<&str>) -> Box<dyn Reader> {
-        Box::new(KeptReader)
+    fn reader(&self, name: &str, file: &FileContext, _saved: Option<&str>) -> Box<dyn Reader> {
+        match name {
+            "conversation" => Box::new(conversation::ConversationReader::default()),
+            "file" => Box::new(files::FileReader::default()),
+            "side" => Box::new(side::SideReader::default()),
+            _ => captures::reader(name, &file.path).unwrap_or_else(|| Box::new(KeptReader)),
+        }
     }
 
-    fn blocks(&self, _lines: &[&[u8]]) -> Vec<Block> {
-        Vec::new()
+    fn blocks(&self, lines: &[&[u8]]) -> Vec<Block> {
+        lines.iter().flat_map(|line| content::blocks(line)).collect()
     }
 
-    fn record(&self, _stream: &str, _key: &str, _bytes: &[u8]) -> Option<Value> {
-        None
+    fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
+        match stream {
+            "files" => Some(files::record(key, bytes)),
+            "settings" => Some(json!({"id": key, "settings": parsed(bytes)})),
+            "side_files" => Some(json!({"id": key, "content": parsed(bytes)})),
+            "conversation_versions" => Some(book::version(key, bytes)),
+            _ => None,
+        }
     }
 
     fn response_id(&self, _line: &[u8]) -> Option<String> {
         None
     }
 
-    fn native(&self, _bytes: &[u8]) -> Map<String, Value> {
-        Map::new()
+    fn native(&self, bytes: &[u8]) -> Map<String, Value> {
+        native::native(bytes)
     }
+
+    fn import(&self) -> Option<&'static dyn Import> {
+        Some(&intake::Exports)
+    }
+}
+
+fn parsed(bytes: &[u8]) -> Value {
+    Json::parse(bytes).map(Json::value).unwrap_or_default()
 }

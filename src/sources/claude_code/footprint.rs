@@ -60,9 +60,10 @@ const RULES: &[Rule] = &[
     Rule::left_out("**/*.lock", "caches", "locks of the running client"),
     Rule::authored("todos/*.json", "todos", "todos", "to-do lists"),
     Rule::authored("tasks/*/*.json", "todos", "todos", "tasks"),
-    Rule::keep(
+    Rule::read(
         "file-history/*/*",
         "file snapshots",
+        "snapshot",
         "files as they were before an edit; the client deletes them",
     ),
     Rule::authored("plans/**", "plans", "authored", "plan documents"),

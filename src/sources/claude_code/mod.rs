@@ -8,6 +8,7 @@ mod manifest;
 mod people;
 mod replace;
 mod sidecars;
+mod snapshots;
 mod tape;
 mod transcript;
 
@@ -68,6 +69,7 @@ impl Source for ClaudeCode {
             "agent_meta" => Box::new(sidecars::AgentMetaReader::new(file)),
             "custom_title" => Box::new(sidecars::CustomTitleReader::new(file)),
             "full_result" => Box::new(sidecars::full_result(file)),
+            "snapshot" => Box::new(snapshots::SnapshotReader::new(file)),
             "todos" => Box::new(sidecars::todos(file)),
             "authored" => {
                 let (stream, key) = authored::place(&file.path);

@@ -3,7 +3,7 @@
 use super::super::diff::Changes;
 use super::super::json::{Json, Object};
 use super::super::shell_read::shell_read;
-use super::super::{CallLines, Printed, Recorder, TapeForm};
+use super::super::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 use super::blocks;
 use super::replace::replaced;
 use crate::model::{Block, FileWork, Operation, Piece};
@@ -121,6 +121,12 @@ impl Recorder for Tape {
             lines.items().filter_map(Json::text).filter(|line| line.starts_with('+')).collect::<Vec<_>>()
         });
         added.map(|line| line[1..].to_owned()).filter(|line| !told(line)).collect()
+    }
+
+    fn snapshot(&self, path: &str) -> Option<Snapshot> {
+        let key = path.strip_prefix("file-history/")?;
+        let (session, _) = key.split_once('/')?;
+        Some(Snapshot { session: session.to_owned(), stream: "file_snapshots", key: key.to_owned() })
     }
 
     fn unnumbered<'l>(&self, line: &'l str) -> &'l str {

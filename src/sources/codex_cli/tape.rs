@@ -3,7 +3,7 @@
 use super::super::folders::absolute;
 use super::super::json::{Json, unescape};
 use super::super::shell_read::shell_read;
-use super::super::{CallLines, Printed, Recorder, TapeForm};
+use super::super::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 use super::blocks;
 use super::outcome::read_body;
 use super::patch::{each_place, find_patches, patch_work, unified_diff_changes};
@@ -141,6 +141,11 @@ impl Recorder for Tape {
     /// A patch has whole lines: the record of it has no others.
     fn written_besides(&self, _detail: &[u8]) -> Vec<String> {
         Vec::new()
+    }
+
+    /// This client keeps no copies.
+    fn snapshot(&self, _path: &str) -> Option<Snapshot> {
+        None
     }
 
     fn unnumbered<'l>(&self, line: &'l str) -> &'l str {
