@@ -33,6 +33,7 @@ mod http;
 mod http_access;
 mod http_lineage;
 mod http_members;
+mod http_pages;
 mod http_shapes;
 mod http_walk;
 mod library;
