@@ -67,7 +67,7 @@ pub trait Intake {
         Ok(Vec::new())
     }
 
-    /// What to tell the person besides.
+    /// What to tell the person besides, since the last time it was asked.
     fn problems(&mut self) -> Vec<String> {
         Vec::new()
     }
