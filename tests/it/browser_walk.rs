@@ -44,6 +44,8 @@ pub fn newest(server: &Server, source: &str) -> String {
 
 /// Every page there is, with something on it.
 pub fn every_page(server: &Server) -> Vec<String> {
+    // That page loads itself again when the look has ended.
+    crate::http_walk::wait_for_secrets(server);
     let mut pages =
         ["/", "/sessions", "/sessions?q=nothing-like-it", "/search", "/search?q=alarm", "/tools?days=all"]
             .map(str::to_owned)
