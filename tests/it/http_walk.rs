@@ -112,7 +112,9 @@ fn variants(parameters: &Value) -> Vec<String> {
             "limit" => each(&["limit=500"]),
             "full" => each(&["full=true", "full=false"]),
             "copies" => each(&["copies=true"]),
-            "branch" => each(&["branch=all"]),
+            "branch" if parameter["description"].as_str().is_some_and(|text| text.contains("`all`")) => {
+                each(&["branch=all"]);
+            }
             "include_subagents" => each(&["include_subagents=true"]),
             "days" => each(&["days=all"]),
             "by" => each(&["by=day", "by=model", "by=project", "by=session", "by=source"]),

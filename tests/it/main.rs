@@ -13,6 +13,11 @@
 
 mod analytics;
 mod audit;
+mod browser;
+mod browser_axe;
+mod browser_hostile;
+mod browser_long;
+mod browser_walk;
 mod changes;
 mod chatgpt;
 mod chatgpt_export;
@@ -56,6 +61,8 @@ mod search_edges;
 mod search_fuzz;
 mod search_real;
 mod server;
+#[path = "../../benches/story.rs"]
+mod story;
 mod support;
 mod tape;
 mod tidy;
