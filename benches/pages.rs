@@ -31,7 +31,7 @@ pub fn rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     let session = |id: &str| format!("/sessions/codex_cli/{id}");
     let pages = [
         (format!("first paint, session of {messages} messages"), session(&long)),
-        (format!("first paint, its middle"), format!("{}?from={}", session(&long), messages / 2)),
+        ("first paint, its middle".to_owned(), format!("{}?from={}", session(&long), messages / 2)),
         (format!("first paint, output of {megabytes} MB"), session(&large)),
         ("first paint, home".to_owned(), "/".to_owned()),
         ("first paint, sessions".to_owned(), "/sessions".to_owned()),

@@ -30,7 +30,7 @@ fn write(bench: &Bench, written: &str) {
     let mut lines =
         vec![meta(ID).replace(
             "/home/ada/engine",
-            &json!(format!("/home/ada/{written}")).to_string().trim_matches('"'),
+            json!(format!("/home/ada/{written}")).to_string().trim_matches('"'),
         )];
     lines.extend(prompt(&said));
     lines.extend(answer(&answered));
