@@ -78,7 +78,12 @@ impl Appender {
         parse.finish();
         let before = known.as_ref().map_or(0, |known| known.size);
         let start = before - before % SEGMENT as u64;
-        bytes.append(&mut pieces);
+        // Most files begin here: nothing has to be copied.
+        if bytes.is_empty() {
+            bytes = pieces;
+        } else {
+            bytes.append(&mut pieces);
+        }
         let mut batch = self.batch(target, known.as_ref(), Framing::Sequence, &mut parse);
         batch.segments = self.pack(start, &bytes)?;
         batch.size = start + bytes.len() as u64;

@@ -196,6 +196,7 @@ impl<'a> Cleaner<'a> {
         let Some(inner) = value.inner() else { return };
         let cleaned = match inner.trim_ascii_start().first() {
             Some(b'{' | b'[' | b'd' | b'e' | b':' | b'i' | b'r') => clean_text(unescape(inner).as_bytes()),
+            _ if is_key(inner) => Some(b"[removed]".to_vec()),
             Some(b'h') if inner.starts_with(b"http") => {
                 clean_address(&unescape(inner)).map(String::into_bytes)
             }
@@ -325,8 +326,15 @@ fn is_credential_header(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let telling =
         ["auth", "key", "token", "secret", "cookie", "session", "credential", "password", "signature", "jwt"];
-    let counts = name.starts_with("x-ratelimit-") || name.starts_with("ratelimit");
+    let counts = name.contains("ratelimit");
     !counts && telling.iter().any(|word| name.contains(word)) || secret(value)
+}
+
+/// A value that is nothing but a key, under whatever name.
+fn is_key(value: &[u8]) -> bool {
+    let starts = |word: &[u8]| value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    let one_word = !value.iter().skip(7).any(u8::is_ascii_whitespace);
+    one_word && value.len() > 20 && (starts(b"bearer ") || starts(b"basic ") || value.starts_with(b"sk-"))
 }
 
 fn secret(value: &str) -> bool {
@@ -370,6 +378,9 @@ mod tests {
             cleaned(log),
             r#"{"metadata":"{\"a\": 1}","proxy_server_request":{"headers":{"host":"h"}}}"#
         );
+        let odd = r#"{"litellm_params":{"auth":"Bearer sk-zzzzzzzzzzzzzzzzz","note":"sk-"},"llm_provider-x-ratelimit-limit-tokens":"5"}"#;
+        let expected = r#"{"litellm_params":{"auth":"[removed]","note":"sk-"},"llm_provider-x-ratelimit-limit-tokens":"5"}"#;
+        assert_eq!(cleaned(odd), expected);
         let base64 = r#"{"content":{"mimeType":"x","text":"eyJhcGlfa2V5IjoienoiLCJhIjoi4pyTIn0=","encoding":"base64"}}"#;
         assert_eq!(cleaned(base64), "{\"content\":{\"mimeType\":\"x\",\"text\":\"{\\\"a\\\":\\\"✓\\\"}\"}}");
         let stream = r#"{"content":{"text":"data: {\"a\":1,\"api_key\":\"zzz\"}\n\ndata: [DONE]\n"}}"#;

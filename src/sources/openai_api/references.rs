@@ -25,6 +25,8 @@ pub struct Batch {
     pub custom_id: String,
     pub model: Option<String>,
     pub half: Half,
+    /// The folder of its file within what is imported.
+    pub folder: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,6 +49,7 @@ impl References {
             custom_id: custom_id.clone(),
             model: answer.model.as_ref().or(asked.model.as_ref()).cloned(),
             half: if trace.form == Form::BatchRequest { Half::Request } else { Half::Response },
+            folder: String::new(),
         });
         let (mut before, mut after) = (Vec::new(), Vec::new());
         if !asked.steps.is_empty() && !trace.is_dump() {
