@@ -25,7 +25,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use browser::{Browser, PHONE};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const MONTHS: u64 = 7;
 /// Wide enough for every page as it is meant, and small enough for a README.
@@ -69,7 +69,10 @@ fn annals(scratch: &Path, arguments: &[&str]) -> Command {
 }
 
 fn sync(scratch: &Path) {
-    assert!(annals(scratch, &["sync", "--quiet"]).status().unwrap().success(), "sync failed");
+    assert!(
+        annals(scratch, &["sync", "--quiet"]).stdout(Stdio::null()).status().unwrap().success(),
+        "sync failed"
+    );
 }
 
 fn serve(scratch: &Path) -> (Server, String, String) {
@@ -85,6 +88,7 @@ fn serve(scratch: &Path) -> (Server, String, String) {
 fn take_all(folder: &Path, address: &str, token: &str) {
     let browser = Browser::open(address, token);
     browser.resize(WIDE);
+    browser.command("Emulation.setScrollbarsHidden", &json!({ "hidden": true }));
     browser.prefer("light");
     browser.go("/sessions?q=low+tide");
     let session = browser.run("return new URL(document.querySelector('.row .title').href).pathname;");
