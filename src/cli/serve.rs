@@ -82,7 +82,7 @@ fn open_page(desk: &mut Desk, address: &Address) {
         .stderr(Stdio::null())
         .spawn();
     if started.is_err() {
-        desk.output.note(&format!("hint: no {opener} here to open a browser with; open the link yourself"));
+        desk.output.note(format!("hint: no {opener} here to open a browser with; open the link yourself"));
     }
 }
 
