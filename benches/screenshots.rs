@@ -16,7 +16,6 @@
 #[path = "../tests/it/browser.rs"]
 mod browser;
 mod story;
-#[allow(unused_imports, unused_macros, reason = "some of its words are for the tables of `archive` alone")]
 mod words;
 
 use std::io::{BufRead as _, BufReader};
