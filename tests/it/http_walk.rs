@@ -132,7 +132,7 @@ fn variants(parameters: &Value) -> Vec<String> {
             "sort" => each(&["sort=best", "sort=recent"]),
             // These only narrow what is answered, and the cursor is followed anyway.
             "cursor" | "project" | "model" | "since" | "until" | "q" | "source" | "session_id" | "status"
-            | "role" | "kind" | "errors" | "archived" | "gone" | "as_of" | "id" | "end" => {}
+            | "role" | "kind" | "branch" | "errors" | "archived" | "gone" | "as_of" | "id" | "end" => {}
             other => panic!("say here how `{other}` is asked, so that its answers are searched for secrets"),
         }
     }
