@@ -9,6 +9,9 @@ use crate::server::Server;
 use crate::story;
 use crate::support::{Bench, SOURCES};
 
+/// Sources whose sessions come by import, and a fixture of each.
+const IMPORTED: [(&str, &str); 2] = [("chatgpt", "second_generation"), ("openai_api", "responses")];
+
 /// Months of work; made once, since nothing changes it.
 pub struct Months {
     bench: Bench,
@@ -24,6 +27,11 @@ impl Months {
             let count = story::write(&bench.user(), now, 3, sync).unwrap();
             assert_eq!(bench.run(&["sync"]).code, 0);
             assert!(count > 60, "{count} sessions");
+            for (source, fixture) in IMPORTED {
+                let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources");
+                let export = sources.join(source).join("fixtures").join(fixture).join("exports/1");
+                assert_eq!(bench.run(&["import", export.to_str().unwrap()]).code, 0, "{source}");
+            }
             Months { bench }
         })
     }
@@ -52,7 +60,7 @@ pub fn every_page(server: &Server) -> Vec<String> {
             .to_vec();
     pages.extend(["/usage?days=90", "/library", "/audit", "/secrets"].map(str::to_owned));
     pages.push("/lineage?file=/home/mira/code/tidewatch/src/alarms/watch.ts".to_owned());
-    for source in SOURCES {
+    for source in SOURCES.into_iter().chain(IMPORTED.map(|(source, _)| source)) {
         let session = newest(server, source);
         let id = session.rsplit('/').next().unwrap();
         let messages =
@@ -189,6 +197,31 @@ fn a_session_of_each_source_shows_what_was_said_and_done() {
 }
 
 #[test]
+fn imported_sessions_are_shown_and_another_branch_is_switched_to() {
+    let (server, browser) = Months::get().open();
+    for (source, _) in IMPORTED {
+        browser.go(&newest(&server, source));
+        for kind in [".entry.prompt", ".entry.answer", "details.call"] {
+            assert!(browser.count(kind) > 0, "no {kind} in a session of {source}");
+        }
+        browser.click("details.call > summary");
+        assert!(browser.count("details.call[open]") > 0, "{source}");
+    }
+    browser.go(&newest(&server, "chatgpt"));
+    let before = browser.texts(".entry .prose");
+    browser.click(".branches a");
+    browser.wait("the other branch", "location.search.includes('branch=')");
+    assert!(browser.text("#conversation").contains("another branch"), "it says so");
+    let after = browser.texts(".entry .prose");
+    assert_ne!(before, after, "another branch says something else");
+    assert!(browser.count(".entry.target") == 1, "and the step that was chosen is marked");
+    browser.click("#conversation .note a");
+    browser.wait("the branch of the client", "!location.search.includes('branch=')");
+    assert_eq!(browser.texts(".entry .prose"), before);
+    browser.close();
+}
+
+#[test]
 fn what_is_found_is_marked_where_it_was_said() {
     let (_server, browser) = Months::get().open();
     browser.go("/search");
@@ -269,12 +302,13 @@ fn no_page_is_wider_than_a_phone() {
 #[test]
 fn everything_is_reached_by_keyboard() {
     let (_server, browser) = Months::get().open();
-    let focus = "return document.activeElement.innerText || document.activeElement.name;";
+    // A window that nobody looks at has no focus, and keys that come before it has are lost.
+    browser.command("Emulation.setFocusEmulationEnabled", &json!({ "enabled": true }));
+    browser.wait("the page that hears keys", "document.hasFocus()");
     browser.press(&[TAB]);
-    assert_eq!(browser.run(focus), "Skip to content");
+    browser.wait("the first stop", "document.activeElement.innerText === 'Skip to content'");
     browser.press(&[ENTER, TAB]);
-    let within = "return document.querySelector('main').contains(document.activeElement);";
-    assert_eq!(browser.run(within), true);
+    browser.wait("the content", "document.querySelector('main').contains(document.activeElement)");
     browser.press(&["g", "s"]);
     browser.wait("the list", "location.pathname === '/sessions'");
     browser.press(&["j", "j", "k", "j"]);
