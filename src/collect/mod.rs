@@ -1,14 +1,22 @@
 //! Drives the sources: finds what changed, captures bytes, reads rows, commits both together.
 
 mod append;
+mod browser;
 mod capture;
 mod containers;
 mod databases;
+mod devtools;
+mod documents;
 mod drops;
 mod elements;
 mod import;
 mod import_report;
 mod judging;
+mod live;
+mod live_fetch;
+mod live_pace;
+mod live_talk;
+mod live_write;
 mod lock;
 mod names;
 mod parse;
@@ -20,8 +28,12 @@ mod restore;
 mod sync;
 mod walk;
 
+pub use browser::BrowserSetup;
 pub use import::{ImportAsk, import, importing};
 pub use import_report::{ContainerReport, MemberReport};
+pub use live::{LiveAsk, LiveNews, LiveReport, collect_live, connect, profile_of};
+pub use live_pace::Pace;
+pub use live_talk::Stop;
 pub use lock::Lock;
 pub use rebuild::{Rebuilt, rebuild};
 pub use restore::{Restored, restore};

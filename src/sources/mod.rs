@@ -8,6 +8,7 @@ mod front_matter;
 mod import;
 pub mod json;
 mod kept;
+mod live;
 mod shell_read;
 mod tape;
 mod title;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use crate::model::{Block, Item, Manifest, SessionFacts, Time, Verdict};
 
 pub use import::{Archive, Body, Capture, Import, Intake, Judgement, Member, Shape, Taking, Wish, path_part};
+pub use live::{Answer, Assembled, Judged, Listed, Listing, Live, Page, Request, Way};
 pub use tape::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 
 /// All sources. Adding one is a folder, its `mod` line above and its line here.
@@ -74,6 +76,11 @@ pub trait Source: Sync {
 
     /// How it reads files that the owner has, when it does.
     fn import(&self) -> Option<&'static dyn Import> {
+        None
+    }
+
+    /// How it asks its provider through the owner's browser, when it does.
+    fn live(&self) -> Option<&'static dyn Live> {
         None
     }
 }

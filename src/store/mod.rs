@@ -16,6 +16,7 @@ mod index_format;
 mod index_merge;
 mod index_write;
 mod lineage;
+mod live_rows;
 mod members;
 mod rows;
 mod search;

@@ -278,6 +278,11 @@ impl ExportIntake {
     }
 }
 
+/// A conversation that came by itself, and notes about the files in it.
+pub fn conversation_captures<'e>(json: Json<'e>, element: &'e [u8]) -> Option<Vec<Capture<'e>>> {
+    ExportIntake::default().conversation(json, element)
+}
+
 fn take(what: &'static str, shape: Shape, order: u8) -> Judgement {
     Judgement::Take(Taking { what, shape, order, has_secrets: false })
 }
