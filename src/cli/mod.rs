@@ -111,7 +111,7 @@ enum Verb {
     Audit(audit::Options),
     /// List where secrets appear, by their marks
     Secrets(secrets::Options),
-    /// List what could not be read, and what became of it
+    /// List what could not be had, why, and when it is tried again; `retry` tries now
     Gaps(gaps::Options),
     /// Say who else may ask, and give them tokens
     Members(members::Options),

@@ -23,6 +23,9 @@ pub struct Options {
     /// Compare every file with the archive, even those that look unchanged
     #[arg(long)]
     full: bool,
+    /// Only try again what could not be had before (see `annals gaps`)
+    #[arg(long)]
+    gaps_only: bool,
     /// Leave the repositories alone that sessions ran in (their instructions, skills, rules)
     #[arg(long)]
     no_projects: bool,
@@ -57,6 +60,7 @@ pub fn collect(desk: &mut Desk, options: &Options) -> Result<Vec<SourceReport>> 
         since,
         verify: options.full,
         repositories: !options.no_projects,
+        gaps_only: options.gaps_only,
         in_passing: false,
         member: options.member.clone(),
     };
@@ -95,6 +99,11 @@ pub fn source_named(name: &str) -> Result<&'static dyn Source> {
         let known: Vec<&str> = registry().iter().map(|source| source.manifest().source).collect();
         Problem::new(format!("no source is called {name:?}")).hint(format!("sources: {}", known.join(", ")))
     })
+}
+
+/// A run for gaps alone.
+pub fn gaps_only(source: Option<&String>) -> Options {
+    Options { sources: source.into_iter().cloned().collect(), gaps_only: true, ..Options::default() }
 }
 
 fn tell_problems(desk: &mut Desk, reports: &[SourceReport]) {

@@ -163,6 +163,8 @@ pub(super) async fn gaps(
     Asked(parameters): Asked<GapParameters>,
 ) -> Answered {
     let ask = parameters.read()?;
-    Ok(answer(app, asker, headers, move |desk| view::gaps(desk.scope, desk.store, desk.door, &ask).map(Some))
-        .await)
+    Ok(answer(app, asker, headers, move |desk| {
+        view::gaps(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
+    })
+    .await)
 }

@@ -1,4 +1,4 @@
-//! Homes, runs, gaps, cursors and marks of what is gone: what the collector remembers besides files.
+//! Homes, runs, cursors and marks of what is gone: what the collector remembers besides files.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -96,15 +96,6 @@ impl Store {
             .prepare_cached(sql!("update run set ended_at = $2, report = $3 where id = $1"))?;
         statement.execute(params![run, now.micros(), report])?;
         Ok(())
-    }
-
-    /// What of a stream could not be read yet.
-    pub fn open_gaps(&self, _scope: &Scope, instance: i64, stream: &str) -> Result<Vec<String>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select key from gap where instance = $1 and stream = $2 and status = 'pending' order by key"
-        ))?;
-        let keys = statement.query_map(params![instance, stream], |row| row.get(0))?;
-        Ok(keys.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Moves the log into the database file, so that the archive is one file at rest.
@@ -215,36 +206,6 @@ impl Writer<'_> {
                          where part.session = session.id and part.rank = 0 and other.gone_at is null)"
         ))?;
         statement.execute([instance])?;
-        Ok(())
-    }
-
-    // no scope: the writer was opened with one
-    pub fn open_gap(
-        &mut self,
-        instance: i64,
-        stream: &str,
-        key: &str,
-        reason: &str,
-        now: Time,
-    ) -> Result<()> {
-        let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into gap (instance, stream, key, locator, reason, attempts, status, first_seen, last_tried)
-             values ($1, $2, $3, $3, $4, 1, 'pending', $5, $5)
-             on conflict (instance, stream, key) do update
-             set reason = excluded.reason, attempts = gap.attempts + 1, status = 'pending',
-                 last_tried = excluded.last_tried"
-        ))?;
-        statement.execute(params![instance, stream, key, reason, now.micros()])?;
-        Ok(())
-    }
-
-    // no scope: the writer was opened with one
-    pub fn close_gap(&mut self, instance: i64, stream: &str, key: &str, now: Time) -> Result<()> {
-        let mut statement = self.transaction.prepare_cached(sql!(
-            "update gap set status = 'recovered', last_tried = $4
-             where instance = $1 and stream = $2 and key = $3 and status = 'pending'"
-        ))?;
-        statement.execute(params![instance, stream, key, now.micros()])?;
         Ok(())
     }
 
