@@ -7,7 +7,7 @@ use super::measure::{Clock, cpu_ms, peak_memory_bytes};
 use super::progress::Bar;
 use super::settings::Declared;
 use super::tables::{number, size, table};
-use super::{Answer, Desk, moments, now};
+use super::{Answer, Desk, live, moments, now};
 use crate::collect::{Ask, Environment, HomeState, Lock, SourceReport, sync};
 use crate::model::{Problem, Result};
 use crate::sources::{Source, by_name, registry};
@@ -26,6 +26,15 @@ pub struct Options {
     /// Only try again what could not be had before (see `annals gaps`)
     #[arg(long)]
     gaps_only: bool,
+    /// Ask no provider, also where `annals connect` was called
+    #[arg(long)]
+    no_live: bool,
+    /// Also fetch the bytes of files that live conversations speak of
+    #[arg(long)]
+    with_files: bool,
+    /// Show no browser window while a provider is asked
+    #[arg(long)]
+    headless: bool,
     /// Leave the repositories alone that sessions ran in (their instructions, skills, rules)
     #[arg(long)]
     no_projects: bool,
@@ -37,10 +46,18 @@ pub struct Options {
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let clock = Clock::start();
     let reports = collect(desk, options)?;
+    let wish = live::Wish {
+        gaps_only: options.gaps_only,
+        with_files: options.with_files,
+        headless: options.headless,
+    };
+    let asked = if options.no_live { Vec::new() } else { named(&options.sources)? };
+    let lively = live::collect(desk, &asked, wish)?;
     if desk.json {
         let sources: Vec<Value> = reports.iter().map(report_json).collect();
         let document = json!({
             "sources": sources,
+            "live": lively.iter().map(live::report_json).collect::<Vec<_>>(),
             "wall_ms": clock.wall_ms(),
             "cpu_ms": cpu_ms(),
             "peak_memory_bytes": peak_memory_bytes(),
@@ -48,8 +65,19 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         desk.output.json(&document)?;
     } else {
         print(desk, &reports)?;
+        for report in &lively {
+            live::print(desk, report)?;
+        }
     }
-    Ok(Answer::Done)
+    let stopped = lively.iter().filter_map(|report| Some((report.source, report.stop.as_ref()?)));
+    let mut answer = Answer::Done;
+    for (source, stop) in stopped {
+        let (_, message, hint) = live::words(stop, source);
+        desk.output.note(format!("stopped: {message}"));
+        desk.output.note(format!("hint: {hint}"));
+        answer = Answer::Stopped;
+    }
+    Ok(answer)
 }
 
 /// The sync itself, for every verb that starts with one.

@@ -153,7 +153,7 @@ pub fn instructions_record(key: &str, bytes: &[u8]) -> Option<Value> {
     let mut texts: Vec<String> = Vec::new();
     for text in names.iter().filter_map(|name| json.get_text(name)).filter(|text| !text.is_empty()) {
         // The same text stands under old and new names.
-        if !texts.contains(&*text) {
+        if texts.iter().all(|known| *known != text) {
             texts.push(text.into_owned());
         }
     }

@@ -1,5 +1,6 @@
 //! Whether all of a conversation is there: trees may come cut, and lists of messages come in pages.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::super::json::{Json, unescape};
@@ -25,7 +26,6 @@ pub fn assemble(id: &str, pages: &[String]) -> Assembled {
     if parsed.iter().flatten().any(|page| !page.get("messages").is_some_and(Json::is_array)) {
         return Assembled::Torn("neither a tree nor messages");
     }
-    let place = |page: Json<'_>| page.get("page_info").and_then(|info| info.get_text("start_cursor"));
     let before = last.get("page_info").and_then(|info| info.get("has_previous_page"));
     if before.and_then(Json::boolean) == Some(true) {
         let next = place(last).map(|place| place.into_owned());
@@ -37,6 +37,10 @@ pub fn assemble(id: &str, pages: &[String]) -> Assembled {
         };
     }
     Assembled::Whole(joined(id, &parsed.unwrap_or_default(), named.is_some()))
+}
+
+fn place(page: Json<'_>) -> Option<Cow<'_, str>> {
+    page.get("page_info")?.get_text("start_cursor")
 }
 
 /// Why a tree is not whole, if it is not.
