@@ -97,7 +97,7 @@ impl Wanted {
 pub struct Run<'r> {
     pub live: &'static dyn Live,
     pub talk: Talk,
-    pub keeper: Keeper<'r>,
+    pub keeper: Keeper,
     pub learnt: Learnt,
     pub report: LiveReport,
     pub pace: Pace,

@@ -21,7 +21,7 @@ const HELD_FOR: Duration = Duration::from_secs(1);
 const SEEN: &str = "seen ";
 const LIST: &str = "list ";
 
-pub struct Keeper<'k> {
+pub struct Keeper {
     store: Store,
     appender: Appender,
     scope: Scope,
@@ -33,7 +33,6 @@ pub struct Keeper<'k> {
     version: &'static str,
     held: Held,
     since: Instant,
-    marker: std::marker::PhantomData<&'k ()>,
 }
 
 /// What is committed together.
@@ -45,14 +44,14 @@ struct Held {
     failed: Vec<(Wanted, Why, String)>,
 }
 
-impl Keeper<'_> {
-    pub fn new<'k>(
-        environment: &'k Environment<'_>,
+impl Keeper {
+    pub fn new(
+        environment: &Environment<'_>,
         scope: &Scope,
         source: &'static dyn Source,
         instance: i64,
         origin: String,
-    ) -> Result<Keeper<'k>> {
+    ) -> Result<Keeper> {
         Ok(Keeper {
             store: Store::open(environment.home)?,
             appender: Appender::new(Store::open(environment.home)?, scope)?,
@@ -64,7 +63,6 @@ impl Keeper<'_> {
             version: source.live().map_or("", |live| live.version()),
             held: Held::default(),
             since: Instant::now(),
-            marker: std::marker::PhantomData,
         })
     }
 
@@ -110,7 +108,8 @@ impl Keeper<'_> {
                     Body::Text(body) => {
                         let mut header = Map::from_iter([
                             ("annals_capture".to_owned(), Value::from(1)),
-                            ("origin".to_owned(), Value::from(self.origin.as_str())),
+                            ("container_name".to_owned(), Value::from("live")),
+                            ("member".to_owned(), Value::from(self.origin.as_str())),
                             ("captured_at".to_owned(), Value::from(now.rfc3339())),
                         ]);
                         header.append(&mut capture.header);

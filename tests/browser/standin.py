@@ -3,7 +3,7 @@
 
     standin.py [--certificate FILE --key FILE]
 
-Listens on a free port of this machine and prints it. `POST /__control` merges JSON into its world, `GET /__counts` tells
+Listens on a free port of this machine and prints it, and with a certificate on a second one. `POST /__control` merges JSON into its world, `GET /__counts` tells
 what was asked of it. Everything else must come from within a page of its own, as a browser marks it: other requests are
 refused and counted. All people, words and ids are made up.
 """
@@ -428,11 +428,16 @@ def main():
     chosen = arguments.parse_args()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
     server.daemon_threads = True
+    ports = [server.server_address[1]]
     if chosen.certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(chosen.certificate, chosen.key)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    print(server.server_address[1], flush=True)
+        secure = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+        secure.daemon_threads = True
+        secure.socket = context.wrap_socket(secure.socket, server_side=True)
+        ports.append(secure.server_address[1])
+        threading.Thread(target=secure.serve_forever, daemon=True).start()
+    print(*ports, flush=True)
     server.serve_forever()
 
 

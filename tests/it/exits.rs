@@ -28,6 +28,8 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
         "members" => vec![words("members list")],
         "secrets" => vec![words("secrets"), words("secrets --reveal")],
         "sync" => vec![words("sync"), words("sync --full"), words("sync --verbose")],
+        // Nobody is asked for anything here: the answers of a run are searched where there is a browser.
+        "connect" => vec![words("connect chatgpt --remove")],
         "import" => {
             let export = planted::export_of(bench);
             let export = export.to_str().unwrap();

@@ -40,6 +40,8 @@ mod lineage;
 mod lineage_real;
 #[path = "../../benches/lineage_world.rs"]
 mod lineage_world;
+mod live;
+mod live_gaps;
 mod members;
 mod never_opened;
 mod openai_api;
@@ -55,6 +57,7 @@ mod search_edges;
 mod search_fuzz;
 mod search_real;
 mod server;
+mod standin;
 mod support;
 mod tape;
 mod tidy;
