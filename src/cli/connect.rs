@@ -48,14 +48,21 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let asked = ask(&config, source, wish)?;
     if !desk.quiet {
         desk.output.note(format!("a browser opens; log in to {label} there, and it closes by itself"));
-        desk.output.note("annals uses your own session, at the provider's pace, and solves no check in your place");
+        desk.output
+            .note("annals uses your own session, at the provider's pace, and solves no check in your place");
     }
     let patience = Duration::from_secs(60 * options.wait);
     let settings = Declared(&config);
     match connect(&asked, &environment(&config, &settings), &desk.scope, patience)? {
-        None => told(desk, name, "connected", format!("{label} is connected; `annals sync {name}` fetches what is new")),
+        None => told(
+            desk,
+            name,
+            "connected",
+            format!("{label} is connected; `annals sync {name}` fetches what is new"),
+        ),
         Some(stop) if desk.json => {
-            desk.output.json(&json!({"source": name, "status": "stopped", "interaction": stop_json(&stop, name)}))?;
+            desk.output
+                .json(&json!({"source": name, "status": "stopped", "interaction": stop_json(&stop, name)}))?;
             Ok(Answer::Stopped)
         }
         Some(stop) => {

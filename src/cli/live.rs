@@ -48,7 +48,8 @@ pub fn collect(desk: &mut Desk, sources: &[&'static dyn Source], wish: Wish) -> 
                 desk.output.note(format!("{name}: {done} of {wanted} conversations, about {left} left"));
             }
         };
-        let mut report = collect_live(&asked, &environment(&config, &Declared(&config)), &desk.scope, &mut tell)?;
+        let mut report =
+            collect_live(&asked, &environment(&config, &Declared(&config)), &desk.scope, &mut tell)?;
         // What providers call things is text like any other.
         let door = desk.door(&store)?;
         for problem in &mut report.problems {
@@ -114,7 +115,9 @@ pub fn words(stop: &Stop, source: &str) -> (&'static str, String, String) {
         Stop::Manual { what, link } => (
             "manual_action",
             what.clone(),
-            format!("`annals connect {source}` opens {link} in the browser of annals; then `annals sync {source}` goes on"),
+            format!(
+                "`annals connect {source}` opens {link} in the browser of annals; then `annals sync {source}` goes on"
+            ),
         ),
         Stop::BrowserClosed => (
             "browser_closed",

@@ -45,7 +45,24 @@ pub struct Browser {
 impl Browser {
     pub fn start(setup: &BrowserSetup) -> Result<Browser> {
         make_private_folder(&setup.profile)?;
-        close_remembered(&setup.profile);
+        let left_behind = fs::read_to_string(setup.profile.join(REMEMBERED)).ok();
+        if let Some(left_behind) = &left_behind {
+            close_remembered(&setup.profile, left_behind);
+        }
+        match (Browser::launch(setup)?, &left_behind) {
+            (Some(browser), _) => return Ok(browser),
+            // It was still starting when it was told to close.
+            (None, Some(left_behind)) => close_remembered(&setup.profile, left_behind),
+            (None, None) => {}
+        }
+        Browser::launch(setup)?.ok_or_else(|| {
+            Problem::new("the browser profile of annals is in use")
+                .hint("close the browser window that annals opened, then try again")
+        })
+    }
+
+    /// Nothing when another browser has the profile.
+    fn launch(setup: &BrowserSetup) -> Result<Option<Browser>> {
         // A fixed port: with port 0 pages are told that they are automated, which this is not meant to be.
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut command = Command::new(&setup.program);
@@ -59,14 +76,23 @@ impl Browser {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
+        // Before it starts: whoever is killed now leaves a browser that the next run can find.
+        let before = fs::read_to_string(setup.profile.join(REMEMBERED)).ok();
+        remember(&setup.profile, &port.to_string())?;
         let mut child = command.spawn().map_err(|error| {
             Problem::new(format!("cannot start {}: {error}", setup.program.display()))
                 .hint("install Chromium or Chrome, or name it: ANNALS_BROWSER=/path/to/chromium")
         })?;
         match reach(&mut child, port) {
-            Ok((address, tools, session)) => {
-                remember(&setup.profile, &address)?;
-                Ok(Browser { child, tools, session, world: None })
+            Ok(Some((address, tools, session))) => {
+                remember(&setup.profile, &format!("{port}\n{address}"))?;
+                Ok(Some(Browser { child, tools, session, world: None }))
+            }
+            Ok(None) => {
+                if let Some(before) = before {
+                    remember(&setup.profile, &before)?;
+                }
+                Ok(None)
             }
             Err(problem) => {
                 end(&mut child);
@@ -149,20 +175,19 @@ fn end(child: &mut Child) {
     }
 }
 
-/// Waits until the browser answers, and attaches to its page.
-fn reach(child: &mut Child, port: u16) -> Result<(String, DevTools, String)> {
+/// Waits until the browser answers, and attaches to its page; nothing when another has the profile.
+fn reach(child: &mut Child, port: u16) -> Result<Option<(String, DevTools, String)>> {
     let deadline = Instant::now() + START;
     let address = loop {
         if let Some(address) = browser_address(port) {
             break address;
         }
         if let Some(status) = child.try_wait()? {
-            return Err(match status.code() {
-                Some(PROFILE_IN_USE) => Problem::new("the browser profile of annals is in use")
-                    .hint("close the browser window that annals opened, then try again"),
-                _ => Problem::new(format!("the browser ended at once ({status})"))
-                    .hint("a visible window needs a desktop; ANNALS_BROWSER names another browser"),
-            });
+            return match status.code() {
+                Some(PROFILE_IN_USE) => Ok(None),
+                _ => Err(Problem::new(format!("the browser ended at once ({status})"))
+                    .hint("a visible window needs a desktop; ANNALS_BROWSER names another browser")),
+            };
         }
         if Instant::now() >= deadline {
             return Err(Problem::new("the browser does not answer on its debugging port"));
@@ -185,30 +210,36 @@ fn reach(child: &mut Child, port: u16) -> Result<(String, DevTools, String)> {
         std::thread::sleep(Duration::from_millis(50));
     };
     tools.ask(Some(&session), "Page.enable", json!({}), deadline).map_err(failed)?;
-    Ok((address, tools, session))
+    Ok(Some((address, tools, session)))
 }
 
-fn remember(profile: &Path, address: &str) -> Result<()> {
+fn remember(profile: &Path, text: &str) -> Result<()> {
     let path = profile.join(REMEMBERED);
     let _ = fs::remove_file(&path);
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(address.as_bytes())?;
+    options.open(path)?.write_all(text.as_bytes())?;
     Ok(())
 }
 
-/// A run that was killed leaves its browser behind, and the profile taken. The address has a part that only that very
-/// browser knows, so no other is closed.
-fn close_remembered(profile: &Path) {
-    let path = profile.join(REMEMBERED);
-    let Ok(address) = fs::read_to_string(&path) else { return };
-    let _ = fs::remove_file(&path);
-    let Ok(mut tools) = DevTools::connect(address.trim()) else { return };
-    let _ = tools.ask(None, "Browser.close", json!({}), Instant::now() + CLOSE);
+/// A run that was killed leaves its browser behind, and the profile taken. Its address has a part that only that very
+/// browser knows; when it was killed before it knew the address, the port and a profile that is taken have to do.
+fn close_remembered(profile: &Path, left_behind: &str) {
+    let is_taken = || profile.join("SingletonLock").symlink_metadata().is_ok();
+    let mut lines = left_behind.lines();
+    let port: Option<u16> = lines.next().and_then(|port| port.parse().ok());
+    let mut address = lines.next().map(str::to_owned);
     let deadline = Instant::now() + CLOSE;
-    while Instant::now() < deadline && profile.join("SingletonLock").symlink_metadata().is_ok() {
-        std::thread::sleep(Duration::from_millis(50));
+    while is_taken() && Instant::now() < deadline {
+        address = address.or_else(|| port.and_then(browser_address));
+        match address.as_deref().map(DevTools::connect) {
+            Some(Ok(mut tools)) => drop(tools.ask(None, "Browser.close", json!({}), deadline)),
+            // The address of a browser that is no more; its lock stays, and hinders nobody.
+            Some(Err(_)) => return,
+            None => {}
+        }
+        std::thread::sleep(Duration::from_millis(100));
     }
 }

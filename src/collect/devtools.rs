@@ -153,7 +153,8 @@ fn number_in(text: &str) -> Option<u64> {
 pub fn browser_address(port: u16) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
-    write!(stream, "GET /json/version HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n").ok()?;
+    write!(stream, "GET /json/version HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n")
+        .ok()?;
     let mut answer = Vec::new();
     let mut chunk = [0; 4096];
     // Some versions keep the connection open: the answer is whole when its object is.

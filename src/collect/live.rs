@@ -165,8 +165,7 @@ pub fn collect_live(
     let learnt = store.cursor(scope, instance, "live")?;
     let learnt = learnt.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let origin = live.origin(environment.settings);
-    let mut report =
-        LiveReport { source: manifest.source, label: manifest.label, ..LiveReport::default() };
+    let mut report = LiveReport { source: manifest.source, label: manifest.label, ..LiveReport::default() };
     let opened = Talk::open(live, manifest.label, &ask.setup, origin.clone(), ask.pace, environment.now);
     match opened {
         Err(stop) => report.stop = Some(stop),
@@ -380,11 +379,7 @@ impl Run<'_> {
         Ok(None)
     }
 
-    fn page(
-        &mut self,
-        list: &str,
-        place: Option<&str>,
-    ) -> std::result::Result<Option<Page<Listed>>, Stop> {
+    fn page(&mut self, list: &str, place: Option<&str>) -> std::result::Result<Option<Page<Listed>>, Stop> {
         let request = self.live.list_request(list, place);
         let answer = self.talk.ask(&[request], Retry::Patiently)?.pop();
         let (judged, page) = match answer {

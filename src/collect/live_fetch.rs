@@ -174,8 +174,10 @@ impl Run<'_> {
         let mut places: Vec<Option<String>> = vec![None; things.len()];
         while fetched.iter().any(Option::is_none) {
             let open: Vec<usize> = (0..things.len()).filter(|at| fetched[*at].is_none()).collect();
-            let requests: Vec<Request> =
-                open.iter().map(|at| self.live.single(&things[*at].id, way, places[*at].as_deref())).collect();
+            let requests: Vec<Request> = open
+                .iter()
+                .map(|at| self.live.single(&things[*at].id, way, places[*at].as_deref()))
+                .collect();
             let answers = self.talk.ask(&requests, retry)?;
             for (at, (judged, answer)) in open.into_iter().zip(answers) {
                 fetched[at] = match judged {
@@ -241,7 +243,8 @@ impl Run<'_> {
                     self.report.problems.push(format!("{id}: its bytes are not to be had"));
                     continue;
                 }
-                let bytes: Vec<u8> = answer.body.chars().filter_map(|letter| u8::try_from(letter).ok()).collect();
+                let bytes: Vec<u8> =
+                    answer.body.chars().filter_map(|letter| u8::try_from(letter).ok()).collect();
                 let captures = self.live.file_captures(id, &bytes);
                 self.report.captured_bytes += self.keeper.file(captures, &bytes)?;
                 self.report.files += 1;

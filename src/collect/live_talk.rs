@@ -14,7 +14,10 @@ use crate::sources::{Answer, Judged, Live, Request};
 #[derive(Debug)]
 pub enum Stop {
     /// Only the owner can go on.
-    Manual { what: String, link: String },
+    Manual {
+        what: String,
+        link: String,
+    },
     /// The window was closed, or the browser crashed.
     BrowserClosed,
     Unreachable,

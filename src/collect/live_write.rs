@@ -97,9 +97,10 @@ impl Keeper {
             }
         }
         for (path, mut group) in by_path {
-            let Some((store, reader)) = group.first().map(|first| (first.store, first.reader)) else { continue };
-            let target =
-                Target { instance: self.instance, source: self.source, path: &path, store, reader };
+            let Some((store, reader)) = group.first().map(|first| (first.store, first.reader)) else {
+                continue;
+            };
+            let target = Target { instance: self.instance, source: self.source, path: &path, store, reader };
             let mut texts = Vec::new();
             let mut batch = None;
             for capture in &mut group {
@@ -210,15 +211,8 @@ impl Keeper {
         (why, reason): (Why, &str),
         now: Time,
     ) -> Result<()> {
-        let failure = Failure {
-            instance: self.instance,
-            stream,
-            key,
-            locator,
-            why,
-            reason,
-            version: self.version,
-        };
+        let failure =
+            Failure { instance: self.instance, stream, key, locator, why, reason, version: self.version };
         let mut writer = self.store.writer(&self.scope, now)?;
         writer.fail(&failure, now)?;
         writer.commit()

@@ -28,8 +28,7 @@ impl Store {
 
     /// Whether the owner connected the source.
     pub fn is_connected(&self, _scope: &Scope, source: &str) -> Result<bool> {
-        let mut statement =
-            self.connection.prepare_cached(sql!("select 1 from setting where name = $1"))?;
+        let mut statement = self.connection.prepare_cached(sql!("select 1 from setting where name = $1"))?;
         let found: Option<i64> =
             statement.query_row([format!("connected {source}")], |row| row.get(0)).optional()?;
         Ok(found.is_some())
@@ -48,8 +47,7 @@ impl Writer<'_> {
 
     // no scope: the writer was opened with one
     pub fn disconnect(&mut self, source: &str) -> Result<()> {
-        let mut statement =
-            self.transaction.prepare_cached(sql!("delete from setting where name = $1"))?;
+        let mut statement = self.transaction.prepare_cached(sql!("delete from setting where name = $1"))?;
         statement.execute([format!("connected {source}")])?;
         Ok(())
     }

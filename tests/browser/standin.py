@@ -393,18 +393,19 @@ class Page(BaseHTTPRequestHandler):
     def control(self, body):
         with LOCK:
             asked = json.loads(body or b"{}")
-            if asked.pop("expire", False):
+            deeds = {deed: asked.pop(deed, False) for deed in ("expire", "log_out", "new_token", "forget_counts")}
+            WORLD.update(asked)
+            if deeds["expire"]:
                 SECRETS["expires"] = 0
-            if asked.pop("log_out", False):
+            if deeds["log_out"]:
                 SECRETS.update(logged_in=False, token="")
-            if asked.pop("new_token", False):
+            if deeds["new_token"]:
                 fresh_token()
             if "bucket" in asked:
                 BUCKET["tokens"] = None
-            if asked.pop("forget_counts", False):
+            if deeds["forget_counts"]:
                 for counter in (COUNTS, DETAILS, SERVED):
                     counter.clear()
-            WORLD.update(asked)
         return self.json({})
 
     def json(self, value, status=200):

@@ -111,7 +111,12 @@ impl Stage {
     }
 
     pub fn spawn(&self, arguments: &[&str]) -> Child {
-        self.command(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        self.command(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 
     pub fn run(&self, arguments: &[&str]) -> Ran {

@@ -62,7 +62,8 @@ impl Live for OwnPage {
     }
 
     fn listing_request(&self, listing: &Listing, way: usize, place: Option<&str>) -> Option<Request> {
-        let behind = |name: &str| place.map(|place| format!("&{name}={}", escaped(place))).unwrap_or_default();
+        let behind =
+            |name: &str| place.map(|place| format!("&{name}={}", escaped(place))).unwrap_or_default();
         let path = match (listing.name, way) {
             ("memories", 0) => "/backend-api/memories?include_memory_entries=true".to_owned(),
             (INSTRUCTIONS, 0) => "/backend-api/user_system_messages".to_owned(),
@@ -70,10 +71,7 @@ impl Live for OwnPage {
             (GPTS, 1) => format!("/backend-api/gizmos/discovery/mine?limit=100{}", behind("cursor")),
             (GPTS, 2) => format!("/public-api/gizmos/discovery/mine?limit=100{}", behind("cursor")),
             (PROJECTS, 0) => {
-                format!(
-                    "/backend-api/gizmos/snorlax/sidebar?conversations_per_gizmo=0{}",
-                    behind("cursor")
-                )
+                format!("/backend-api/gizmos/snorlax/sidebar?conversations_per_gizmo=0{}", behind("cursor"))
             }
             (SHARES, 0) => format!(
                 "/backend-api/shared_conversations?order=created&limit=100&offset={}",
@@ -91,8 +89,7 @@ impl Live for OwnPage {
 
     fn listing_page(&self, listing: &Listing, place: Option<&str>, body: &str) -> Option<Page<String>> {
         let json = Json::parse(body.as_bytes()).filter(|json| json.is_object())?;
-        let items: Vec<String> =
-            listing::items(listing.name, json)?.into_iter().map(|(id, _)| id).collect();
+        let items: Vec<String> = listing::items(listing.name, json)?.into_iter().map(|(id, _)| id).collect();
         let next = match listing.name {
             GPTS | PROJECTS => listing::container(json).get_text("cursor").map(|place| place.into_owned()),
             // A short page is the last.
@@ -272,13 +269,17 @@ mod tests {
 
     #[test]
     fn lists_end_with_a_short_page_and_never_with_a_strange_one() {
-        let item = |number: usize| format!("{{\"id\":\"c{number}\",\"update_time\":\"2026-03-01T12:00:00Z\"}}");
+        let item =
+            |number: usize| format!("{{\"id\":\"c{number}\",\"update_time\":\"2026-03-01T12:00:00Z\"}}");
         let items: Vec<String> = (0..100).map(item).collect();
         let full = format!("{{\"items\":[{}],\"total\":7,\"limit\":100}}", items.join(","));
         assert_eq!(OwnPage.list_page("plain", Some("100"), &full).unwrap().next.as_deref(), Some("200"));
         let short = format!("{{\"items\":[{}],\"total\":700}}", item(1));
         let page = OwnPage.list_page("plain", None, &short).unwrap();
-        assert_eq!((page.next, page.items[0].updated.map(|at| at.rfc3339())), (None, Some("2026-03-01T12:00:00Z".into())));
+        assert_eq!(
+            (page.next, page.items[0].updated.map(|at| at.rfc3339())),
+            (None, Some("2026-03-01T12:00:00Z".into()))
+        );
         assert_eq!(OwnPage.list_page("plain", None, "{\"conversations\":[]}"), None);
         let project = format!("{{\"items\":[{}],\"cursor\":\"abc=\"}}", item(1));
         let page = OwnPage.list_page("project g-p-1", None, &project).unwrap();

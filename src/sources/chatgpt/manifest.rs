@@ -1,7 +1,9 @@
 //! The manifest of ChatGPT: streams of what exports and the account hold, and what they do not.
 
 use super::super::captures::IMPORTS;
-use crate::model::{Coverage, Family, Field, Footprint, Manifest, Rows, Semantics, Stream, Surface, Variable};
+use crate::model::{
+    Coverage, Family, Field, Footprint, Manifest, Rows, Semantics, Stream, Surface, Variable,
+};
 
 pub static MANIFEST: Manifest = Manifest {
     source: "chatgpt",
@@ -210,10 +212,7 @@ const STREAMS: &[Stream] = &[
         "memories",
         "what the assistant remembers about the person; one that is deleted there has an end here",
         Family::Memory,
-        &[
-            Field::new("id", "string", "memory id"),
-            Field::new("content", "string", "what is remembered"),
-        ],
+        &[Field::new("id", "string", "memory id"), Field::new("content", "string", "what is remembered")],
     ),
     Stream::mutable_records(
         "custom_gpts",
@@ -290,7 +289,11 @@ const SURFACE: &[Surface] = &[
     Surface::partial("tool calls and results", "tool_calls", "exports since the middle of 2026 have none"),
     Surface::partial("files", "files", "what is known about them; bytes with --with-files"),
     Surface::collected("shared conversations", "shared_conversations"),
-    Surface::partial("custom instructions", "custom_instructions", "live; in exports as conversations show them"),
+    Surface::partial(
+        "custom instructions",
+        "custom_instructions",
+        "live; in exports as conversations show them",
+    ),
     Surface::partial("canvas documents", "canvas_documents", "rare in exports; calls hold their texts"),
     Surface::collected("account", "account"),
     Surface::collected("settings", "settings"),

@@ -10,7 +10,8 @@ use super::nodes::{nodes, offset_in};
 /// Pages of one conversation as they were answered: a tree is one, a list of messages comes newest first.
 pub fn assemble(id: &str, pages: &[String]) -> Assembled {
     let parsed: Option<Vec<Json<'_>>> = pages.iter().map(|page| Json::parse(page.as_bytes())).collect();
-    let Some((first, last)) = parsed.as_deref().and_then(|pages| Some((*pages.first()?, *pages.last()?))) else {
+    let Some((first, last)) = parsed.as_deref().and_then(|pages| Some((*pages.first()?, *pages.last()?)))
+    else {
         return Assembled::Torn("not JSON");
     };
     let named = ["conversation_id", "id"].iter().find_map(|name| first.get_text(name));
@@ -30,7 +31,8 @@ pub fn assemble(id: &str, pages: &[String]) -> Assembled {
     if before.and_then(Json::boolean) == Some(true) {
         let next = place(last).map(|place| place.into_owned());
         // A page that leads to itself would be asked for again and again.
-        let again = parsed.iter().flatten().rev().skip(1).any(|page| place(*page).as_deref() == next.as_deref());
+        let again =
+            parsed.iter().flatten().rev().skip(1).any(|page| place(*page).as_deref() == next.as_deref());
         return match next.filter(|_| !again) {
             Some(next) => Assembled::More(next),
             None => Assembled::Torn("its pages do not end"),
@@ -102,7 +104,10 @@ mod tests {
         let whole = r#"{"id":"c1","mapping":{"r":{"parent":null},"a":{"parent":"r"}},"current_node":"a"}"#;
         assert_eq!(assembled(&[whole]), Assembled::Whole(whole.as_bytes().to_vec()));
         let table = [
-            (r#"{"id":"c1","mapping":{"r":{"parent":null}},"current_node":"a"}"#, "its last message is missing"),
+            (
+                r#"{"id":"c1","mapping":{"r":{"parent":null}},"current_node":"a"}"#,
+                "its last message is missing",
+            ),
             (r#"{"id":"c1","mapping":{"a":{"parent":"r"}},"current_node":"a"}"#, "messages are missing"),
             (r#"{"id":"c1","mapping":{}}"#, "a tree without nodes"),
             (r#"{"id":"c2","mapping":{"r":{}}}"#, "another conversation"),
