@@ -10,6 +10,7 @@ mod tables;
 
 mod audit;
 mod blame;
+mod connector;
 mod doctor;
 mod gaps;
 mod import;

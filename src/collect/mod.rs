@@ -2,6 +2,7 @@
 
 mod append;
 mod capture;
+mod connector;
 mod containers;
 mod databases;
 mod drops;
@@ -14,12 +15,15 @@ mod names;
 mod parse;
 mod passages;
 mod plan;
+mod program;
 mod rebuild;
 mod repositories;
 mod restore;
 mod sync;
 mod walk;
+mod wire;
 
+pub use connector::{ConnectorAsk, ConnectorReport, Notice, Reply, run_connector};
 pub use import::{ImportAsk, import, importing};
 pub use import_report::{ContainerReport, MemberReport};
 pub use lock::Lock;
@@ -27,3 +31,4 @@ pub use rebuild::{Rebuilt, rebuild};
 pub use restore::{Restored, restore};
 pub use sync::{Ask, Environment, Progress, SourceReport, look_at, survey_homes, sync};
 pub use walk::HomeState;
+pub use wire::InteractionKind;
