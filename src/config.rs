@@ -63,6 +63,13 @@ impl Config {
         Duration::from_millis(shorter.unwrap_or(1_000).clamp(1, 1_000))
     }
 
+    /// Variables of annals' own, which are no other program's business.
+    pub fn own_variables(&self) -> Vec<String> {
+        #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        names.filter(|name| name.starts_with("ANNALS_")).collect()
+    }
+
     /// A source's setting by its environment name or its key in config.toml (`table.key`).
     pub fn setting(&self, name: &str, key: &str) -> Option<String> {
         variable(name).or_else(|| {

@@ -98,17 +98,19 @@ fn retry(desk: &mut Desk, keys: &[String], all: bool, source: Option<&String>) -
         source_named(source)?;
     }
     let mut store = desk.archive_or_new()?;
-    let statuses = if all || !keys.is_empty() { LACKING } else { OPEN };
-    let filter = GapFilter { source: source.map(String::as_str), statuses };
     let door = desk.door(&store)?;
     let scope = desk.scope;
+    let statuses = if all || !keys.is_empty() { LACKING } else { OPEN };
+    let page = Paging { limit: i64::MAX - 1, cursor: None };
+    let statuses = statuses.iter().map(ToString::to_string).collect();
+    let ask = GapAsk { source: source.cloned(), statuses, page };
     let mut due = 0;
     {
         let _lock = Lock::take(&desk.config.home, "gaps retry")?;
-        let wanted = store.gaps(&scope, &filter, 0, i64::MAX, now())?.into_iter();
         // A key is named as it is shown.
+        let wanted = gaps(&scope, &store, &door, &ask, now())?.gaps.into_iter();
         let wanted: Vec<i64> = wanted
-            .filter(|gap| keys.is_empty() || keys.contains(&door.raw(&gap.key).to_string()))
+            .filter(|gap| keys.is_empty() || keys.iter().any(|key| key == gap.key.as_str()))
             .map(|gap| gap.id)
             .collect();
         let mut writer = store.writer(&scope, now())?;
@@ -122,7 +124,7 @@ fn retry(desk: &mut Desk, keys: &[String], all: bool, source: Option<&String>) -
         return Err(Problem::new(format!("no gap is called {}", keys.join(", ")))
             .hint("`annals gaps --all` lists their names in the column `what`"));
     }
-    let open = GapFilter { statuses: OPEN, ..filter };
+    let open = GapFilter { source: source.map(String::as_str), statuses: OPEN };
     let before = store.gaps(&scope, &open, 0, i64::MAX, now())?.len();
     if before > 0 {
         collect(desk, &gaps_only(source))?;

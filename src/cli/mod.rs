@@ -12,6 +12,7 @@ mod tables;
 mod audit;
 mod blame;
 mod connect;
+mod connector;
 mod doctor;
 mod gaps;
 mod import;

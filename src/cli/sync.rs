@@ -7,7 +7,7 @@ use super::measure::{Clock, cpu_ms, peak_memory_bytes};
 use super::progress::Bar;
 use super::settings::Declared;
 use super::tables::{number, size, table};
-use super::{Answer, Desk, live, moments, now};
+use super::{Answer, Desk, connector, live, moments, now};
 use crate::collect::{Ask, Environment, HomeState, Lock, SourceReport, sync};
 use crate::model::{Problem, Result};
 use crate::sources::{Source, by_name, registry};
@@ -41,9 +41,16 @@ pub struct Options {
     /// The homes that are read belong to this member of `annals members`
     #[arg(long, value_name = "NAME")]
     member: Option<String>,
+    #[command(flatten)]
+    connector: connector::Options,
 }
 
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    if options.connector.is_asked() {
+        let Options { full, gaps_only, ref member, .. } = *options;
+        let wish = connector::Wish { full, gaps_only, member: member.as_ref() };
+        return connector::run(desk, &options.connector, &wish);
+    }
     let clock = Clock::start();
     let reports = collect(desk, options)?;
     let wish = live::Wish {

@@ -260,9 +260,9 @@ impl Capturer {
             };
             if let Some(reason) = &broken {
                 let (instance, path) = (run.job.instance, run.job.found.path.clone());
-                let (why, reason) = (Why::Unreadable, reason.clone());
-                parse.broken(&reason);
-                send(Report::Gap { instance, stream: "content", path, why, reason });
+                let (why, told) = (Why::Unreadable, reason.clone());
+                send(Report::Gap { instance, stream: "content", path, why, reason: told });
+                parse.broken(reason);
             }
             let last = broken.is_some() || self.buffer.len() < CHUNK;
             if last {

@@ -24,7 +24,7 @@ pub use prints::{
     GRAM_MARK, LINE_MARK, LinePrint, PrintTerm, each_gram_term, each_line_term, each_sampled_line_term,
     line_print,
 };
-pub use retry::{End, Step, Tried, Why, next_step, urgency};
+pub use retry::{Step, Tried, Why, next_step, urgency};
 pub use scope::{MemberRole, Scope};
 pub use terms::{
     FILE_MARK, LONGEST_TEXT, MODEL_MARK, TOOL_MARK, TermSet, Terms, each_text, each_told, each_whole_term,

@@ -119,20 +119,6 @@ impl Store {
         let keys = statement.query_map(params![instance, stream], |row| row.get(0))?;
         Ok(keys.collect::<rusqlite::Result<_>>()?)
     }
-
-    /// What may be tried now, the most urgent first: few tries and old age, see `urgency`.
-    pub fn due_gaps(&self, _scope: &Scope, instance: i64, now: Time) -> Result<Vec<DueGap>> {
-        let mut statement = self.connection.prepare_cached(DUE)?;
-        due(&mut statement, instance, now)
-    }
-
-    /// When the next gap of an instance may be tried, if any waits; in the past when one is due.
-    pub fn next_gap(&self, _scope: &Scope, instance: i64) -> Result<Option<Time>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select min(coalesce(next_try, last_tried)) from gap where instance = $1 and status = 'pending'"
-        ))?;
-        Ok(statement.query_row([instance], |row| time(row, 0))?)
-    }
 }
 
 impl Writer<'_> {

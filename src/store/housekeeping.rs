@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::rows::Writer;
 use super::{Store, sql};
-use crate::model::{Result, Scope, Time};
+use crate::model::{Key, Result, Scope, Time};
 
 impl Store {
     pub fn instance(&self, scope: &Scope, source: &str, machine: &str, root: &str, now: Time) -> Result<i64> {
@@ -45,6 +45,35 @@ impl Store {
             .connection
             .prepare_cached(sql!("select value from cursor where instance = $1 and name = $2"))?;
         Ok(statement.query_row(params![instance, name], |row| row.get(0)).optional()?)
+    }
+
+    /// All places of an instance to go on from whose names begin so, without that beginning.
+    pub fn cursors(&self, _scope: &Scope, instance: i64, prefix: &str) -> Result<Vec<(String, String)>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select substr(name, length($2) + 1), value from cursor
+             where instance = $1 and substr(name, 1, length($2)) = $2 order by name"
+        ))?;
+        let rows = statement.query_map(params![instance, prefix], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Whether a record is there with this content, and did not end.
+    pub fn has_record(
+        &self,
+        _scope: &Scope,
+        instance: i64,
+        stream: &str,
+        key: &str,
+        content: Key,
+    ) -> Result<bool> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select hash, deleted_at is null from record where instance = $1 and stream = $2 and key = $3
+             order by version desc limit 1"
+        ))?;
+        let newest: Option<(i64, bool)> = statement
+            .query_row(params![instance, stream, key], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(newest == Some((content.stored(), true)))
     }
 
     /// A value made once for this archive, such as the key that masks secrets.

@@ -16,6 +16,7 @@ pub struct GapList {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct GapView {
+    pub id: i64,
     pub source: String,
     pub stream: String,
     pub key: Shown,
@@ -60,6 +61,7 @@ pub fn gaps(scope: &Scope, store: &Store, door: &Door, ask: &GapAsk, now: Time) 
     rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     let next_cursor = rows.last().filter(|_| more).map(|row| write_numbers(&[row.id]));
     let gaps = rows.into_iter().map(|row| GapView {
+        id: row.id,
         eta: eta(&row, now),
         source: row.source,
         stream: row.stream,
