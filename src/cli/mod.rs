@@ -51,7 +51,8 @@ use output::Output;
 #[derive(Parser)]
 #[command(name = "annals", version, about, max_term_width = 100, disable_help_subcommand = true)]
 #[command(
-    after_help = "Everything stays on this machine: no telemetry, and no network unless you call `connect`. \
+    after_help = "Everything stays on this machine: no telemetry, no network unless you call `connect`, and nobody else \
+                  may ask unless you say so. \
                         Secrets are masked in every answer; the archive keeps the bytes as they are."
 )]
 struct Arguments {

@@ -60,6 +60,7 @@ impl Source for ChatGpt {
             "custom_gpts" | "projects" => Some(listing::gizmo_record(key, bytes)),
             "custom_instructions" => listing::instructions_record(key, bytes),
             "account" | "models" => listing::named_record(key, bytes),
+            "canvas_documents" => Some(content::canvas(key, bytes)),
             "conversation_versions" => Some(book::version(key, bytes)),
             _ => None,
         }
