@@ -7,16 +7,6 @@ use super::{Store, sql};
 use crate::model::{Result, Scope};
 
 impl Store {
-    /// All cursors whose names begin so, without that beginning.
-    pub fn cursors(&self, _scope: &Scope, instance: i64, prefix: &str) -> Result<Vec<(String, String)>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select substr(name, length($2) + 1), value from cursor
-             where instance = $1 and substr(name, 1, length($2)) = $2"
-        ))?;
-        let rows = statement.query_map(params![instance, prefix], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-
     /// Keys and locators of a stream's gaps that are not recovered, those that were given up among them.
     pub fn gap_locators(&self, _scope: &Scope, instance: i64, stream: &str) -> Result<Vec<(String, String)>> {
         let mut statement = self.connection.prepare_cached(sql!(

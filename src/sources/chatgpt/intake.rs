@@ -279,8 +279,8 @@ impl ExportIntake {
 }
 
 /// A conversation that came by itself, and notes about the files in it.
-pub fn conversation_captures<'e>(json: Json<'e>, element: &'e [u8]) -> Option<Vec<Capture<'e>>> {
-    ExportIntake::default().conversation(json, element)
+pub fn conversation_captures(element: &[u8]) -> Option<Vec<Capture<'_>>> {
+    ExportIntake::default().conversation(element)
 }
 
 fn take(what: &'static str, shape: Shape, order: u8) -> Judgement {

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::super::json::Json;
+use super::super::json::{Json, Opened};
 use super::super::live::{Answer, Assembled, Judged, Listed, Listing, Live, Page, Request, Way};
 use super::super::{Body, Capture, Settings};
 use super::files::{self, Kept};
 use super::intake::conversation_captures;
 use super::listing::{self, ACCOUNT, GPTS, INSTRUCTIONS, LISTINGS, MODELS, PROJECTS, SHARES};
-use super::nodes::{conversation_id, nodes};
+use super::nodes::{CONVERSATION, conversation_id, nodes};
 use super::times::moment;
 use super::whole;
 
@@ -160,7 +160,7 @@ impl Live for OwnPage {
         let list = if json.is_array() { json } else { json.get("conversations")? };
         let found = list.items().filter(|item| item.is_object()).map(|item| {
             let text = String::from_utf8_lossy(item.bytes()).into_owned();
-            (conversation_id(item, item.bytes()), text)
+            (conversation_id(&item.object(), item.bytes()), text)
         });
         Some(found.collect())
     }
@@ -184,15 +184,15 @@ impl Live for OwnPage {
     }
 
     fn captures<'b>(&self, body: &'b [u8]) -> Vec<Capture<'b>> {
-        Json::parse(body).and_then(|json| conversation_captures(json, body)).unwrap_or_default()
+        conversation_captures(body).unwrap_or_default()
     }
 
     fn files(&self, body: &[u8]) -> Vec<(String, Request)> {
-        let Some(json) = Json::parse(body) else { return Vec::new() };
-        let id = conversation_id(json, body);
+        let Some(conversation) = Opened::parse(body, CONVERSATION) else { return Vec::new() };
+        let id = conversation_id(&conversation.json.object(), body);
         let mut found: Vec<(String, Request)> = Vec::new();
-        for message in nodes(json).into_iter().filter_map(|node| node.message) {
-            for (note, _) in files::of_message(&id, message) {
+        for message in nodes(conversation).into_iter().filter_map(|node| node.message) {
+            for (note, _) in files::of_message(&id, message.json) {
                 let path = format!(
                     "/backend-api/files/download/{}?conversation_id={}&inline=false",
                     escaped(&note.id),

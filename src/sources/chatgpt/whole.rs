@@ -3,9 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::super::json::{Json, unescape};
+use super::super::json::{Json, Opened, unescape};
 use super::super::live::Assembled;
 use super::nodes::{nodes, offset_in};
+
+/// How deep a conversation is opened: its nodes are enough here.
+const TREE: usize = 3;
 
 /// Pages of one conversation as they were answered: a tree is one, a list of messages comes newest first.
 pub fn assemble(id: &str, pages: &[String]) -> Assembled {
@@ -47,7 +50,7 @@ fn place(page: Json<'_>) -> Option<Cow<'_, str>> {
 
 /// Why a tree is not whole, if it is not.
 fn torn(conversation: Json<'_>) -> Option<&'static str> {
-    let nodes = nodes(conversation);
+    let nodes = Opened::parse(conversation.bytes(), TREE).map(nodes).unwrap_or_default();
     let keys: HashSet<String> = nodes.iter().map(|node| unescape(node.key)).collect();
     let has = |name: Json<'_>| name.text().is_some_and(|name| keys.contains(&*name));
     if keys.is_empty() {
