@@ -17,6 +17,7 @@ use crate::model::{Problem, Result};
 use crate::store::Store;
 
 #[derive(Args, Default)]
+#[group(skip)]
 pub struct Options {
     /// Run this program and keep the records that it hands over; all words after it are its arguments (docs/protocol.md)
     #[arg(long, value_names = ["PROGRAM", "ARG"], num_args = 1.., allow_hyphen_values = true,

@@ -316,3 +316,167 @@ fn due(statement: &mut rusqlite::CachedStatement<'_>, instance: i64, now: Time) 
 fn why(row: &Row<'_>, column: usize) -> rusqlite::Result<Why> {
     Ok(Why::from_name(&row.get::<_, String>(column)?).unwrap_or(Why::Failed))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCOPE: Scope = Scope::Owner;
+    const MINUTE: i64 = 60_000_000;
+
+    struct Bench {
+        _folder: tempfile::TempDir,
+        store: Store,
+        instance: i64,
+    }
+
+    fn bench() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let instance = store.instance(&SCOPE, "somewhere", "here", "/", at(0)).unwrap();
+        Bench { _folder: folder, store, instance }
+    }
+
+    fn at(minutes: i64) -> Time {
+        Time::from_micros(1_794_727_723_000_000 + minutes * MINUTE)
+    }
+
+    impl Bench {
+        fn write<T>(&mut self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> T {
+            let mut writer = self.store.writer(&SCOPE, at(0)).unwrap();
+            let done = work(&mut writer).unwrap();
+            writer.commit().unwrap();
+            done
+        }
+
+        fn fail(&mut self, key: &str, why: Why, minutes: i64) -> Step {
+            let failure = failure(self.instance, key, why);
+            self.write(|writer| writer.fail(&failure, at(minutes)))
+        }
+
+        fn claim(&mut self, holder: &str, limit: usize, minutes: i64) -> Vec<String> {
+            let (instance, lease) = (self.instance, Lease { holder, until: at(minutes + 10) });
+            let gaps = self.write(|writer| writer.claim_gaps(instance, lease, limit, at(minutes)));
+            gaps.into_iter().map(|gap| gap.key).collect()
+        }
+
+        fn status(&self, key: &str, minutes: i64) -> String {
+            let rows = self.store.gaps(&SCOPE, &GapFilter::default(), 0, 1_000, at(minutes)).unwrap();
+            let keys = self.store.open_gaps(&SCOPE, self.instance, "things").unwrap();
+            let found = rows.into_iter().zip(self.keys()).find(|(_, known)| known == key);
+            let status = found.map_or("none".into(), |(row, _)| row.status);
+            assert_eq!(keys.contains(&key.to_owned()), ["pending", "in_progress"].contains(&status.as_str()));
+            status
+        }
+
+        fn keys(&self) -> Vec<String> {
+            let mut statement = self.store.connection.prepare("select key from gap order by id").unwrap();
+            let keys = statement.query_map([], |row| row.get(0)).unwrap();
+            keys.collect::<rusqlite::Result<_>>().unwrap()
+        }
+    }
+
+    fn failure(instance: i64, key: &str, why: Why) -> Failure<'_> {
+        Failure { instance, stream: "things", key, locator: "{}", why, reason: "so it was", version: "1" }
+    }
+
+    #[test]
+    fn few_tries_and_old_age_are_served_first_and_only_what_is_due() {
+        let mut bench = bench();
+        bench.fail("often", Why::SignIn, 0);
+        for minutes in 0..6 {
+            bench.fail("often", Why::SignIn, minutes);
+        }
+        bench.fail("young", Why::SignIn, 60);
+        bench.fail("old", Why::SignIn, 1);
+        bench.fail("later", Why::NotFound, 60);
+        assert_eq!(bench.claim("a", 9, 61), ["old", "young", "often"]);
+        assert_eq!(bench.claim("b", 9, 62), [""; 0], "all are taken");
+        assert_eq!(bench.claim("b", 1, 121), ["old"], "a lease ends by itself");
+        assert_eq!(bench.claim("c", 9, 122), ["young", "later", "often"]);
+    }
+
+    #[test]
+    fn leases_end_with_their_holder() {
+        let mut bench = bench();
+        bench.fail("one", Why::SignIn, 0);
+        bench.fail("two", Why::SignIn, 0);
+        assert_eq!(bench.claim("a", 1, 1), ["one"]);
+        assert_eq!(bench.claim("b", 1, 1), ["two"]);
+        assert_eq!(
+            (bench.status("one", 1), bench.status("one", 12)),
+            ("in_progress".into(), "pending".into())
+        );
+        let instance = bench.instance;
+        assert_eq!(bench.write(|writer| writer.release_gaps(instance, Some("a"))), 1);
+        assert_eq!(
+            (bench.status("one", 1), bench.status("two", 1)),
+            ("pending".into(), "in_progress".into())
+        );
+        assert_eq!(bench.write(|writer| writer.release_gaps(instance, None)), 1);
+        assert_eq!(bench.claim("c", 9, 2), ["one", "two"]);
+        // An outcome ends the lease as well.
+        bench.fail("one", Why::SignIn, 3);
+        assert!(bench.write(|writer| writer.close_gap(instance, "things", "two", at(3))));
+        assert_eq!((bench.status("one", 3), bench.status("two", 3)), ("pending".into(), "recovered".into()));
+        assert!(!bench.write(|writer| writer.close_gap(instance, "things", "two", at(4))), "it was closed");
+    }
+
+    #[test]
+    fn weather_between_refusals_neither_counts_nor_forgives() {
+        let mut bench = bench();
+        for why in [Why::NotFound, Why::RateLimited, Why::RateLimited, Why::NotFound, Why::Pressure] {
+            assert!(!matches!(bench.fail("thing", why, 0), Step::GivenUp(_)), "{why:?}");
+        }
+        assert!(matches!(bench.fail("thing", Why::NotFound, 0), Step::GivenUp(_)));
+        assert_eq!(bench.status("thing", 0), "terminal");
+        // What was had in between starts over.
+        let instance = bench.instance;
+        bench.write(|writer| writer.close_gap(instance, "things", "thing", at(1)));
+        assert!(!matches!(bench.fail("thing", Why::NotFound, 2), Step::GivenUp(_)));
+        assert_eq!(bench.status("thing", 2), "pending");
+    }
+
+    #[test]
+    fn a_newer_version_reopens_once_and_the_owner_always() {
+        let mut bench = bench();
+        for _ in 0..8 {
+            bench.fail("odd", Why::Malformed, 0);
+            bench.fail("gone", Why::Gone, 0);
+        }
+        let instance = bench.instance;
+        assert_eq!(bench.write(|writer| writer.reopen_gaps(instance, "1", at(1))), 0);
+        assert_eq!(bench.write(|writer| writer.reopen_gaps(instance, "2", at(1))), 1);
+        assert_eq!(bench.claim("a", 9, 1), ["odd"]);
+        let again = Failure { version: "2", ..failure(instance, "odd", Why::Malformed) };
+        assert!(matches!(bench.write(|writer| writer.fail(&again, at(2))), Step::GivenUp(_)));
+        assert_eq!(bench.write(|writer| writer.reopen_gaps(instance, "2", at(3))), 0);
+        let rows = bench.store.gaps(&SCOPE, &GapFilter::default(), 0, 9, at(3)).unwrap();
+        bench.write(|writer| rows.iter().try_for_each(|row| writer.retry_gap(row.id)));
+        assert_eq!(bench.claim("a", 9, 3).len(), 2);
+        assert!(!matches!(bench.fail("gone", Why::Gone, 4), Step::GivenUp(_)), "it starts over");
+    }
+
+    #[test]
+    fn a_cursor_passes_a_failure_with_its_gap_or_not_at_all() {
+        let mut bench = bench();
+        let instance = bench.instance;
+        let cursor = |bench: &Bench| bench.store.cursor(&SCOPE, instance, "list").unwrap();
+        let failures = [failure(instance, "a", Why::RateLimited), failure(instance, "b", Why::Timeout)];
+        bench.write(|writer| writer.pass(instance, ("list", "1"), &failures[..1], at(0)));
+        assert_eq!((cursor(&bench).as_deref(), bench.keys()), (Some("1"), vec!["a".to_owned()]));
+        // Cut off before the commit, as by a kill.
+        let mut writer = bench.store.writer(&SCOPE, at(1)).unwrap();
+        writer.pass(instance, ("list", "2"), &failures, at(1)).unwrap();
+        drop(writer);
+        assert_eq!((cursor(&bench).as_deref(), bench.keys()), (Some("1"), vec!["a".to_owned()]));
+        // A gap that can not be written keeps the cursor where it is.
+        let refuse = "create trigger refuse before insert on gap when new.key = 'b'
+                      begin select raise(abort, 'the disk is full'); end";
+        bench.store.connection.execute_batch(refuse).unwrap();
+        let mut writer = bench.store.writer(&SCOPE, at(2)).unwrap();
+        assert!(writer.pass(instance, ("list", "2"), &failures, at(2)).is_err());
+        writer.commit().unwrap();
+        assert_eq!((cursor(&bench).as_deref(), bench.keys()), (Some("1"), vec!["a".to_owned()]));
+    }
+}

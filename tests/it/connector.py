@@ -9,8 +9,8 @@ EMITTED_AT = "2026-11-15T10:00:00Z"
 emitted = 0
 
 
-def say(kind, **fields):
-    print(json.dumps({"type": kind, **fields}), flush=True)
+def say(message, /, **fields):
+    print(json.dumps({"type": message, **fields}), flush=True)
 
 
 def record(key, text, **more):
@@ -161,6 +161,22 @@ def missing():
     for key in ["gone", "odd"]:
         say("DETAIL_GAP", stream="notes", key=key, **({"http_status": 404} if key == "gone" else {"reason": "malformed"}))
     done()
+
+
+def says_file():
+    """Everything in the file of the second argument, in every place that is shown."""
+    for number, line in enumerate(open(sys.argv[2], encoding="utf-8")):
+        print(line, file=sys.stderr, flush=True)
+        say("PROGRESS", message=line)
+        print(line.strip(), flush=True)
+        say("X" + line.strip())
+        record("line%d" % number, line)
+        say("DETAIL_GAP", stream="notes", key=(line.strip() or "-")[:900], reason="timeout", message=line)
+    done()
+
+
+def gives_up_with_file():
+    done("failed", error={"message": open(sys.argv[2], encoding="utf-8").read()})
 
 
 def environment():
