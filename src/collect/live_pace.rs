@@ -158,7 +158,7 @@ mod tests {
         // It gave 38 in 30 minutes: a little more than was thought.
         bucket.refused(PACE, at(31));
         assert_eq!(bucket.allowance(PACE, at(31)), Allowance::Empty);
-        assert_eq!(bucket.allowance(PACE, at(91)), Allowance::Some(67));
+        assert_eq!(bucket.allowance(PACE, at(91)), Allowance::Some(68));
     }
 
     #[test]

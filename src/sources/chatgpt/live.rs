@@ -278,7 +278,7 @@ mod tests {
         let page = OwnPage.list_page("plain", None, &short).unwrap();
         assert_eq!(
             (page.next, page.items[0].updated.map(|at| at.rfc3339())),
-            (None, Some("2026-03-01T12:00:00Z".into()))
+            (None, Some("2026-03-01T12:00:00.000Z".into()))
         );
         assert_eq!(OwnPage.list_page("plain", None, "{\"conversations\":[]}"), None);
         let project = format!("{{\"items\":[{}],\"cursor\":\"abc=\"}}", item(1));
