@@ -63,11 +63,11 @@ pub fn read_database(
     for row in &rows {
         let before = known.remove(row.key.as_str());
         let bytes = row.document.as_bytes();
-        if let Some(before) = before.filter(|before| !before.gone) {
-            if is_same(store, scope, before, bytes)? {
-                report.unchanged += 1;
-                continue;
-            }
+        if let Some(before) = before.filter(|before| !before.gone)
+            && is_same(store, scope, before, bytes)?
+        {
+            report.unchanged += 1;
+            continue;
         }
         let path = format!("{prefix}{}", row.key);
         let document = Document {
