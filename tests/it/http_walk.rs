@@ -131,8 +131,8 @@ fn variants(parameters: &Value) -> Vec<String> {
             "start" => each(&["start=1"]),
             "sort" => each(&["sort=best", "sort=recent"]),
             // These only narrow what is answered, and the cursor is followed anyway.
-            "cursor" | "project" | "model" | "since" | "until" | "q" | "source" | "session_id" | "status"
-            | "role" | "kind" | "errors" | "archived" | "gone" | "as_of" | "id" | "end" => {}
+            "cursor" | "project" | "branch" | "model" | "since" | "until" | "q" | "source" | "session_id"
+            | "status" | "role" | "kind" | "errors" | "archived" | "gone" | "as_of" | "id" | "end" => {}
             other => panic!("say here how `{other}` is asked, so that its answers are searched for secrets"),
         }
     }
