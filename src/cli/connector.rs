@@ -71,7 +71,20 @@ pub fn run(desk: &mut Desk, options: &Options, wish: &Wish<'_>) -> Result<Answer
     let door = desk.door(&Store::open(&config.home)?)?;
     let scope = desk.scope;
     let shown = |text: &str| door.show(&scope, text).to_string();
-    let report = run_connector(&ask, &environment, &scope, &mut |notice| show(desk, &shown, &notice))?;
+    // A key that is written over several lines is a secret only as a whole.
+    let mut held = String::new();
+    let report = run_connector(&ask, &environment, &scope, &mut |notice| {
+        if let Notice::Said(text) = notice {
+            if !holds_back(&mut held, text) {
+                show(desk, &shown, &Notice::Said(&std::mem::take(&mut held)));
+            }
+            return Reply::NotDone;
+        }
+        show(desk, &shown, &notice)
+    })?;
+    if !held.is_empty() {
+        desk.output.note("(a key without its end)");
+    }
     if !desk.quiet {
         let told = if desk.verbose { report.problems.len() } else { 5 };
         for problem in report.problems.iter().take(told) {
@@ -91,6 +104,15 @@ pub fn run(desk: &mut Desk, options: &Options, wish: &Wish<'_>) -> Result<Answer
     }
     tell(desk, &report, &shown)?;
     Ok(Answer::Done)
+}
+
+/// Adds a line to what is held back; false when it can be shown now.
+fn holds_back(held: &mut String, line: &str) -> bool {
+    if !held.is_empty() {
+        held.push('\n');
+    }
+    held.push_str(line);
+    held.len() < 1 << 16 && held.contains("-----BEGIN ") && !held.contains("-----END ")
 }
 
 fn show(desk: &mut Desk, shown: &dyn Fn(&str) -> String, notice: &Notice<'_>) -> Reply {

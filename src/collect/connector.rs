@@ -281,7 +281,11 @@ impl Session<'_, '_> {
                 return Ok(false);
             }
             Err(Unread::UnknownKind(kind)) => {
-                self.problem(format!("a message of the unknown kind {kind:?}"));
+                // A line can say anything: only what looks like a kind is told.
+                let odd =
+                    kind.len() > 40 || !kind.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+                let kind = if odd { "an odd kind".to_owned() } else { format!("the unknown kind {kind:?}") };
+                self.problem(format!("a message of {kind}"));
                 self.keep(line)?;
                 return Ok(false);
             }

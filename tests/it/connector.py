@@ -165,13 +165,13 @@ def missing():
 
 def says_file():
     """Everything in the file of the second argument, in every place that is shown."""
-    for number, line in enumerate(open(sys.argv[2], encoding="utf-8")):
-        print(line, file=sys.stderr, flush=True)
-        say("PROGRESS", message=line)
-        print(line.strip(), flush=True)
-        say("X" + line.strip())
-        record("line%d" % number, line)
-        say("DETAIL_GAP", stream="notes", key=(line.strip() or "-")[:900], reason="timeout", message=line)
+    for number, text in enumerate(json.load(open(sys.argv[2], encoding="utf-8"))):
+        print(text, file=sys.stderr, flush=True)
+        print(text, flush=True)
+        say("PROGRESS", message=text)
+        say("X" + text)
+        record("n%d" % number, text)
+        say("DETAIL_GAP", stream="notes", key="g%d" % number, reason="timeout", message=text, locator=text)
     done()
 
 

@@ -32,8 +32,8 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
         "sync" => {
             let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/connector.py");
             let file = bench.folder.path().join("said.txt");
-            let said: String = planted::secrets().iter().map(|secret| secret.places() + "\n").collect();
-            std::fs::write(&file, said).unwrap();
+            let said: Vec<String> = planted::secrets().iter().map(|secret| secret.places()).collect();
+            std::fs::write(&file, serde_json::to_string(&said).unwrap()).unwrap();
             // Words behind the program are its own, so that the form stands before it.
             let connector = |form: &str, scenario: &str| {
                 let before = format!(
