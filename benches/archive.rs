@@ -3,8 +3,8 @@
 //!
 //! `cargo bench` measures 1 GB of each client and fails when a limit is exceeded. `cargo bench -- --smoke`,
 //! or ANNALS_BENCH_SMOKE=1, takes 20 MB and fails only when a run fails or its figures are absurd.
-//! `--bytes N` chooses another size, `--only NAME` one of the tables (codex, http, claude, lineage, chatgpt, search),
-//! and ANNALS_BENCH_KEEP=1 keeps the corpora. Search is measured on three times the size.
+//! `--bytes N` chooses another size, `--only NAME` one of the tables (codex, http, pages, claude, lineage, chatgpt,
+//! search), and ANNALS_BENCH_KEEP=1 keeps the corpora. Search is measured on three times the size.
 
 // A bench is a program of its own: it prints its table, and it reads its own switches.
 #![allow(
@@ -13,9 +13,12 @@
     clippy::disallowed_macros,
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    clippy::expect_used
+    clippy::expect_used,
+    clippy::panic
 )]
 
+#[path = "../tests/it/browser.rs"]
+mod browser;
 mod chatgpt;
 mod claude_corpus;
 mod corpus;
@@ -23,6 +26,7 @@ mod http;
 mod http_client;
 mod lineage;
 mod lineage_world;
+mod pages;
 mod search;
 mod search_set;
 mod table;
@@ -72,9 +76,10 @@ const CLAUDE: Client = Client {
 
 /// What is measured, by name. `http` asks the archive that `codex` made, or makes it.
 type Measure = fn(&Scratch, &Settings) -> Outcome<Vec<Row>>;
-const TABLES: [(&str, Measure); 6] = [
+const TABLES: [(&str, Measure); 7] = [
     ("codex", codex_rows),
     ("http", http::rows),
+    ("pages", pages::rows),
     ("claude", claude_rows),
     ("lineage", lineage::rows),
     ("chatgpt", chatgpt::rows),
@@ -107,7 +112,7 @@ impl Settings {
                         arguments
                             .next()
                             .filter(known)
-                            .ok_or("--only needs codex, http, claude, lineage, chatgpt or search")?,
+                            .ok_or("--only needs codex, http, pages, claude, lineage, chatgpt or search")?,
                     );
                 }
                 "--bench" => {}

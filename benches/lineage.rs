@@ -115,7 +115,7 @@ fn gather(corpus: &Corpus<'_>, file: &Path) -> Outcome<usize> {
         {
             let event: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
             for line in event["after_text"].as_str().unwrap_or_default().lines() {
-                if from_here < LINES / 60 && count < LINES {
+                if from_here < LINES / 40 && count < LINES {
                     text.push_str(line);
                     text.push('\n');
                     (from_here, count) = (from_here + 1, count + 1);

@@ -1,6 +1,6 @@
 //! The randomness, the words and the sizes that all generated homes are made of: integer arithmetic over one
 //! small generator, so that the same plan gives the same bytes everywhere.
-#![allow(dead_code)] // every bench and test that includes this file uses only a part of it
+#![allow(dead_code, unused_macros, unused_imports)] // every bench and test that includes this file uses only a part of it
 
 use std::fmt::Write as _;
 

@@ -65,7 +65,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         }
         (None, None) => return Err(Problem::asked("name a file")),
     };
-    let traced = blame(&desk.scope, &store, &door, std::slice::from_ref(&file), now())?;
+    let traced = trace(desk, &store, &door, std::slice::from_ref(&file))?;
     let Some(traced) = traced.into_iter().next() else { return Ok(Answer::Nothing) };
     let shown = shown_lines(&desk.scope, &door, &file.text);
     let (from, to) = lines.unwrap_or((1, usize::MAX));
@@ -84,6 +84,11 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let known =
         traced.spans.iter().any(|span| span.origin.is_some() && span.start <= part.to && span.end >= from);
     Ok(if known { Answer::Done } else { Answer::Nothing })
+}
+
+/// One look at the archive: its locks are taken once.
+fn trace(desk: &Desk, store: &Store, door: &Door, files: &[CodeFile]) -> Result<Vec<Blame>> {
+    store.at_once(&desk.scope, || blame(&desk.scope, store, door, files, now()))
 }
 
 /// The lines that were asked for, with all that is known of them.
@@ -228,11 +233,11 @@ fn sum_up(desk: &mut Desk, store: &Store, door: &Door, folder: &Path, options: &
         lines += file.text.lines().count();
         files.push(file);
         if lines >= AT_ONCE {
-            traced.extend(blame(&desk.scope, store, door, &std::mem::take(&mut files), now())?);
+            traced.extend(trace(desk, store, door, &std::mem::take(&mut files))?);
             lines = 0;
         }
     }
-    traced.extend(blame(&desk.scope, store, door, &files, now())?);
+    traced.extend(trace(desk, store, door, &files)?);
     let sums = blame_sums(&desk.scope, &traced);
     if desk.json {
         desk.output.json(&sums)?;

@@ -48,8 +48,10 @@ use output::Output;
 /// Keeps your whole history with AI assistants in one file you own, and answers questions about it.
 #[derive(Parser)]
 #[command(name = "annals", version, about, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "Everything stays on this machine: no telemetry, no network. \
-                        Secrets are masked in every answer; the archive keeps the bytes as they are.")]
+#[command(
+    after_help = "Everything stays on this machine: no telemetry, and nobody else may ask unless you say so. \
+                        Secrets are masked in every answer; the archive keeps the bytes as they are."
+)]
 struct Arguments {
     #[command(flatten)]
     common: Common,

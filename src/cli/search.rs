@@ -119,5 +119,6 @@ fn print_passage(desk: &mut Desk, passage: &PassageView) -> Result<()> {
         (_, "library") => String::new(),
         _ => format!(" {}", passage.message_id),
     };
-    desk.output.line(format!("  {whose}{id}: {text}"))
+    let branch = if passage.off_branch { " (another branch)" } else { "" };
+    desk.output.line(format!("  {whose}{id}{branch}: {text}"))
 }

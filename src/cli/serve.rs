@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::Arc;
 
 use clap::Args;
@@ -30,6 +31,9 @@ pub struct Options {
     /// Answer from the archive as it is, and never look for what is new
     #[arg(long)]
     no_sync: bool,
+    /// Open the page in the browser of this machine
+    #[arg(long)]
+    open: bool,
 }
 
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
@@ -58,7 +62,28 @@ pub fn start(desk: &mut Desk, options: &Options, opening: Opening) -> Result<()>
         log: opening.logs.then_some(super::output::log_line as Log),
         now,
     };
-    serve(setup, |address| announce(desk, address, opening.document))
+    serve(setup, |address| {
+        announce(desk, address, opening.document)?;
+        if options.open {
+            open_page(desk, address);
+        }
+        Ok(())
+    })
+}
+
+/// The browser gets a link that opens once: others on this machine see its command line.
+fn open_page(desk: &mut Desk, address: &Address) {
+    let link = format!("{}/?once={}", address.url, address.once);
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let started = std::process::Command::new(opener)
+        .arg(link)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if started.is_err() {
+        desk.output.note(format!("hint: no {opener} here to open a browser with; open the link yourself"));
+    }
 }
 
 fn announce(desk: &mut Desk, address: &Address, mut document: Map<String, Value>) -> Result<()> {

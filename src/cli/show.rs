@@ -232,7 +232,9 @@ fn show(desk: &mut Desk, entry: &Entry, left: &Left) -> Result<()> {
     for block in &entry.blocks {
         match block {
             // What a script's own call printed stands in the script's output.
-            BlockView::ToolResult { ok, exit_code, duration_ms, .. } if entry.parent_id.is_some() => {
+            BlockView::ToolResult { ok, exit_code, duration_ms, .. }
+                if entry.kind == "call" && entry.parent_id.is_some() =>
+            {
                 show_end(desk, *ok, *exit_code, *duration_ms)?;
             }
             _ => show_block(desk, block, &clock)?,
@@ -243,7 +245,14 @@ fn show(desk: &mut Desk, entry: &Entry, left: &Left) -> Result<()> {
             show_left(desk, survivors)?;
         }
     }
-    Ok(())
+    let others: Vec<&str> = entry.branches.iter().map(|branch| branch.id.as_str()).collect();
+    let others: Vec<&str> = others.into_iter().filter(|id| *id != entry.id).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    let line = format!("   other versions: {} (--branch shows one)", others.join(", "));
+    let line = desk.output.faint(&line);
+    desk.output.line(line)
 }
 
 fn show_block(desk: &mut Desk, block: &BlockView, clock: &str) -> Result<()> {

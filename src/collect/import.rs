@@ -12,7 +12,7 @@ use super::elements::{Piece, split};
 use super::import_report::{ContainerReport, MemberReport};
 use super::judging::{Desk, Plan, by_number, judge, look};
 use super::sync::{Environment, Progress};
-use crate::model::{Problem, Result, Scope, Time};
+use crate::model::{Problem, Result, Scope, Time, Why};
 use crate::sources::{Archive, Body, Capture, Member, Shape, Source, Wish, registry};
 use crate::store::{Batch, Store};
 
@@ -200,6 +200,7 @@ impl Importer<'_, '_> {
                 self.captures(desk.source, &Map::new(), last, &mut report)?;
             }
             report.problems.extend(desk.intake.problems());
+            self.gaps(desk, &name, &mut report)?;
             self.account(desk.source, &container, &name, &mut report)?;
         }
         together.extend(desks.into_iter().filter(|desk| desk.intake.looks_first()));
@@ -450,6 +451,38 @@ impl Importer<'_, '_> {
             self.hold(batch)?;
         }
         Ok(())
+    }
+
+    /// Parts that are missing stay known until an import has them.
+    fn gaps(&mut self, desk: &Desk, container: &str, report: &mut ContainerReport) -> Result<()> {
+        let missing = desk.intake.missing();
+        if !missing.is_empty() {
+            let names = missing.iter().take(10).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = if missing.len() > 10 { " and more" } else { "" };
+            report.problems.push(format!(
+                "{container} lists {} files that are not in it: {names}{more}; ask for it again to have them",
+                missing.len()
+            ));
+        }
+        let instance = self.instance(desk.source)?;
+        let open = self.store.open_gaps(&self.scope, instance, "imports")?;
+        if missing.is_empty() && open.is_empty() {
+            return Ok(());
+        }
+        self.flush()?;
+        let now = (self.environment.now)();
+        let mut writer = self.store.writer(&self.scope, now)?;
+        for member in report.members.iter().filter(|member| member.verdict == "taken") {
+            let base = member.name.rsplit('/').next().unwrap_or_default();
+            if open.iter().any(|name| name == base) {
+                writer.close_gap(instance, "imports", base, now)?;
+            }
+        }
+        for name in &missing {
+            let reason = format!("{container} lists it and lacks it");
+            writer.open_gap(instance, "imports", name, (Why::Unreadable, &reason), now)?;
+        }
+        writer.commit()
     }
 
     /// The account of the import, so that the audit can say what was in the container and what became of it.

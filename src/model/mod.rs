@@ -1,6 +1,7 @@
 //! The nouns that every room shares: time, text with its door, scope, manifest and transcript.
 
 mod answer;
+mod base64;
 mod key;
 mod manifest;
 mod moment;
@@ -14,6 +15,7 @@ mod transcript;
 mod work;
 
 pub use answer::{Problem, Result};
+pub use base64::from_base64;
 pub use key::Key;
 pub use manifest::{
     Coverage, Database, Encoding, Family, Field, Footprint, Framing, Manifest, Retention, Rows, Rule,

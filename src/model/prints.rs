@@ -1,5 +1,7 @@
 //! Fingerprints of code: lines without their whitespace, and winnowed runs of words, so that formatting changes nothing.
 
+use super::hash_term;
+
 /// Stand before prints in the index, where no word of a text begins so.
 pub const LINE_MARK: u8 = 2;
 pub const GRAM_MARK: u8 = 3;
@@ -22,18 +24,46 @@ const GRAM: usize = 5;
 const WINDOW: usize = 12;
 
 pub fn line_print(line: &str) -> LinePrint {
-    let (mut hash, mut letters, mut words) = (SEED, 0_u32, 0_u32);
-    for byte in line.bytes() {
-        if byte.is_ascii_whitespace() {
-            continue;
+    let (mut hash, mut letters, mut words) = (SEED, 0, 0);
+    // Gathered first and hashed eight at a time: every line that is read goes through here.
+    let (mut gathered, mut count) = ([0_u8; GATHERED], 0);
+    for piece in line.as_bytes().chunks(GATHERED / 2) {
+        for byte in piece {
+            let class = CLASSES[usize::from(*byte)];
+            gathered[count] = *byte;
+            count += usize::from(class & LETTER);
+            words += u32::from(class >> 1);
         }
-        letters = letters.saturating_add(1);
-        words += u32::from(byte.is_ascii_alphanumeric() || byte >= 0x80);
-        hash = (hash ^ u64::from(byte)).wrapping_mul(FOLD);
-        hash ^= hash >> 29;
+        if count > GATHERED / 2 {
+            // Always after as many letters, so that breaks of the text do not show.
+            hash = (hash ^ hash_term(&gathered[..GATHERED / 2])).wrapping_mul(FOLD);
+            gathered.copy_within(GATHERED / 2.., 0);
+            (count, letters) = (count - GATHERED / 2, letters + GATHERED / 2);
+        }
     }
-    LinePrint { hash, letters, telling: letters >= 6 && words >= 4 }
+    hash = (hash ^ hash_term(&gathered[..count])).wrapping_mul(FOLD);
+    let letters = u32::try_from(letters + count).unwrap_or(u32::MAX);
+    LinePrint { hash: hash ^ hash >> 29, letters, telling: letters >= 6 && words >= 4 }
 }
+
+const GATHERED: usize = 512;
+const LETTER: u8 = 1;
+
+/// Whether a byte is whitespace, a sign, or a part of a word.
+const CLASSES: [u8; 256] = {
+    let mut classes = [LETTER; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let at = byte as u8;
+        if at.is_ascii_whitespace() {
+            classes[byte] = 0;
+        } else if at.is_ascii_alphanumeric() || at >= 0x80 {
+            classes[byte] = LETTER | 2;
+        }
+        byte += 1;
+    }
+    classes
+};
 
 /// Telling lines of a text.
 pub fn each_line_term(text: &str, mut see: impl FnMut(PrintTerm)) {
@@ -137,6 +167,11 @@ mod tests {
         assert_ne!(line_print("let x = a + b;").hash, line_print("let x = b + a;").hash);
         assert!(!line_print("    }").telling && !line_print("").telling && !line_print("});").telling);
         assert!(line_print("return x").telling);
+        let long = "some words of a long line ".repeat(60);
+        let spaced = format!("\t{}", long.replace(' ', "    "));
+        assert_eq!(line_print(&long), line_print(&spaced));
+        assert_eq!(line_print(&long).letters, 20 * 60);
+        assert_ne!(line_print(&long).hash, line_print(&long[3..]).hash);
     }
 
     #[test]

@@ -79,9 +79,12 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusa
     if OPEN.contains(&path) || pages::is_asset(path) {
         return Ok(Admitted::In);
     }
-    let link = request.uri().query().filter(|_| path == "/").and_then(|query| query.strip_prefix("token="));
-    if let Some(token) = link {
+    let query = request.uri().query().filter(|_| path == "/").unwrap_or_default();
+    if let Some(token) = query.strip_prefix("token=") {
         return Ok(Admitted::With(token.to_owned()));
+    }
+    if let Some(once) = query.strip_prefix("once=") {
+        return Ok(Admitted::With(app.token_for(once).unwrap_or_default()));
     }
     let token = bearer(headers).or_else(|| cookie(headers)).ok_or_else(no_token)?;
     let scope = app.scope_of(&token).await.ok_or_else(|| {
@@ -98,6 +101,16 @@ impl App {
             _ => host,
         };
         LOCAL.contains(&name) || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// What the link that opens once stands for, the first time.
+    fn token_for(&self, once: &str) -> Option<String> {
+        let mut held = self.once.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, _) = held.as_ref()?;
+        if self.token_key.hash(known) != self.token_key.hash(once) {
+            return None;
+        }
+        held.take().map(|(_, token)| token)
     }
 
     /// Hashes are compared, so that time tells nothing about tokens.

@@ -34,7 +34,7 @@ pub use fresh::{Found, Look};
 
 use crate::model::{Problem, Result, Scope, Time};
 use crate::store::Store;
-use crate::view::{Door, TokenKey, local_token, source_routes};
+use crate::view::{Door, TokenKey, local_token, new_token, source_routes};
 use events::Events;
 use fresh::Freshness;
 
@@ -61,10 +61,12 @@ pub struct Setup {
     pub now: fn() -> Time,
 }
 
-/// Where it is to be found, and the token that opens it.
+/// Where it is to be found, and what opens it.
 pub struct Address {
     pub url: String,
     pub token: String,
+    /// Opens it once: for the command line of a browser, which others can see.
+    pub once: String,
 }
 
 /// What all requests share.
@@ -75,6 +77,8 @@ struct App {
     writer: Mutex<Store>,
     door: Door,
     local_token: [u8; 32],
+    /// The token, until the link that opens once was opened.
+    once: Mutex<Option<(String, String)>>,
     token_key: TokenKey,
     hosts: Vec<String>,
     freshness: Freshness,
@@ -111,10 +115,12 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         .hint("`annals members add NAME` says who may ask; or listen on 127.0.0.1"));
     }
     let token = local_token(&scope, &store)?;
+    let once = new_token();
     let token_key = TokenKey::of(&scope, &store)?;
     let events = Arc::new(Events::new());
     let app = Arc::new(App {
         local_token: token_key.hash(&token),
+        once: Mutex::new(Some((once.clone(), token.clone()))),
         token_key,
         door: Door::masking(&scope, &store)?,
         readers: Mutex::new(Vec::new()),
@@ -150,7 +156,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
             stop.told().await;
             told.stop.send_replace(true);
         });
-        ready(&Address { url: format!("http://{address}"), token })?;
+        ready(&Address { url: format!("http://{address}"), token, once })?;
         let routes = routes(app.clone()).into_make_service();
         let (_watcher, changed) = fresh::watch(&setup.watch, &app);
         tokio::spawn(fresh::keep_current(app, changed));

@@ -67,8 +67,13 @@ pub trait Intake {
         Ok(Vec::new())
     }
 
-    /// What to tell about the container besides: parts that should be there and are not.
+    /// What to tell the person besides, since the last time it was asked.
     fn problems(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Members that the container itself says it has, and that are not there.
+    fn missing(&self) -> Vec<String> {
         Vec::new()
     }
 }

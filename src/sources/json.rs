@@ -65,6 +65,89 @@ impl<'a> Object<'a> {
     }
 }
 
+/// A value whose objects were opened down to some depth, in one pass over its bytes.
+#[derive(Debug, Clone)]
+pub struct Opened<'a> {
+    pub json: Json<'a>,
+    fields: Vec<(&'a [u8], Opened<'a>)>,
+}
+
+impl<'a> Opened<'a> {
+    /// One value with nothing but space around it, and the objects in it down to `depth`.
+    pub fn parse(bytes: &'a [u8], depth: usize) -> Option<Opened<'a>> {
+        let (opened, end) = Opened::read(bytes, skip_space(bytes, 0), depth)?;
+        (skip_space(bytes, end) == bytes.len()).then_some(opened)
+    }
+
+    /// A name and its value as they stand in an object.
+    pub fn parse_pair(bytes: &'a [u8], depth: usize) -> Option<(&'a [u8], Opened<'a>)> {
+        let name_end = skip_string(bytes, 0).filter(|_| bytes.first() == Some(&b'"'))?;
+        let colon = skip_space(bytes, name_end);
+        let start = (bytes.get(colon)? == &b':').then(|| skip_space(bytes, colon + 1))?;
+        let (opened, end) = Opened::read(bytes, start, depth)?;
+        (end == bytes.len()).then(|| (&bytes[1..name_end - 1], opened))
+    }
+
+    fn read(bytes: &'a [u8], start: usize, depth: usize) -> Option<(Opened<'a>, usize)> {
+        if depth == 0 || bytes.get(start) != Some(&b'{') {
+            let end = skip_value(bytes, start)?;
+            return Some((Opened { json: Json(&bytes[start..end]), fields: Vec::new() }, end));
+        }
+        let mut fields = Vec::with_capacity(8);
+        let mut at = skip_space(bytes, start + 1);
+        if bytes.get(at) != Some(&b'}') {
+            loop {
+                let name_end = skip_string(bytes, at).filter(|_| bytes.get(at) == Some(&b'"'))?;
+                let colon = skip_space(bytes, name_end);
+                let value = (bytes.get(colon)? == &b':').then(|| skip_space(bytes, colon + 1))?;
+                let (opened, end) = Opened::read(bytes, value, depth - 1)?;
+                fields.push((&bytes[at + 1..name_end - 1], opened));
+                at = skip_space(bytes, end);
+                match bytes.get(at)? {
+                    b',' => at = skip_space(bytes, at + 1),
+                    b'}' => break,
+                    _ => return None,
+                }
+            }
+        }
+        Some((Opened { json: Json(&bytes[start..at + 1]), fields }, at + 1))
+    }
+
+    pub fn fields(&self) -> &[(&'a [u8], Opened<'a>)] {
+        &self.fields
+    }
+
+    pub fn into_fields(self) -> Vec<(&'a [u8], Opened<'a>)> {
+        self.fields
+    }
+
+    /// The first field of that name that is not null.
+    pub fn get(&self, name: &str) -> Option<&Opened<'a>> {
+        let found = self.fields.iter().find(|(key, _)| *key == name.as_bytes());
+        found.map(|(_, value)| value).filter(|value| !value.json.is_null())
+    }
+
+    /// That field alone, for its own sake.
+    pub fn take(self, name: &str) -> Option<Opened<'a>> {
+        let mut fields = self.fields.into_iter();
+        fields.find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| value)
+    }
+
+    pub fn get_json(&self, name: &str) -> Option<Json<'a>> {
+        self.get(name).map(|value| value.json)
+    }
+
+    pub fn get_text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name)?.json.text()
+    }
+
+    /// Its own fields alone.
+    pub fn object(&self) -> Object<'a> {
+        let fields = self.fields.iter().map(|(name, value)| (*name, value.json)).collect();
+        Object { json: self.json, fields }
+    }
+}
+
 /// The objects on one line (nearly always one), or where it stops being JSON.
 pub struct Objects<'a> {
     bytes: &'a [u8],
@@ -129,15 +212,6 @@ impl<'a> Json<'a> {
     /// Names and values of an object, in order; nothing for any other value.
     pub fn fields(self) -> Fields<'a> {
         Fields { bytes: self.0, at: if self.is_object() { 1 } else { self.0.len() } }
-    }
-
-    /// A name with its value, as they stand within an object.
-    pub fn pair(bytes: &'a [u8]) -> Option<(&'a [u8], Json<'a>)> {
-        let name_end = skip_string(bytes, 0).filter(|_| bytes.first() == Some(&b'"'))?;
-        let colon = skip_space(bytes, name_end);
-        let start = (bytes.get(colon)? == &b':').then(|| skip_space(bytes, colon + 1))?;
-        let end = skip_value(bytes, start)?;
-        (end == bytes.len()).then(|| (&bytes[1..name_end - 1], Json(&bytes[start..end])))
     }
 
     /// The fields of an object of which only the start is there; the value that it ends within is missing.
@@ -502,7 +576,7 @@ fn skip_name(bytes: &[u8], at: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Json, objects, unescape};
+    use super::{Json, Opened, objects, unescape};
     use proptest::prelude::*;
 
     fn json(text: &str) -> Json<'_> {
@@ -562,6 +636,21 @@ mod tests {
         assert_eq!(text.head(100), "ab\ncdéeéf".replace("eéf", "éef"));
         assert!(text.tail(3).ends_with("ef"));
         assert!(json(&format!("\"{}\"", "é".repeat(50))).head(7).chars().all(|c| c == 'é'));
+    }
+
+    #[test]
+    fn opens_objects_as_deep_as_asked() {
+        let bytes = br#" {"a": {"b": {"c": "x"}, "d": null}, "e": [1]} "#;
+        let opened = Opened::parse(bytes, 2).unwrap();
+        assert_eq!(opened.get("a").unwrap().get_json("b").unwrap().bytes(), br#"{"c": "x"}"#);
+        assert!(opened.get("a").unwrap().get("b").unwrap().fields().is_empty());
+        assert!(opened.get("a").unwrap().get("d").is_none());
+        assert_eq!(opened.object().get("e").unwrap().items().count(), 1);
+        let (name, pair) = Opened::parse_pair(br#""n": {"m": 1}"#, 1).unwrap();
+        assert_eq!((name, pair.get_json("m").unwrap().bytes()), (&b"n"[..], &b"1"[..]));
+        for bad in [&b"{\"a\":1"[..], b"{\"a\" 1}", b"{\"a\":{]}", b"{} x"] {
+            assert!(Opened::parse(bad, 3).is_none());
+        }
     }
 
     proptest! {

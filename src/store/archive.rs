@@ -1,5 +1,6 @@
 //! Files, their versions and segments: what a batch of captured bytes is, and how bytes are read back.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::rc::Rc;
 
@@ -212,7 +213,7 @@ impl Store {
 
     /// Reads rows' bytes back, best asked in the order of their places.
     pub fn contents(&self, _scope: &Scope) -> Contents<'_> {
-        Contents { store: self, segment: None, stream: None }
+        Contents { store: self, segments: VecDeque::new(), stream: None }
     }
 }
 
@@ -321,10 +322,14 @@ fn segment_at(
     Ok(found.filter(|(start, bytes)| place < start + bytes.len() as u64))
 }
 
-/// Bytes of rows. Keeps the last segment, or the running decoder of a compressed transcript.
+/// Segments that are kept unpacked.
+const SEGMENTS: usize = 4;
+
+/// Bytes of rows. Keeps the last few segments, or the running decoder of a compressed transcript.
 pub struct Contents<'s> {
     store: &'s Store,
-    segment: Option<(i64, i64, u64, Rc<Vec<u8>>)>,
+    /// File, version, start and bytes, the newest first: what belongs together stands close to each other.
+    segments: VecDeque<(i64, i64, u64, Rc<Vec<u8>>)>,
     stream: Option<Stream<'s>>,
 }
 
@@ -367,7 +372,7 @@ impl<'s> Contents<'s> {
         let end = span.offset + span.length;
         let mut at = span.offset;
         while at < end {
-            let kept = self.segment.as_ref().filter(|(of, in_version, start, data)| {
+            let kept = self.segments.iter().find(|(of, in_version, start, data)| {
                 *of == file && *in_version == version && *start <= at && at < start + data.len() as u64
             });
             let (start, data) = match kept {
@@ -375,7 +380,8 @@ impl<'s> Contents<'s> {
                 None => match segment_at(&self.store.connection, file, version, at)? {
                     Some((start, data)) => {
                         let data = Rc::new(data);
-                        self.segment = Some((file, version, start, Rc::clone(&data)));
+                        self.segments.truncate(SEGMENTS - 1);
+                        self.segments.push_front((file, version, start, Rc::clone(&data)));
                         (start, data)
                     }
                     None => break,

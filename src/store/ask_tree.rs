@@ -36,14 +36,6 @@ impl Store {
         Ok(statement.query_row(params![session, file, place as i64], node_row).optional()?)
     }
 
-    pub fn node_children(&self, _scope: &Scope, session: i64, node: Key) -> Result<Vec<Key>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select key from node where session = $1 and parent = $2 order by file, position"
-        ))?;
-        let rows = statement.query_map(params![session, node.stored()], |row| row.get(0))?;
-        Ok(rows.map(|key| key.map(Key::from_stored)).collect::<rusqlite::Result<_>>()?)
-    }
-
     /// How many steps of the branch that is shown stand before a node; nothing when it is on another one.
     pub fn steps_on_branch(
         &self,

@@ -1,6 +1,6 @@
 //! Asks the index which calls wrote or saw lines of code, for many lines at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{OptionalExtension, params};
 
@@ -191,6 +191,37 @@ impl Store {
         })?;
         let mut calls: Vec<(i64, i64, u64)> = rows.collect::<rusqlite::Result<_>>()?;
         calls.reverse();
+        Ok(calls)
+    }
+
+    /// Calls that worked on files with these names, wherever the files are: file and place.
+    pub fn calls_by_file_name(
+        &self,
+        _scope: &Scope,
+        names: &HashSet<String>,
+    ) -> Result<HashMap<String, HashSet<(i64, u64)>>> {
+        let mut calls: HashMap<String, HashSet<(i64, u64)>> = HashMap::new();
+        let mut of_path: HashMap<i64, &String> = HashMap::new();
+        let mut statement = self.connection.prepare_cached(sql!("select id, text from name"))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let last = row.get_ref(1)?.as_str().unwrap_or_default().rsplit(['/', '\\']).next();
+            if let Some(name) = last.and_then(|last| names.get(last)) {
+                of_path.insert(row.get(0)?, name);
+            }
+        }
+        if of_path.is_empty() {
+            return Ok(calls);
+        }
+        let mut statement =
+            self.connection.prepare_cached(sql!("select path, file, place from file_touch"))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Some(name) = of_path.get(&row.get(0)?) {
+                let call = (row.get(1)?, row.get::<_, i64>(2)? as u64);
+                calls.entry((*name).clone()).or_default().insert(call);
+            }
+        }
         Ok(calls)
     }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::model::{Key, Problem, Result, Scope};
-use crate::store::{NodeRow, Store};
+use crate::store::{MessageRow, NodeRow, Store};
 
 /// Which steps of a conversation that branches are wanted; others have one branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -91,6 +91,36 @@ impl Branches {
         }
         let view = |at: &usize| BranchView { id: self.nodes[*at].key.hex(), current: self.wanted[*at] };
         siblings.iter().map(view).collect()
+    }
+}
+
+/// The tree around rows that come one after another, session by session.
+#[derive(Default)]
+pub(super) struct Kin {
+    session: i64,
+    nodes: HashMap<(i64, u64), NodeRow>,
+    below: HashMap<Key, Vec<Key>>,
+}
+
+impl Kin {
+    /// The node of a row and the keys of those that follow it; nothing when its session does not branch.
+    pub(super) fn of(
+        &mut self,
+        scope: &Scope,
+        store: &Store,
+        row: &MessageRow,
+    ) -> Result<Option<(NodeRow, Vec<Key>)>> {
+        if self.session != row.session_id {
+            *self = Kin { session: row.session_id, ..Kin::default() };
+            for node in store.tree(scope, row.session_id)? {
+                self.nodes.insert((node.file, node.place), node);
+                if let Some(parent) = node.parent {
+                    self.below.entry(parent).or_default().push(node.key);
+                }
+            }
+        }
+        let node = self.nodes.get(&(row.file, row.span.offset));
+        Ok(node.map(|node| (*node, self.below.get(&node.key).cloned().unwrap_or_default())))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where the lines of a file come from: session, prompt, call and model, with a grade that says how sure it is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,9 +11,9 @@ use super::lineage_hunks::{Candidates, CodeCall, HunkReader, rarity, wanted_prin
 use super::lineage_match::{Claim, HunkLine, claim_lines};
 use super::passages::PassageReader;
 use super::sessions::session_of_row;
-use crate::model::{Block, Result, Scope, Shown, Time};
+use crate::model::{Result, Scope, Shown, Time};
 use crate::sources::by_name;
-use crate::store::{CallRow, Store};
+use crate::store::Store;
 
 /// Letters of a prompt that are shown.
 const PROMPT: usize = 200;
@@ -79,11 +79,15 @@ pub struct Origin {
 /// Traces every line of these files. Many files cost little more than one: the index is read once for all.
 pub fn blame(scope: &Scope, store: &Store, door: &Door, files: &[CodeFile], now: Time) -> Result<Vec<Blame>> {
     let hits = store.print_hits(scope, &wanted_prints(files))?;
+    let name_of = |file: &CodeFile| file.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let named = store.calls_by_file_name(scope, &files.iter().map(name_of).collect())?;
+    let none = HashSet::new();
     let mut reader = HunkReader::new(scope, store);
     let mut teller = OriginTeller { scope, store, door, now, sessions: HashMap::new() };
     let mut told = Vec::with_capacity(files.len());
     for file in files {
-        let candidates = reader.read(file, &hits)?;
+        let of_name = named.get(&name_of(file)).unwrap_or(&none);
+        let candidates = reader.read(file, &hits, of_name)?;
         let lines: Vec<HunkLine> = file.text.lines().map(|line| HunkLine::new(line, false)).collect();
         let claims = claim_lines(&lines, &candidates.hunks, &|print| rarity(&hits, print));
         told.push(teller.blame(file, &claims, &candidates)?);
@@ -102,24 +106,13 @@ struct OriginTeller<'a> {
 
 impl OriginTeller<'_> {
     fn blame(&mut self, file: &CodeFile, claims: &[Option<Claim>], candidates: &Candidates) -> Result<Blame> {
-        let mut origins = Vec::new();
-        let mut numbers: HashMap<usize, usize> = HashMap::new();
+        let (origins, numbers) = self.origins(claims, candidates)?;
         let mut spans: Vec<Span> = Vec::new();
         let mut grades = Grades { total: claims.len(), ..Grades::default() };
         let mut last: Option<Claim> = None;
         for (at, claim) in claims.iter().enumerate() {
             let hunk = claim.map(|claim| &candidates.hunks[claim.hunk]);
-            let origin = match hunk {
-                Some(hunk) => Some(match numbers.get(&hunk.call) {
-                    Some(known) => *known,
-                    None => {
-                        origins.push(self.origin(&candidates.calls[hunk.call])?);
-                        numbers.insert(hunk.call, origins.len() - 1);
-                        origins.len() - 1
-                    }
-                }),
-                None => None,
-            };
+            let origin = hunk.and_then(|hunk| numbers.get(&hunk.call).copied());
             let grade = claim.map_or("unknown", |claim| claim.grade.name());
             grades.count(grade);
             let goes_on = spans.last().is_some_and(|span| span.origin == origin && span.grade == grade);
@@ -147,6 +140,23 @@ impl OriginTeller<'_> {
         Ok(Blame { file: self.door.text(&file.path), lines: grades, spans, origins })
     }
 
+    /// Every call that has a line, numbered as they come in the file.
+    fn origins(
+        &mut self,
+        claims: &[Option<Claim>],
+        candidates: &Candidates,
+    ) -> Result<(Vec<Origin>, HashMap<usize, usize>)> {
+        let mut numbers: HashMap<usize, usize> = HashMap::new();
+        for claim in claims.iter().flatten() {
+            let next = numbers.len();
+            numbers.entry(candidates.hunks[claim.hunk].call).or_insert(next);
+        }
+        let mut calls: Vec<(usize, usize)> = numbers.iter().map(|(call, number)| (*number, *call)).collect();
+        calls.sort_unstable();
+        let origins = calls.iter().map(|(_, call)| self.origin(&candidates.calls[*call]));
+        Ok((origins.collect::<Result<_>>()?, numbers))
+    }
+
     fn origin(&mut self, call: &CodeCall) -> Result<Origin> {
         let row = &call.row;
         if !self.sessions.contains_key(&row.session_id) {
@@ -162,7 +172,7 @@ impl OriginTeller<'_> {
             contents: self.store.contents(self.scope),
         };
         let step = reader.step_of(row)?;
-        let (prompt, prompt_id) = self.prompt(&call.source, row)?;
+        let prompt = call.prompt.as_ref();
         let label = by_name(&call.source).map_or("", |source| source.manifest().label);
         Ok(Origin {
             id: row.key.hex(),
@@ -175,33 +185,20 @@ impl OriginTeller<'_> {
             tool: row.name.clone(),
             at: row.at.map(Time::rfc3339),
             model: row.model.clone(),
-            prompt,
-            prompt_id,
+            prompt: prompt.map(|(_, text)| prompt_start(self.door, text)),
+            prompt_id: prompt.map(|(key, _)| key.hex()),
             file: self.door.text(&call.path),
         })
     }
+}
 
-    /// The start of the words before a call, and which message they are.
-    fn prompt(&self, source: &str, row: &CallRow) -> Result<(Option<Shown>, Option<String>)> {
-        let found = self.store.prompt_before(self.scope, row.session_id, row.file, row.span.offset)?;
-        let (Some(message), Some(source)) = (found, by_name(source)) else { return Ok((None, None)) };
-        let mut contents = self.store.contents(self.scope);
-        let bytes = contents.span(message.file, message.span)?;
-        let text = source.blocks(&[bytes.expose()]).into_iter().find_map(|block| match block {
-            Block::Text(text) => Some(text),
-            _ => None,
-        });
-        let shown = text.map(|text| {
-            // Masked before it is cut: a secret does not look like one without its end.
-            let start = &text[..between_letters(&text, 16 << 10)];
-            let masked = self.door.text(start);
-            let line = masked.as_str().split_whitespace().collect::<Vec<_>>().join(" ");
-            let end = between_letters(&line, PROMPT);
-            let cut = line[..end].rfind("[secret:").filter(|open| !line[*open..end].contains(']'));
-            Shown::new(&line[..cut.unwrap_or(end)])
-        });
-        Ok((shown, Some(message.key.hex())))
-    }
+/// A line of a prompt, masked before it is cut: a secret does not look like one without its end.
+fn prompt_start(door: &Door, text: &str) -> Shown {
+    let masked = door.text(text);
+    let line = masked.as_str().split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = between_letters(&line, PROMPT);
+    let cut = line[..end].rfind("[secret:").filter(|open| !line[*open..end].contains(']'));
+    Shown::new(&line[..cut.unwrap_or(end)])
 }
 
 impl Grades {

@@ -1,24 +1,29 @@
 //! Reads the edits that may have written a file's lines: those that the index names, with their texts from the archive.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 use similar::{ChangeTag, TextDiff};
 
+use super::door::between_letters;
 use super::lineage_match::{Hunk, HunkLine};
 use crate::model::{
-    CallKind, FileWork, Key, LinePrint, Operation, PrintTerm, Raw, Result, Scope, Span, Time, each_gram_term,
-    line_print,
+    Block, CallKind, FileWork, Key, LinePrint, Operation, PrintTerm, Raw, Result, Scope, Span, Time,
+    each_gram_term, line_print,
 };
 use crate::sources::{CallLines, Recorder, by_name};
 use crate::store::{CallRow, Contents, MOST_HOLDERS, PrintHits, Store};
 
 /// Calls whose texts are read for one file at most.
 const MOST_CALLS: usize = 1_500;
-/// Calls that are read for a line beside the best ones: of a line that many wrote, the last few.
-const PER_LINE: usize = 5;
+/// Calls that are read for a line, unless they worked on a file of this name: then all are.
+const PER_LINE: usize = 2;
 /// Calls that are read because their text is alike, and prints that have to be shared.
 const MOST_ALIKE: usize = 24;
 const SHARED_GRAMS: usize = 3;
+
+/// Of a longer prompt the start is kept: more than is shown, so that a secret in it is seen whole.
+const LONGEST_PROMPT: usize = 16 << 10;
 
 /// A file as it is now.
 #[derive(Debug, Clone)]
@@ -37,6 +42,8 @@ pub(super) struct CodeCall {
     pub source: String,
     /// The path that it worked on.
     pub path: String,
+    /// The words that led to it, and which message they are.
+    pub prompt: Option<(Key, Rc<str>)>,
 }
 
 /// What may have written one file.
@@ -74,15 +81,22 @@ pub(super) struct HunkReader<'a> {
     pub contents: Contents<'a>,
     /// Source and folder of sessions.
     pub sessions: HashMap<i64, Option<(String, Option<String>)>>,
+    prompts: HashMap<Key, Rc<str>>,
 }
 
 impl<'a> HunkReader<'a> {
     pub(super) fn new(scope: &'a Scope, store: &'a Store) -> HunkReader<'a> {
-        HunkReader { scope, store, contents: store.contents(scope), sessions: HashMap::new() }
+        let (contents, sessions, prompts) = (store.contents(scope), HashMap::new(), HashMap::new());
+        HunkReader { scope, store, contents, sessions, prompts }
     }
 
-    pub(super) fn read(&mut self, file: &CodeFile, hits: &PrintHits) -> Result<Candidates> {
-        let (chosen, alike) = chosen(file, hits);
+    pub(super) fn read(
+        &mut self,
+        file: &CodeFile,
+        hits: &PrintHits,
+        of_name: &HashSet<(i64, u64)>,
+    ) -> Result<Candidates> {
+        let (chosen, alike) = chosen(file, hits, of_name);
         let mut found = Candidates::default();
         // In the order of the archive, so that each segment is unpacked once.
         let mut calls: BTreeMap<(i64, u64), (i64, bool)> = BTreeMap::new();
@@ -131,8 +145,10 @@ impl<'a> HunkReader<'a> {
             let call = match &of_path {
                 Some((path, call)) if *path == work.path => *call,
                 _ => {
+                    // Read now, while what stands around the call is unpacked.
+                    let prompt = self.prompt(&source, &row)?;
                     let path = work.path.clone();
-                    found.calls.push(CodeCall { row: row.clone(), source: source.clone(), path });
+                    found.calls.push(CodeCall { row: row.clone(), source: source.clone(), path, prompt });
                     found.calls.len() - 1
                 }
             };
@@ -150,6 +166,23 @@ impl<'a> HunkReader<'a> {
             });
         }
         Ok(())
+    }
+
+    fn prompt(&mut self, source: &str, row: &CallRow) -> Result<Option<(Key, Rc<str>)>> {
+        let found = self.store.prompt_before(self.scope, row.session_id, row.file, row.span.offset)?;
+        let (Some(message), Some(source)) = (found, by_name(source)) else { return Ok(None) };
+        if let Some(known) = self.prompts.get(&message.key) {
+            return Ok(Some((message.key, known.clone())));
+        }
+        let bytes = self.contents.span(message.file, message.span)?;
+        let text = source.blocks(&[bytes.expose()]).into_iter().find_map(|block| match block {
+            Block::Text(text) => Some(text),
+            _ => None,
+        });
+        let text = text.unwrap_or_default();
+        let start: Rc<str> = text[..between_letters(&text, LONGEST_PROMPT)].into();
+        self.prompts.insert(message.key, start.clone());
+        Ok(Some((message.key, start)))
     }
 
     /// A copy of a file that a client kept: its session saw what is in it.
@@ -203,7 +236,7 @@ impl<'a> HunkReader<'a> {
         };
         let (same_file, nearness) =
             (is_same_file(file, &path, folder.as_deref()), nearness(&file.path, &path));
-        found.calls.push(CodeCall { row, source: copy.source, path });
+        found.calls.push(CodeCall { row, source: copy.source, path, prompt: None });
         found.hunks.push(Hunk {
             call: found.calls.len() - 1,
             read: true,
@@ -238,32 +271,43 @@ impl<'a> HunkReader<'a> {
     }
 }
 
-/// Which calls are read: the best for each line and the latest, and those whose text is alike where lines have none.
-fn chosen(file: &CodeFile, hits: &PrintHits) -> (HashSet<u32>, HashSet<u32>) {
+/// Which calls are read: those that worked on a file of this name, the best few for every line, and those whose text is
+/// alike where lines have none.
+fn chosen(file: &CodeFile, hits: &PrintHits, of_name: &HashSet<(i64, u64)>) -> (HashSet<u32>, HashSet<u32>) {
     let mut terms: Vec<PrintTerm> =
         file.text.lines().map(line_print).filter(|print| print.telling).map(LinePrint::term).collect();
     terms.sort_unstable();
     terms.dedup();
-    let mut scores: HashMap<u32, f32> = HashMap::new();
-    for holders in terms.iter().filter_map(|term| hits.holders.get(term)) {
+    let mut lines_of: HashMap<u32, (f32, Vec<usize>)> = HashMap::new();
+    for (line, holders) in
+        terms.iter().enumerate().filter_map(|(at, term)| Some((at, hits.holders.get(term)?)))
+    {
         for place in &holders.places {
-            *scores.entry(*place).or_default() += 1.0 / holders.count as f32;
+            let (score, lines) = lines_of.entry(*place).or_default();
+            *score += 1.0 / holders.count as f32;
+            lines.push(line);
         }
     }
-    let score = |place: &u32| scores.get(place).copied().unwrap_or(0.0);
+    let near = |place: u32| {
+        let place = &hits.places[place as usize];
+        of_name.contains(&(place.file, place.place))
+    };
+    let mut order: Vec<(bool, f32, u32)> =
+        lines_of.iter().map(|(place, (score, _))| (near(*place), *score, *place)).collect();
+    order.sort_by(|left, right| {
+        right.0.cmp(&left.0).then(right.1.total_cmp(&left.1)).then(left.2.cmp(&right.2))
+    });
+    let mut covered = vec![0_usize; terms.len()];
     let mut chosen: HashSet<u32> = HashSet::new();
-    for holders in terms.iter().filter_map(|term| hits.holders.get(term)) {
-        let mut places = holders.places.clone();
-        places.sort_by(|left, right| score(right).total_cmp(&score(left)).then(left.cmp(right)));
-        chosen.extend(places.iter().take(PER_LINE));
-        places.sort_by_key(|place| std::cmp::Reverse(hits.places[*place as usize].minutes));
-        chosen.extend(places.iter().take(PER_LINE));
-    }
-    if chosen.len() > MOST_CALLS {
-        let mut best: Vec<u32> = chosen.into_iter().collect();
-        best.sort_by(|left, right| score(right).total_cmp(&score(left)).then(left.cmp(right)));
-        best.truncate(MOST_CALLS);
-        chosen = best.into_iter().collect();
+    for (near, _, place) in order {
+        if chosen.len() >= MOST_CALLS {
+            break;
+        }
+        let lines = &lines_of[&place].1;
+        if near || lines.iter().any(|line| covered[*line] < PER_LINE) {
+            chosen.insert(place);
+            lines.iter().for_each(|line| covered[*line] += 1);
+        }
     }
     let mut shared: HashMap<u32, usize> = HashMap::new();
     let mut seen: HashSet<PrintTerm> = HashSet::new();

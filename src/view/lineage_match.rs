@@ -412,7 +412,11 @@ fn is_enough(file: &[HunkLine], hunk: &Hunk, run: &Run) -> bool {
         (true, true) => run.strength >= 1.0,
         (true, false) => run.strength >= 2.0,
         (false, true) => run.strength >= 0.5,
-        (false, false) => run.strength >= 1.5 || run.strength >= 0.9 && longest >= 25,
+        // The same single line in another file does not stand there by chance when it is long, or the name is the same.
+        (false, false) => {
+            let long = longest >= if hunk.nearness > 0 { 20 } else { 40 };
+            run.strength >= 1.8 || run.strength >= 0.95 && long
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use super::branches::Kin;
 use super::door::{Door, Extent};
 use super::paging::{Paging, read_numbers, write_numbers};
 use super::sessions::{SessionAsk, SessionView, session_cursor, sessions};
@@ -118,9 +119,10 @@ fn each(
         }
         Rows::Messages => {
             let key = ask.key.as_deref().map(|key| Key::from_hex(key).unwrap_or(Key::of(&[key.as_bytes()])));
+            let mut kin = Kin::default();
             store.each_message(scope, source, key, row_place(ask)?, &mut |row| {
                 let cursor = write_numbers(&[row.session_id, row.file, row.span.offset as i64]);
-                hand_out(message_record(&teller, ask, &mut contents, &row)?, cursor)
+                hand_out(message_record(&teller, ask, &mut contents, &mut kin, &row)?, cursor)
             })?;
         }
         Rows::Calls => {
@@ -168,6 +170,7 @@ fn message_record(
     teller: &Teller<'_>,
     ask: &RecordsAsk,
     contents: &mut Contents<'_>,
+    kin: &mut Kin,
     row: &MessageRow,
 ) -> Result<ShownJson> {
     let entry = teller.message(contents, row)?;
@@ -184,9 +187,7 @@ fn message_record(
         "blocks": entry.blocks,
         "native": native,
     });
-    let node = teller.store.node_at(teller.scope, row.session_id, row.file, row.span.offset)?;
-    if let Some(node) = node {
-        let children = teller.store.node_children(teller.scope, row.session_id, node.key)?;
+    if let Some((node, children)) = kin.of(teller.scope, teller.store, row)? {
         record["parent_id"] = json!(node.parent.map(Key::hex));
         record["children_ids"] = json!(children.into_iter().map(Key::hex).collect::<Vec<_>>());
         record["on_current_branch"] = json!(node.current);

@@ -121,6 +121,18 @@ fn every_container_gives_the_same_conversations() {
     assert_eq!(bench.import(&[&folder])["sources"][0]["new"], 2);
     let one = file(&bench, "one.json", &bytes_of(&workshop().json(Generation::First)));
     assert_eq!(bench.import(&[&one])["sources"][0]["new"], 0);
+    // Messages in a list, without a tree.
+    let mut talk = Conversation::new("6801aaaa-0000-4000-8000-00000000000f", "In a row");
+    talk.turn("client-created-root", "one", "first words").turn("one-assistant", "two", "second words");
+    let messages: Vec<&Value> = talk.nodes.iter().skip(1).map(|(_, _, message)| message).collect();
+    let flat = json!({"id": talk.id, "title": "In a row", "current_node": "two-assistant", "messages": messages,
+        "page_info": {"has_previous_page": false, "start_cursor": null}});
+    assert_eq!(bench.import(&[&file(&bench, "page.json", &bytes_of(&flat))])["sources"][0]["new"], 1);
+    let shown = bench.json(&["show", &talk.id]);
+    assert_eq!(
+        (&shown["session"]["message_count"], shown["messages"].as_array().unwrap().len()),
+        (&json!(4), 4)
+    );
 }
 
 #[test]
@@ -171,6 +183,11 @@ fn a_listed_part_that_is_missing_is_told_and_the_rest_is_taken() {
     assert!(ran.stderr.contains("conversations-001.json"), "{}", ran.stderr);
     assert_eq!(bench.sessions().len(), 1);
     assert!(bench.run(&["records", "chatgpt/imports"]).stdout.contains("conversations-001.json"));
+    assert!(bench.run(&["gaps"]).stdout.contains("conversations-001.json"));
+    // An export that has it closes the gap.
+    let whole = file(&bench, "whole.zip", &zip(&export(Generation::Third, &[workshop(), oddities()])));
+    assert_eq!(bench.import(&[&whole])["sources"][0]["new"], 1);
+    assert!(!bench.run(&["gaps"]).stdout.contains("conversations-001.json"));
 }
 
 #[test]
@@ -328,6 +345,8 @@ fn instructions_of_conversations_are_authored_things_with_versions() {
     let texts: Vec<&str> = texts.iter().map(|record| record["data"]["text"].as_str().unwrap()).collect();
     assert_eq!(texts, ["Answer at length.", "Answer in short sentences."]);
     assert!(bench.run(&["library"]).stdout.contains("custom_instructions"));
+    let canvas = bench.run(&["records", "chatgpt/canvas_documents"]).stdout;
+    assert!(canvas.contains("oiling_plan") && canvas.contains("One drop a wheel."), "{canvas}");
     assert_eq!(bench.json(&["search", "repair clocks"])["results"][0]["kind"], "library");
 }
 
@@ -432,10 +451,16 @@ proptest! {
                 .map(|piece| piece.iter().filter(|byte| !byte.is_ascii_whitespace()).count())
                 .sum(),
         };
-        // All but punctuation between elements; notes about files are written besides.
+        // All but punctuation between elements; what stands there twice is kept once.
         let whole = bytes.iter().filter(|byte| !byte.is_ascii_whitespace()).count();
         if ran.code == 0 {
-            prop_assert!(kept + 64 >= whole, "{kept} of {whole}");
+            let aside = target.join("aside");
+            let files = if aside.is_dir() { files_below(&aside) } else { Vec::new() };
+            let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+            let pieces = report["imports"][0]["sources"][0]["kept_aside"].as_u64().unwrap_or(0) as usize;
+            let longest = files.iter().map(|path| path.metadata().unwrap().len() as usize).max().unwrap_or(0);
+            let twice = pieces.saturating_sub(files.len()) * longest;
+            prop_assert!(kept + twice + 64 >= whole, "{kept} of {whole}");
         }
         if ran.code == 0 {
             let before = bench.everything();

@@ -255,7 +255,14 @@ pub fn workshop() -> Conversation {
         result("r4", "bio", json!({"content_type": "text", "parts": ["Model set context updated."]}));
     noted["recipient"] = json!("assistant");
     talk.node("r4", "c3", noted);
-    talk.node("a4", "r4", said("a4", "assistant", json!(["Noted."])));
+    let draft =
+        json!({"name": "oiling_plan", "type": "document", "content": "# Oiling plan\nOne drop a wheel."});
+    talk.node("c4", "r4", call("c4", "canmore.create_textdoc", &draft.to_string()));
+    let mut made =
+        result("r5", "canmore.create_textdoc", json!({"content_type": "text", "parts": ["Created."]}));
+    made["metadata"]["canvas"] = json!({"textdoc_id": "doc-1", "textdoc_type": "document", "version": 1});
+    talk.node("r5", "c4", made);
+    talk.node("a4", "r5", said("a4", "assistant", json!(["Noted."])));
     talk
 }
 

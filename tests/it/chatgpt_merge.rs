@@ -95,11 +95,11 @@ fn a_poorer_export_takes_nothing_away() {
     import(&bench, Generation::Second, std::slice::from_ref(&rich));
     let calls = |bench: &Bench| bench.run(&["records", "chatgpt/tool_calls"]).stdout;
     let before = calls(&bench);
-    assert_eq!(before.lines().count(), 3);
+    assert_eq!(before.lines().count(), 4);
     import(&bench, Generation::Third, std::slice::from_ref(&poor));
     assert_eq!(calls(&bench), before, "calls stay as they were");
     let session = shown(&bench, &rich.id)["session"].clone();
-    assert_eq!((&session["title"], &session["tool_call_count"]), (&json!("Renamed later"), &json!(3)));
+    assert_eq!((&session["title"], &session["tool_call_count"]), (&json!("Renamed later"), &json!(4)));
     // Fields that the newer export has no more stay from the richer one.
     assert_eq!(session["native"]["gizmo_type"], "snorlax");
     assert_eq!(session["native"]["provenance"]["fields"]["gizmo_type"], 0);
@@ -112,7 +112,7 @@ fn a_poorer_export_takes_nothing_away() {
     assert_eq!(calls(&other).lines().count(), 0);
     assert_eq!(shown(&other, &rich.id)["session"]["native"]["tool_data"], "not in the export");
     import(&other, Generation::Second, std::slice::from_ref(&rich));
-    assert_eq!(calls(&other).lines().count(), 3);
+    assert_eq!(calls(&other).lines().count(), 4);
     assert_eq!(shown(&other, &rich.id)["session"]["title"], "Renamed later");
     assert_eq!(shown(&other, &rich.id)["messages"], shown(&bench, &rich.id)["messages"]);
     for bench in [&bench, &other] {

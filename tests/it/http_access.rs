@@ -48,9 +48,16 @@ fn closed() -> Vec<String> {
             "sources/codex_cli/streams/messages/records",
             "audit",
             "gaps",
+            "sessions",
+            "activity",
+            "usage/days",
+            "library",
+            "secrets",
         ]
         .map(|path| format!("/api/v1/{path}")),
     );
+    let pages = ["sessions", "search", "tools", "usage", "library", "audit", "secrets"];
+    addresses.extend(pages.map(|page| format!("/{page}")));
     addresses
 }
 
@@ -324,7 +331,8 @@ fn a_link_becomes_a_cookie_and_the_token_leaves_the_address() {
         assert_refused(&reply, 401, path);
         assert!(!reply.headers.contains_key("set-cookie"), "{path}");
     }
-    assert_refused(&server.get_with("/?other=1", &[]), 400, "another parameter");
+    assert_refused(&server.get_with("/?other=1", &[]), 401, "another parameter is not a token");
+    assert_refused(&server.get_with("/?other=1", &[("Cookie", cookie)]), 400, "another parameter");
 }
 
 #[test]

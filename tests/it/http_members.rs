@@ -11,14 +11,14 @@ use crate::server::{Server, escaped};
 use crate::support::{Bench, ID, conversation, rollout};
 
 /// Two organisations: ada and mary of one, charles of the other, each with homes of their own.
-struct Company {
+pub struct Company {
     bench: Bench,
-    server: Server,
+    pub server: Server,
     tokens: Vec<(&'static str, String)>,
 }
 
 /// Name, role, organisation and the id of their session.
-const PEOPLE: [[&str; 4]; 5] = [
+pub const PEOPLE: [[&str; 4]; 5] = [
     ["ada", "member", "engines", "0199a1b2-0000-7000-8000-0000000000a1"],
     ["mary", "member", "engines", "0199a1b2-0000-7000-8000-0000000000a2"],
     ["charles", "member", "looms", "0199a1b2-0000-7000-8000-0000000000a3"],
@@ -27,7 +27,7 @@ const PEOPLE: [[&str; 4]; 5] = [
 ];
 
 impl Company {
-    fn new() -> Company {
+    pub fn new() -> Company {
         let bench = Bench::new();
         let mut tokens = Vec::new();
         for [name, role, organisation, id] in PEOPLE {
@@ -66,7 +66,7 @@ impl Company {
         assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
 
-    fn token(&self, name: &str) -> &str {
+    pub fn token(&self, name: &str) -> &str {
         &self.tokens.iter().find(|(known, _)| *known == name).unwrap().1
     }
 
@@ -79,7 +79,17 @@ impl Company {
             text += &format!("{path}\n{answer:#}\n");
             answer
         };
-        for path in ["agent-sessions/sources", "audit", "gaps", "usage/responses?days=all"] {
+        for path in [
+            "agent-sessions/sources",
+            "audit",
+            "gaps",
+            "usage/responses?days=all",
+            "usage/days?days=all",
+            "activity",
+            "sessions?include_subagents=true",
+            "library",
+            "secrets",
+        ] {
             ask(&format!("/api/v1/{path}"));
         }
         for by in ["day", "model", "project", "session", "source"] {
@@ -101,7 +111,7 @@ impl Company {
 }
 
 /// Whose sessions somebody sees.
-fn seen_by(name: &'static str) -> Vec<&'static str> {
+pub fn seen_by(name: &'static str) -> Vec<&'static str> {
     match name {
         "luigi" => vec!["ada", "mary"],
         "sophia" => vec!["ada", "mary", "charles", "owner"],
@@ -126,7 +136,7 @@ fn members_see_their_own_admins_their_organisation_and_owners_all() {
             );
             assert_eq!(text.contains(&format!("-{name}.jsonl.zst")), visible, "gaps: {asker} and {name}");
             for own in ["codex", "claude-code", "agent-sessions/codex_cli", "agent-sessions/claude_code"] {
-                for end in ["", "/messages", "/messages?copies=true&full=true"] {
+                for end in ["", "/messages", "/messages?copies=true&full=true", "/outline"] {
                     let reply = company.server.get_as(token, &format!("/api/v1/{own}/sessions/{id}{end}"));
                     assert_eq!(
                         reply.status,

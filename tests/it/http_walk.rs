@@ -30,6 +30,9 @@ impl Walk<'_> {
 
     /// Every way to fill the variable parts of an address.
     fn addresses(&mut self, template: &str) -> Vec<String> {
+        if template == "/api/v1/library/item" {
+            return self.library_items();
+        }
         let Some((before, rest)) = template.split_once('{') else { return vec![template.to_owned()] };
         let (part, after) = rest.split_once('}').unwrap();
         let found = match part {
@@ -39,6 +42,7 @@ impl Walk<'_> {
                 let manifest = before.replace("/streams/", "/manifest");
                 names(&self.server.json(&manifest)["streams"], "name")
             }
+            "key" if before.ends_with("/lines/") => self.steps(before.trim_end_matches("/lines/")),
             "key" => self.keys(before),
             other => {
                 panic!("say here what stands for {{{other}}}, so that its answers are searched for secrets")
@@ -57,6 +61,22 @@ impl Walk<'_> {
         let ids = names(&Value::from(sessions), "session_id");
         self.sessions.insert(list.to_owned(), ids.clone());
         ids
+    }
+
+    fn library_items(&self) -> Vec<String> {
+        let items = self.server.list("/api/v1/library", "items");
+        let step = items.len().div_ceil(4 * KEYS).max(1);
+        let part = |item: &Value, name: &str| escaped(item[name].as_str().unwrap());
+        let address = |item: &Value| {
+            let [source, kind, id] = ["source", "kind", "id"].map(|name| part(item, name));
+            format!("/api/v1/library/item?source={source}&kind={kind}&id={id}")
+        };
+        items.iter().step_by(step).map(address).collect()
+    }
+
+    /// Steps of a session; its lines are asked for by them.
+    fn steps(&self, session: &str) -> Vec<String> {
+        names(&Value::from(self.server.list(&format!("{session}/messages?limit=500"), "messages")), "id")
     }
 
     fn keys(&self, before: &str) -> Vec<String> {
@@ -92,7 +112,9 @@ fn variants(parameters: &Value) -> Vec<String> {
             "limit" => each(&["limit=500"]),
             "full" => each(&["full=true", "full=false"]),
             "copies" => each(&["copies=true"]),
-            "branch" => each(&["branch=all"]),
+            "branch" if parameter["description"].as_str().is_some_and(|text| text.contains("`all`")) => {
+                each(&["branch=all"]);
+            }
             "include_subagents" => each(&["include_subagents=true"]),
             "days" => each(&["days=all"]),
             "by" => each(&["by=day", "by=model", "by=project", "by=session", "by=source"]),
@@ -110,11 +132,22 @@ fn variants(parameters: &Value) -> Vec<String> {
             "sort" => each(&["sort=best", "sort=recent"]),
             // These only narrow what is answered, and the cursor is followed anyway.
             "cursor" | "project" | "model" | "since" | "until" | "q" | "source" | "session_id" | "status"
-            | "role" | "kind" | "end" => {}
+            | "role" | "kind" | "errors" | "archived" | "gone" | "as_of" | "id" | "end" => {}
             other => panic!("say here how `{other}` is asked, so that its answers are searched for secrets"),
         }
     }
     variants.iter().map(|values| values.join("&")).collect()
+}
+
+/// Until the server has looked through everything.
+pub fn wait_for_secrets(server: &Server) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while server.json("/api/v1/secrets")["status"] != "done"
+        || server.json("/api/v1/secrets")["looked_at"].is_null()
+    {
+        assert!(std::time::Instant::now() < end, "the look for secrets does not end");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
 }
 
 #[test]
@@ -125,6 +158,7 @@ fn no_answer_of_any_address_shows_a_secret() {
     let server = Server::still(&bench);
     let secrets = planted::secrets();
     let document = server.json("/openapi.json");
+    wait_for_secrets(&server);
     let mut walk = Walk::new(&server);
     let (mut leaks, mut seen) = (Vec::new(), BTreeSet::new());
     let mut marks: BTreeMap<String, usize> = BTreeMap::new();
@@ -140,7 +174,8 @@ fn no_answer_of_any_address_shows_a_secret() {
                     let path = with(&with(&address, variant), &cursor);
                     let reply = server.get(&path);
                     // A key that is masked in the list leads nowhere.
-                    let masked = template.ends_with("{key}") && address.contains("secret");
+                    let by_key = template.ends_with("{key}") || template.ends_with("/item");
+                    let masked = by_key && address.contains("secret");
                     assert!(reply.status == 200 || masked && reply.status == 404, "{path}: {}", reply.text());
                     found += usize::from(reply.status == 200);
                     let whole = reply.whole();
@@ -159,14 +194,24 @@ fn no_answer_of_any_address_shows_a_secret() {
         let nothing_there = template.contains("/openai-api/") || template.contains("/outside-connectors/");
         assert!(found > 0 || nothing_there, "{template} was never answered");
     }
-    for path in ["/", "/docs", "/openapi.json", "/api/v1/nothing"] {
+    for path in ["/docs", "/openapi.json", "/api/v1/nothing"] {
         leaks.extend(planted::leaks(&secrets, &server.get(path).whole(), path));
     }
     leaks.extend(planted::leaks(&secrets, &server.stop().stderr, "the log"));
     assert!(leaks.is_empty(), "{} leaks\n{}", leaks.len(), leaks[..leaks.len().min(40)].join("\n"));
-    for name in
-        ["/sessions", "/sessions/{session_id}", "/messages", "/analytics/tools", "/records", "/records/{key}"]
-    {
+    for name in [
+        "/sessions",
+        "/sessions/{session_id}",
+        "/messages",
+        "/outline",
+        "/lines/{key}",
+        "/analytics/tools",
+        "/records",
+        "/records/{key}",
+        "/api/v1/library",
+        "/api/v1/library/item",
+        "/api/v1/secrets",
+    ] {
         let count: usize =
             marks.iter().filter(|(path, _)| path.ends_with(name)).map(|(_, count)| count).sum();
         assert!(count >= secrets.len() / 2, "only {count} marks in answers of {name}");

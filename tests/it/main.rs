@@ -13,6 +13,11 @@
 
 mod analytics;
 mod audit;
+mod browser;
+mod browser_axe;
+mod browser_hostile;
+mod browser_long;
+mod browser_walk;
 mod changes;
 mod chatgpt;
 mod chatgpt_export;
@@ -34,6 +39,7 @@ mod http;
 mod http_access;
 mod http_lineage;
 mod http_members;
+mod http_pages;
 mod http_shapes;
 mod http_walk;
 mod library;
@@ -57,6 +63,8 @@ mod search_edges;
 mod search_fuzz;
 mod search_real;
 mod server;
+#[path = "../../benches/story.rs"]
+mod story;
 mod support;
 mod tape;
 mod tidy;

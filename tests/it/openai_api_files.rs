@@ -158,3 +158,46 @@ fn without_any_file_there_is_a_card_with_a_hint() {
     let hint = card["setup_hint"].as_str().unwrap();
     assert!(hint.contains("annals import") && hint.contains("OPENAI_TRACES_DIR"), "{hint}");
 }
+
+#[test]
+fn broken_files_stop_nothing() {
+    let bench = Bench::new();
+    let folder = bench.user().join("broken");
+    std::fs::create_dir_all(&folder).unwrap();
+    let cases = ["batch", "chat_completions", "har", "litellm", "mixed", "responses"];
+    let files: Vec<_> = cases.iter().flat_map(|case| files_below(&fixture(case))).collect();
+    // The same numbers every time.
+    let mut number: u64 = 7;
+    let mut next = |below: usize| {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (number >> 33) as usize % below.max(1)
+    };
+    for (at, file) in files.iter().cycle().take(files.len() * 6).enumerate() {
+        let mut bytes = std::fs::read(file).unwrap();
+        for _ in 0..next(8) {
+            let place = next(bytes.len());
+            let end = (place + next(60)).min(bytes.len());
+            match next(4) {
+                _ if bytes.is_empty() => {}
+                0 => bytes[place] = next(256) as u8,
+                1 => drop(bytes.drain(place..end)),
+                2 => {
+                    let piece = bytes[place..end].to_vec();
+                    bytes.splice(place..place, piece);
+                }
+                _ => bytes.truncate(bytes.len() - next(200).min(bytes.len())),
+            }
+        }
+        std::fs::write(folder.join(format!("{at}-{}", file.file_name().unwrap().to_str().unwrap())), bytes)
+            .unwrap();
+    }
+    let ran = bench.run(&["import", folder.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ids(&bench).len() >= 10, "{:?}", ids(&bench));
+    let before = bench.everything();
+    assert_eq!(bench.run(&["import", folder.to_str().unwrap()]).code, 0);
+    assert!(bench.everything() == before, "a second import changed rows");
+    assert_eq!(bench.run(&["rebuild"]).code, 0);
+    assert!(bench.everything() == before, "rebuild changed rows");
+    assert_eq!(bench.run(&["doctor"]).code, 0);
+}

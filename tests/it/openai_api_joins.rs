@@ -206,6 +206,16 @@ fn the_same_name_in_another_batch_is_another_call() {
     import(&bench, &[&write(&bench, "in2.jsonl", &second[..1])]);
     import(&bench, &[&write(&bench, "out2.jsonl", &second[1..])]);
     assert_eq!(apart(&bench), [["prompt: first?", "answer: first."], ["prompt: second?", "answer: second."]]);
+    // Both at once, each in a folder of its own.
+    let bench = Bench::new();
+    let folder = bench.user().join("batches");
+    for (name, batch) in [("one", &first), ("two", &second)] {
+        std::fs::create_dir_all(folder.join(name)).unwrap();
+        write(&bench, &format!("batches/{name}/in.jsonl"), &batch[..1]);
+        write(&bench, &format!("batches/{name}/out.jsonl"), &batch[1..]);
+    }
+    import(&bench, &[&folder]);
+    assert_eq!(apart(&bench), [["prompt: first?", "answer: first."], ["prompt: second?", "answer: second."]]);
     // Both requests first: nobody knows which answer is whose, so none is given to the wrong one.
     let bench = Bench::new();
     import(&bench, &[&write(&bench, "in.jsonl", &first[..1])]);

@@ -334,8 +334,10 @@ fn write_conversation(bench: &Bench, secret: &Planted, number: usize) {
             "content": content, "usage": { "input_tokens": 1, "output_tokens": 1 } } })
     };
     let file = format!("{folder}/{path}.txt");
-    let call = |id: &str, name: &str, input: Value| json!([{ "type": "tool_use", "id": id, "name": name, "input": input }]);
-    let result = |id: &str| json!([{ "tool_use_id": id, "type": "tool_result", "content": places }]);
+    // Calls with one id are copies of each other: only those that `files` names have one of their own.
+    let own = if number % 9 == 1 { number } else { 0 };
+    let call = |id: &str, name: &str, input: Value| json!([{ "type": "tool_use", "id": format!("{id}_{own}"), "name": name, "input": input }]);
+    let result = |id: &str| json!([{ "tool_use_id": format!("{id}_{own}"), "type": "tool_result", "content": places }]);
     let lines = [
         line("user", said("user", json!(places))),
         line(

@@ -107,6 +107,33 @@ impl Server {
         Some(Reply::read(method, &bytes))
     }
 
+    /// Asks as a browser that wants a page.
+    pub fn page(&self, path: &str) -> Reply {
+        self.page_as(&self.token, path)
+    }
+
+    pub fn page_as(&self, token: &str, path: &str) -> Reply {
+        let cookie = format!("annals={token}");
+        self.get_with(path, &[("Cookie", &cookie), ("Accept", "text/html,*/*;q=0.8")])
+    }
+
+    /// The first event of the stream that does not end, with all that stands before it.
+    pub fn first_event(&self) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let request = format!(
+            "GET /events HTTP/1.1\r\nHost: {}\r\nCookie: annals={}\r\n\r\n",
+            self.address, self.token
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        let mut reader = BufReader::new(stream);
+        while !text.lines().any(|line| line.starts_with("data: ")) {
+            assert!(reader.read_line(&mut text).unwrap() > 0, "no event: {text}");
+        }
+        text
+    }
+
     /// The JSON of an answer that must be one.
     pub fn json(&self, path: &str) -> Value {
         self.json_as(&self.token, path)

@@ -150,6 +150,9 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
             }),
         }
     }
+    if blocks.is_empty() {
+        blocks.push(BlockHtml::Note("nothing to show".into()));
+    }
     EntryHtml {
         id: entry.id.clone(),
         seq: entry.seq,
@@ -234,6 +237,9 @@ fn call_html(
         html.title =
             format!("{}: {first}", words::plural(html.steps.len() as i64, "thing to do", "things to do"));
     }
+    // Short edits are what people look for.
+    let lines: usize = changes.iter().map(|change| change.diff.as_str().lines().count()).sum();
+    html.open = (1..=OPEN_LINES).contains(&lines);
     // What is shown as what it is needs no JSON beside it.
     if html.steps.is_empty() && html.changes.is_empty() {
         html.input = input_html(kind, title.as_str(), input.value());
@@ -316,12 +322,16 @@ fn step(entry: &Value) -> Option<(&'static str, &'static str, String)> {
     Some((name, mark, words.to_owned()))
 }
 
+/// Lines of differences that are shown without being unfolded.
+const OPEN_LINES: usize = 40;
+
 fn note_of_cut(bytes: u64) -> String {
     format!("this is the start of {}; the bytes have all of it (raw)", words::bytes(bytes as i64))
 }
 
 fn first_line(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line = text.lines().map(|line| line.trim().trim_matches('*')).find(|line| !line.is_empty());
+    let line = line.unwrap_or_default();
     let short: String = line.chars().take(100).collect();
     if short.len() < line.len() { format!("{short}…") } else { short }
 }

@@ -50,22 +50,38 @@ pub(super) fn push_escaped(html: &mut String, text: &str) {
             '>' => html.push_str("&gt;"),
             '"' => html.push_str("&quot;"),
             '\'' => html.push_str("&#39;"),
-            '\n' | '\t' => html.push(letter),
-            '\r' => {}
-            // Terminals obey these; here each is a picture of itself.
-            '\0'..='\u{1f}' => html.push(char::from_u32(0x2400 + letter as u32).unwrap_or('\u{fffd}')),
-            '\u{7f}' => html.push('\u{2421}'),
-            // Text that turns its neighbours around hides what it says.
-            '\u{80}'..='\u{9f}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' => {
-                html.push_str(&format!("⟨U+{:04X}⟩", letter as u32));
-            }
-            letter => html.push(letter),
+            letter => push_visible(html, letter),
         }
     }
+}
+
+fn push_visible(html: &mut String, letter: char) {
+    match letter {
+        '\r' => {}
+        // Terminals obey these; here each is a picture of itself.
+        '\0'..='\u{1f}' if is_hidden(letter) => {
+            html.push(char::from_u32(0x2400 + letter as u32).unwrap_or('\u{fffd}'));
+        }
+        '\u{7f}' => html.push('\u{2421}'),
+        letter if is_hidden(letter) => html.push_str(&format!("⟨U+{:04X}⟩", letter as u32)),
+        letter => html.push(letter),
+    }
+}
+
+/// Letters that are not to be seen, and those that turn their neighbours around and so hide what a text says.
+fn is_hidden(letter: char) -> bool {
+    let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || letter.is_control() && letter != '\n' && letter != '\t'
+}
+
+/// A whole page in which no letter is hidden: templates escape only what HTML needs.
+pub(super) fn visible(page: String) -> String {
+    if !page.chars().any(is_hidden) {
+        return page;
+    }
+    let mut html = String::with_capacity(page.len() + 64);
+    page.chars().for_each(|letter| push_visible(&mut html, letter));
+    html
 }
 
 pub(super) fn escaped(text: &str) -> String {
@@ -88,12 +104,19 @@ pub(super) fn in_address(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{in_address, text};
+    use super::{in_address, text, visible};
 
     #[test]
     fn nothing_in_a_text_is_markup() {
         let shown = text("<script>alert('x')</script> \u{1b}[31m \u{202e}").0;
         assert_eq!(shown, "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; \u{241b}[31m ⟨U+202E⟩");
+    }
+
+    #[test]
+    fn a_page_has_no_invisible_letter() {
+        let page = "<b title=\"\u{1b}\u{202e}\">\u{9b}é … \u{7f}</b>\n";
+        assert_eq!(visible(page.into()), "<b title=\"\u{241b}⟨U+202E⟩\">⟨U+009B⟩é … \u{2421}</b>\n");
+        assert_eq!(visible("<p>plain</p>".into()), "<p>plain</p>");
     }
 
     #[test]

@@ -43,6 +43,12 @@ impl<'t, E: Iterator<Item = Event<'t>>> Iterator for Harmless<'t, E> {
             return Some(match event {
                 Event::Text(text) => shown(&text),
                 Event::Html(html) | Event::InlineHtml(html) => shown(&html),
+                Event::Code(code) => {
+                    let mut html = String::from("<code>");
+                    push_text(&mut html, &code);
+                    html.push_str("</code>");
+                    markup(html)
+                }
                 Event::Start(Tag::CodeBlock(kind)) => {
                     let language = match kind {
                         CodeBlockKind::Fenced(language) => language.to_string(),

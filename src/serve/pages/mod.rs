@@ -146,8 +146,8 @@ async fn shown<T: Template + Send + 'static>(
 fn page_of(status: StatusCode, html: String) -> Response {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     let fresh = HeaderValue::from_static("private, no-cache");
-    (status, [(CONTENT_TYPE, kind), (CACHE_CONTROL, fresh), (CONTENT_SECURITY_POLICY, POLICY)], html)
-        .into_response()
+    let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, fresh), (CONTENT_SECURITY_POLICY, POLICY)];
+    (status, headers, html::visible(html)).into_response()
 }
 
 #[derive(Template)]

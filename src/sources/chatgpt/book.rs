@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::super::captures::{Captures, Header};
-use super::super::json::{Json, unescape};
+use super::super::json::{Json, Object, unescape};
 use super::conversation::Known;
 use super::times::moment;
 use super::tree::Branching;
@@ -45,7 +45,7 @@ struct Counted {
 }
 
 impl Book {
-    pub fn add(&mut self, conversation: Json<'_>, header: &Header, updated: Option<Time>) {
+    pub fn add(&mut self, conversation: &Object<'_>, header: &Header, updated: Option<Time>) {
         let capture = self.captures.len();
         self.captures.push(json!({
             "container": header.container,
@@ -54,13 +54,13 @@ impl Book {
             "update_time": updated.map(Time::rfc3339),
         }));
         for (name, value) in conversation.fields() {
-            let apart = matches!(name, b"mapping" | b"messages" | b"page_info");
+            let apart = matches!(*name, b"mapping" | b"messages" | b"page_info");
             if apart || value.is_null() || value.bytes().len() > LONGEST {
                 continue;
             }
             let name = unescape(name);
             if self.fields.get(&name).is_none_or(|known| known.updated <= updated) {
-                let entry = Entry { updated, capture, value: value.value(), at: moment(value) };
+                let entry = Entry { updated, capture, value: value.value(), at: moment(*value) };
                 self.fields.insert(name, entry);
             }
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::super::json::Json;
+use super::super::json::{Json, Object, Opened};
 use super::files::id_of_pointer;
 use super::nodes::{Node, node_of_row};
 use crate::model::Block;
@@ -34,16 +34,16 @@ pub struct Said<'a> {
     pub author_name: Option<Cow<'a, str>>,
     pub recipient: Option<Cow<'a, str>>,
     pub status: Option<Cow<'a, str>>,
-    pub content: Option<Json<'a>>,
+    pub content: Option<Object<'a>>,
     pub content_type: Cow<'a, str>,
-    pub metadata: Option<Json<'a>>,
+    pub metadata: Option<Object<'a>>,
     pub create_time: Option<Json<'a>>,
     pub id: Option<Cow<'a, str>>,
     pub is_weightless: bool,
 }
 
 impl<'a> Said<'a> {
-    pub fn of(message: Json<'a>) -> Said<'a> {
+    pub fn of(message: &Opened<'a>) -> Said<'a> {
         let mut said = Said {
             role: Cow::Borrowed(""),
             author_name: None,
@@ -57,19 +57,20 @@ impl<'a> Said<'a> {
             is_weightless: false,
         };
         for (name, value) in message.fields() {
-            match name {
-                b"id" => said.id = value.text(),
+            let json = value.json;
+            match *name {
+                b"id" => said.id = json.text(),
                 b"author" => {
                     said.role = value.get_text("role").unwrap_or_default();
                     said.author_name = value.get_text("name");
                 }
-                b"recipient" => said.recipient = value.text(),
-                b"status" => said.status = value.text(),
-                b"create_time" => said.create_time = Some(value),
-                b"weight" => said.is_weightless = matches!(value.bytes(), b"0" | b"0.0"),
-                b"metadata" => said.metadata = Some(value).filter(|value| value.is_object()),
+                b"recipient" => said.recipient = json.text(),
+                b"status" => said.status = json.text(),
+                b"create_time" => said.create_time = Some(json),
+                b"weight" => said.is_weightless = matches!(json.bytes(), b"0" | b"0.0"),
+                b"metadata" => said.metadata = json.is_object().then(|| value.object()),
                 b"content" => {
-                    said.content = Some(value).filter(|value| value.is_object());
+                    said.content = json.is_object().then(|| value.object());
                     // Files made by hand have contents without a type.
                     said.content_type = value.get_text("content_type").unwrap_or(Cow::Borrowed("text"));
                 }
@@ -80,11 +81,11 @@ impl<'a> Said<'a> {
     }
 
     pub fn metadata_text(&self, name: &str) -> Option<Cow<'a, str>> {
-        self.metadata?.get_text(name)
+        self.metadata.as_ref()?.get_text(name)
     }
 
     pub fn is_flagged(&self, name: &str) -> bool {
-        self.metadata.and_then(|metadata| metadata.get(name)).and_then(Json::boolean) == Some(true)
+        self.metadata.as_ref().and_then(|metadata| metadata.get(name)).and_then(Json::boolean) == Some(true)
     }
 
     /// The assistant speaks to a tool.
@@ -128,7 +129,7 @@ impl<'a> Said<'a> {
     }
 
     pub fn argument(&self) -> String {
-        let Some(content) = self.content else { return String::new() };
+        let Some(content) = &self.content else { return String::new() };
         match content.get_text("text") {
             Some(text) => text.into_owned(),
             None => texts(content).join("\n"),
@@ -136,10 +137,11 @@ impl<'a> Said<'a> {
     }
 
     pub fn files(&self) -> Vec<String> {
-        let attachments = self.metadata.and_then(|metadata| metadata.get("attachments"));
+        let attachments = self.metadata.as_ref().and_then(|metadata| metadata.get("attachments"));
         let ids = attachments.into_iter().flat_map(Json::items).filter_map(|file| file.get_text("id"));
         let mut ids: Vec<String> = ids.map(Cow::into_owned).collect();
-        let parts = self.content.and_then(|content| content.get("parts")).into_iter().flat_map(Json::items);
+        let parts =
+            self.content.as_ref().and_then(|content| content.get("parts")).into_iter().flat_map(Json::items);
         let pointers = parts.filter_map(|part| part.get_text("asset_pointer"));
         ids.extend(pointers.filter_map(|pointer| id_of_pointer(&pointer).map(str::to_owned)));
         ids
@@ -160,7 +162,7 @@ impl<'a> Said<'a> {
 /// The blocks of a row.
 pub fn blocks(line: &[u8]) -> Vec<Block> {
     let Some(Node { message: Some(message), key, .. }) = node_of_row(line) else { return Vec::new() };
-    let said = Said::of(message);
+    let said = Said::of(&message);
     let call_id =
         || said.id.as_deref().map_or_else(|| String::from_utf8_lossy(key).into_owned(), str::to_owned);
     if let Some(name) = said.tool() {
@@ -172,8 +174,24 @@ pub fn blocks(line: &[u8]) -> Vec<Block> {
     said_blocks(&said)
 }
 
+/// A document that was written together: the call that began it, or a file of the export.
+pub fn canvas(key: &str, bytes: &[u8]) -> Value {
+    let mut record =
+        match node_of_row(bytes).and_then(|node| node.message).map(|message| Said::of(&message).input()) {
+            Some(Value::Object(fields)) => fields,
+            Some(other) => serde_json::Map::from_iter([("content".to_owned(), other)]),
+            None => serde_json::Map::new(),
+        };
+    // A file of the export is an object of its own.
+    if let Some(Value::Object(fields)) = Json::parse(bytes).map(Json::value) {
+        record = fields;
+    }
+    record.insert("id".to_owned(), Value::from(key));
+    Value::Object(record)
+}
+
 fn said_blocks(said: &Said<'_>) -> Vec<Block> {
-    let Some(content) = said.content else { return Vec::new() };
+    let Some(content) = &said.content else { return Vec::new() };
     let text =
         |name: &str| content.get_text(name).filter(|text| !text.is_empty()).map(|text| text.into_owned());
     let joined = |parts: &[Option<String>]| {
@@ -224,10 +242,10 @@ fn said_blocks(said: &Said<'_>) -> Vec<Block> {
         }
         "citable_code_output" => vec![Block::Text(joined(&[text("output_str")]))],
         // What is not known is shown as it is.
-        _ => vec![Block::Text(content.value().to_string())],
+        _ => vec![Block::Text(shown_json(content.bytes()))],
     };
     blocks.retain(|block| !matches!(block, Block::Text(text) | Block::Thinking(text) if text.is_empty()));
-    let attachments = said.metadata.and_then(|metadata| metadata.get("attachments"));
+    let attachments = said.metadata.as_ref().and_then(|metadata| metadata.get("attachments"));
     for attachment in attachments.into_iter().flat_map(Json::items) {
         let name = attachment.get_text("name").or_else(|| attachment.get_text("id"));
         blocks.extend(name.map(|name| Block::Attachment { name: name.into_owned() }));
@@ -235,14 +253,18 @@ fn said_blocks(said: &Said<'_>) -> Vec<Block> {
     blocks
 }
 
+fn shown_json(bytes: &[u8]) -> String {
+    Json::parse(bytes).map(|json| json.value().to_string()).unwrap_or_default()
+}
+
 /// Parts of a message: strings, objects by their own type, and what is neither.
-fn parts(content: Json<'_>) -> Vec<Block> {
+fn parts(content: &Object<'_>) -> Vec<Block> {
     let mut blocks = Vec::new();
-    let bare = content.get_text("text").map(|text| without_markers(&text));
+    let bare = content.get_text("text").map(|text| without_markers(text));
     blocks.extend(bare.filter(|_| content.get("parts").is_none()).map(Block::Text));
     for part in content.get("parts").into_iter().flat_map(Json::items).filter(|part| !part.is_null()) {
         if let Some(text) = part.text() {
-            blocks.push(Block::Text(without_markers(&text)));
+            blocks.push(Block::Text(without_markers(text)));
             continue;
         }
         let kind = part.get_text("content_type").unwrap_or_default();
@@ -264,13 +286,13 @@ fn parts(content: Json<'_>) -> Vec<Block> {
                 let audio = part.get("audio_asset_pointer").and_then(file);
                 Block::Attachment { name: audio.unwrap_or_else(|| kind.to_string()) }
             }
-            _ => Block::Text(part.value().to_string()),
+            _ => Block::Text(shown_json(part.bytes())),
         });
     }
     blocks
 }
 
-fn texts(content: Json<'_>) -> Vec<String> {
+fn texts(content: &Object<'_>) -> Vec<String> {
     let parts = content.get("parts").into_iter().flat_map(Json::items);
     parts.filter_map(|part| part.text().map(|text| text.into_owned())).collect()
 }
@@ -281,16 +303,17 @@ const COVER_START: char = '\u{E203}';
 const COVER_END: char = '\u{E204}';
 
 pub fn has_markers(text: &str) -> bool {
-    text.contains([OPEN, COVER_START])
+    // All of them begin with the same two bytes, and hardly any text has these.
+    memchr::memmem::find(text.as_bytes(), b"\xEE\x88").is_some() && text.contains([OPEN, COVER_START])
 }
 
 /// The text as people read it: markers of citations, in letters that no font has, are taken out.
-pub fn without_markers(text: &str) -> String {
-    if !has_markers(text) {
-        return text.to_owned();
+pub fn without_markers(text: Cow<'_, str>) -> String {
+    if !has_markers(&text) {
+        return text.into_owned();
     }
     let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
+    let mut rest = &*text;
     while let Some(open) = rest.find([OPEN, COVER_START, COVER_END]) {
         plain.push_str(&rest[..open]);
         let marker = &rest[open..];
@@ -311,13 +334,15 @@ pub fn without_markers(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::without_markers;
+    fn without_markers_of(text: &str) -> String {
+        super::without_markers(text.into())
+    }
 
     #[test]
     fn markers_go_and_text_stays() {
-        assert_eq!(without_markers("plain 【7†source】"), "plain 【7†source】");
-        assert_eq!(without_markers("gears\u{E200}cite\u{E202}turn0search3\u{E201}."), "gears.");
-        assert_eq!(without_markers("\u{E203}oiled\u{E204} daily"), "oiled daily");
-        assert_eq!(without_markers("cut \u{E200}cite"), "cut \u{E200}cite");
+        assert_eq!(without_markers_of("plain 【7†source】"), "plain 【7†source】");
+        assert_eq!(without_markers_of("gears\u{E200}cite\u{E202}turn0search3\u{E201}."), "gears.");
+        assert_eq!(without_markers_of("\u{E203}oiled\u{E204} daily"), "oiled daily");
+        assert_eq!(without_markers_of("cut \u{E200}cite"), "cut \u{E200}cite");
     }
 }

@@ -5,13 +5,13 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 use super::super::captures::{Captures, header_verdict};
-use super::super::json::{Json, unescape};
+use super::super::json::{Json, Opened, unescape};
 use super::super::title::in_a_line;
 use super::super::{Facts, Reader};
 use super::book::Book;
 use super::content::Said;
 use super::links::{self, Outcome};
-use super::nodes::{Node, conversation_id, node_key, nodes, offset_in};
+use super::nodes::{CONVERSATION, Node, conversation_id, node_key, nodes, offset_in};
 use super::times::moment;
 use super::tree::{Branching, Twig, branching};
 use crate::model::{
@@ -20,6 +20,8 @@ use crate::model::{
 };
 
 const RICH: u8 = 2;
+/// The tool that begins a document; what is changed later stands in other calls.
+const CANVAS: &str = "canmore.create_textdoc";
 
 #[derive(Default)]
 pub struct ConversationReader {
@@ -66,17 +68,18 @@ impl Reader for ConversationReader {
             self.header_at = offset;
             return header_verdict();
         };
-        let Some(json) = Json::parse(bytes).filter(|json| json.is_object()) else {
-            return Verdict::Malformed("not JSON".into());
-        };
+        let opened = Opened::parse(bytes, CONVERSATION).filter(|opened| opened.json.is_object());
+        let Some(opened) = opened else { return Verdict::Malformed("not JSON".into()) };
+        let conversation = opened.object();
         let session: Arc<str> = match &self.session {
             Some(session) => Arc::clone(session),
-            None => conversation_id(json, bytes).into(),
+            None => conversation_id(&conversation, bytes).into(),
         };
         self.session = Some(Arc::clone(&session));
-        let updated = json.get("update_time").or_else(|| json.get("create_time")).and_then(moment);
-        self.book.add(json, &header, updated);
-        let parts = self.merge(&session, json, bytes, offset, updated, out);
+        let updated = ["update_time", "create_time"].iter().find_map(|name| conversation.get(name));
+        let updated = updated.and_then(moment);
+        self.book.add(&conversation, &header, updated);
+        let parts = self.merge(&session, opened, bytes, offset, updated, out);
         let tree = branching(
             &self.nodes.iter().map(|node| node.twig.clone()).collect::<Vec<_>>(),
             self.book.current_node().map(|name| node_key(&session, name.as_bytes())),
@@ -114,7 +117,7 @@ impl ConversationReader {
     fn merge(
         &mut self,
         session: &Arc<str>,
-        json: Json<'_>,
+        opened: Opened<'_>,
         bytes: &[u8],
         offset: u64,
         updated: Option<Time>,
@@ -122,14 +125,14 @@ impl ConversationReader {
     ) -> Vec<(Verdict, u64)> {
         let mut parts = Vec::new();
         let mut before: Option<Key> = None;
-        let is_list = json.get("mapping").is_none();
-        for (number, node) in nodes(json).into_iter().enumerate() {
+        let is_list = opened.get("mapping").is_none();
+        for (number, node) in nodes(opened).into_iter().enumerate() {
             let name = match node.key.is_empty() {
                 true => format!("message-{number}"),
                 false => unescape(node.key),
             };
             let key = node_key(session, name.as_bytes());
-            let said = node.message.map(Said::of);
+            let said = node.message.as_ref().map(Said::of);
             let verdict = match &said {
                 None => Verdict::Kept("node without message".into()),
                 Some(said) if said.is_known() => Verdict::Kept(said.content_type.clone().into_owned()),
@@ -200,6 +203,7 @@ impl ConversationReader {
             if fresh {
                 out.push(node.message(session, tally));
                 out.extend(node.call_item(session));
+                out.extend(node.canvas(session));
             } else if node.tally != tally {
                 out.push(Item::Recount { session: Arc::clone(session), offset: node.span.offset, tally });
             }
@@ -303,6 +307,21 @@ impl Known {
         })
     }
 
+    /// A document that the call begins.
+    fn canvas(&self, session: &Arc<str>) -> Option<Item> {
+        let (name, title) = self.call.as_ref()?;
+        (**name == *CANVAS).then(|| {
+            Item::Document(Document {
+                stream: "canvas_documents",
+                key: self.call_id.clone(),
+                session: Some(Arc::clone(session)),
+                at: self.twig.at,
+                span: self.span,
+                content: Key::of(&[&self.span.offset.to_le_bytes(), title.as_bytes()]),
+            })
+        })
+    }
+
     /// A call is a block of its message.
     fn call_item(&self, session: &Arc<str>) -> Option<Item> {
         let (name, title) = self.call.as_ref()?;
@@ -338,17 +357,19 @@ fn richness(said: Option<&Said<'_>>) -> u8 {
 fn hash_of(node: &Node<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(node.parent.map(Json::bytes).unwrap_or_default());
-    hasher.write(node.message.map(Json::bytes).unwrap_or_default());
+    hasher.write(node.message.as_ref().map(|message| message.json.bytes()).unwrap_or_default());
     hasher.finish()
 }
 
 /// Placeholders that nothing was ever said in.
 fn is_empty(said: &Said<'_>) -> bool {
-    let parts = said.content.and_then(|content| content.get("parts"));
+    let parts = said.content.as_ref().and_then(|content| content.get("parts"));
     let silent = |part: Json<'_>| part.is_null() || part.inner().is_some_and(<[u8]>::is_empty);
     let no_words = match (&*said.content_type, parts) {
         ("text" | "multimodal_text", Some(parts)) => parts.items().all(silent),
-        ("text" | "multimodal_text", None) => said.content.and_then(|content| content.get("text")).is_none(),
+        ("text" | "multimodal_text", None) => {
+            said.content.as_ref().and_then(|content| content.get("text")).is_none()
+        }
         _ => false,
     };
     no_words && said.files().is_empty()
@@ -356,7 +377,8 @@ fn is_empty(said: &Said<'_>) -> bool {
 
 /// Enough of what was typed for a title.
 fn first_words(said: &Said<'_>) -> String {
-    let parts = said.content.and_then(|content| content.get("parts")).into_iter().flat_map(Json::items);
+    let parts =
+        said.content.as_ref().and_then(|content| content.get("parts")).into_iter().flat_map(Json::items);
     let texts = parts.filter(|part| part.is_string()).map(|part| part.head(1000));
     texts.collect::<Vec<_>>().join("\n")
 }

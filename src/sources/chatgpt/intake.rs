@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use memchr::memmem;
 use serde_json::{Map, Value, json};
 
-use super::super::json::Json;
+use super::super::json::{Json, Opened, objects};
 use super::super::{
     Archive, Body, Capture, Import, Intake, Judgement, Member, Settings, Shape, Taking, Wish, path_part,
 };
 use super::files::{self, Kept};
-use super::nodes::{conversation_id, nodes};
+use super::nodes::{CONVERSATION, conversation_id, nodes};
 use super::times::moment;
 use crate::model::{Result, Time};
 
@@ -52,6 +52,9 @@ const SIDE_FILES: &[(&str, &str, &str)] = &[
     ("group_chats.json", "group chats", "side_files"),
     ("sectioned_conversations.json", "sections", "side_files"),
 ];
+
+/// Members that are lists of other things.
+const OTHERS: &[&str] = &["export_manifest.json", "library_files.json", "conversation_asset_file_names.json"];
 
 impl Intake for ExportIntake {
     fn names(&mut self, names: &[&str]) {
@@ -102,8 +105,14 @@ impl Intake for ExportIntake {
         if is_asset(member) && !member.head.is_empty() {
             return Ok(Some(asset(member)));
         }
-        let Some(json) = Json::parse(element) else { return Ok(None) };
         let parent = member.name.rsplit('/').nth(1).unwrap_or_default();
+        if SIDE_FILES.iter().all(|(name, ..)| *name != base)
+            && !OTHERS.contains(&base)
+            && parent != "textdocs"
+        {
+            return Ok(self.conversation(element));
+        }
+        let Some(json) = Json::parse(element) else { return Ok(None) };
         let captures = match base {
             "export_manifest.json" => {
                 self.listed = listed(json);
@@ -128,7 +137,7 @@ impl Intake for ExportIntake {
                     let Some(key) = side_key(stream, json, base) else { return Ok(None) };
                     side(stream, &key, member, element, json!({}))
                 }
-                None => return Ok(self.conversation(json, element)),
+                None => return Ok(self.conversation(element)),
             },
         };
         Ok(Some(captures))
@@ -163,18 +172,8 @@ impl Intake for ExportIntake {
         Ok(captures)
     }
 
-    fn problems(&mut self) -> Vec<String> {
-        let missing: Vec<&str> =
-            self.listed.iter().filter(|name| !self.seen.contains(*name)).map(String::as_str).collect();
-        if missing.is_empty() {
-            return Vec::new();
-        }
-        let names = missing.iter().take(10).copied().collect::<Vec<_>>().join(", ");
-        let more = if missing.len() > 10 { " and more" } else { "" };
-        vec![format!(
-            "the export lists {} files that are not in it: {names}{more}; ask for the export again to have them",
-            missing.len()
-        )]
+    fn missing(&self) -> Vec<String> {
+        self.listed.iter().filter(|name| !self.seen.contains(*name)).cloned().collect()
     }
 }
 
@@ -235,11 +234,12 @@ impl ExportIntake {
     }
 
     /// The conversation itself, and notes about the files in it.
-    fn conversation<'e>(&mut self, json: Json<'e>, element: &'e [u8]) -> Option<Vec<Capture<'e>>> {
-        if json.get("mapping").is_none() && json.get("messages").is_none() {
+    fn conversation<'e>(&mut self, element: &'e [u8]) -> Option<Vec<Capture<'e>>> {
+        let (_, conversation) = objects(element).next()?.ok()?;
+        if conversation.get("mapping").is_none() && conversation.get("messages").is_none() {
             return None;
         }
-        let id = conversation_id(json, element);
+        let id = conversation_id(&conversation, element);
         let mut captures = vec![Capture {
             path: format!("conversations/{}.json-seq", path_part(&id)),
             store: "conversations",
@@ -255,8 +255,8 @@ impl ExportIntake {
         if !has_files && !has_context {
             return Some(captures);
         }
-        for node in nodes(json) {
-            let Some(message) = node.message else { continue };
+        for node in nodes(Opened::parse(element, CONVERSATION)?) {
+            let Some(message) = node.message.map(|message| message.json) else { continue };
             if has_files {
                 for (note, body) in files::of_message(&id, message) {
                     captures.push(note.capture(body.into()));
@@ -266,7 +266,7 @@ impl ExportIntake {
             let context = content.filter(|content| {
                 content.get_text("content_type").as_deref() == Some("user_editable_context")
             });
-            let at = message.get("create_time").or_else(|| json.get("create_time")).and_then(moment);
+            let at = message.get("create_time").or_else(|| conversation.get("create_time")).and_then(moment);
             let (Some(context), Some(at)) = (context, at) else { continue };
             for (name, what) in [("user_profile", "profile"), ("user_instructions", "instructions")] {
                 if let Some(text) = context.get_text(name).filter(|text| !text.is_empty()) {

@@ -15,7 +15,7 @@ pub struct Outcome {
 
 impl Outcome {
     pub fn of(said: &Said<'_>) -> Outcome {
-        let run = said.metadata.and_then(|metadata| metadata.get("aggregate_result"));
+        let run = said.metadata.as_ref().and_then(|metadata| metadata.get("aggregate_result"));
         let status = run.and_then(|run| run.get_text("status"));
         let threw = run.is_some_and(|run| {
             run.get("system_exception").is_some() || run.get("in_kernel_exception").is_some()

@@ -53,6 +53,7 @@ impl Source for ChatGpt {
             "files" => Some(files::record(key, bytes)),
             "settings" => Some(json!({"id": key, "settings": parsed(bytes)})),
             "side_files" => Some(json!({"id": key, "content": parsed(bytes)})),
+            "canvas_documents" => Some(content::canvas(key, bytes)),
             "conversation_versions" => Some(book::version(key, bytes)),
             _ => None,
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::json::{Json, unescape};
+use super::super::json::{Json, Object, unescape};
 use super::content::{Said, has_markers};
 use super::nodes::node_of_row;
 
@@ -32,7 +32,7 @@ pub fn native(bytes: &[u8]) -> Map<String, Value> {
     let Some(node) = node_of_row(bytes) else { return native };
     native.insert("node_id".into(), Value::from(unescape(node.key)));
     native.extend(node.parent.map(|parent| ("parent".to_owned(), parent.value())));
-    let Some(message) = node.message else { return native };
+    let Some(message) = &node.message else { return native };
     let said = Said::of(message);
     let mut put = |name: &str, value: Option<Value>| {
         native.extend(value.filter(|value| !value.is_null()).map(|value| (name.to_owned(), value)));
@@ -43,10 +43,10 @@ pub fn native(bytes: &[u8]) -> Map<String, Value> {
     put("recipient", said.recipient.as_deref().map(Value::from));
     put("status", said.status.as_deref().map(Value::from));
     for name in ["channel", "end_turn", "weight", "create_time", "update_time"] {
-        put(name, message.get(name).map(Json::value));
+        put(name, message.get_json(name).map(Json::value));
     }
     put("visible", Some(Value::from(!said.is_hidden())));
-    let Some(metadata) = said.metadata else { return native };
+    let Some(metadata) = &said.metadata else { return native };
     let mut put = |name: &str, value: Option<Value>| {
         native.extend(value.filter(|value| !value.is_null()).map(|value| (name.to_owned(), value)));
     };
@@ -67,13 +67,13 @@ pub fn native(bytes: &[u8]) -> Map<String, Value> {
 
 /// The text that positions of citations count in.
 fn original(said: &Said<'_>) -> Option<String> {
-    let parts = said.content?.get("parts")?.items();
+    let parts = said.content.as_ref()?.get("parts")?.items();
     let texts: Vec<String> = parts.filter_map(|part| part.text().map(|text| text.into_owned())).collect();
     Some(texts.join("\n"))
 }
 
 /// What the answer refers to. Positions are code points of the original text; newer exports have none.
-fn citations(metadata: Json<'_>) -> Vec<Value> {
+fn citations(metadata: &Object<'_>) -> Vec<Value> {
     let mut found = Vec::new();
     for reference in metadata.get("content_references").into_iter().flat_map(Json::items) {
         let kind = reference.get_text("type").unwrap_or_default();

@@ -96,7 +96,7 @@ fn children(twigs: &[Twig], parents: &[Option<usize>]) -> Vec<Vec<usize>> {
     }
     for (parent, nodes) in below.iter_mut().enumerate() {
         if nodes.len() > 1 {
-            *nodes = sorted(twigs, Some(parent), nodes.drain(..).collect::<Vec<_>>().into_iter());
+            *nodes = sorted(twigs, Some(parent), std::mem::take(nodes).into_iter());
         }
     }
     below

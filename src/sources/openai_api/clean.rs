@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::super::json::{Json, Object, unescape};
 use super::stream;
+use crate::model::from_base64;
 use crate::redact::Redactor;
 
 /// Deeper than this no log has headers.
@@ -30,29 +31,6 @@ pub fn clean(element: &[u8]) -> Cow<'_, [u8]> {
     let mut cleaner = Cleaner { whole: element, edits: Vec::new() };
     cleaner.value(json, DEEPEST);
     cleaner.finish()
-}
-
-/// Bytes of base64, with or without padding, in either alphabet; `None` for anything else.
-pub fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
-    let (mut bytes, mut bits, mut held) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
-    for byte in text.iter().filter(|byte| !byte.is_ascii_whitespace() && **byte != b'=') {
-        let six = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(six);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held) as u8);
-            bits &= (1 << held) - 1;
-        }
-    }
-    Some(bytes)
 }
 
 struct Cleaner<'a> {
@@ -196,6 +174,7 @@ impl<'a> Cleaner<'a> {
         let Some(inner) = value.inner() else { return };
         let cleaned = match inner.trim_ascii_start().first() {
             Some(b'{' | b'[' | b'd' | b'e' | b':' | b'i' | b'r') => clean_text(unescape(inner).as_bytes()),
+            _ if is_key(inner) => Some(b"[removed]".to_vec()),
             Some(b'h') if inner.starts_with(b"http") => {
                 clean_address(&unescape(inner)).map(String::into_bytes)
             }
@@ -257,7 +236,7 @@ fn clean_text(text: &[u8]) -> Option<Vec<u8>> {
 
 /// A body in base64 that is text.
 fn decoded(value: Json<'_>) -> Option<Vec<u8>> {
-    let bytes = decode_base64(value.text()?.as_bytes())?;
+    let bytes = from_base64(value.text()?.as_bytes())?;
     std::str::from_utf8(&bytes).is_ok().then_some(bytes)
 }
 
@@ -325,8 +304,15 @@ fn is_credential_header(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let telling =
         ["auth", "key", "token", "secret", "cookie", "session", "credential", "password", "signature", "jwt"];
-    let counts = name.starts_with("x-ratelimit-") || name.starts_with("ratelimit");
+    let counts = name.contains("ratelimit");
     !counts && telling.iter().any(|word| name.contains(word)) || secret(value)
+}
+
+/// A value that is nothing but a key, under whatever name.
+fn is_key(value: &[u8]) -> bool {
+    let starts = |word: &[u8]| value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    let one_word = !value.iter().skip(7).any(u8::is_ascii_whitespace);
+    one_word && value.len() > 20 && (starts(b"bearer ") || starts(b"basic ") || value.starts_with(b"sk-"))
 }
 
 fn secret(value: &str) -> bool {
@@ -339,7 +325,7 @@ fn secret(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{clean, clean_address, decode_base64};
+    use super::{clean, clean_address};
 
     fn cleaned(text: &str) -> String {
         String::from_utf8(clean(text.as_bytes()).into_owned()).unwrap()
@@ -370,6 +356,9 @@ mod tests {
             cleaned(log),
             r#"{"metadata":"{\"a\": 1}","proxy_server_request":{"headers":{"host":"h"}}}"#
         );
+        let odd = r#"{"litellm_params":{"auth":"Bearer sk-zzzzzzzzzzzzzzzzz","note":"sk-"},"llm_provider-x-ratelimit-limit-tokens":"5"}"#;
+        let expected = r#"{"litellm_params":{"auth":"[removed]","note":"sk-"},"llm_provider-x-ratelimit-limit-tokens":"5"}"#;
+        assert_eq!(cleaned(odd), expected);
         let base64 = r#"{"content":{"mimeType":"x","text":"eyJhcGlfa2V5IjoienoiLCJhIjoi4pyTIn0=","encoding":"base64"}}"#;
         assert_eq!(cleaned(base64), "{\"content\":{\"mimeType\":\"x\",\"text\":\"{\\\"a\\\":\\\"✓\\\"}\"}}");
         let stream = r#"{"content":{"text":"data: {\"a\":1,\"api_key\":\"zzz\"}\n\ndata: [DONE]\n"}}"#;
@@ -390,10 +379,8 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_base64() {
+    fn addresses_lose_their_keys() {
         assert_eq!(clean_address("https://a:b@h/p?x=1&sig=2").as_deref(), Some("https://h/p?x=1"));
         assert_eq!(clean_address("https://h/p?x=1"), None);
-        assert_eq!(decode_base64(b"aGVsbG8=").unwrap(), b"hello");
-        assert_eq!(decode_base64(b"a b!"), None);
     }
 }

@@ -196,6 +196,10 @@ impl Intake for TraceIntake {
                 references.names.push(format!("items:{}", list.name));
             }
         }
+        if let Some(batch) = &mut references.batch {
+            batch.folder =
+                member.name.rsplit_once('/').map(|(folder, _)| folder.to_owned()).unwrap_or_default();
+        }
         self.sessions.add(Key::of(&[element]), at, references);
     }
 

@@ -20,7 +20,7 @@ pub struct TraceReader {
     captures: Captures,
     /// The element at hand, by its bytes.
     element: Key,
-    last_row: Option<u64>,
+    last_row: Option<Span>,
     session: Arc<str>,
     state: State,
 }
@@ -128,14 +128,13 @@ impl TraceReader {
             self.state.behind.insert(id.clone(), line);
         }
         self.state.last = Some(line);
-        let place = self.last_row.unwrap_or(offset);
+        let span = self.last_row.unwrap_or(Span { offset, length });
         let at = ended_at.or(at);
         if let Some(tokens) = answer.usage.or(trace.usage) {
             let key = match &id {
                 Some(id) => Key::of(&[b"usage", id.as_bytes()]),
                 None => Key::of(&[b"usage", self.session.as_bytes(), self.element.hex().as_bytes()]),
             };
-            let span = Span { offset: place, length };
             let used = usage(self.session.clone(), span, at, key, model, tokens);
             out.extend(self.state.ledger.count(used, answer.usage.is_some(), trace.cost).map(Item::Usage));
         }
@@ -146,7 +145,7 @@ impl TraceReader {
     fn note_unfinished(&mut self, answer: &Answer<'_>, id: Option<&str>, out: &mut Vec<Item>) {
         let Some(id) = id else { return };
         if answer.unfinished {
-            self.state.unfinished.extend(self.last_row.map(|place| (id.to_owned(), place)));
+            self.state.unfinished.extend(self.last_row.map(|row| (id.to_owned(), row.offset)));
         } else if answer.choices.iter().any(|choice| !choice.is_empty())
             && let Some(offset) = self.state.unfinished.remove(id)
         {
@@ -271,7 +270,7 @@ impl TraceReader {
                     self.state.noted.note_prompt(line);
                 }
                 *message = Some(span.offset);
-                self.last_row = *message;
+                self.last_row = Some(span);
                 let (role, kind, tally, inherited) = (*role, *kind, Tally::of(*kind), false);
                 out.push(Item::Message(Message {
                     session,
@@ -287,7 +286,9 @@ impl TraceReader {
             }
             What::Called { call_id, name, kind, title, within, ran } => {
                 let message = message.filter(|_| *within);
-                self.last_row = message.or(Some(span.offset));
+                if message.is_none() {
+                    self.last_row = Some(span);
+                }
                 self.state.calls.insert(call_id.clone(), span.offset);
                 out.push(Item::Call(Call {
                     session: session.clone(),

@@ -1,10 +1,10 @@
 //! The names under which a trace is known, and what ties traces to one session.
 
-use super::clean::decode_base64;
 use super::exchange::{Answer, Asked};
 use super::form::Form;
 use super::steps::{Step, What};
 use super::trace::Trace;
+use crate::model::from_base64;
 use crate::model::{Key, MessageKind};
 
 /// What a trace tells of the session that it belongs to.
@@ -25,6 +25,8 @@ pub struct Batch {
     pub custom_id: String,
     pub model: Option<String>,
     pub half: Half,
+    /// The folder of its file within what is imported.
+    pub folder: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,6 +49,7 @@ impl References {
             custom_id: custom_id.clone(),
             model: answer.model.as_ref().or(asked.model.as_ref()).cloned(),
             half: if trace.form == Form::BatchRequest { Half::Request } else { Half::Response },
+            folder: String::new(),
         });
         let (mut before, mut after) = (Vec::new(), Vec::new());
         if !asked.steps.is_empty() && !trace.is_dump() {
@@ -124,7 +127,7 @@ pub fn several(custom_id: &str) -> String {
 
 /// LiteLLM wraps ids of responses into its own: `resp_` and, in base64, `litellm:…;response_id:resp_1`.
 pub fn plain_id(id: &str) -> String {
-    let wrapped = id.strip_prefix("resp_").and_then(|rest| decode_base64(rest.as_bytes()));
+    let wrapped = id.strip_prefix("resp_").and_then(|rest| from_base64(rest.as_bytes()));
     let text = wrapped.and_then(|bytes| String::from_utf8(bytes).ok());
     let inside = text.as_deref().and_then(|text| text.rsplit_once("response_id:")).map(|(_, id)| id);
     inside.unwrap_or(id).to_owned()

@@ -179,8 +179,15 @@ impl Sessions {
             let (requests, responses) = (of(Half::Request), of(Half::Response));
             let mut apart = 0;
             for response in &responses {
+                let folder = |number: usize| self.half(number).map(|batch| batch.folder.as_str());
+                // A batch's files lie together more often than those of two batches.
                 let fitting = |with: &[usize], one: usize| {
-                    with.iter().copied().filter(|other| self.fit(*other, one)).collect::<Vec<_>>()
+                    let mut found: Vec<usize> =
+                        with.iter().copied().filter(|other| self.fit(*other, one)).collect();
+                    if found.len() > 1 {
+                        found.retain(|other| folder(*other) == folder(one));
+                    }
+                    found
                 };
                 match fitting(&requests, *response).as_slice() {
                     [request] if fitting(&responses, *request).len() == 1 => self.join(*request, *response),

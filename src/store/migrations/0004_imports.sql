@@ -10,15 +10,13 @@ create table capture (
 create table node (
   session bigint not null,
   file bigint not null,
-  position bigint not null,
   place bigint not null,
+  position bigint not null,
   key bigint not null,
   parent bigint,
   -- On the branch that the client shows.
   current integer not null,
   -- A step of its own; results of calls are told with their call.
   told integer not null,
-  primary key (session, file, position)
+  primary key (session, file, place)
 ) without rowid;
-create index node_by_parent on node (session, parent);
-create index node_by_place on node (session, file, place);
