@@ -69,7 +69,7 @@ impl Appender {
         if hashes.is_empty() {
             return Ok((told, None));
         }
-        let mut batch = self.append(target, known.as_ref(), Framing::Sequence, &pieces)?;
+        let mut batch = self.append(target, known.as_ref(), Framing::Sequence, pieces)?;
         batch.captures = hashes;
         Ok((told, Some(batch)))
     }
@@ -77,7 +77,7 @@ impl Appender {
     /// Adds whole lines as they are.
     pub fn lines(&mut self, target: &Target<'_>, lines: &[u8]) -> Result<Batch> {
         let known = self.store.captured_file(&self.scope, target.instance, target.path)?;
-        self.append(target, known.as_ref(), Framing::Lines, lines)
+        self.append(target, known.as_ref(), Framing::Lines, lines.to_vec())
     }
 
     fn append(
@@ -85,18 +85,23 @@ impl Appender {
         target: &Target<'_>,
         known: Option<&CapturedFile>,
         framing: Framing,
-        pieces: &[u8],
+        mut pieces: Vec<u8>,
     ) -> Result<Batch> {
         let mut parse = self.parse(target, framing);
         let mut bytes = match known {
             Some(known) => self.replay(known, &mut parse)?,
             None => Vec::new(),
         };
-        parse.feed(pieces);
+        parse.feed(&pieces);
         parse.finish();
         let before = known.map_or(0, |known| known.size);
         let start = before - before % SEGMENT as u64;
-        bytes.extend_from_slice(pieces);
+        // Most files begin here: nothing has to be copied.
+        if bytes.is_empty() {
+            bytes = pieces;
+        } else {
+            bytes.append(&mut pieces);
+        }
         let mut batch = self.batch(target, known, framing, &mut parse);
         batch.segments = self.pack(start, &bytes)?;
         batch.size = start + bytes.len() as u64;

@@ -479,8 +479,8 @@ impl Importer<'_, '_> {
             }
         }
         for name in &missing {
-            let seen = (Why::NotFound, format!("{container} lists it and lacks it"));
-            writer.open_gap(instance, "imports", name, (seen.0, &seen.1), now)?;
+            let reason = format!("{container} lists it and lacks it");
+            writer.open_gap(instance, "imports", name, (Why::Unreadable, &reason), now)?;
         }
         writer.commit()
     }

@@ -86,6 +86,7 @@ fn eta(row: &GapRow, now: Time) -> String {
         ("terminal", _) => "given up".into(),
         ("in_progress", _) => "being tried".into(),
         (_, Some(next)) if next > now => format!("in {}", duration(next.micros() - now.micros())),
+        _ if row.stream == "imports" => "at the next import".into(),
         _ => "at the next sync".into(),
     }
 }
