@@ -1,6 +1,7 @@
 //! All settings: flag, then environment, then config.toml, then default. The only reader of the environment.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::model::{Problem, Result};
 
@@ -12,6 +13,14 @@ pub struct Config {
     pub machine: String,
     pub colour: bool,
     file: toml::Table,
+}
+
+/// How to start a browser.
+pub struct Browser {
+    pub program: Option<PathBuf>,
+    /// One a line.
+    pub arguments: Vec<String>,
+    pub headless: bool,
 }
 
 impl Config {
@@ -36,6 +45,31 @@ impl Config {
         variable("ANNALS_LISTEN").or_else(|| self.file.get("listen")?.as_str().map(str::to_owned))
     }
 
+    /// The browser that live collection uses: environment, then `[browser]` in config.toml, then what is installed.
+    pub fn browser(&self) -> Browser {
+        let text = |name: &str, key: &str| self.setting(name, key);
+        let named = text("ANNALS_BROWSER", "browser.program").map(PathBuf::from);
+        let arguments = text("ANNALS_BROWSER_ARGUMENTS", "browser.arguments").unwrap_or_default();
+        Browser {
+            program: named.or_else(installed_browser),
+            arguments: arguments.lines().map(str::to_owned).collect(),
+            headless: text("ANNALS_BROWSER_HEADLESS", "browser.headless").is_some_and(|value| value != "0"),
+        }
+    }
+
+    /// How long a second of waiting between requests takes; tests make it shorter.
+    pub fn second(&self) -> Duration {
+        let shorter = variable("ANNALS_SECOND_MS").and_then(|text| text.parse().ok());
+        Duration::from_millis(shorter.unwrap_or(1_000).clamp(1, 1_000))
+    }
+
+    /// Variables of annals' own, which are no other program's business.
+    pub fn own_variables(&self) -> Vec<String> {
+        #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        names.filter(|name| name.starts_with("ANNALS_")).collect()
+    }
+
     /// A source's setting by its environment name or its key in config.toml (`table.key`).
     pub fn setting(&self, name: &str, key: &str) -> Option<String> {
         variable(name).or_else(|| {
@@ -49,6 +83,20 @@ fn variable(name: &str) -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     let value = std::env::var(name).ok();
     value.filter(|value| !value.is_empty())
+}
+
+/// The first Chromium or Chrome that is installed.
+fn installed_browser() -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome.exe"];
+    let path = variable("PATH").unwrap_or_else(|| "/usr/bin:/usr/local/bin".into());
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let found = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    let bundled = [
+        "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+        "/Applications/Chromium.app/Contents/MacOS/Chromium",
+        r"C:\Program Files\Google\Chrome\Application\chrome.exe",
+    ];
+    found.chain(bundled.map(PathBuf::from)).find(|program| program.is_file())
 }
 
 fn config_path(user_home: Option<&Path>) -> Option<PathBuf> {

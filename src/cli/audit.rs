@@ -8,8 +8,9 @@ use super::tables::{number, size, table};
 use super::{Answer, Desk, now};
 use crate::collect::{HomeState, look_at, survey_homes};
 use crate::model::Result;
-use crate::sources::{Source, registry};
-use crate::view::{Audit, IndexAudit, OnDisk, audit, index_audit};
+use crate::sources::{Source, of_programs, registry};
+use crate::store::Store;
+use crate::view::{Audit, IndexAudit, OnDisk, audit, captured, index_audit};
 
 #[derive(Args)]
 pub struct Options {
@@ -23,7 +24,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let door = desk.door(&store)?;
     let mut audits = Vec::new();
     for source in registry() {
-        let disk = on_disk(desk, *source)?;
+        let disk = on_disk(desk, &store, *source)?;
         audits.push(audit(&desk.scope, &store, &door, *source, &disk, now())?);
     }
     let index = index_audit(&desk.scope, &store)?;
@@ -37,7 +38,11 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     Ok(if below { Answer::Nothing } else { Answer::Done })
 }
 
-fn on_disk(desk: &Desk, source: &'static dyn Source) -> Result<OnDisk> {
+fn on_disk(desk: &Desk, store: &Store, source: &'static dyn Source) -> Result<OnDisk> {
+    // What programs handed over is on no disk but the archive's.
+    if source.manifest().source == of_programs().manifest().source {
+        return captured(&desk.scope, store, source);
+    }
     let mut disk = OnDisk::default();
     for (home, state) in survey_homes(source, &Declared(&desk.config)) {
         if state != HomeState::Available {

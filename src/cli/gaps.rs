@@ -1,60 +1,140 @@
-//! `annals gaps`: what could not be read, and what became of it.
+//! `annals gaps`: what could not be had, when it is tried again, and what became of it; `gaps retry` tries now.
 
-use clap::Args;
+use clap::{Args, Subcommand};
+use serde_json::json;
 
+use super::sync::{collect, gaps_only, source_named};
 use super::tables::{number, table};
-use super::{Answer, Desk, moments};
-use crate::model::Result;
-use crate::view::{GapAsk, Paging, gaps};
+use super::{Answer, Desk, moments, now};
+use crate::collect::Lock;
+use crate::model::{Problem, Result};
+use crate::store::GapFilter;
+use crate::view::{GapAsk, GapView, LACKING, OPEN, Paging, gaps};
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Options {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Only this source
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
-    /// Also gaps that were closed
+    /// Also gaps that were closed or given up
     #[arg(long)]
     all: bool,
 }
 
+#[derive(Subcommand)]
+enum Action {
+    /// Make open gaps due now, and try those of files at once; others are tried by the next sync
+    Retry {
+        /// Only these, also when they were given up
+        #[arg(value_name = "KEY")]
+        keys: Vec<String>,
+        /// Also all that were given up
+        #[arg(long, conflicts_with = "keys")]
+        all: bool,
+        /// Only this source
+        #[arg(long, value_name = "SOURCE")]
+        source: Option<String>,
+    },
+}
+
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    match &options.action {
+        Some(Action::Retry { keys, all, source }) => retry(desk, keys, *all, source.as_ref()),
+        None => list(desk, options),
+    }
+}
+
+fn list(desk: &mut Desk, options: &Options) -> Result<Answer> {
     if let Some(source) = &options.source {
-        super::sync::source_named(source)?;
+        source_named(source)?;
     }
     let store = desk.archive_or_new()?;
     let door = desk.door(&store)?;
-    let ask = GapAsk {
-        source: options.source.clone(),
-        status: (!options.all).then(|| "pending".to_owned()),
-        page: Paging { limit: i64::MAX - 1, cursor: None },
-    };
-    let list = gaps(&desk.scope, &store, &door, &ask)?;
+    let statuses = if options.all { Vec::new() } else { OPEN.iter().map(ToString::to_string).collect() };
+    let page = Paging { limit: i64::MAX - 1, cursor: None };
+    let ask = GapAsk { source: options.source.clone(), statuses, page };
+    let list = gaps(&desk.scope, &store, &door, &ask, now())?;
     if desk.json {
         desk.output.json(&list)?;
         return Ok(Answer::Done);
     }
     if list.gaps.is_empty() {
         desk.output.line("no gaps: everything that was found was read")?;
-        return Ok(Answer::Done);
+    } else {
+        let head = ["source", "stream", "what", "why", "status", "#tries", "last try", "next try", "reason"];
+        let rows: Vec<Vec<String>> = list.gaps.iter().map(row).collect();
+        for line in table(&head, &rows) {
+            desk.output.line(line)?;
+        }
     }
-    let head = ["source", "stream", "what", "status", "#tries", "last try", "reason"];
-    let rows: Vec<Vec<String>> = list
-        .gaps
-        .iter()
-        .map(|gap| {
-            vec![
-                gap.source.clone(),
-                gap.stream.clone(),
-                gap.key.to_string(),
-                gap.status.clone(),
-                number(gap.attempts),
-                moments::local_text(Some(&gap.last_tried_at)),
-                gap.reason.to_string(),
-            ]
-        })
-        .collect();
-    for line in table(&head, &rows) {
-        desk.output.line(line)?;
+    let filter = GapFilter { source: options.source.as_deref(), statuses: &["terminal"] };
+    let given_up = store.gaps(&desk.scope, &filter, 0, i64::MAX, now())?.len();
+    if given_up > 0 && !options.all && !desk.quiet {
+        desk.output.note(format!("note: {given_up} more were given up; --all lists them"));
+    }
+    Ok(Answer::Done)
+}
+
+fn row(gap: &GapView) -> Vec<String> {
+    vec![
+        gap.source.clone(),
+        gap.stream.clone(),
+        gap.key.to_string(),
+        gap.why.replace('_', " "),
+        gap.ended.as_ref().map_or(gap.status.clone(), |ended| format!("{}, {ended}", gap.status)),
+        number(gap.attempts),
+        moments::local_text(Some(&gap.last_tried_at)),
+        gap.eta.clone(),
+        gap.reason.to_string(),
+    ]
+}
+
+/// Gaps of files are tried here; those of connectors by whoever runs them next.
+fn retry(desk: &mut Desk, keys: &[String], all: bool, source: Option<&String>) -> Result<Answer> {
+    if let Some(source) = source {
+        source_named(source)?;
+    }
+    let mut store = desk.archive_or_new()?;
+    let door = desk.door(&store)?;
+    let scope = desk.scope;
+    let statuses = if all || !keys.is_empty() { LACKING } else { OPEN };
+    let page = Paging { limit: i64::MAX - 1, cursor: None };
+    let statuses = statuses.iter().map(ToString::to_string).collect();
+    let ask = GapAsk { source: source.cloned(), statuses, page };
+    let mut due = 0;
+    {
+        let _lock = Lock::take(&desk.config.home, "gaps retry")?;
+        // A key is named as it is shown.
+        let wanted = gaps(&scope, &store, &door, &ask, now())?.gaps.into_iter();
+        let wanted: Vec<i64> = wanted
+            .filter(|gap| keys.is_empty() || keys.iter().any(|key| key == gap.key.as_str()))
+            .map(|gap| gap.id)
+            .collect();
+        let mut writer = store.writer(&scope, now())?;
+        for id in wanted {
+            writer.retry_gap(id)?;
+            due += 1;
+        }
+        writer.commit()?;
+    }
+    if due == 0 && !keys.is_empty() {
+        return Err(Problem::new(format!("no gap is called {}", keys.join(", ")))
+            .hint("`annals gaps --all` lists their names in the column `what`"));
+    }
+    let open = GapFilter { source: source.map(String::as_str), statuses: OPEN };
+    let before = store.gaps(&scope, &open, 0, i64::MAX, now())?.len();
+    if before > 0 {
+        collect(desk, &gaps_only(source))?;
+    }
+    let left = store.gaps(&scope, &open, 0, i64::MAX, now())?.len();
+    let recovered = before.saturating_sub(left);
+    if desk.json {
+        desk.output.json(&json!({"due": due, "recovered": recovered, "open": left}))?;
+    } else {
+        desk.output.line(format!("{due} made due, {recovered} recovered now, {left} open"))?;
     }
     Ok(Answer::Done)
 }

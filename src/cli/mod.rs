@@ -1,6 +1,7 @@
 //! The command line: reads arguments, calls a verb, turns its answer into an exit code.
 
 mod git;
+mod live;
 mod measure;
 mod moments;
 mod output;
@@ -10,6 +11,8 @@ mod tables;
 
 mod audit;
 mod blame;
+mod connect;
+mod connector;
 mod doctor;
 mod gaps;
 mod import;
@@ -48,7 +51,8 @@ use output::Output;
 #[derive(Parser)]
 #[command(name = "annals", version, about, max_term_width = 100, disable_help_subcommand = true)]
 #[command(
-    after_help = "Everything stays on this machine: no telemetry, and nobody else may ask unless you say so. \
+    after_help = "Everything stays on this machine: no telemetry, no network unless you call `connect`, and nobody else \
+                  may ask unless you say so. \
                         Secrets are masked in every answer; the archive keeps the bytes as they are."
 )]
 struct Arguments {
@@ -87,6 +91,8 @@ enum Verb {
     Sync(sync::Options),
     /// Read exports and traces that you have: files, folders, zips
     Import(import::Options),
+    /// Log in once in a browser of annals' own, so that `sync` can ask a provider for what is new
+    Connect(connect::Options),
     /// Show each source: available, empty, or how to set it up
     Sources(sources::Options),
     /// List sessions, newest first
@@ -113,7 +119,7 @@ enum Verb {
     Audit(audit::Options),
     /// List where secrets appear, by their marks
     Secrets(secrets::Options),
-    /// List what could not be read, and what became of it
+    /// List what could not be had, why, and when it is tried again; `retry` tries now
     Gaps(gaps::Options),
     /// Say who else may ask, and give them tokens
     Members(members::Options),
@@ -132,6 +138,8 @@ pub enum Answer {
     Done,
     /// Nothing matched: exit code 1.
     Nothing,
+    /// The owner has to do something first: exit code 2, after the answer.
+    Stopped,
 }
 
 /// What every verb works with.
@@ -193,6 +201,7 @@ pub fn run() -> ExitCode {
         Verb::Serve(options) => serve::run(&mut desk, &options),
         Verb::Sync(options) => sync::run(&mut desk, &options),
         Verb::Import(options) => import::run(&mut desk, &options),
+        Verb::Connect(options) => connect::run(&mut desk, &options),
         Verb::Sources(options) => sources::run(&mut desk, &options),
         Verb::Sessions(options) => sessions::run(&mut desk, &options),
         Verb::Show(options) => show::run(&mut desk, &options),
@@ -219,6 +228,7 @@ pub fn run() -> ExitCode {
     match answer {
         Ok(Answer::Done) => ExitCode::SUCCESS,
         Ok(Answer::Nothing) => ExitCode::from(1),
+        Ok(Answer::Stopped) => ExitCode::from(2),
         // A reader that went away, as `head` does, has all it wanted.
         Err(_) if desk.output.is_closed() => ExitCode::SUCCESS,
         Err(problem) => {

@@ -4,11 +4,13 @@ use clap::Args;
 
 use super::{Answer, Desk, now};
 use crate::model::{Problem, Result};
+use crate::sources::{by_name, of_programs};
 use crate::view::{RecordsAsk, records};
 
 #[derive(Args)]
 pub struct Options {
-    /// A source and one of its streams, as SOURCE/messages; `annals manifest SOURCE` lists them
+    /// A source and one of its streams, as SOURCE/messages (`annals manifest SOURCE` lists them), or of an outside
+    /// connector
     #[arg(value_name = "SOURCE/STREAM")]
     stream: String,
     /// Only records with this key; of a mutable stream all its versions
@@ -26,7 +28,7 @@ pub struct Options {
 }
 
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
-    let ask = read(options)?;
+    let ask = read(desk, options)?;
     let Some(store) = desk.archive()? else {
         if desk.json {
             desk.output.piece("{\"records\":[],\"next_cursor\":null}\n")?;
@@ -53,11 +55,14 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     Ok(if count == 0 { Answer::Nothing } else { Answer::Done })
 }
 
-fn read(options: &Options) -> Result<RecordsAsk> {
+fn read(desk: &Desk, options: &Options) -> Result<RecordsAsk> {
     let (source, stream) = options.stream.split_once('/').ok_or_else(|| {
         Problem::new(format!("not a stream: {:?}", options.stream))
             .hint("give SOURCE/STREAM; `annals sources` lists sources, `annals manifest SOURCE` its streams")
     })?;
+    if let Some(ask) = of_connector(desk, options, source, stream)? {
+        return Ok(ask);
+    }
     let source = super::sync::source_named(source)?;
     let manifest = source.manifest();
     let stream = manifest.stream(stream).ok_or_else(|| {
@@ -69,8 +74,28 @@ fn read(options: &Options) -> Result<RecordsAsk> {
         source,
         stream,
         key: options.key.clone(),
+        within: None,
         limit: options.limit,
         cursor: None,
         full: options.full,
     })
+}
+
+/// The records of one stream of an outside connector, which are part of one stream here.
+fn of_connector(desk: &Desk, options: &Options, name: &str, stream: &str) -> Result<Option<RecordsAsk>> {
+    let source = of_programs();
+    let Some(store) = desk.archive()?.filter(|_| by_name(name).is_none()) else { return Ok(None) };
+    let manifest = source.manifest();
+    let known = store.known_instance(&desk.scope, manifest.source, &desk.config.machine, name)?;
+    let Some((_, records)) = known.zip(manifest.stream("records")) else { return Ok(None) };
+    let within = format!("{name}/{stream}/");
+    Ok(Some(RecordsAsk {
+        source,
+        stream: records,
+        key: options.key.as_ref().map(|key| format!("{within}{key}")),
+        within: Some(within),
+        limit: options.limit,
+        cursor: None,
+        full: options.full,
+    }))
 }

@@ -125,6 +125,7 @@ fn look(config: Arc<Config>) -> Look {
             since: None,
             verify: false,
             repositories: true,
+            gaps_only: false,
             in_passing: true,
             member: None,
         };

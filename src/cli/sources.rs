@@ -81,7 +81,10 @@ pub fn print(desk: &mut Desk, cards: &[SourceCard]) -> Result<()> {
             ))?;
         }
         if card.gaps_open > 0 {
-            desk.output.line(format!("  {} gaps: files that could not be read yet", card.gaps_open))?;
+            desk.output.line(format!(
+                "  {} gaps: what could not be had yet (`annals gaps` lists it)",
+                card.gaps_open
+            ))?;
         }
         if card.source_status != "available" {
             desk.output.line(format!("  hint: {}", card.setup_hint))?;

@@ -7,7 +7,7 @@ use super::measure::{Clock, cpu_ms, peak_memory_bytes};
 use super::progress::Bar;
 use super::settings::Declared;
 use super::tables::{number, size, table};
-use super::{Answer, Desk, moments, now};
+use super::{Answer, Desk, connector, live, moments, now};
 use crate::collect::{Ask, Environment, HomeState, Lock, SourceReport, sync};
 use crate::model::{Problem, Result};
 use crate::sources::{Source, by_name, registry};
@@ -23,21 +23,48 @@ pub struct Options {
     /// Compare every file with the archive, even those that look unchanged
     #[arg(long)]
     full: bool,
+    /// Only try again what could not be had before (see `annals gaps`)
+    #[arg(long)]
+    gaps_only: bool,
+    /// Ask no provider, also where `annals connect` was called
+    #[arg(long)]
+    no_live: bool,
+    /// Also fetch the bytes of files that live conversations speak of
+    #[arg(long)]
+    with_files: bool,
+    /// Show no browser window while a provider is asked
+    #[arg(long)]
+    headless: bool,
     /// Leave the repositories alone that sessions ran in (their instructions, skills, rules)
     #[arg(long)]
     no_projects: bool,
     /// The homes that are read belong to this member of `annals members`
     #[arg(long, value_name = "NAME")]
     member: Option<String>,
+    #[command(flatten)]
+    connector: connector::Options,
 }
 
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    if options.connector.is_asked() {
+        let Options { full, gaps_only, ref member, .. } = *options;
+        let wish = connector::Wish { full, gaps_only, member: member.as_ref() };
+        return connector::run(desk, &options.connector, &wish);
+    }
     let clock = Clock::start();
     let reports = collect(desk, options)?;
+    let wish = live::Wish {
+        gaps_only: options.gaps_only,
+        with_files: options.with_files,
+        headless: options.headless,
+    };
+    let asked = if options.no_live { Vec::new() } else { named(&options.sources)? };
+    let lively = live::collect(desk, &asked, wish)?;
     if desk.json {
         let sources: Vec<Value> = reports.iter().map(report_json).collect();
         let document = json!({
             "sources": sources,
+            "live": lively.iter().map(live::report_json).collect::<Vec<_>>(),
             "wall_ms": clock.wall_ms(),
             "cpu_ms": cpu_ms(),
             "peak_memory_bytes": peak_memory_bytes(),
@@ -45,8 +72,19 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         desk.output.json(&document)?;
     } else {
         print(desk, &reports)?;
+        for report in &lively {
+            live::print(desk, report)?;
+        }
     }
-    Ok(Answer::Done)
+    let stopped = lively.iter().filter_map(|report| Some((report.source, report.stop.as_ref()?)));
+    let mut answer = Answer::Done;
+    for (source, stop) in stopped {
+        let (_, message, hint) = live::words(stop, source);
+        desk.output.note(format!("stopped: {message}"));
+        desk.output.note(format!("hint: {hint}"));
+        answer = Answer::Stopped;
+    }
+    Ok(answer)
 }
 
 /// The sync itself, for every verb that starts with one.
@@ -57,6 +95,7 @@ pub fn collect(desk: &mut Desk, options: &Options) -> Result<Vec<SourceReport>> 
         since,
         verify: options.full,
         repositories: !options.no_projects,
+        gaps_only: options.gaps_only,
         in_passing: false,
         member: options.member.clone(),
     };
@@ -95,6 +134,11 @@ pub fn source_named(name: &str) -> Result<&'static dyn Source> {
         let known: Vec<&str> = registry().iter().map(|source| source.manifest().source).collect();
         Problem::new(format!("no source is called {name:?}")).hint(format!("sources: {}", known.join(", ")))
     })
+}
+
+/// A run for gaps alone.
+pub fn gaps_only(source: Option<&String>) -> Options {
+    Options { sources: source.into_iter().cloned().collect(), gaps_only: true, ..Options::default() }
 }
 
 fn tell_problems(desk: &mut Desk, reports: &[SourceReport]) {

@@ -69,14 +69,32 @@ impl Appender {
         if hashes.is_empty() {
             return Ok((told, None));
         }
-        let mut parse = self.parse(target, Framing::Sequence);
-        let mut bytes = match &known {
+        let mut batch = self.append(target, known.as_ref(), Framing::Sequence, pieces)?;
+        batch.captures = hashes;
+        Ok((told, Some(batch)))
+    }
+
+    /// Adds whole lines as they are.
+    pub fn lines(&mut self, target: &Target<'_>, lines: &[u8]) -> Result<Batch> {
+        let known = self.store.captured_file(&self.scope, target.instance, target.path)?;
+        self.append(target, known.as_ref(), Framing::Lines, lines.to_vec())
+    }
+
+    fn append(
+        &mut self,
+        target: &Target<'_>,
+        known: Option<&CapturedFile>,
+        framing: Framing,
+        mut pieces: Vec<u8>,
+    ) -> Result<Batch> {
+        let mut parse = self.parse(target, framing);
+        let mut bytes = match known {
             Some(known) => self.replay(known, &mut parse)?,
             None => Vec::new(),
         };
         parse.feed(&pieces);
         parse.finish();
-        let before = known.as_ref().map_or(0, |known| known.size);
+        let before = known.map_or(0, |known| known.size);
         let start = before - before % SEGMENT as u64;
         // Most files begin here: nothing has to be copied.
         if bytes.is_empty() {
@@ -84,12 +102,11 @@ impl Appender {
         } else {
             bytes.append(&mut pieces);
         }
-        let mut batch = self.batch(target, known.as_ref(), Framing::Sequence, &mut parse);
+        let mut batch = self.batch(target, known, framing, &mut parse);
         batch.segments = self.pack(start, &bytes)?;
         batch.size = start + bytes.len() as u64;
         batch.new_bytes = batch.size - before;
-        batch.captures = hashes;
-        Ok((told, Some(batch)))
+        Ok(batch)
     }
 
     /// A file of its own: nothing when it is there as it is.

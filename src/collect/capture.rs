@@ -7,7 +7,7 @@ use std::path::Path;
 use super::parse::Parse;
 use super::plan::{Job, Rows};
 use super::walk::stat_of;
-use crate::model::{Encoding, Framing, Scope};
+use crate::model::{Encoding, Framing, Scope, Why};
 use crate::sources::FileContext;
 use crate::store::{Batch, Part, Segment, Stat, Store};
 
@@ -37,6 +37,7 @@ pub enum Report {
         instance: i64,
         stream: &'static str,
         path: String,
+        why: Why,
         reason: String,
     },
     /// The file is dealt with; `bytes` of progress were not reported by batches.
@@ -80,6 +81,7 @@ impl Capturer {
                     instance,
                     stream: "files",
                     path: path.clone(),
+                    why: Why::Unreadable,
                     reason: error.to_string(),
                 });
                 send(Report::Done { instance, path, bytes: job.found.size, outcome: Outcome::Failed });
@@ -181,6 +183,11 @@ impl Capturer {
             let rows = parse.as_mut().filter(|_| !decodes);
             self.store_bytes(&mut run, file, rows, !decodes || !reads, send)?;
         }
+        if run.captured < disk.size {
+            let (instance, path, reason) =
+                (job.instance, job.found.path.clone(), "changed while it was read".to_owned());
+            send(Report::Gap { instance, stream: "files", path, why: Why::Changing, reason });
+        }
         match parse {
             Some(parse) if decodes || !stores => self.read_content(parse, &mut run, file, send)?,
             // Whose twin it is has to be told even when nothing else is.
@@ -253,7 +260,8 @@ impl Capturer {
             };
             if let Some(reason) = &broken {
                 let (instance, path) = (run.job.instance, run.job.found.path.clone());
-                send(Report::Gap { instance, stream: "content", path, reason: reason.clone() });
+                let (why, told) = (Why::Unreadable, reason.clone());
+                send(Report::Gap { instance, stream: "content", path, why, reason: told });
                 parse.broken(reason);
             }
             let last = broken.is_some() || self.buffer.len() < CHUNK;
@@ -333,7 +341,7 @@ impl Capturer {
             // Half a file has less to say than the form before it, which keeps the rows.
             let (instance, path) = (job.instance, job.found.path.clone());
             let reason = format!("cannot be unpacked further: {error}");
-            send(Report::Gap { instance, stream: "content", path, reason });
+            send(Report::Gap { instance, stream: "content", path, why: Why::Unreadable, reason });
             return Ok(Some(rival.id));
         }
         // What can not be unpacked is not the same.

@@ -350,7 +350,7 @@ fn hash_of_names(members: &[Entry]) -> String {
 }
 
 /// A file for its owner alone that goes with its handle, where the system lets it.
-fn private_file(scratch: &Path) -> io::Result<File> {
+pub fn private_file(scratch: &Path) -> io::Result<File> {
     std::fs::create_dir_all(scratch)?;
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);

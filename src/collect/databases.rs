@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::capture::SEGMENT;
-use super::parse::Parse;
+use super::documents::{Document, is_same};
 use super::walk::Found;
-use crate::model::{Database, Encoding, Framing, Result, Scope};
-use crate::sources::{FileContext, Source};
-use crate::store::{Batch, CapturedFile, Part, Segment, Store, Unreadable, read_table};
+use crate::model::{Database, Result, Scope};
+use crate::sources::Source;
+use crate::store::{Batch, CapturedFile, Store, Unreadable, read_table};
 
 /// What one declared table gave.
 pub struct TableReport {
@@ -64,81 +63,25 @@ pub fn read_database(
     for row in &rows {
         let before = known.remove(row.key.as_str());
         let bytes = row.document.as_bytes();
-        if let Some(before) = before.filter(|before| !before.gone) {
-            let hashes = store.segment_hashes(scope, before.id, before.version)?;
-            let same = hashes.len() == bytes.chunks(SEGMENT).count()
-                && hashes
-                    .iter()
-                    .zip(bytes.chunks(SEGMENT))
-                    .all(|((_, _, hash), piece)| blake3::hash(piece).as_bytes() == hash);
-            if same {
-                report.unchanged += 1;
-                continue;
-            }
+        if let Some(before) = before.filter(|before| !before.gone)
+            && is_same(store, scope, before, bytes)?
+        {
+            report.unchanged += 1;
+            continue;
         }
         let path = format!("{prefix}{}", row.key);
-        report.batches.push(document(instance, source, declared, before, path, bytes)?);
-    }
-    report.gone = known.values().filter(|file| !file.gone).map(|file| file.id).collect();
-    Ok(Some(report))
-}
-
-fn document(
-    instance: i64,
-    source: &'static dyn Source,
-    declared: &'static Database,
-    known: Option<&CapturedFile>,
-    path: String,
-    bytes: &[u8],
-) -> Result<Batch> {
-    let mut segments = Vec::new();
-    for (number, piece) in bytes.chunks(SEGMENT).enumerate() {
-        segments.push(Segment {
-            place: (number * SEGMENT) as u64,
-            length: piece.len() as u64,
-            hash: *blake3::hash(piece).as_bytes(),
-            packed: true,
-            data: zstd::bulk::compress(piece, 1)?,
-        });
-    }
-    let context = FileContext { path: path.clone(), modified: None };
-    let mut parse =
-        Parse::new(source, source.reader(declared.reader, &context, None), Framing::Whole, 0, false);
-    parse.feed(bytes);
-    parse.finish();
-    let taken = parse.take();
-    Ok(Batch {
-        instance,
-        file: known.map(|known| known.id),
-        part: Part {
-            unit: path.clone(),
+        let document = Document {
+            instance,
+            source,
             path,
             store: declared.table,
             reader: declared.reader,
-            framing: Framing::Whole,
-            encoding: Encoding::Plain,
-            document: true,
-            mutable: true,
-        },
-        new_version: true,
-        replace_rows: true,
-        follows_rows: true,
-        supersedes: None,
-        twin_of: None,
-        segments,
-        new_bytes: bytes.len() as u64,
-        size: bytes.len() as u64,
-        content_size: taken.position,
-        parsed: taken.parsed,
-        stat: None,
-        state: taken.state,
-        reader_version: source.manifest().reader_version,
-        items: taken.items,
-        facts: taken.facts.into_iter().map(|facts| (facts.session, facts.rank, facts.facts)).collect(),
-        counts: taken.counts,
-        problems: taken.problems,
-        captures: Vec::new(),
-    })
+            of_database: true,
+        };
+        report.batches.push(document.batch(before, bytes)?);
+    }
+    report.gone = known.values().filter(|file| !file.gone).map(|file| file.id).collect();
+    Ok(Some(report))
 }
 
 /// The highest number in the name wins: `state_5` before `state_4` before `state`.

@@ -12,7 +12,7 @@ use super::elements::{Piece, split};
 use super::import_report::{ContainerReport, MemberReport};
 use super::judging::{Desk, Plan, by_number, judge, look};
 use super::sync::{Environment, Progress};
-use crate::model::{Problem, Result, Scope, Time};
+use crate::model::{Problem, Result, Scope, Time, Why};
 use crate::sources::{Archive, Body, Capture, Member, Shape, Source, Wish, registry};
 use crate::store::{Batch, Store};
 
@@ -479,7 +479,8 @@ impl Importer<'_, '_> {
             }
         }
         for name in &missing {
-            writer.open_gap(instance, "imports", name, &format!("{container} lists it and lacks it"), now)?;
+            let reason = format!("{container} lists it and lacks it");
+            writer.open_gap(instance, "imports", name, (Why::Unreadable, &reason), now)?;
         }
         writer.commit()
     }

@@ -1,29 +1,46 @@
 //! Drives the sources: finds what changed, captures bytes, reads rows, commits both together.
 
 mod append;
+mod browser;
 mod capture;
+mod connector;
 mod containers;
 mod databases;
+mod devtools;
+mod documents;
 mod drops;
 mod elements;
 mod import;
 mod import_report;
 mod judging;
+mod live;
+mod live_fetch;
+mod live_pace;
+mod live_talk;
+mod live_write;
 mod lock;
 mod names;
 mod parse;
 mod passages;
 mod plan;
+mod program;
 mod rebuild;
 mod repositories;
 mod restore;
 mod sync;
 mod walk;
+mod wire;
 
+pub use browser::BrowserSetup;
+pub use connector::{ConnectorAsk, ConnectorReport, Notice, Reply, run_connector};
 pub use import::{ImportAsk, import, importing};
 pub use import_report::{ContainerReport, MemberReport};
+pub use live::{LiveAsk, LiveNews, LiveReport, collect_live, connect, profile_of};
+pub use live_pace::Pace;
+pub use live_talk::Stop;
 pub use lock::Lock;
 pub use rebuild::{Rebuilt, rebuild};
 pub use restore::{Restored, restore};
 pub use sync::{Ask, Environment, Progress, SourceReport, look_at, survey_homes, sync};
 pub use walk::HomeState;
+pub use wire::InteractionKind;

@@ -79,6 +79,7 @@ impl Passages {
                 | Item::Summary(_)
                 | Item::Landmark { .. }
                 | Item::Link(_)
+                | Item::Ended { .. }
                 | Item::Forget { .. }
                 | Item::Recount { .. }
                 | Item::Tree(_)

@@ -12,7 +12,7 @@ use super::drops::import_drops;
 use super::plan::{Job, Plan, plan};
 use super::repositories;
 use super::walk::{Detail, HomeState, Rules, Survey, state_of, survey};
-use crate::model::{Result, Scope, Time};
+use crate::model::{Result, Scope, Time, Why};
 use crate::sources::{Home, Settings, Source};
 use crate::store::{Batch, Store, Writer};
 
@@ -32,6 +32,8 @@ pub struct Ask {
     pub verify: bool,
     /// Also the declared files of repositories that sessions ran in.
     pub repositories: bool,
+    /// Only what could not be read before.
+    pub gaps_only: bool,
     /// A look on behalf of somebody who asks: when nothing changed, it leaves no trace but a time now and then.
     pub in_passing: bool,
     /// The member whose homes these are.
@@ -163,7 +165,7 @@ pub fn sync(
         capture_all(&mut store, scope, environment, jobs, &places, &mut reports, &mut Nobody)?;
     }
     let mut changed = run.is_some();
-    for report in &mut reports {
+    for report in reports.iter_mut().filter(|_| !ask.gaps_only) {
         let (source, member) = (report.source, ask.member.as_deref());
         changed |= import_drops(source, environment, scope, member, report, &mut Nobody)?;
     }
@@ -222,8 +224,9 @@ fn repository_jobs(
         let plan = plan(visit.instance, visit.source, &mut survey, captured.collect(), ask.since, ask.verify);
         report.totals.unchanged_files += plan.unchanged.0;
         report.totals.gone_files += plan.gone.len() as u64;
-        visit.gone.extend(plan.gone);
-        jobs.extend(plan.jobs);
+        let wanted = Wanted::of(store, scope, ask, visit.instance)?;
+        visit.gone.extend(plan.gone.into_iter().filter(|_| !ask.gaps_only));
+        jobs.extend(wanted.choose(plan.jobs, &mut report.totals));
     }
     Ok(jobs)
 }
@@ -235,6 +238,51 @@ impl Progress for Nobody {
     fn begin(&mut self, _files: u64, _bytes: u64) {}
     fn advance(&mut self, _files: u64, _bytes: u64) {}
     fn end(&mut self) {}
+}
+
+/// Which files of a home a run is for.
+enum Wanted {
+    All,
+    /// Those that could not be read, and all in folders that could not.
+    Gaps {
+        files: HashSet<String>,
+        folders: Vec<String>,
+        databases: bool,
+    },
+}
+
+impl Wanted {
+    fn of(store: &Store, scope: &Scope, ask: &Ask, instance: i64) -> Result<Wanted> {
+        if !ask.gaps_only {
+            return Ok(Wanted::All);
+        }
+        let mut files: HashSet<String> = store.open_gaps(scope, instance, "files")?.into_iter().collect();
+        files.extend(store.open_gaps(scope, instance, "content")?);
+        let folders = store.open_gaps(scope, instance, "folders")?;
+        let databases = !store.open_gaps(scope, instance, "databases")?.is_empty();
+        Ok(Wanted::Gaps { files, folders, databases })
+    }
+
+    fn is_nothing(&self) -> bool {
+        match self {
+            Wanted::All => false,
+            Wanted::Gaps { files, folders, databases } => {
+                files.is_empty() && folders.is_empty() && !databases
+            }
+        }
+    }
+
+    fn choose(&self, jobs: Vec<Job>, totals: &mut Totals) -> Vec<Job> {
+        let Wanted::Gaps { files, folders, .. } = self else { return jobs };
+        let found = jobs.len();
+        let below = |path: &str, folder: &str| {
+            folder == "." || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let wanted = |path: &str| files.contains(path) || folders.iter().any(|folder| below(path, folder));
+        let chosen: Vec<Job> = jobs.into_iter().filter(|job| wanted(&job.found.path)).collect();
+        totals.put_off_files += (found - chosen.len()) as u64;
+        chosen
+    }
 }
 
 /// A home of this run that the archive knows.
@@ -271,6 +319,11 @@ fn visit(
     }
     let instance =
         store.instance(scope, manifest.source, &environment.machine, &root_name, (environment.now)())?;
+    let wanted = Wanted::of(store, scope, ask, instance)?;
+    if wanted.is_nothing() {
+        report.homes.push((home.root, state));
+        return Ok(None);
+    }
     let mut looked = match &state {
         HomeState::Available => survey(&home, &Rules::of(manifest)?, Detail::Names)?,
         HomeState::Unreadable(why) => {
@@ -292,13 +345,15 @@ fn visit(
     let state = if state == HomeState::Available && nothing { HomeState::Empty } else { state };
     let Plan { jobs: new, unchanged, put_off, gone } =
         plan(instance, source, &mut looked, captured, ask.since, ask.verify);
+    // What is gone is for a run that looks at everything.
+    let gone = if ask.gaps_only { Vec::new() } else { gone };
     totals.unchanged_files += unchanged.0;
     totals.put_off_files += put_off;
     totals.gone_files += gone.len() as u64;
     for path in &looked.outside {
         report.problems.push(format!("{path}: a link that leads out of the home is not followed"));
     }
-    jobs.extend(new);
+    jobs.extend(wanted.choose(new, totals));
     report.homes.push((home.root, state.clone()));
     Ok(Some(Visit { place, instance, source, root, state, survey: looked, gone }))
 }
@@ -374,13 +429,13 @@ fn write_all(
                 writer.apply(*batch)?;
             }
             Report::Restat { file, path, stat } => writer.restat(file, &path, stat)?,
-            Report::Gap { instance, stream, path, reason } => {
-                writer.open_gap(instance, stream, &path, &reason, now)?;
+            Report::Gap { instance, stream, path, why, reason } => {
+                writer.open_gap(instance, stream, &path, (why, &reason), now)?;
                 let place = places.get(&instance).copied();
                 if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
                     report.problems.push(format!("{path}: {reason}"));
                 }
-                damaged.insert((instance, path));
+                damaged.insert((instance, stream, path));
             }
             Report::Done { instance, path, bytes, outcome } => {
                 progress.advance(1, bytes);
@@ -393,12 +448,13 @@ fn write_all(
                         Outcome::Failed => report.totals.failed_files += 1,
                     }
                 }
-                if outcome != Outcome::Failed {
+                let was_damaged = |stream| damaged.contains(&(instance, stream, path.clone()));
+                if outcome != Outcome::Failed && !was_damaged("files") {
                     writer.close_gap(instance, "files", &path, now)?;
                 }
                 // Unchanged content is as damaged as it was.
                 let read_anew = outcome == Outcome::New || outcome == Outcome::Changed;
-                if !damaged.remove(&(instance, path.clone())) && read_anew {
+                if read_anew && !was_damaged("content") {
                     writer.close_gap(instance, "content", &path, now)?;
                 }
             }
@@ -469,7 +525,8 @@ fn finish_visit(
             Some(problem) => {
                 // Several tables may be declared of one database: it is broken once.
                 if !report.problems.contains(&problem) {
-                    writer.open_gap(visit.instance, "databases", table.pattern, &problem, now)?;
+                    let seen = (Why::Unreadable, problem.as_str());
+                    writer.open_gap(visit.instance, "databases", table.pattern, seen, now)?;
                     report.problems.push(problem);
                 }
             }
@@ -488,7 +545,7 @@ fn finish_visit(
     }
     for (path, why) in &visit.survey.unreadable {
         let path = if path.is_empty() { "." } else { path };
-        writer.open_gap(visit.instance, "folders", path, why, now)?;
+        writer.open_gap(visit.instance, "folders", path, (Why::Unreadable, why), now)?;
         report.problems.push(format!("{path}: {why}"));
     }
     writer.mark_gone(&visit.gone, now)?;

@@ -6,6 +6,7 @@ mod key;
 mod manifest;
 mod moment;
 mod prints;
+mod retry;
 mod scope;
 mod terms;
 mod text;
@@ -25,6 +26,7 @@ pub use prints::{
     GRAM_MARK, LINE_MARK, LinePrint, PrintTerm, each_gram_term, each_line_term, each_sampled_line_term,
     line_print,
 };
+pub use retry::{Step, Tried, Why, next_step, urgency};
 pub use scope::{MemberRole, Scope};
 pub use terms::{
     FILE_MARK, LONGEST_TEXT, MODEL_MARK, TOOL_MARK, TermSet, Terms, each_text, each_told, each_whole_term,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct Time(i64);
 
 impl Time {
-    pub fn from_micros(micros: i64) -> Time {
+    pub const fn from_micros(micros: i64) -> Time {
         Time(micros)
     }
 

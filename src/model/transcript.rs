@@ -63,6 +63,12 @@ pub enum Item {
     Touch(Touch),
     Link(Link),
     Document(Document),
+    /// A record was deleted where it came from; its versions stay.
+    Ended {
+        stream: &'static str,
+        key: String,
+        at: Option<Time>,
+    },
     Passage(Passage),
     /// A message seen earlier is told better elsewhere: its row goes, with the call in it.
     Forget {

@@ -121,7 +121,7 @@ fn page_of(
     let Some(stream) = source.manifest().stream(stream) else { return Ok(None) };
     let limit = u64::try_from(page.limit).ok();
     let full = key.is_some();
-    let ask = RecordsAsk { source, stream, key, limit, cursor: page.cursor, full };
+    let ask = RecordsAsk { source, stream, key, within: None, limit, cursor: page.cursor, full };
     record_page(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
 }
 
@@ -163,6 +163,8 @@ pub(super) async fn gaps(
     Asked(parameters): Asked<GapParameters>,
 ) -> Answered {
     let ask = parameters.read()?;
-    Ok(answer(app, asker, headers, move |desk| view::gaps(desk.scope, desk.store, desk.door, &ask).map(Some))
-        .await)
+    Ok(answer(app, asker, headers, move |desk| {
+        view::gaps(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
+    })
+    .await)
 }

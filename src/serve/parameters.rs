@@ -496,7 +496,7 @@ impl GapParameters {
             return Err(Problem::asked("`status` is none of what there is").hint(known.join(", ")));
         }
         let page = paging(self.limit, self.cursor)?;
-        Ok(crate::view::GapAsk { source: self.source, status: self.status, page })
+        Ok(crate::view::GapAsk { source: self.source, statuses: self.status.into_iter().collect(), page })
     }
 }
 

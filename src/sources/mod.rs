@@ -8,6 +8,7 @@ mod front_matter;
 mod import;
 pub mod json;
 mod kept;
+mod live;
 mod shell_read;
 mod tape;
 mod title;
@@ -16,6 +17,7 @@ mod chatgpt;
 mod claude_code;
 mod codex_cli;
 mod openai_api;
+mod outside_connectors;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,15 +25,28 @@ use std::sync::Arc;
 use crate::model::{Block, Item, Manifest, SessionFacts, Time, Verdict};
 
 pub use import::{Archive, Body, Capture, Import, Intake, Judgement, Member, Shape, Taking, Wish, path_part};
+pub use live::{Answer, Assembled, Judged, Listed, Listing, Live, Page, Request, Way};
+pub use outside_connectors::content_key;
 pub use tape::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 
 /// All sources. Adding one is a folder, its `mod` line above and its line here.
 pub fn registry() -> &'static [&'static dyn Source] {
-    &[&codex_cli::CodexCli, &claude_code::ClaudeCode, &chatgpt::ChatGpt, &openai_api::OpenAiApi]
+    &[
+        &codex_cli::CodexCli,
+        &claude_code::ClaudeCode,
+        &chatgpt::ChatGpt,
+        &openai_api::OpenAiApi,
+        &outside_connectors::OutsideConnectors,
+    ]
 }
 
 pub fn by_name(name: &str) -> Option<&'static dyn Source> {
     registry().iter().copied().find(|source| source.manifest().source == name)
+}
+
+/// The source that programs outside of annals hand their records to.
+pub fn of_programs() -> &'static dyn Source {
+    &outside_connectors::OutsideConnectors
 }
 
 /// The source whose native lines go by this name.
@@ -74,6 +89,11 @@ pub trait Source: Sync {
 
     /// How it reads files that the owner has, when it does.
     fn import(&self) -> Option<&'static dyn Import> {
+        None
+    }
+
+    /// How it asks its provider through the owner's browser, when it does.
+    fn live(&self) -> Option<&'static dyn Live> {
         None
     }
 }

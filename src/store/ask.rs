@@ -32,21 +32,6 @@ pub struct HomeRow {
     pub has_sessions: bool,
 }
 
-/// What could not be had.
-#[derive(Debug, Clone)]
-pub struct GapRow {
-    pub id: i64,
-    pub source: String,
-    pub stream: String,
-    pub key: Raw,
-    pub reason: Raw,
-    pub status: String,
-    pub attempts: i64,
-    pub first_seen: Time,
-    pub last_tried: Time,
-    pub next_try: Option<Time>,
-}
-
 /// The place of a transcript row in the order of all: session, file, offset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowPlace(pub i64, pub i64, pub i64);
@@ -149,7 +134,8 @@ impl Store {
                     (select count(*) from file where instance = instance.id and not document),
                     (select cast(coalesce(sum(version.size), 0) as bigint) from file
                      join version on version.file = file.id where file.instance = instance.id),
-                    (select count(*) from gap where instance = instance.id and status = 'pending')
+                    (select count(*) from gap where instance = instance.id
+                     and status in ('pending', 'in_progress'))
              from instance where {visible} order by source, id"
             ),
         );
@@ -188,40 +174,6 @@ impl Store {
                 reason: raw(row, 2)?,
                 last_scanned: time(row, 3)?,
                 has_sessions: row.get(4)?,
-            })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// What could not be had, in the order of its finding, after one.
-    pub fn gaps(
-        &self,
-        scope: &Scope,
-        source: Option<&str>,
-        status: Option<&str>,
-        after: i64,
-        limit: i64,
-    ) -> Result<Vec<GapRow>> {
-        let text = scoped(scope, sql!(
-            "select gap.id, instance.source, stream, gap.key, gap.reason, gap.status, attempts, gap.first_seen,
-                    last_tried, next_try
-             from gap join instance on instance.id = gap.instance
-             where ($1 is null or instance.source = $1) and ($2 is null or gap.status = $2) and gap.id > $3
-             and {visible} order by gap.id limit $4"
-        ));
-        let mut statement = self.connection.prepare_cached(&text)?;
-        let rows = statement.query_map(params![source, status, after, limit], |row| {
-            Ok(GapRow {
-                id: row.get(0)?,
-                source: row.get(1)?,
-                stream: row.get(2)?,
-                key: raw(row, 3)?,
-                reason: raw(row, 4)?,
-                status: row.get(5)?,
-                attempts: row.get(6)?,
-                first_seen: Time::from_micros(row.get(7)?),
-                last_tried: Time::from_micros(row.get(8)?),
-                next_try: time(row, 9)?,
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -1,10 +1,10 @@
-//! Homes, runs, gaps, cursors and marks of what is gone: what the collector remembers besides files.
+//! Homes, runs, cursors and marks of what is gone: what the collector remembers besides files.
 
 use rusqlite::{OptionalExtension, params};
 
 use super::rows::Writer;
 use super::{Store, sql};
-use crate::model::{Result, Scope, Time};
+use crate::model::{Key, Result, Scope, Time};
 
 impl Store {
     pub fn instance(&self, scope: &Scope, source: &str, machine: &str, root: &str, now: Time) -> Result<i64> {
@@ -45,6 +45,35 @@ impl Store {
             .connection
             .prepare_cached(sql!("select value from cursor where instance = $1 and name = $2"))?;
         Ok(statement.query_row(params![instance, name], |row| row.get(0)).optional()?)
+    }
+
+    /// All places of an instance to go on from whose names begin so, without that beginning.
+    pub fn cursors(&self, _scope: &Scope, instance: i64, prefix: &str) -> Result<Vec<(String, String)>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select substr(name, length($2) + 1), value from cursor
+             where instance = $1 and substr(name, 1, length($2)) = $2 order by name"
+        ))?;
+        let rows = statement.query_map(params![instance, prefix], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Whether a record is there with this content, and did not end.
+    pub fn has_record(
+        &self,
+        _scope: &Scope,
+        instance: i64,
+        stream: &str,
+        key: &str,
+        content: Key,
+    ) -> Result<bool> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select hash, deleted_at is null from record where instance = $1 and stream = $2 and key = $3
+             order by version desc limit 1"
+        ))?;
+        let newest: Option<(i64, bool)> = statement
+            .query_row(params![instance, stream, key], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(newest == Some((content.stored(), true)))
     }
 
     /// A value made once for this archive, such as the key that masks secrets.
@@ -96,15 +125,6 @@ impl Store {
             .prepare_cached(sql!("update run set ended_at = $2, report = $3 where id = $1"))?;
         statement.execute(params![run, now.micros(), report])?;
         Ok(())
-    }
-
-    /// What of a stream could not be read yet.
-    pub fn open_gaps(&self, _scope: &Scope, instance: i64, stream: &str) -> Result<Vec<String>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select key from gap where instance = $1 and stream = $2 and status = 'pending' order by key"
-        ))?;
-        let keys = statement.query_map(params![instance, stream], |row| row.get(0))?;
-        Ok(keys.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Moves the log into the database file, so that the archive is one file at rest.
@@ -215,36 +235,6 @@ impl Writer<'_> {
                          where part.session = session.id and part.rank = 0 and other.gone_at is null)"
         ))?;
         statement.execute([instance])?;
-        Ok(())
-    }
-
-    // no scope: the writer was opened with one
-    pub fn open_gap(
-        &mut self,
-        instance: i64,
-        stream: &str,
-        key: &str,
-        reason: &str,
-        now: Time,
-    ) -> Result<()> {
-        let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into gap (instance, stream, key, locator, reason, attempts, status, first_seen, last_tried)
-             values ($1, $2, $3, $3, $4, 1, 'pending', $5, $5)
-             on conflict (instance, stream, key) do update
-             set reason = excluded.reason, attempts = gap.attempts + 1, status = 'pending',
-                 last_tried = excluded.last_tried"
-        ))?;
-        statement.execute(params![instance, stream, key, reason, now.micros()])?;
-        Ok(())
-    }
-
-    // no scope: the writer was opened with one
-    pub fn close_gap(&mut self, instance: i64, stream: &str, key: &str, now: Time) -> Result<()> {
-        let mut statement = self.transaction.prepare_cached(sql!(
-            "update gap set status = 'recovered', last_tried = $4
-             where instance = $1 and stream = $2 and key = $3 and status = 'pending'"
-        ))?;
-        statement.execute(params![instance, stream, key, now.micros()])?;
         Ok(())
     }
 

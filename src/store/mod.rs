@@ -11,11 +11,13 @@ mod ask_tree;
 mod ask_usage;
 mod copies;
 mod foreign;
+mod gaps;
 mod housekeeping;
 mod index_format;
 mod index_merge;
 mod index_write;
 mod lineage;
+mod live_rows;
 mod members;
 mod rows;
 mod search;
@@ -33,6 +35,7 @@ pub use ask_transcript::{PlacedRecord, Stretch, TranscriptFile};
 pub use ask_tree::NodeRow;
 pub use ask_usage::{CallFilter, ResponseFilter, ResponseRow, UsageBy, UsageSum};
 pub use foreign::{Unreadable, read_table};
+pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
 pub use lineage::{MOST_HOLDERS, PrintHits};
 pub use members::{MemberRow, NewMember};
 pub use rows::Writer;
@@ -91,6 +94,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_usage_and_members.sql"),
     include_str!("migrations/0003_search.sql"),
     include_str!("migrations/0004_imports.sql"),
+    include_str!("migrations/0005_gaps.sql"),
 ];
 
 /// A handle on the archive. Readers never wait for the writer.

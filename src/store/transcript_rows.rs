@@ -27,6 +27,7 @@ impl Writer<'_> {
             Item::Touch(touch) => self.touch(instance, file, &touch),
             Item::Link(link) => self.link(instance, file, &link),
             Item::Document(document) => self.document(instance, file, version, &document),
+            Item::Ended { stream, key, at } => self.end_record(instance, stream, &key, at),
             Item::Forget { session, offset } => self.forget_message(instance, file, &session, offset),
             Item::Recount { session, offset, tally } => {
                 self.recount_message(instance, file, &session, offset, tally)
@@ -379,6 +380,18 @@ impl Writer<'_> {
             document.content.stored(),
             self.now.micros(),
         ])?;
+        Ok(())
+    }
+
+    fn end_record(&mut self, instance: i64, stream: &str, key: &str, at: Option<Time>) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update record set deleted_at = $4 where instance = $1 and stream = $2 and key = $3
+             and deleted_at is null
+             and not exists (select 1 from record newer where newer.instance = record.instance
+                             and newer.stream = record.stream and newer.key = record.key
+                             and newer.version > record.version)"
+        ))?;
+        statement.execute(params![instance, stream, key, at.unwrap_or(self.now).micros()])?;
         Ok(())
     }
 

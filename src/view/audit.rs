@@ -336,7 +336,15 @@ fn stream_audit(
     stream: &'static Stream,
     now: Time,
 ) -> Result<StreamAudit> {
-    let ask = RecordsAsk { source, stream, key: None, limit: Some(SAMPLE), cursor: None, full: false };
+    let ask = RecordsAsk {
+        source,
+        stream,
+        key: None,
+        within: None,
+        limit: Some(SAMPLE),
+        cursor: None,
+        full: false,
+    };
     let mut audit = StreamAudit {
         stream: stream.name,
         sampled: 0,

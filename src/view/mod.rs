@@ -50,7 +50,7 @@ pub use doctor::{Finding, examine};
 pub use door::Door;
 #[cfg(feature = "fuzzing")]
 pub use fuzz::fuzz_record;
-pub use gaps::{GapAsk, GapList, gaps};
+pub use gaps::{GapAsk, GapList, GapView, LACKING, OPEN, gaps};
 pub use library::{ItemVersion, LibraryAsk, LibraryItem, history, library, library_kinds, library_moments};
 pub use lineage::{Blame, BlameSums, CodeFile, Origin, Share, blame, blame_sums, shown_lines};
 pub use lineage_known::{Lineage, LineageAsk, lineage, lineage_with_text};

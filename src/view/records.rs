@@ -17,6 +17,8 @@ pub struct RecordsAsk {
     pub source: &'static dyn Source,
     pub stream: &'static Stream,
     pub key: Option<String>,
+    /// Only records whose keys begin so: one part of a stream that holds many things.
+    pub within: Option<String>,
     pub limit: Option<u64>,
     /// Go on behind the place of an earlier record.
     pub cursor: Option<String>,
@@ -38,8 +40,13 @@ pub fn record_page(
     now: Time,
 ) -> Result<RecordPage> {
     let limit = ask.limit.unwrap_or(u64::MAX - 1);
-    let wider =
-        RecordsAsk { limit: Some(limit + 1), cursor: ask.cursor.clone(), key: ask.key.clone(), ..*ask };
+    let wider = RecordsAsk {
+        limit: Some(limit + 1),
+        cursor: ask.cursor.clone(),
+        key: ask.key.clone(),
+        within: ask.within.clone(),
+        ..*ask
+    };
     let (mut records, mut last, mut next_cursor) = (Vec::new(), None, None);
     each(scope, store, door, &wider, now, &mut |record, cursor| {
         if records.len() as u64 == limit {
@@ -127,6 +134,9 @@ fn each(
         Rows::Records => {
             let [after] = ask.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
             store.each_record(scope, source, ask.stream.name, ask.key.as_deref(), after, &mut |row| {
+                if ask.within.as_deref().is_some_and(|start| !row.key.starts_with(start)) {
+                    return Ok(true);
+                }
                 let cursor = write_numbers(&[row.id]);
                 hand_out(plain_record(&teller, ask.stream.name, &mut contents, &row)?, cursor)
             })?;

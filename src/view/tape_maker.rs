@@ -175,6 +175,7 @@ impl<'a> TapeMaker<'a> {
             | Item::Summary(_)
             | Item::Landmark { .. }
             | Item::Link(_)
+            | Item::Ended { .. }
             | Item::Forget { .. }
             | Item::Recount { .. }
             | Item::Tree(_)

@@ -24,10 +24,34 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
                 ["token", "password OR secret", "curl key", "\"Authorization: Bearer\"", "kind:library the"];
             words.map(|query| with("search --limit 500", query)).to_vec()
         }
-        "gaps" => vec![words("gaps --all")],
+        "gaps" => vec![words("gaps --all"), words("gaps retry"), words("gaps retry --all")],
         "members" => vec![words("members list")],
         "secrets" => vec![words("secrets"), words("secrets --reveal")],
-        "sync" => vec![words("sync"), words("sync --full"), words("sync --verbose")],
+        // Nobody is asked for anything here: the answers of a run are searched where there is a browser.
+        "connect" => vec![words("connect chatgpt --remove")],
+        "sync" => {
+            let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/connector.py");
+            let file = bench.folder.path().join("said.txt");
+            let said: Vec<String> = planted::secrets().iter().map(|secret| secret.places()).collect();
+            std::fs::write(&file, serde_json::to_string(&said).unwrap()).unwrap();
+            // Words behind the program are its own, so that the form stands before it.
+            let connector = |form: &str, scenario: &str| {
+                let before = format!(
+                    "sync --gaps-only {form} --connector-name planted --connector /usr/bin/env python3"
+                );
+                let words = [script.to_str().unwrap(), scenario, file.to_str().unwrap()].map(str::to_owned);
+                [before.split_whitespace().map(str::to_owned).collect(), words.to_vec()].concat()
+            };
+            vec![
+                words("sync"),
+                words("sync --full"),
+                words("sync --verbose"),
+                words("sync --gaps-only"),
+                connector("--verbose", "says_file"),
+                connector("--json", "says_file"),
+                connector("", "gives_up_with_file"),
+            ]
+        }
         "import" => {
             let export = planted::export_of(bench);
             let export = export.to_str().unwrap();

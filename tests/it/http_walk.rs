@@ -131,8 +131,8 @@ fn variants(parameters: &Value) -> Vec<String> {
             "start" => each(&["start=1"]),
             "sort" => each(&["sort=best", "sort=recent"]),
             // These only narrow what is answered, and the cursor is followed anyway.
-            "cursor" | "project" | "model" | "since" | "until" | "q" | "source" | "session_id" | "status"
-            | "role" | "kind" | "branch" | "errors" | "archived" | "gone" | "as_of" | "id" | "end" => {}
+            "cursor" | "project" | "branch" | "model" | "since" | "until" | "q" | "source" | "session_id"
+            | "status" | "role" | "kind" | "errors" | "archived" | "gone" | "as_of" | "id" | "end" => {}
             other => panic!("say here how `{other}` is asked, so that its answers are searched for secrets"),
         }
     }
@@ -191,7 +191,7 @@ fn no_answer_of_any_address_shows_a_secret() {
                 }
             }
         }
-        let nothing_there = template.contains("/openai-api/");
+        let nothing_there = template.contains("/openai-api/") || template.contains("/outside-connectors/");
         assert!(found > 0 || nothing_there, "{template} was never answered");
     }
     for path in ["/docs", "/openapi.json", "/api/v1/nothing"] {

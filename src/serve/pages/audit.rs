@@ -62,7 +62,9 @@ fn audit_page(desk: &Desk<'_>, look: Look) -> Result<AuditPage> {
         sources.push(source_html(&audit));
     }
     let page = Paging { limit: NAMED as i64, cursor: None };
-    let gaps = view::gaps(desk.scope, desk.store, desk.door, &GapAsk { page, ..GapAsk::default() })?;
+    let lacking = view::LACKING.iter().map(ToString::to_string).collect();
+    let ask = GapAsk { source: None, statuses: lacking, page };
+    let gaps = view::gaps(desk.scope, desk.store, desk.door, &ask, desk.now)?;
     let index = view::index_audit(desk.scope, desk.store)?;
     Ok(AuditPage {
         frame: Frame::new("/audit", "Audit", look),
@@ -72,14 +74,10 @@ fn audit_page(desk: &Desk<'_>, look: Look) -> Result<AuditPage> {
             .gaps
             .into_iter()
             .map(|gap| {
-                let next = match gap.next_try_at {
-                    Some(at) => words::minute(&at),
-                    None if gap.status == "recovered" => "not needed".into(),
-                    None => "at the next sync".into(),
-                };
                 let label = source_labels().find(|(name, _)| *name == gap.source);
                 let label = label.map_or(gap.source.clone(), |(_, label)| label.to_owned());
-                (gap.key.to_string(), label, gap.reason.to_string(), gap.status, gap.attempts, next)
+                let why = format!("{}: {}", gap.why.replace('_', " "), gap.reason);
+                (gap.key.to_string(), label, why, gap.status, gap.attempts, gap.eta)
             })
             .collect(),
         index: format!(

@@ -142,7 +142,9 @@ impl ConversationReader {
             let mut parent = node.parent.and_then(Json::text).map(|name| node_key(session, name.as_bytes()));
             if is_list {
                 // A list without a tree: each message follows the one before it.
-                parent = parent.filter(|parent| self.by_key.contains_key(parent)).or(before);
+                // A tree that was captured before knows better what it follows.
+                let known = self.by_key.get(&key).and_then(|at| self.nodes[*at].twig.parent);
+                parent = parent.filter(|parent| self.by_key.contains_key(parent)).or(known).or(before);
                 before = Some(key);
             }
             let start = offset + offset_in(bytes, node.bytes) as u64;

@@ -278,6 +278,11 @@ impl ExportIntake {
     }
 }
 
+/// A conversation that came by itself, and notes about the files in it.
+pub fn conversation_captures(element: &[u8]) -> Option<Vec<Capture<'_>>> {
+    ExportIntake::default().conversation(element)
+}
+
 fn take(what: &'static str, shape: Shape, order: u8) -> Judgement {
     Judgement::Take(Taking { what, shape, order, has_secrets: false })
 }

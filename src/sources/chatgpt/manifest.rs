@@ -1,27 +1,35 @@
-//! The manifest of ChatGPT: streams of what exports hold, and what they do not.
+//! The manifest of ChatGPT: streams of what exports and the account hold, and what they do not.
 
 use super::super::captures::IMPORTS;
-use crate::model::{Coverage, Family, Field, Footprint, Manifest, Rows, Semantics, Stream, Surface};
+use crate::model::{
+    Coverage, Family, Field, Footprint, Manifest, Rows, Semantics, Stream, Surface, Variable,
+};
 
 pub static MANIFEST: Manifest = Manifest {
     source: "chatgpt",
     label: "ChatGPT",
     route: "chatgpt",
-    reader_version: 1,
-    summary: "conversations with ChatGPT, from data exports that you have",
-    setup_hint: "in ChatGPT open Settings, Data controls, Export data; the link comes by mail and lives a day; then `annals import FILE.zip`",
+    reader_version: 2,
+    summary: "conversations with ChatGPT, from data exports that you have, or live through your own browser",
+    setup_hint: "in ChatGPT open Settings, Data controls, Export data; the link comes by mail and lives a day; then `annals import FILE.zip`; or log in once with `annals connect chatgpt`",
     default_homes: &[],
-    variables: &[],
+    variables: &[Variable {
+        name: super::live::ORIGIN_VARIABLE,
+        config_key: "chatgpt.url",
+        what: "where the page is that `annals connect chatgpt` opens",
+        default: super::live::ORIGIN,
+    }],
     streams: STREAMS,
     searched: &[],
     footprint: Footprint {
         rules: &[],
         repository_rules: &[],
-        otherwise: "nothing on this machine is read but what `annals import` is given",
+        otherwise: "nothing on this machine is read but what `annals import` is given, and what the browser that \
+                    `annals connect chatgpt` opened answers",
     },
     databases: &[],
     surface: SURFACE,
-    bindings: &["import"],
+    bindings: &["import", "browser"],
     retention: None,
     resume_command: "https://chatgpt.com/c/{id}",
 };
@@ -188,13 +196,53 @@ const STREAMS: &[Stream] = &[
     ),
     Stream::mutable_records(
         "custom_instructions",
-        "what the person told the assistant about themselves and how to answer, from conversations",
+        "what the person told the assistant about themselves and how to answer",
         Family::Authored,
         &[
-            Field::new("id", "string", "profile or instructions"),
+            Field::new(
+                "id",
+                "string",
+                "profile or instructions, as conversations show them; custom_instructions, as the account has them",
+            ),
             Field::new("text", "string", "the text"),
-            Field::new("since", "string", "the first moment at which it was seen"),
+            Field::new("since", "string|null", "the first moment at which a conversation showed it"),
         ],
+    ),
+    Stream::mutable_records(
+        "memories",
+        "what the assistant remembers about the person; one that is deleted there has an end here",
+        Family::Memory,
+        &[Field::new("id", "string", "memory id"), Field::new("content", "string", "what is remembered")],
+    ),
+    Stream::mutable_records(
+        "custom_gpts",
+        "assistants that the person made",
+        Family::Authored,
+        &[
+            Field::new("id", "string", "g-…"),
+            Field::new("name", "string|null", "its name"),
+            Field::new("description", "string|null", "what it is for"),
+            Field::new("instructions", "string|null", "what it was told"),
+            Field::new("content", "object|null", "all of it"),
+        ],
+    ),
+    Stream::mutable_records(
+        "projects",
+        "folders of conversations with instructions and files of their own",
+        Family::Authored,
+        &[
+            Field::new("id", "string", "g-p-…"),
+            Field::new("name", "string|null", "its name"),
+            Field::new("description", "string|null", "what it is for"),
+            Field::new("instructions", "string|null", "what is told to every conversation in it"),
+            Field::new("content", "object|null", "all of it"),
+        ],
+    ),
+    Stream::mutable_records(
+        "models",
+        "models that the account may choose, looked at once a day",
+        Family::Settings,
+        &[Field::new("id", "string", "slug of the model")],
     ),
     Stream::mutable_records(
         "canvas_documents",
@@ -241,14 +289,21 @@ const SURFACE: &[Surface] = &[
     Surface::partial("tool calls and results", "tool_calls", "exports since the middle of 2026 have none"),
     Surface::partial("files", "files", "what is known about them; bytes with --with-files"),
     Surface::collected("shared conversations", "shared_conversations"),
-    Surface::partial("custom instructions", "custom_instructions", "as conversations show them"),
+    Surface::partial(
+        "custom instructions",
+        "custom_instructions",
+        "live; in exports as conversations show them",
+    ),
     Surface::partial("canvas documents", "canvas_documents", "rare in exports; calls hold their texts"),
     Surface::collected("account", "account"),
     Surface::collected("settings", "settings"),
     Surface::collected("feedback", "feedback"),
     Surface::omitted("tokens and cost", "no export has them, and nothing is estimated"),
-    Surface::omitted("memories, custom GPTs, projects", "not in any export; projects are known by their ids"),
-    Surface::omitted("temporary chats", "not in any export"),
+    Surface::partial("memories", "memories", "live only: no export has them"),
+    Surface::partial("custom GPTs", "custom_gpts", "live only: no export has them"),
+    Surface::partial("projects", "projects", "live only: exports know their ids"),
+    Surface::partial("models to choose from", "models", "live only"),
+    Surface::omitted("temporary chats", "not in any export, and in no list"),
     Surface::omitted("voice audio", "transcripts are in messages; audio with --with-files"),
     Surface::omitted("shopping, video and advertising data", "no conversations"),
     Surface::omitted("billing and contact data of the privacy archive", "not opened"),

@@ -1,4 +1,4 @@
-//! ChatGPT: conversations and what is beside them, from exports that the owner has.
+//! ChatGPT: conversations and what is beside them, from exports that the owner has and from the owner's own browser.
 
 mod book;
 mod content;
@@ -6,18 +6,21 @@ mod conversation;
 mod files;
 mod intake;
 mod links;
+mod listing;
+mod live;
 mod manifest;
 mod native;
 mod nodes;
 mod side;
 mod times;
 mod tree;
+mod whole;
 
 use serde_json::{Map, Value, json};
 
 use super::json::Json;
 use super::kept::KeptReader;
-use super::{FileContext, Home, Import, Reader, Settings, Source, captures};
+use super::{FileContext, Home, Import, Live, Reader, Settings, Source, captures};
 use crate::model::{Block, Manifest};
 
 pub struct ChatGpt;
@@ -39,6 +42,7 @@ impl Source for ChatGpt {
         match name {
             "conversation" => Box::new(conversation::ConversationReader::default()),
             "file" => Box::new(files::FileReader::default()),
+            "listing" => Box::new(listing::ListingReader),
             "side" => Box::new(side::SideReader::default()),
             _ => captures::reader(name, &file.path).unwrap_or_else(|| Box::new(KeptReader)),
         }
@@ -53,6 +57,9 @@ impl Source for ChatGpt {
             "files" => Some(files::record(key, bytes)),
             "settings" => Some(json!({"id": key, "settings": parsed(bytes)})),
             "side_files" => Some(json!({"id": key, "content": parsed(bytes)})),
+            "custom_gpts" | "projects" => Some(listing::gizmo_record(key, bytes)),
+            "custom_instructions" => listing::instructions_record(key, bytes),
+            "account" | "models" => listing::named_record(key, bytes),
             "canvas_documents" => Some(content::canvas(key, bytes)),
             "conversation_versions" => Some(book::version(key, bytes)),
             _ => None,
@@ -69,6 +76,10 @@ impl Source for ChatGpt {
 
     fn import(&self) -> Option<&'static dyn Import> {
         Some(&intake::Exports)
+    }
+
+    fn live(&self) -> Option<&'static dyn Live> {
+        Some(&live::OwnPage)
     }
 }
 

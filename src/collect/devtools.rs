@@ -1,0 +1,182 @@
+//! A thin client of the protocol that Chromium speaks on its debugging port: commands out, answers by their numbers.
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use tungstenite::protocol::WebSocketConfig;
+use tungstenite::{Error, Message, WebSocket};
+
+/// Conversations of hundreds of megabytes come as one message.
+const LONGEST_MESSAGE: usize = 1 << 30;
+/// How long a read waits before deadlines are looked at.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lost {
+    /// The browser went away: closed by the owner, or crashed.
+    Closed,
+    /// Nothing came in time.
+    Late,
+    /// The browser said no: the page went elsewhere, or its script failed.
+    Refused(String),
+}
+
+pub struct DevTools {
+    socket: WebSocket<TcpStream>,
+    next: u64,
+    answers: HashMap<u64, Result<Value, Lost>>,
+    /// How often a page said that its content is there.
+    loaded: u64,
+}
+
+impl DevTools {
+    /// Connects to `ws://127.0.0.1:PORT/…`.
+    pub fn connect(address: &str) -> Result<DevTools, Lost> {
+        let host = address.strip_prefix("ws://").and_then(|rest| rest.split('/').next()).unwrap_or_default();
+        let stream = TcpStream::connect(host).map_err(|_| Lost::Closed)?;
+        let timeouts = stream.set_read_timeout(Some(Duration::from_secs(5)));
+        timeouts.and_then(|()| stream.set_nodelay(true)).map_err(|_| Lost::Closed)?;
+        let limits = WebSocketConfig::default()
+            .max_message_size(Some(LONGEST_MESSAGE))
+            .max_frame_size(Some(LONGEST_MESSAGE));
+        let (socket, _) = tungstenite::client::client_with_config(address, stream, Some(limits))
+            .map_err(|error| Lost::Refused(error.to_string()))?;
+        socket.get_ref().set_read_timeout(Some(GLANCE)).map_err(|_| Lost::Closed)?;
+        Ok(DevTools { socket, next: 0, answers: HashMap::new(), loaded: 0 })
+    }
+
+    /// Sends a command, to a page when it has a session; answers its number.
+    pub fn send(&mut self, session: Option<&str>, method: &str, parameters: Value) -> Result<u64, Lost> {
+        self.next += 1;
+        let mut command = Map::from_iter([
+            ("id".to_owned(), Value::from(self.next)),
+            ("method".to_owned(), Value::from(method)),
+            ("params".to_owned(), parameters),
+        ]);
+        command.extend(session.map(|session| ("sessionId".to_owned(), Value::from(session))));
+        let text = Value::Object(command).to_string();
+        self.socket.send(Message::text(text)).map_err(|_| Lost::Closed)?;
+        Ok(self.next)
+    }
+
+    /// The answer to a command; those to others that come before it wait for their turn.
+    pub fn wait(&mut self, number: u64, deadline: Instant) -> Result<Value, Lost> {
+        loop {
+            if let Some(answer) = self.answers.remove(&number) {
+                return answer;
+            }
+            if Instant::now() >= deadline {
+                return Err(Lost::Late);
+            }
+            self.hear()?;
+        }
+    }
+
+    pub fn ask(
+        &mut self,
+        session: Option<&str>,
+        method: &str,
+        parameters: Value,
+        deadline: Instant,
+    ) -> Result<Value, Lost> {
+        let number = self.send(session, method, parameters)?;
+        self.wait(number, deadline)
+    }
+
+    /// Goes to an address and waits until its document is there.
+    pub fn navigate(&mut self, session: &str, address: &str, deadline: Instant) -> Result<(), Lost> {
+        let before = self.loaded;
+        let gone = self.ask(Some(session), "Page.navigate", json!({"url": address}), deadline)?;
+        if let Some(why) = gone.get("errorText").and_then(Value::as_str) {
+            return Err(Lost::Refused(why.to_owned()));
+        }
+        while self.loaded == before {
+            if Instant::now() >= deadline {
+                return Err(Lost::Late);
+            }
+            self.hear()?;
+        }
+        Ok(())
+    }
+
+    /// Reads one message, or nothing for a moment.
+    fn hear(&mut self) -> Result<(), Lost> {
+        let message = match self.socket.read() {
+            Ok(message) => message,
+            Err(Error::Io(error)) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return Ok(());
+            }
+            Err(Error::Capacity(error)) => return Err(Lost::Refused(error.to_string())),
+            Err(_) => return Err(Lost::Closed),
+        };
+        let text = match &message {
+            Message::Text(text) => text.as_str(),
+            Message::Close(_) => return Err(Lost::Closed),
+            _ => return Ok(()),
+        };
+        let Ok(mut told) = serde_json::from_str::<Value>(text) else {
+            // An answer that can not be read is one: whoever waits for it must not wait for ever.
+            if let Some(number) = number_in(text) {
+                self.answers.insert(number, Err(Lost::Refused("an answer that is not JSON".into())));
+            }
+            return Ok(());
+        };
+        if let Some(number) = told.get("id").and_then(Value::as_u64) {
+            let answer = match told.get("error").and_then(|error| error.get("message")) {
+                Some(why) => Err(Lost::Refused(why.as_str().unwrap_or_default().to_owned())),
+                None => Ok(told.get_mut("result").map(Value::take).unwrap_or_default()),
+            };
+            self.answers.insert(number, answer);
+            return Ok(());
+        }
+        match told.get("method").and_then(Value::as_str) {
+            Some("Page.domContentEventFired") => self.loaded += 1,
+            Some("Inspector.targetCrashed" | "Target.detachedFromTarget") => return Err(Lost::Closed),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// `{"id":12,…`
+fn number_in(text: &str) -> Option<u64> {
+    let rest = text.strip_prefix("{\"id\":")?;
+    let digits = rest.find(|letter: char| !letter.is_ascii_digit())?;
+    rest[..digits].parse().ok()
+}
+
+/// Where a browser listens for commands: what `/json/version` of its debugging port says.
+pub fn browser_address(port: u16) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+    write!(stream, "GET /json/version HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n")
+        .ok()?;
+    let mut answer = Vec::new();
+    let mut chunk = [0; 4096];
+    // Some versions keep the connection open: the answer is whole when its object is.
+    while let Ok(read) = stream.read(&mut chunk) {
+        answer.extend_from_slice(&chunk[..read]);
+        if read == 0 || answer.ends_with(b"}") || answer.ends_with(b"}\n") {
+            break;
+        }
+    }
+    let text = String::from_utf8_lossy(&answer);
+    let body = &text[text.find('{')?..];
+    let version: Value = serde_json::from_str(body.trim()).ok()?;
+    version.get("webSocketDebuggerUrl")?.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number_in;
+
+    #[test]
+    fn the_number_of_an_answer_that_is_not_json() {
+        assert_eq!(number_in("{\"id\":17,\"result\":{\"x\":\"\\ud800\"}}"), Some(17));
+        assert_eq!(number_in("{\"method\":\"Page.loaded\"}"), None);
+    }
+}

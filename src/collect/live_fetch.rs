@@ -1,0 +1,261 @@
+//! Fetches things by their ids: many at once where the provider allows it, singly what that left out, and what is not
+//! had becomes a gap.
+
+use std::collections::VecDeque;
+
+use super::live::{LiveNews, Run, Wanted, why_of};
+use super::live_pace::{Allowance, GROUP};
+use super::live_talk::{Retry, Stop};
+use crate::model::Why;
+use crate::sources::{Assembled, Judged, Request, Way};
+
+/// Pages of one thing; more would be one that never ends.
+const MOST_PAGES: usize = 2_000;
+/// Files whose bytes are asked for at the same time.
+const FILES: usize = 2;
+
+/// What came of asking for one.
+enum Fetched {
+    Whole(Vec<u8>),
+    Refused,
+    Challenge,
+    Failed(Why, String),
+}
+
+impl Run<'_> {
+    pub fn fetch(&mut self, wanted: Vec<Wanted>) -> Result<(), Stop> {
+        let all = wanted.len() as u64;
+        let mut queue: VecDeque<Wanted> = wanted.into();
+        let mut singly: VecDeque<Wanted> = VecDeque::new();
+        while self.several && !queue.is_empty() {
+            let most = self.live.most_at_once();
+            let group: Vec<Vec<Wanted>> = (0..GROUP)
+                .map(|_| queue.drain(..most.min(queue.len())).collect::<Vec<_>>())
+                .filter(|ids| !ids.is_empty())
+                .collect();
+            self.fetch_several(group, &mut singly)?;
+            self.keeper.settle(&self.learnt)?;
+            self.tell_news(all, queue.len() + singly.len());
+        }
+        singly.append(&mut queue);
+        while !singly.is_empty() && !self.exhausted {
+            let (count, retry) = match self.learnt.bucket.allowance(self.pace, (self.now)()) {
+                Allowance::Free => (GROUP, Retry::Patiently),
+                Allowance::Some(left) => (GROUP.min(left as usize), Retry::Patiently),
+                Allowance::Probe(count) => (GROUP.min(count as usize), Retry::NotRefusals),
+                Allowance::Empty => (0, Retry::NotRefusals),
+            };
+            if count == 0 {
+                self.exhausted = true;
+                break;
+            }
+            let group: Vec<Wanted> = singly.drain(..count.min(singly.len())).collect();
+            let challenged = self.fetch_singly(group, retry, &mut singly)?;
+            self.keeper.settle(&self.learnt)?;
+            self.tell_news(all, singly.len());
+            if challenged {
+                self.put_off(singly)?;
+                return Err(self.talk.challenged());
+            }
+        }
+        self.put_off(singly)
+    }
+
+    /// What is not asked for now: gaps all the same, so that nothing is forgotten.
+    fn put_off(&mut self, rest: VecDeque<Wanted>) -> Result<(), Stop> {
+        for thing in rest.into_iter().filter(|thing| !thing.is_gap) {
+            self.report.new_gaps += 1;
+            self.keeper.fail_thing(thing, Why::RateLimited, "the provider's measure was used up");
+        }
+        self.keeper.commit(&self.learnt)?;
+        Ok(())
+    }
+
+    fn fetch_several(&mut self, group: Vec<Vec<Wanted>>, singly: &mut VecDeque<Wanted>) -> Result<(), Stop> {
+        let requests: Vec<Request> = group
+            .iter()
+            .map(|things| {
+                let ids: Vec<String> = things.iter().map(|thing| thing.id.clone()).collect();
+                self.live.several(&ids)
+            })
+            .collect();
+        let answers = match self.talk.ask(&requests, Retry::Patiently) {
+            Ok(answers) => answers,
+            Err(stop) => {
+                self.keeper.commit(&self.learnt)?;
+                return Err(stop);
+            }
+        };
+        for (things, (judged, answer)) in group.into_iter().zip(answers) {
+            // Where it is refused or not known, it is not asked for again.
+            self.several &= judged == Judged::Good || judged == Judged::Late || judged == Judged::Broken;
+            let found = (judged == Judged::Good).then(|| self.live.read_several(&answer.body)).flatten();
+            let mut found = found.unwrap_or_default();
+            for thing in things {
+                // It leaves some out, and cuts others: those are asked for by themselves.
+                let body = found.iter().position(|(id, _)| *id == thing.id).map(|at| found.swap_remove(at).1);
+                match body.map(|body| self.live.assemble(&thing.id, &[body])) {
+                    Some(Assembled::Whole(body)) => self.keep(thing, &body)?,
+                    Some(Assembled::More(_) | Assembled::Torn(_)) | None => singly.push_back(thing),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers whether the provider wants a person.
+    fn fetch_singly(
+        &mut self,
+        group: Vec<Wanted>,
+        retry: Retry,
+        singly: &mut VecDeque<Wanted>,
+    ) -> Result<bool, Stop> {
+        let fetched = match self.pages(&group, self.way, retry) {
+            Ok(fetched) => fetched,
+            Err(stop) => {
+                self.keeper.commit(&self.learnt)?;
+                return Err(stop);
+            }
+        };
+        let mut challenged = false;
+        let mut elsewhere = Vec::new();
+        let mut results: Vec<(Wanted, Fetched)> = Vec::new();
+        for (thing, fetched) in group.into_iter().zip(fetched) {
+            match fetched {
+                Fetched::Failed(Why::NotFound, _) => elsewhere.push(thing),
+                fetched => results.push((thing, fetched)),
+            }
+        }
+        if !elsewhere.is_empty() {
+            // Accounts are moved from one way to the other: what one does not know, the other may.
+            let other = match self.way {
+                Way::Tree => Way::Pages,
+                Way::Pages => Way::Tree,
+            };
+            let fetched = self.pages(&elsewhere, other, retry)?;
+            if fetched.iter().any(|fetched| matches!(fetched, Fetched::Whole(_))) {
+                self.way = other;
+            }
+            results.extend(elsewhere.into_iter().zip(fetched));
+        }
+        let mut refused = Vec::new();
+        for (thing, fetched) in results {
+            match fetched {
+                Fetched::Whole(body) => {
+                    self.learnt.bucket.given();
+                    self.keep(thing, &body)?;
+                }
+                Fetched::Refused => refused.push(thing),
+                Fetched::Challenge => {
+                    challenged = true;
+                    self.lacks(thing, Why::RateLimited, "the page shows a check");
+                }
+                Fetched::Failed(why, reason) => self.lacks(thing, why, &reason),
+            }
+        }
+        if !refused.is_empty() {
+            self.learnt.bucket.refused(self.pace, (self.now)());
+            self.exhausted = true;
+        }
+        for thing in refused {
+            self.lacks(thing, Why::RateLimited, "too many requests");
+        }
+        // The last of the waits, before anything else is asked.
+        if self.exhausted && retry == Retry::Patiently && !singly.is_empty() {
+            std::thread::sleep(self.pace.wait(3));
+        }
+        Ok(challenged)
+    }
+
+    /// All pages of each, several things at the same time.
+    fn pages(&mut self, things: &[Wanted], way: Way, retry: Retry) -> Result<Vec<Fetched>, Stop> {
+        let mut pages: Vec<Vec<String>> = vec![Vec::new(); things.len()];
+        let mut fetched: Vec<Option<Fetched>> = things.iter().map(|_| None).collect();
+        let mut places: Vec<Option<String>> = vec![None; things.len()];
+        while fetched.iter().any(Option::is_none) {
+            let open: Vec<usize> = (0..things.len()).filter(|at| fetched[*at].is_none()).collect();
+            let requests: Vec<Request> = open
+                .iter()
+                .map(|at| self.live.single(&things[*at].id, way, places[*at].as_deref()))
+                .collect();
+            let answers = self.talk.ask(&requests, retry)?;
+            for (at, (judged, answer)) in open.into_iter().zip(answers) {
+                fetched[at] = match judged {
+                    Judged::Good => {
+                        pages[at].push(answer.body);
+                        match self.live.assemble(&things[at].id, &pages[at]) {
+                            Assembled::Whole(body) => Some(Fetched::Whole(body)),
+                            Assembled::More(place) if pages[at].len() < MOST_PAGES => {
+                                places[at] = Some(place);
+                                None
+                            }
+                            Assembled::More(_) => {
+                                Some(Fetched::Failed(Why::Malformed, "its pages do not end".into()))
+                            }
+                            Assembled::Torn(why) => Some(Fetched::Failed(Why::Malformed, why.to_owned())),
+                        }
+                    }
+                    Judged::Refused => Some(Fetched::Refused),
+                    Judged::Challenge => Some(Fetched::Challenge),
+                    Judged::Expired
+                    | Judged::Forbidden
+                    | Judged::Missing
+                    | Judged::Broken
+                    | Judged::Late
+                    | Judged::Unreachable => {
+                        let reason = match answer.status {
+                            0 => "no answer in time".to_owned(),
+                            200 => "an answer that was cut off".to_owned(),
+                            status => format!("answered with {status}"),
+                        };
+                        let why = if answer.status == 200 { Why::Malformed } else { why_of(judged) };
+                        Some(Fetched::Failed(why, reason))
+                    }
+                };
+            }
+        }
+        Ok(fetched.into_iter().flatten().collect())
+    }
+
+    fn keep(&mut self, thing: Wanted, body: &[u8]) -> Result<(), Stop> {
+        self.report.fetched += 1;
+        self.report.recovered += u64::from(thing.is_gap);
+        if self.with_files {
+            self.files(body)?;
+        }
+        self.report.captured_bytes += self.keeper.thing(thing, self.live.captures(body))?;
+        Ok(())
+    }
+
+    fn lacks(&mut self, thing: Wanted, why: Why, reason: &str) {
+        self.report.new_gaps += u64::from(!thing.is_gap);
+        self.keeper.fail_thing(thing, why, reason);
+    }
+
+    /// The bytes of files that a conversation speaks of. Some are gone at the provider's: that is told, and no gap.
+    fn files(&mut self, body: &[u8]) -> Result<(), Stop> {
+        let files = self.live.files(body);
+        for group in files.chunks(FILES) {
+            let requests: Vec<Request> = group.iter().map(|(_, request)| request.clone()).collect();
+            let answers = self.talk.bytes(&requests)?;
+            for ((id, _), (judged, answer)) in group.iter().zip(answers) {
+                if judged != Judged::Good || answer.content_type != "bytes" {
+                    self.report.problems.push(format!("{id}: its bytes are not to be had"));
+                    continue;
+                }
+                let bytes: Vec<u8> =
+                    answer.body.chars().filter_map(|letter| u8::try_from(letter).ok()).collect();
+                let captures = self.live.file_captures(id, &bytes);
+                self.report.captured_bytes += self.keeper.file(captures, &bytes)?;
+                self.report.files += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_news(&mut self, all: u64, left: usize) {
+        let left = left as u64;
+        let time_left = self.learnt.bucket.time_for(left, self.pace, (self.now)());
+        (self.tell)(LiveNews { done: all.saturating_sub(left), wanted: all, time_left });
+    }
+}

@@ -1,0 +1,323 @@
+//! When something that could not be had is tried again, and when it is given up: a function of why, how often and when.
+
+use super::Time;
+
+/// Why a try failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// A file, folder or database that could not be read.
+    Unreadable,
+    /// A file that changed while it was read.
+    Changing,
+    /// 401: the owner has to sign in.
+    SignIn,
+    /// 429, or a challenge in its place.
+    RateLimited,
+    /// 5xx, or no room on the other side.
+    Pressure,
+    /// No answer in time, or no connection.
+    Timeout,
+    /// 404.
+    NotFound,
+    /// 410.
+    Gone,
+    /// 403.
+    Forbidden,
+    /// An answer that was not understood, or not all of it.
+    Malformed,
+    /// Anything else.
+    Failed,
+}
+
+/// What becomes of a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Tried by every run.
+    EachRun,
+    /// Not tried before then.
+    NotBefore(Time),
+    GivenUp(End),
+}
+
+/// Why a gap is tried no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    NotFound,
+    Gone,
+    /// Too many tries without progress; a newer connector or reader tries once more.
+    Quarantined,
+}
+
+/// How it went so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tried<'t> {
+    /// Of the last try.
+    pub why: Why,
+    /// All tries, at least one.
+    pub attempts: u32,
+    /// Those that failed because of the thing itself, and not of the weather: see `Why::is_weather`.
+    pub refusals: u32,
+    /// The version of connector and reader that tried last, and the one that would try now.
+    pub failed_with: &'t str,
+    pub running: &'t str,
+}
+
+/// Tries of what is not there.
+pub const MISSING_TRIES: u32 = 3;
+/// Tries without progress of what is there and can not be had.
+pub const HOPELESS_TRIES: u32 = 8;
+
+const MINUTE: i64 = 60_000_000;
+const HOUR: i64 = 60 * MINUTE;
+
+/// What becomes of a gap whose last try was at `now`.
+pub fn next_step(tried: Tried<'_>, now: Time) -> Step {
+    let after = |first: i64, longest: i64| {
+        // Waits double. Beyond twenty doublings every wait is the longest.
+        let doublings = tried.attempts.saturating_sub(1).min(20);
+        Step::NotBefore(Time::from_micros(now.micros().saturating_add((first << doublings).min(longest))))
+    };
+    let unless = |tries: u32, end: End, otherwise: Step| {
+        if tried.refusals >= tries { Step::GivenUp(end) } else { otherwise }
+    };
+    match tried.why {
+        Why::Unreadable | Why::Changing | Why::SignIn => Step::EachRun,
+        Why::RateLimited => after(MINUTE, HOUR),
+        Why::Pressure | Why::Timeout => after(MINUTE, 6 * HOUR),
+        Why::NotFound => unless(MISSING_TRIES, End::NotFound, after(HOUR, 24 * HOUR)),
+        Why::Gone => unless(MISSING_TRIES, End::Gone, after(HOUR, 24 * HOUR)),
+        Why::Forbidden | Why::Malformed | Why::Failed if tried.failed_with != tried.running => Step::EachRun,
+        Why::Forbidden | Why::Malformed | Why::Failed => {
+            unless(HOPELESS_TRIES, End::Quarantined, after(5 * MINUTE, 24 * HOUR))
+        }
+    }
+}
+
+/// The lower, the sooner it is served: few tries and old age first. A try weighs as much as a quarter of an hour of
+/// waiting, and no more than eight of either count: what failed often is not starved by what is new, nor starves it.
+pub fn urgency(attempts: u32, first_seen: Time, now: Time) -> i64 {
+    let age = now.micros().saturating_sub(first_seen.micros()).max(0) / (15 * MINUTE);
+    i64::from(attempts.min(8)) - age.min(8)
+}
+
+impl Why {
+    pub const ALL: [Why; 11] = [
+        Why::Unreadable,
+        Why::Changing,
+        Why::SignIn,
+        Why::RateLimited,
+        Why::Pressure,
+        Why::Timeout,
+        Why::NotFound,
+        Why::Gone,
+        Why::Forbidden,
+        Why::Malformed,
+        Why::Failed,
+    ];
+
+    /// What an HTTP status other than success says.
+    pub fn of_status(status: u16) -> Why {
+        match status {
+            401 => Why::SignIn,
+            403 => Why::Forbidden,
+            404 => Why::NotFound,
+            408 => Why::Timeout,
+            410 => Why::Gone,
+            429 => Why::RateLimited,
+            500..=599 => Why::Pressure,
+            _ => Why::Failed,
+        }
+    }
+
+    /// It passes, and says nothing about the thing that was asked for: never a reason to give up.
+    pub fn is_weather(self) -> bool {
+        match self {
+            Why::Unreadable
+            | Why::Changing
+            | Why::SignIn
+            | Why::RateLimited
+            | Why::Pressure
+            | Why::Timeout => true,
+            Why::NotFound | Why::Gone | Why::Forbidden | Why::Malformed | Why::Failed => false,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Why::Unreadable => "unreadable",
+            Why::Changing => "changing",
+            Why::SignIn => "sign_in",
+            Why::RateLimited => "rate_limited",
+            Why::Pressure => "pressure",
+            Why::Timeout => "timeout",
+            Why::NotFound => "not_found",
+            Why::Gone => "gone",
+            Why::Forbidden => "forbidden",
+            Why::Malformed => "malformed",
+            Why::Failed => "failed",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Why> {
+        Why::ALL.into_iter().find(|why| why.name() == name)
+    }
+}
+
+impl End {
+    pub fn name(self) -> &'static str {
+        match self {
+            End::NotFound => "not_found",
+            End::Gone => "gone",
+            End::Quarantined => "quarantined",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: Time = Time::from_micros(1_794_727_723_975_000);
+    const DAY: i64 = 24 * HOUR;
+
+    fn tried(why: Why, attempts: u32) -> Tried<'static> {
+        let refusals = if why.is_weather() { 0 } else { attempts };
+        Tried { why, attempts, refusals, failed_with: "1", running: "1" }
+    }
+
+    #[test]
+    fn every_reason_has_its_course() {
+        // What the first, second, third, eighth and hundredth failure lead to: minutes to wait, or the end.
+        let table = [
+            (Why::Unreadable, ["run", "run", "run", "run", "run"]),
+            (Why::Changing, ["run", "run", "run", "run", "run"]),
+            (Why::SignIn, ["run", "run", "run", "run", "run"]),
+            (Why::RateLimited, ["1", "2", "4", "60", "60"]),
+            (Why::Pressure, ["1", "2", "4", "128", "360"]),
+            (Why::Timeout, ["1", "2", "4", "128", "360"]),
+            (Why::NotFound, ["60", "120", "not_found", "not_found", "not_found"]),
+            (Why::Gone, ["60", "120", "gone", "gone", "gone"]),
+            (Why::Forbidden, ["5", "10", "20", "quarantined", "quarantined"]),
+            (Why::Malformed, ["5", "10", "20", "quarantined", "quarantined"]),
+            (Why::Failed, ["5", "10", "20", "quarantined", "quarantined"]),
+        ];
+        assert_eq!(table.map(|(why, _)| why), Why::ALL);
+        for (why, course) in table {
+            let steps = [1, 2, 3, 8, 100].map(|attempts| match next_step(tried(why, attempts), NOW) {
+                Step::EachRun => "run".to_owned(),
+                Step::NotBefore(time) => ((time.micros() - NOW.micros()) / MINUTE).to_string(),
+                Step::GivenUp(end) => end.name().to_owned(),
+            });
+            assert_eq!(steps.each_ref().map(String::as_str), course, "{why:?}");
+            assert_eq!(Why::from_name(why.name()), Some(why));
+        }
+        assert_eq!(Why::from_name("lost"), None);
+    }
+
+    #[test]
+    fn a_newer_version_tries_once_what_was_quarantined() {
+        for why in Why::ALL {
+            let newer = Tried { running: "2", ..tried(why, 100) };
+            let step = next_step(newer, NOW);
+            let quarantined = next_step(tried(why, 100), NOW) == Step::GivenUp(End::Quarantined);
+            assert_eq!(quarantined, matches!(why, Why::Forbidden | Why::Malformed | Why::Failed));
+            if quarantined {
+                assert_eq!(step, Step::EachRun, "{why:?}");
+            } else {
+                assert_eq!(step, next_step(tried(why, 100), NOW), "{why:?}: a version changes nothing");
+            }
+            // Its own failure ends it again.
+            let failed = Tried { failed_with: "2", attempts: 101, refusals: newer.refusals + 1, ..newer };
+            assert_eq!(next_step(failed, NOW) == Step::GivenUp(End::Quarantined), quarantined);
+        }
+    }
+
+    #[test]
+    fn statuses_say_why() {
+        let table = [
+            (401, Why::SignIn),
+            (403, Why::Forbidden),
+            (404, Why::NotFound),
+            (408, Why::Timeout),
+            (410, Why::Gone),
+            (418, Why::Failed),
+            (429, Why::RateLimited),
+            (500, Why::Pressure),
+            (503, Why::Pressure),
+            (599, Why::Pressure),
+            (302, Why::Failed),
+        ];
+        for (status, why) in table {
+            assert_eq!(Why::of_status(status), why, "{status}");
+        }
+    }
+
+    #[test]
+    fn few_tries_and_old_age_come_first() {
+        let ago = |minutes: i64| Time::from_micros(NOW.micros() - minutes * MINUTE);
+        let fresh_once = urgency(1, ago(0), NOW);
+        let fresh_often = urgency(7, ago(0), NOW);
+        let old_once = urgency(1, ago(120), NOW);
+        let old_often = urgency(100, ago(100_000), NOW);
+        assert!(old_once < fresh_once && fresh_once < fresh_often);
+        assert!(old_often < fresh_once, "what waits long enough is served though it failed often");
+        assert!(old_once < old_often);
+    }
+
+    fn any_why() -> impl Strategy<Value = Why> {
+        proptest::sample::select(Why::ALL.to_vec())
+    }
+
+    proptest! {
+        #[test]
+        fn weather_never_ends_a_gap(
+            why in any_why(), attempts in 1..u32::MAX, refusals in any::<u32>(), now in any::<i64>(), newer: bool,
+        ) {
+            let running = if newer { "2" } else { "1" };
+            let tried = Tried { why, attempts, refusals, failed_with: "1", running };
+            let step = next_step(tried, Time::from_micros(now));
+            if why.is_weather() {
+                prop_assert!(!matches!(step, Step::GivenUp(_)));
+            }
+            if let Step::NotBefore(next) = step {
+                prop_assert!(next.micros() >= now);
+                prop_assert!(next.micros().saturating_sub(now) <= DAY);
+                prop_assert!(next.micros() > now || now == i64::MAX);
+            }
+        }
+
+        #[test]
+        fn more_tries_and_later_tries_wait_longer(
+            why in any_why(), attempts in 1..1_000u32, more in 0..1_000u32, now in 0..i64::MAX / 2, later in 0..DAY,
+        ) {
+            let at = |attempts, now| match next_step(tried(why, attempts), Time::from_micros(now)) {
+                Step::EachRun => 0,
+                Step::NotBefore(time) => time.micros(),
+                Step::GivenUp(_) => i64::MAX,
+            };
+            prop_assert!(at(attempts, now) <= at(attempts + more, now));
+            prop_assert!(at(attempts, now) <= at(attempts, now + later));
+        }
+
+        #[test]
+        fn what_is_not_there_is_given_up(attempts in MISSING_TRIES..u32::MAX, now in any::<i64>()) {
+            let now = Time::from_micros(now);
+            prop_assert_eq!(next_step(tried(Why::NotFound, attempts), now), Step::GivenUp(End::NotFound));
+            prop_assert_eq!(next_step(tried(Why::Gone, attempts), now), Step::GivenUp(End::Gone));
+        }
+
+        #[test]
+        fn urgency_is_bounded_and_monotone(
+            attempts in any::<u32>(), first in any::<i64>(), now in any::<i64>(), later in 0..DAY,
+        ) {
+            let (first, then) = (Time::from_micros(first), Time::from_micros(now.saturating_add(later)));
+            let now = Time::from_micros(now);
+            let score = urgency(attempts, first, now);
+            prop_assert!((-8..=8).contains(&score));
+            prop_assert!(urgency(attempts, first, then) <= score);
+            prop_assert!(urgency(attempts.saturating_add(1), first, now) >= score);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Documents that the account has beside its conversations: memories, custom GPTs, projects, settings and so on.
+//!
+//! Each is a file of the archive that is replaced whole: `{"listing": NAME, "pages": […], "details": […]}` around the answers as
+//! they came. What is no longer in it has ended.
+
+use serde_json::{Map, Value, json};
+
+use super::super::json::Json;
+use super::super::live::Listing;
+use super::super::{Facts, Reader};
+use super::nodes::offset_in;
+use super::times::moment;
+use crate::model::{Document, Item, Key, Span, Verdict};
+
+pub const GPTS: &str = "custom_gpts";
+pub const PROJECTS: &str = "projects";
+pub const SHARES: &str = "shared_conversations";
+pub const INSTRUCTIONS: &str = "custom_instructions";
+pub const ACCOUNT: &str = "account";
+pub const MODELS: &str = "models";
+
+pub const LISTINGS: &[Listing] = &[
+    Listing { name: ACCOUNT, stream: "account", daily: false },
+    Listing { name: "workspaces", stream: "account", daily: false },
+    Listing { name: "settings", stream: "settings", daily: false },
+    Listing { name: "beta_features", stream: "settings", daily: true },
+    Listing { name: MODELS, stream: "models", daily: true },
+    Listing { name: "memories", stream: "memories", daily: false },
+    Listing { name: INSTRUCTIONS, stream: "custom_instructions", daily: false },
+    Listing { name: GPTS, stream: "custom_gpts", daily: false },
+    Listing { name: PROJECTS, stream: "projects", daily: false },
+    Listing { name: SHARES, stream: "shared_conversations", daily: false },
+];
+
+/// The items of a page with their ids; `None` when the page is not what it should be.
+pub fn items<'a>(name: &str, page: Json<'a>) -> Option<Vec<(String, Json<'a>)>> {
+    let listed = |list: Json<'a>, id: &'static str| {
+        list.items().filter_map(|item| Some((item.get_text(id)?.into_owned(), item))).collect()
+    };
+    let array = |name: &str| page.get(name).filter(|list| list.is_array());
+    Some(match name {
+        "memories" => listed(array("memories")?, "id"),
+        MODELS => listed(array("models")?, "slug"),
+        SHARES => listed(array("items")?, "id"),
+        GPTS | PROJECTS => {
+            let list = container(page);
+            let names = ["items", "gizmos", "cuts", "list"];
+            let list = names.iter().find_map(|name| list.get(name).filter(|list| list.is_array()))?;
+            list.items().filter_map(|item| Some((gizmo(item).get_text("id")?.into_owned(), item))).collect()
+        }
+        ACCOUNT => vec![(page.get_text("id")?.into_owned(), page)],
+        // One document, which is one record.
+        _ => vec![(name.to_owned(), page)],
+    })
+}
+
+/// Lists of custom GPTs may stand within another object.
+pub fn container(page: Json<'_>) -> Json<'_> {
+    page.get("list").filter(|list| list.is_object()).unwrap_or(page)
+}
+
+/// Custom GPTs and projects come wrapped, in several ways.
+fn gizmo(item: Json<'_>) -> Json<'_> {
+    let mut inner = item;
+    for _ in 0..3 {
+        let within = ["resource", "gizmo", "info"].iter().find_map(|name| inner.get(name));
+        match within.filter(|within| within.is_object()) {
+            Some(within) => inner = within,
+            None => break,
+        }
+    }
+    inner
+}
+
+#[derive(Default)]
+pub struct ListingReader;
+
+impl Reader for ListingReader {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+        let Some(json) = Json::parse(bytes) else { return Verdict::Malformed("not JSON".into()) };
+        let name = json.get_text("listing").unwrap_or_default();
+        let Some(listing) = LISTINGS.iter().find(|listing| listing.name == name) else {
+            return Verdict::Unknown("listing of no stream".into());
+        };
+        let details: Vec<(String, Json<'_>)> = json
+            .get("details")
+            .into_iter()
+            .flat_map(Json::items)
+            .filter_map(|detail| Some((gizmo(detail).get_text("id")?.into_owned(), detail)))
+            .collect();
+        let pages = json.get("pages").into_iter().flat_map(Json::items);
+        let mut told: Vec<String> = Vec::new();
+        for (key, item) in pages.flat_map(|page| items(listing.name, page).unwrap_or_default()) {
+            if told.contains(&key) {
+                continue;
+            }
+            let item = details.iter().find(|(id, _)| *id == key).map_or(item, |(_, detail)| *detail);
+            let moments = ["updated_at", "last_updated", "update_time", "created_at", "create_time"];
+            let start = offset + offset_in(bytes, item.bytes()) as u64;
+            out.push(Item::Document(Document {
+                stream: listing.stream,
+                key: key.clone(),
+                session: None,
+                at: moments.iter().find_map(|name| gizmo(item).get(name).and_then(moment)),
+                span: Span { offset: start, length: item.bytes().len() as u64 },
+                content: Key::of(&[item.bytes()]),
+            }));
+            told.push(key);
+        }
+        Verdict::Kept(listing.name.into())
+    }
+
+    fn save(&self) -> String {
+        String::new()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        Vec::new()
+    }
+}
+
+/// A custom GPT or project as a record.
+pub fn gizmo_record(key: &str, bytes: &[u8]) -> Value {
+    let item = Json::parse(bytes);
+    let inner = item.map(gizmo);
+    let display = inner.and_then(|inner| inner.get("display"));
+    let text = |json: Option<Json<'_>>, name: &str| {
+        json.and_then(|json| json.get_text(name)).map_or(Value::Null, |text| Value::from(text.into_owned()))
+    };
+    json!({
+        "id": key,
+        "name": text(display, "name"),
+        "description": text(display, "description"),
+        "instructions": text(inner, "instructions"),
+        "content": item.map(Json::value),
+    })
+}
+
+/// Custom instructions: as a conversation showed them, or as the account has them.
+pub fn instructions_record(key: &str, bytes: &[u8]) -> Option<Value> {
+    let json = Json::parse(bytes)?;
+    if json.get("text").is_some() {
+        return None;
+    }
+    let names = [
+        "name_user_message",
+        "role_user_message",
+        "about_user_message",
+        "other_user_message",
+        "about_model_message",
+        "traits_model_message",
+    ];
+    let mut texts: Vec<String> = Vec::new();
+    for text in names.iter().filter_map(|name| json.get_text(name)).filter(|text| !text.is_empty()) {
+        // The same text stands under old and new names.
+        if texts.iter().all(|known| *known != text) {
+            texts.push(text.into_owned());
+        }
+    }
+    Some(json!({"id": key, "text": texts.join("\n\n"), "since": null, "content": json.value()}))
+}
+
+/// A document of the account without an id of its own.
+pub fn named_record(key: &str, bytes: &[u8]) -> Option<Value> {
+    let json = Json::parse(bytes)?;
+    if json.get("id").is_some() {
+        return None;
+    }
+    let fields = json.value();
+    let mut record = Map::from_iter([("id".to_owned(), Value::from(key))]);
+    record.extend(fields.as_object().cloned().unwrap_or_default());
+    Some(Value::Object(record))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn custom_gpts_are_found_in_every_wrapping() {
+        let wrapped = [
+            r#"{"items":[{"resource":{"gizmo":{"id":"g-1"}}}]}"#,
+            r#"{"gizmos":[{"gizmo":{"id":"g-1"}}]}"#,
+            r#"{"cuts":[{"resource":{"id":"g-1"}}]}"#,
+            r#"{"list":{"items":[{"gizmo":{"gizmo":{"id":"g-1"},"files":[]}}]}}"#,
+            r#"{"list":[{"id":"g-1"}]}"#,
+        ];
+        for page in wrapped {
+            let found = items(GPTS, Json::parse(page.as_bytes()).unwrap()).unwrap();
+            assert_eq!(found.len(), 1, "{page}");
+            assert_eq!(found[0].0, "g-1", "{page}");
+        }
+        assert!(items(GPTS, Json::parse(b"{\"detail\":1}").unwrap()).is_none());
+        assert!(items("memories", Json::parse(b"{\"items\":[]}").unwrap()).is_none());
+    }
+}

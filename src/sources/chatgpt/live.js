@@ -1,0 +1,108 @@
+// Runs in a world of its own within the page, which its scripts do not see. The token, the device id and the cookies stay
+// here: what is answered to annals holds none of them.
+globalThis.annals = (() => {
+  let token = null;
+
+  const cookie = (name) => {
+    const found = document.cookie.split("; ").find((part) => part.startsWith(name + "="));
+    return found ? decodeURIComponent(found.slice(name.length + 1)) : null;
+  };
+
+  // Seconds since 1970 at which a token ends; 0 when it does not say.
+  const end = (text) => {
+    const parts = text.split(".");
+    if (parts.length !== 3) return 0;
+    try {
+      return JSON.parse(atob(parts[1].replaceAll("-", "+").replaceAll("_", "/"))).exp || 0;
+    } catch {
+      return 0;
+    }
+  };
+
+  const pick = (told) => {
+    const session = told?.session ?? told;
+    const found = session?.accessToken ?? session?.access_token ?? told?.accessToken ?? told?.access_token;
+    return found && session?.user ? found : null;
+  };
+
+  const challenged = () =>
+    document.title === "Just a moment..." ||
+    !!document.querySelector('script[src*="challenge-platform"], iframe[src*="challenges.cloudflare.com"]');
+
+  const session = async (origin) => {
+    if (location.origin !== origin) return { logged_in: false, elsewhere: true };
+    let found = null;
+    let reached = true;
+    try {
+      // Fresher than the page after the token was renewed.
+      const answer = await fetch("/api/auth/session", { credentials: "include", cache: "no-store" });
+      found = pick(JSON.parse(await answer.text()));
+    } catch (problem) {
+      reached = !(problem instanceof TypeError);
+    }
+    if (!found && reached) {
+      try {
+        found = pick(JSON.parse(document.getElementById("client-bootstrap").textContent));
+      } catch {}
+    }
+    const changed = found !== null && found !== token;
+    token = found;
+    return {
+      logged_in: found !== null, reached, changed, ends: found ? end(found) : 0, challenge: challenged(),
+    };
+  };
+
+  const headers = (body) => {
+    const told = { Accept: "*/*", "oai-language": "en-US", Authorization: `Bearer ${token}` };
+    const device = cookie("oai-did");
+    if (device) told["oai-device-id"] = device;
+    const account = cookie("_account");
+    if (account && /^[0-9a-f-]{36}$/.test(account)) told["ChatGPT-Account-Id"] = account;
+    if (body !== null) told["Content-Type"] = "application/json";
+    return told;
+  };
+
+  const within = async (limit, work) => {
+    const stop = new AbortController();
+    const timer = setTimeout(() => stop.abort(), limit);
+    try {
+      return await work(stop.signal);
+    } catch (problem) {
+      return { status: 0, failure: stop.signal.aborted ? "late" : "unreachable" };
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+
+  const ask = (path, body, limit) =>
+    within(limit, async (signal) => {
+      const method = body === null ? "GET" : "POST";
+      const options = { method, headers: headers(body), body, signal, credentials: "include", cache: "no-store" };
+      const answer = await fetch(path, options);
+      const challenge = answer.headers.get("cf-mitigated") === "challenge";
+      return {
+        status: answer.status, type: answer.headers.get("content-type") ?? "", challenge, body: await answer.text(),
+      };
+    });
+
+  // The bytes behind a link that `path` answers with. The link is signed: nothing of the session goes along.
+  const bytes = async (path, limit) => {
+    const told = await ask(path, null, limit);
+    if (told.status !== 200) return told;
+    const link = new URL(JSON.parse(told.body).download_url ?? "", location.origin);
+    if (JSON.parse(told.body).status !== "success") return { status: 404, type: told.type, challenge: false, body: "" };
+    return within(limit, async (signal) => {
+      const credentials = link.origin === location.origin ? "include" : "omit";
+      const answer = await fetch(link, { signal, credentials, cache: "no-store" });
+      const content = new Uint8Array(await answer.arrayBuffer());
+      // One letter for each byte.
+      let text = "";
+      for (let at = 0; at < content.length; at += 0x8000) {
+        text += String.fromCharCode(...content.subarray(at, at + 0x8000));
+      }
+      return { status: answer.status, type: "bytes", challenge: false, body: text };
+    });
+  };
+
+  return { session, ask, bytes };
+})();
