@@ -8,8 +8,8 @@ use serde_json::json;
 use super::live::{Wish, ask, environment, stop_json, words};
 use super::settings::Declared;
 use super::sync::source_named;
-use super::{Answer, Desk, now};
-use crate::collect::{Lock, connect, profile_of};
+use super::{Answer, Desk};
+use crate::collect::{Lock, connect, disconnect};
 use crate::model::Result;
 
 #[derive(Args)]
@@ -33,15 +33,11 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let (name, label) = (source.manifest().source, source.manifest().label);
     let config = desk.config.clone();
     let _lock = Lock::take(&config.home, "connect")?;
+    let settings = Declared(&config);
+    let environment = environment(&config, &settings);
     if options.remove {
-        let mut store = desk.archive_or_new()?;
-        let mut writer = store.writer(&desk.scope, now())?;
-        writer.disconnect(name)?;
-        writer.commit()?;
-        let profile = profile_of(&config.home, name);
-        if profile.is_dir() {
-            std::fs::remove_dir_all(&profile)?;
-        }
+        desk.archive_or_new()?;
+        disconnect(source, &environment, &desk.scope)?;
         return told(desk, name, "removed", format!("{label} is no longer connected"));
     }
     let wish = Wish { headless: options.headless, ..Wish::default() };
@@ -52,8 +48,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
             .note("annals uses your own session, at the provider's pace, and solves no check in your place");
     }
     let patience = Duration::from_secs(60 * options.wait);
-    let settings = Declared(&config);
-    match connect(&asked, &environment(&config, &settings), &desk.scope, patience)? {
+    match connect(&asked, &environment, &desk.scope, patience)? {
         None => told(
             desk,
             name,

@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::sync::{collect, gaps_only, source_named};
+use super::live::tell_time_left;
+use super::sync::{collect, collect_live, gaps_only, source_named, tell_stops};
 use super::tables::{number, table};
 use super::{Answer, Desk, moments, now};
 use crate::collect::Lock;
@@ -26,7 +27,7 @@ pub struct Options {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Make open gaps due now, and try those of files at once; others are tried by the next sync
+    /// Try open gaps now: files, and providers that are connected; outside connectors try theirs when they run next
     Retry {
         /// Only these, also when they were given up
         #[arg(value_name = "KEY")]
@@ -70,6 +71,9 @@ fn list(desk: &mut Desk, options: &Options) -> Result<Answer> {
             desk.output.line(line)?;
         }
     }
+    if !desk.quiet {
+        tell_time_left(desk, options.source.as_deref())?;
+    }
     let filter = GapFilter { source: options.source.as_deref(), statuses: &["terminal"] };
     let given_up = store.gaps(&desk.scope, &filter, 0, i64::MAX, now())?.len();
     if given_up > 0 && !options.all && !desk.quiet {
@@ -92,7 +96,7 @@ fn row(gap: &GapView) -> Vec<String> {
     ]
 }
 
-/// Gaps of files are tried here; those of connectors by whoever runs them next.
+/// Gaps of files and of providers are tried here; those of outside connectors by whoever runs them next.
 fn retry(desk: &mut Desk, keys: &[String], all: bool, source: Option<&String>) -> Result<Answer> {
     if let Some(source) = source {
         source_named(source)?;
@@ -126,8 +130,12 @@ fn retry(desk: &mut Desk, keys: &[String], all: bool, source: Option<&String>) -
     }
     let open = GapFilter { source: source.map(String::as_str), statuses: OPEN };
     let before = store.gaps(&scope, &open, 0, i64::MAX, now())?.len();
+    let mut answer = Answer::Done;
     if before > 0 {
-        collect(desk, &gaps_only(source))?;
+        let options = gaps_only(source);
+        collect(desk, &options)?;
+        let reports = collect_live(desk, &options)?;
+        answer = tell_stops(desk, &reports);
     }
     let left = store.gaps(&scope, &open, 0, i64::MAX, now())?.len();
     let recovered = before.saturating_sub(left);
@@ -136,5 +144,5 @@ fn retry(desk: &mut Desk, keys: &[String], all: bool, source: Option<&String>) -
     } else {
         desk.output.line(format!("{due} made due, {recovered} recovered now, {left} open"))?;
     }
-    Ok(Answer::Done)
+    Ok(answer)
 }

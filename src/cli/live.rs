@@ -10,10 +10,11 @@ use super::tables::number;
 use super::{Desk, now};
 use crate::collect::{
     BrowserSetup, Environment, LiveAsk, LiveNews, LiveReport, Lock, Pace, Stop, collect_live, profile_of,
+    time_left,
 };
 use crate::config::Config;
 use crate::model::{Problem, Result};
-use crate::sources::Source;
+use crate::sources::{Source, registry};
 
 /// Between two lines of news.
 const NEWS: Duration = Duration::from_secs(10);
@@ -24,6 +25,8 @@ pub struct Wish {
     pub gaps_only: bool,
     pub with_files: bool,
     pub headless: bool,
+    pub full: bool,
+    pub waits: bool,
 }
 
 /// Runs every source of these that the owner connected.
@@ -77,7 +80,29 @@ pub fn ask(config: &Config, source: &'static dyn Source, wish: Wish) -> Result<L
         arguments: browser.arguments,
     };
     let pace = Pace { second: config.second() };
-    Ok(LiveAsk { source, setup, pace, gaps_only: wish.gaps_only, with_files: wish.with_files })
+    let Wish { gaps_only, with_files, full, waits, headless: _ } = wish;
+    Ok(LiveAsk { source, setup, pace, gaps_only, with_files, full, waits })
+}
+
+/// How long what is lacking takes, for each source that is connected.
+pub fn tell_time_left(desk: &mut Desk, only: Option<&str>) -> Result<()> {
+    let Some(store) = desk.archive()? else { return Ok(()) };
+    let config = desk.config.clone();
+    let settings = Declared(&config);
+    for source in registry().iter().copied().filter(|source| source.live().is_some()) {
+        let manifest = source.manifest();
+        let asked = only.is_none_or(|only| only == manifest.source);
+        if !asked || !store.is_connected(&desk.scope, manifest.source)? {
+            continue;
+        }
+        let pace = Pace { second: config.second() };
+        let left = time_left(source, &environment(&config, &settings), &desk.scope, pace)?;
+        if let Some((open, left)) = left {
+            let (label, open, left) = (manifest.label, number_of(open), duration(left));
+            desk.output.note(format!("{label}: {open} conversations, about {left} at the provider's pace"));
+        }
+    }
+    Ok(())
 }
 
 pub fn print(desk: &mut Desk, report: &LiveReport) -> Result<()> {

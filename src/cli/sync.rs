@@ -8,7 +8,7 @@ use super::progress::Bar;
 use super::settings::Declared;
 use super::tables::{number, size, table};
 use super::{Answer, Desk, connector, live, moments, now};
-use crate::collect::{Ask, Environment, HomeState, Lock, SourceReport, sync};
+use crate::collect::{Ask, Environment, HomeState, LiveReport, Lock, SourceReport, sync};
 use crate::model::{Problem, Result};
 use crate::sources::{Source, by_name, registry};
 
@@ -20,7 +20,7 @@ pub struct Options {
     /// Only files that changed since then (2026-03-01, 7d, yesterday)
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Compare every file with the archive, even those that look unchanged
+    /// Compare every file with the archive, even those that look unchanged; walk lists of providers to their end
     #[arg(long)]
     full: bool,
     /// Only try again what could not be had before (see `annals gaps`)
@@ -32,6 +32,9 @@ pub struct Options {
     /// Also fetch the bytes of files that live conversations speak of
     #[arg(long)]
     with_files: bool,
+    /// Go on at the provider's pace until all is here, over days if it must be
+    #[arg(long)]
+    wait: bool,
     /// Show no browser window while a provider is asked
     #[arg(long)]
     headless: bool,
@@ -53,13 +56,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     }
     let clock = Clock::start();
     let reports = collect(desk, options)?;
-    let wish = live::Wish {
-        gaps_only: options.gaps_only,
-        with_files: options.with_files,
-        headless: options.headless,
-    };
-    let asked = if options.no_live { Vec::new() } else { named(&options.sources)? };
-    let lively = live::collect(desk, &asked, wish)?;
+    let lively = collect_live(desk, options)?;
     if desk.json {
         let sources: Vec<Value> = reports.iter().map(report_json).collect();
         let document = json!({
@@ -76,15 +73,26 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
             live::print(desk, report)?;
         }
     }
-    let stopped = lively.iter().filter_map(|report| Some((report.source, report.stop.as_ref()?)));
+    Ok(tell_stops(desk, &lively))
+}
+
+/// Asks the providers that the owner connected.
+pub fn collect_live(desk: &mut Desk, options: &Options) -> Result<Vec<LiveReport>> {
+    let &Options { gaps_only, with_files, headless, full, wait, .. } = options;
+    let wish = live::Wish { gaps_only, with_files, headless, full, waits: wait };
+    let asked = if options.no_live { Vec::new() } else { named(&options.sources)? };
+    live::collect(desk, &asked, wish)
+}
+
+pub fn tell_stops(desk: &mut Desk, reports: &[LiveReport]) -> Answer {
     let mut answer = Answer::Done;
-    for (source, stop) in stopped {
+    for (source, stop) in reports.iter().filter_map(|report| Some((report.source, report.stop.as_ref()?))) {
         let (_, message, hint) = live::words(stop, source);
         desk.output.note(format!("stopped: {message}"));
         desk.output.note(format!("hint: {hint}"));
         answer = Answer::Stopped;
     }
-    Ok(answer)
+    answer
 }
 
 /// The sync itself, for every verb that starts with one.

@@ -25,6 +25,13 @@ pub const THINGS: &str = "conversations";
 pub const LISTS: &str = "lists";
 /// Gaps of documents.
 pub const DOCUMENTS: &str = "documents";
+/// Gaps of bytes that were asked for; also the stream of what is known about files.
+pub const FILES: &str = "files";
+/// The cursor that holds what was learnt.
+pub const LEARNT: &str = "live";
+/// Days after which lists are walked to their end again: what vanishes from a list while it is walked moves another
+/// thing from one page to the one before.
+const WALK_AGAIN: i64 = 7;
 /// Pages of one list; more would be one that never ends.
 const MOST_PAGES: usize = 5_000;
 const LEASE: i64 = 24 * 60 * 60 * 1_000_000;
@@ -37,6 +44,10 @@ pub struct LiveAsk {
     pub gaps_only: bool,
     /// Also the bytes of files.
     pub with_files: bool,
+    /// Lists to their end, also where everything was seen.
+    pub full: bool,
+    /// Goes on at the provider's pace when its measure is used up.
+    pub waits: bool,
 }
 
 /// What became of a run.
@@ -76,6 +87,10 @@ pub struct Learnt {
     pub bucket: Bucket,
     /// The day on which each daily document was had.
     pub days: BTreeMap<String, i64>,
+    /// The day on which all lists were walked to their end.
+    walked: Option<i64>,
+    /// Whose account it is.
+    owner: String,
 }
 
 /// A thing to fetch.
@@ -102,7 +117,7 @@ pub struct Run<'r> {
     pub report: LiveReport,
     pub pace: Pace,
     pub now: fn() -> Time,
-    pub with_files: bool,
+    pub waits: bool,
     /// Nothing more is asked singly: the provider's measure is used up.
     pub exhausted: bool,
     /// Whether several can be asked for at once.
@@ -162,8 +177,7 @@ pub fn collect_live(
     writer.release_gaps(instance, None)?;
     writer.reopen_gaps(instance, live.version(), now)?;
     writer.commit()?;
-    let learnt = store.cursor(scope, instance, "live")?;
-    let learnt = learnt.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let learnt = learnt(&store, scope, instance)?;
     let origin = live.origin(environment.settings);
     let mut report = LiveReport { source: manifest.source, label: manifest.label, ..LiveReport::default() };
     let opened = Talk::open(live, manifest.label, &ask.setup, origin.clone(), ask.pace, environment.now);
@@ -179,13 +193,13 @@ pub fn collect_live(
                 report,
                 pace: ask.pace,
                 now: environment.now,
-                with_files: ask.with_files,
+                waits: ask.waits,
                 exhausted: false,
                 several: true,
                 way: Way::Tree,
                 tell,
             };
-            let ended = run.all(ask.gaps_only);
+            let ended = run.all(ask);
             run.finish(ended)?;
             report = run.report;
             run.talk.close();
@@ -206,6 +220,44 @@ pub fn collect_live(
     }
 }
 
+/// How many things are lacking, and how long they take at the pace that was learnt; nothing when none is.
+pub fn time_left(
+    source: &'static dyn Source,
+    environment: &Environment<'_>,
+    scope: &Scope,
+    pace: Pace,
+) -> Result<Option<(u64, Duration)>> {
+    let store = Store::open(environment.home)?;
+    let instance = instance_of(&store, scope, source, environment, None)?;
+    let open = store.open_gaps(scope, instance, THINGS)?.len() as u64;
+    let learnt = learnt(&store, scope, instance)?;
+    Ok((open > 0).then(|| (open, learnt.bucket.time_for(open, pace, (environment.now)()))))
+}
+
+/// Ends it: the profile goes, with the session in it, and what was learnt about the account.
+pub fn disconnect(source: &'static dyn Source, environment: &Environment<'_>, scope: &Scope) -> Result<()> {
+    let name = source.manifest().source;
+    let mut store = Store::open(environment.home)?;
+    if store.is_connected(scope, name)? {
+        let instance = instance_of(&store, scope, source, environment, None)?;
+        let mut writer = store.writer(scope, (environment.now)())?;
+        writer.disconnect(name)?;
+        writer.set_cursor(instance, LEARNT, "{}")?;
+        writer.commit()?;
+    }
+    let profile = profile_of(environment.home, name);
+    if profile.is_dir() {
+        std::fs::remove_dir_all(&profile)?;
+    }
+    Ok(())
+}
+
+/// What earlier runs learnt about the provider.
+fn learnt(store: &Store, scope: &Scope, instance: i64) -> Result<Learnt> {
+    let kept = store.cursor(scope, instance, LEARNT)?;
+    Ok(kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+}
+
 fn live_of(source: &'static dyn Source) -> Result<&'static dyn Live> {
     source.live().ok_or_else(|| {
         Problem::new(format!("{} is read from files, not from a browser", source.manifest().label))
@@ -213,9 +265,31 @@ fn live_of(source: &'static dyn Source) -> Result<&'static dyn Live> {
 }
 
 impl Run<'_> {
-    fn all(&mut self, gaps_only: bool) -> std::result::Result<(), Stop> {
+    fn all(&mut self, ask: &LiveAsk) -> std::result::Result<(), Stop> {
         self.talk.begin()?;
+        self.same_owner()?;
         let due = self.due()?;
+        self.conversations(ask, &due)?;
+        if ask.with_files {
+            self.files(ask.gaps_only, &due)?;
+        }
+        Ok(())
+    }
+
+    /// What is not in another's listing has not ended: two accounts do not go into one archive.
+    fn same_owner(&mut self) -> std::result::Result<(), Stop> {
+        let owner = self.talk.owner.as_str();
+        if self.learnt.owner.is_empty() || owner.is_empty() || self.learnt.owner == owner {
+            self.learnt.owner = owner.to_owned();
+            return Ok(());
+        }
+        Err(self.talk.manual(
+            "another account or workspace is open than before; log in as before, or give it an archive of its own \
+             (ANNALS_HOME)",
+        ))
+    }
+
+    fn conversations(&mut self, ask: &LiveAsk, due: &[DueGap]) -> std::result::Result<(), Stop> {
         let is_due = |stream: &str, key: &str| due.iter().any(|gap| gap.stream == stream && gap.key == key);
         let things = due.iter().filter(|gap| gap.stream == THINGS);
         let things = things.map(|gap| Wanted {
@@ -224,9 +298,10 @@ impl Run<'_> {
             is_gap: true,
         });
         self.fetch(things.collect())?;
+        self.keeper.commit(&self.learnt)?;
         let mut parts: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
         for listing in self.live.listings() {
-            if gaps_only && !is_due(DOCUMENTS, listing.name) {
+            if ask.gaps_only && !is_due(DOCUMENTS, listing.name) {
                 continue;
             }
             if let Some(ids) = self.listing(listing)? {
@@ -234,27 +309,32 @@ impl Run<'_> {
             }
         }
         let mut lists = self.live.lists(&|name| parts.get(name).cloned().unwrap_or_default());
-        if gaps_only {
+        if ask.gaps_only {
             lists = due.iter().filter(|gap| gap.stream == LISTS).map(|gap| gap.key.clone()).collect();
         }
         let mut ends = Vec::new();
         let mut wanted: HashMap<String, Wanted> = HashMap::new();
-        let (seen, lacking) = (self.keeper.seen()?, self.keeper.lacking()?);
+        let (seen, lacking) = (self.keeper.seen()?, self.keeper.lacking(THINGS)?);
+        let today = (self.now)().day();
+        let full = ask.full || self.learnt.walked.is_some_and(|walked| today - walked >= WALK_AGAIN);
         for list in &lists {
-            ends.extend(self.walk(list, &seen, &lacking, &mut wanted)?);
+            ends.extend(self.walk(list, full, &seen, &lacking, &mut wanted)?);
+        }
+        let all_walked = !ask.gaps_only && ends.len() == lists.len();
+        if all_walked && (full || self.learnt.walked.is_none()) {
+            self.learnt.walked = Some(today);
         }
         // The newest first, whichever list they are in.
         let mut wanted: Vec<Wanted> = wanted.into_values().collect();
         wanted.sort_by(|a, b| b.updated.cmp(&a.updated).then_with(|| a.id.cmp(&b.id)));
         let any = !wanted.is_empty();
         self.fetch(wanted)?;
-        self.keeper.commit(&self.learnt)?;
-        self.keeper.move_cursors(&ends, (self.now)())?;
+        self.keeper.pass(&self.learnt, &ends)?;
         if self.exhausted || !any {
             return Ok(());
         }
         // What was said meanwhile has moved to the top.
-        let (seen, lacking) = (self.keeper.seen()?, self.keeper.lacking()?);
+        let (seen, lacking) = (self.keeper.seen()?, self.keeper.lacking(THINGS)?);
         let mut late = HashMap::new();
         for list in &lists {
             let page = self.page(list, None)?;
@@ -262,7 +342,9 @@ impl Run<'_> {
             let items = items.into_iter().filter_map(|item| fresh(item, &seen, &lacking));
             late.extend(items.map(|thing| (thing.id.clone(), thing)));
         }
-        self.fetch(late.into_values().collect())
+        self.fetch(late.into_values().collect())?;
+        self.keeper.commit(&self.learnt)?;
+        Ok(())
     }
 
     /// Gaps that may be tried now, as this run's own.
@@ -346,11 +428,12 @@ impl Run<'_> {
     fn walk(
         &mut self,
         list: &str,
+        full: bool,
         seen: &HashMap<String, String>,
         lacking: &HashMap<String, String>,
         wanted: &mut HashMap<String, Wanted>,
     ) -> std::result::Result<Option<(String, String)>, Stop> {
-        let cursor = self.keeper.list_cursor(list)?;
+        let cursor = if full { None } else { self.keeper.list_cursor(list)? };
         let (mut place, mut newest): (Option<String>, Option<Time>) = (None, cursor);
         let mut met = HashSet::new();
         for _ in 0..MOST_PAGES {
@@ -399,7 +482,7 @@ impl Run<'_> {
         self.keeper.commit(&self.learnt)?;
         self.report.requests = self.talk.asked;
         self.report.stop = ended.err();
-        let open = self.keeper.lacking()?.len() as u64;
+        let open = self.keeper.lacking(THINGS)?.len() as u64;
         self.report.time_left = self.learnt.bucket.time_for(open, self.pace, (self.now)());
         Ok(())
     }

@@ -3,16 +3,17 @@
 
 use std::collections::VecDeque;
 
-use super::live::{LiveNews, Run, Wanted, why_of};
+use super::live::{FILES, LiveNews, Run, Wanted, why_of};
 use super::live_pace::{Allowance, GROUP};
 use super::live_talk::{Retry, Stop};
 use crate::model::Why;
 use crate::sources::{Assembled, Judged, Request, Way};
+use crate::store::DueGap;
 
 /// Pages of one thing; more would be one that never ends.
 const MOST_PAGES: usize = 2_000;
 /// Files whose bytes are asked for at the same time.
-const FILES: usize = 2;
+const FILES_AT_ONCE: usize = 2;
 
 /// What came of asking for one.
 enum Fetched {
@@ -39,7 +40,12 @@ impl Run<'_> {
         }
         singly.append(&mut queue);
         while !singly.is_empty() && !self.exhausted {
-            let (count, retry) = match self.learnt.bucket.allowance(self.pace, (self.now)()) {
+            let allowance = self.learnt.bucket.allowance(self.pace, (self.now)());
+            let (count, retry) = match allowance {
+                Allowance::Probe(_) | Allowance::Empty if self.waits => {
+                    std::thread::sleep(self.learnt.bucket.slot(self.pace));
+                    (1, Retry::NotRefusals)
+                }
                 Allowance::Free => (GROUP, Retry::Patiently),
                 Allowance::Some(left) => (GROUP.min(left as usize), Retry::Patiently),
                 Allowance::Probe(count) => (GROUP.min(count as usize), Retry::NotRefusals),
@@ -54,21 +60,21 @@ impl Run<'_> {
             self.keeper.settle(&self.learnt)?;
             self.tell_news(all, singly.len());
             if challenged {
-                self.put_off(singly)?;
+                self.put_off(singly);
                 return Err(self.talk.challenged());
             }
         }
-        self.put_off(singly)
+        self.put_off(singly);
+        Ok(())
     }
 
-    /// What is not asked for now: gaps all the same, so that nothing is forgotten.
-    fn put_off(&mut self, rest: VecDeque<Wanted>) -> Result<(), Stop> {
+    /// What is not asked for now: gaps all the same, so that nothing is forgotten. They are committed with the cursors
+    /// that pass by them.
+    fn put_off(&mut self, rest: VecDeque<Wanted>) {
         for thing in rest.into_iter().filter(|thing| !thing.is_gap) {
             self.report.new_gaps += 1;
             self.keeper.fail_thing(thing, Why::RateLimited, "the provider's measure was used up");
         }
-        self.keeper.commit(&self.learnt)?;
-        Ok(())
     }
 
     fn fetch_several(&mut self, group: Vec<Vec<Wanted>>, singly: &mut VecDeque<Wanted>) -> Result<(), Stop> {
@@ -155,10 +161,13 @@ impl Run<'_> {
         }
         if !refused.is_empty() {
             self.learnt.bucket.refused(self.pace, (self.now)());
-            self.exhausted = true;
+            self.exhausted = !self.waits;
         }
         for thing in refused {
-            self.lacks(thing, Why::RateLimited, "too many requests");
+            match self.waits {
+                true => singly.push_front(thing),
+                false => self.lacks(thing, Why::RateLimited, "too many requests"),
+            }
         }
         // The last of the waits, before anything else is asked.
         if self.exhausted && retry == Retry::Patiently && !singly.is_empty() {
@@ -220,9 +229,6 @@ impl Run<'_> {
     fn keep(&mut self, thing: Wanted, body: &[u8]) -> Result<(), Stop> {
         self.report.fetched += 1;
         self.report.recovered += u64::from(thing.is_gap);
-        if self.with_files {
-            self.files(body)?;
-        }
         self.report.captured_bytes += self.keeper.thing(thing, self.live.captures(body))?;
         Ok(())
     }
@@ -232,24 +238,46 @@ impl Run<'_> {
         self.keeper.fail_thing(thing, why, reason);
     }
 
-    /// The bytes of files that a conversation speaks of. Some are gone at the provider's: that is told, and no gap.
-    fn files(&mut self, body: &[u8]) -> Result<(), Stop> {
-        let files = self.live.files(body);
-        for group in files.chunks(FILES) {
-            let requests: Vec<Request> = group.iter().map(|(_, request)| request.clone()).collect();
-            let answers = self.talk.bytes(&requests)?;
-            for ((id, _), (judged, answer)) in group.iter().zip(answers) {
-                if judged != Judged::Good || answer.content_type != "bytes" {
-                    self.report.problems.push(format!("{id}: its bytes are not to be had"));
-                    continue;
-                }
-                let bytes: Vec<u8> =
-                    answer.body.chars().filter_map(|letter| u8::try_from(letter).ok()).collect();
-                let captures = self.live.file_captures(id, &bytes);
-                self.report.captured_bytes += self.keeper.file(captures, &bytes)?;
-                self.report.files += 1;
+    /// The bytes of files that conversations speak of, whoever fetched those: what is not here, and not known to be
+    /// lacking.
+    pub fn files(&mut self, gaps_only: bool, due: &[DueGap]) -> Result<(), Stop> {
+        let lacking = self.keeper.lacking(FILES)?;
+        let mut wanted = Vec::new();
+        for (id, thing) in self.keeper.files()? {
+            let is_due = due.iter().any(|gap| gap.stream == FILES && gap.key == id);
+            let (path, request) = self.live.file(&id, thing.as_deref());
+            if (is_due || !gaps_only && !lacking.contains_key(&id)) && !self.keeper.has(&path)? {
+                wanted.push((id, request));
             }
         }
+        for group in wanted.chunks(FILES_AT_ONCE) {
+            let requests: Vec<Request> = group.iter().map(|(_, request)| request.clone()).collect();
+            let answers = self.talk.bytes(&requests)?;
+            let mut refused = false;
+            for ((id, _), (judged, answer)) in group.iter().zip(answers) {
+                match judged {
+                    Judged::Good if answer.content_type == "bytes" => {
+                        let bytes: Vec<u8> =
+                            answer.body.chars().filter_map(|letter| u8::try_from(letter).ok()).collect();
+                        let captures = self.live.file_captures(id, &bytes);
+                        self.report.captured_bytes += self.keeper.file(id, captures, &bytes)?;
+                        self.report.files += 1;
+                    }
+                    Judged::Challenge => return Err(self.talk.challenged()),
+                    judged => {
+                        refused |= judged == Judged::Refused;
+                        self.report.problems.push(format!("{id}: its bytes are not to be had"));
+                        let why = (why_of(judged), "its bytes are not to be had");
+                        self.keeper.fail(FILES, id, "", why, (self.now)())?;
+                    }
+                }
+            }
+            self.keeper.settle(&self.learnt)?;
+            if refused {
+                break;
+            }
+        }
+        self.keeper.commit(&self.learnt)?;
         Ok(())
     }
 

@@ -107,6 +107,12 @@ impl Bucket {
         self.given = 0;
     }
 
+    /// Between two that are asked for one by one. Every tenth is not waited for: so a faster pace is noticed.
+    pub fn slot(&self, pace: Pace) -> Duration {
+        let minute = pace.second * 60;
+        if self.given % 10 == 9 { Duration::ZERO } else { minute.div_f64(self.per_minute.max(0.01)) }
+    }
+
     /// How long so many more will take.
     pub fn time_for(&self, count: u64, pace: Pace, now: Time) -> Duration {
         let at_once = match self.allowance(pace, now) {

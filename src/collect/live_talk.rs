@@ -40,19 +40,22 @@ pub struct Talk {
     now: fn() -> Time,
     /// When the session ends, if it says.
     ends: Option<Time>,
+    /// Whose session it is, if it says.
+    pub owner: String,
     last: Option<Instant>,
     /// All requests so far.
     pub asked: u64,
 }
 
 /// What the page says about the session. Whatever opens it stays in the page.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Session {
     logged_in: bool,
     reached: bool,
     changed: bool,
     challenge: bool,
     ends: Option<Time>,
+    owner: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +77,8 @@ impl Talk {
         now: fn() -> Time,
     ) -> Result<Talk, Stop> {
         let browser = Browser::start(setup)?;
-        let mut talk = Talk { live, browser, origin, label, pace, now, ends: None, last: None, asked: 0 };
+        let (ends, last, owner) = (None, None, String::new());
+        let mut talk = Talk { live, browser, origin, label, pace, now, ends, owner, last, asked: 0 };
         let address = format!("{}/", talk.origin);
         match talk.browser.open(&address) {
             Ok(()) => Ok(talk),
@@ -96,6 +100,7 @@ impl Talk {
         if !session.logged_in {
             return Err(self.manual("log in"));
         }
+        self.owner = session.owner;
         self.check_end()
     }
 
@@ -243,6 +248,7 @@ impl Talk {
             changed: is("changed"),
             challenge: is("challenge"),
             ends,
+            owner: value["owner"].as_str().unwrap_or_default().to_owned(),
         })
     }
 
@@ -268,7 +274,7 @@ impl Talk {
         std::thread::sleep(self.pace.pause().saturating_sub(passed));
     }
 
-    fn manual(&self, what: &str) -> Stop {
+    pub fn manual(&self, what: &str) -> Stop {
         Stop::Manual { what: format!("{}: {what}", self.label), link: format!("{}/", self.origin) }
     }
 }

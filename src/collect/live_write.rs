@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::append::{Appender, Target};
 use super::documents::{Document, is_same};
-use super::live::{Learnt, THINGS, Wanted};
+use super::live::{FILES, LEARNT, Learnt, THINGS, Wanted};
 use super::sync::Environment;
 use crate::model::{Result, Scope, Time, Why};
 use crate::sources::{Body, Capture, Listing, Source};
@@ -42,6 +42,7 @@ struct Held {
     paths: HashSet<String>,
     done: Vec<Wanted>,
     failed: Vec<(Wanted, Why, String)>,
+    files: Vec<String>,
 }
 
 impl Keeper {
@@ -74,8 +75,25 @@ impl Keeper {
     }
 
     /// Bytes of a file, and what is noted of it.
-    pub fn file(&mut self, captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
-        self.captures(captures, bytes)
+    pub fn file(&mut self, id: &str, captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
+        let added = self.captures(captures, bytes)?;
+        self.held.files.push(id.to_owned());
+        Ok(added)
+    }
+
+    /// Files that things speak of, with what speaks of them.
+    pub fn files(&self) -> Result<Vec<(String, Option<String>)>> {
+        let mut files = Vec::new();
+        let name = self.source.manifest().source;
+        self.store.each_record(&self.scope, name, FILES, None, 0, &mut |record| {
+            files.push((record.key, record.session));
+            Ok(true)
+        })?;
+        Ok(files)
+    }
+
+    pub fn has(&self, path: &str) -> Result<bool> {
+        Ok(self.store.captured_file(&self.scope, self.instance, path)?.is_some())
     }
 
     pub fn fail_thing(&mut self, thing: Wanted, why: Why, reason: &str) {
@@ -85,7 +103,7 @@ impl Keeper {
     fn captures(&mut self, captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
         // The appender sees what is committed: a file gets one batch at a time.
         if captures.iter().any(|capture| self.held.paths.contains(&capture.path)) {
-            self.flush(None)?;
+            self.flush(None, &[])?;
         }
         let now = Time::from_millis((self.now)().micros().div_euclid(1_000));
         let mut added = 0;
@@ -132,15 +150,20 @@ impl Keeper {
 
     /// Commits when there is enough, or it waited long enough.
     pub fn settle(&mut self, learnt: &Learnt) -> Result<()> {
-        let count = self.held.done.len() + self.held.failed.len();
+        let count = self.held.done.len() + self.held.failed.len() + self.held.files.len();
         if count >= HELD || self.since.elapsed() >= HELD_FOR { self.commit(learnt) } else { Ok(()) }
     }
 
     pub fn commit(&mut self, learnt: &Learnt) -> Result<()> {
-        self.flush(Some(learnt))
+        self.flush(Some(learnt), &[])
     }
 
-    fn flush(&mut self, learnt: Option<&Learnt>) -> Result<()> {
+    /// Everything in these lists is here, or a gap: the last of those and the cursors are one transaction.
+    pub fn pass(&mut self, learnt: &Learnt, ends: &[(String, String)]) -> Result<()> {
+        self.flush(Some(learnt), ends)
+    }
+
+    fn flush(&mut self, learnt: Option<&Learnt>, ends: &[(String, String)]) -> Result<()> {
         let held = std::mem::take(&mut self.held);
         self.since = Instant::now();
         let now = (self.now)();
@@ -151,6 +174,9 @@ impl Keeper {
         for thing in &held.done {
             writer.set_cursor(self.instance, &format!("{SEEN}{}", thing.id), &thing.mark())?;
             writer.close_gap(self.instance, THINGS, &thing.id, now)?;
+        }
+        for id in &held.files {
+            writer.close_gap(self.instance, FILES, id, now)?;
         }
         for (thing, why, reason) in &held.failed {
             let failure = Failure {
@@ -165,7 +191,11 @@ impl Keeper {
             writer.fail(&failure, now)?;
         }
         if let Some(learnt) = learnt {
-            writer.set_cursor(self.instance, "live", &serde_json::to_string(learnt)?)?;
+            writer.set_cursor(self.instance, LEARNT, &serde_json::to_string(learnt)?)?;
+        }
+        for (list, mark) in ends {
+            writer.set_cursor(self.instance, &format!("{LIST}{list}"), mark)?;
+            writer.close_gap(self.instance, super::live::LISTS, list, now)?;
         }
         writer.commit()
     }
@@ -231,22 +261,12 @@ impl Keeper {
     }
 
     /// When each thing was changed that is known to be lacking.
-    pub fn lacking(&self) -> Result<HashMap<String, String>> {
-        Ok(self.store.gap_locators(&self.scope, self.instance, THINGS)?.into_iter().collect())
+    pub fn lacking(&self, stream: &str) -> Result<HashMap<String, String>> {
+        Ok(self.store.gap_locators(&self.scope, self.instance, stream)?.into_iter().collect())
     }
 
     pub fn list_cursor(&self, list: &str) -> Result<Option<Time>> {
         let value = self.store.cursor(&self.scope, self.instance, &format!("{LIST}{list}"))?;
         Ok(value.and_then(|value| value.parse().ok()).map(Time::from_micros))
-    }
-
-    /// Everything in these lists is here, or a gap.
-    pub fn move_cursors(&mut self, ends: &[(String, String)], now: Time) -> Result<()> {
-        let mut writer = self.store.writer(&self.scope, now)?;
-        for (list, mark) in ends {
-            writer.set_cursor(self.instance, &format!("{LIST}{list}"), mark)?;
-            writer.close_gap(self.instance, super::live::LISTS, list, now)?;
-        }
-        writer.commit()
     }
 }

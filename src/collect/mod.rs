@@ -35,7 +35,7 @@ pub use browser::BrowserSetup;
 pub use connector::{ConnectorAsk, ConnectorReport, Notice, Reply, run_connector};
 pub use import::{ImportAsk, import, importing};
 pub use import_report::{ContainerReport, MemberReport};
-pub use live::{LiveAsk, LiveNews, LiveReport, collect_live, connect, profile_of};
+pub use live::{LiveAsk, LiveNews, LiveReport, collect_live, connect, disconnect, profile_of, time_left};
 pub use live_pace::Pace;
 pub use live_talk::Stop;
 pub use lock::Lock;

@@ -60,8 +60,9 @@ pub trait Live: Sync {
     /// The files of the archive that it goes to.
     fn captures<'b>(&self, body: &'b [u8]) -> Vec<Capture<'b>>;
 
-    /// Files that it speaks of, and how to ask for their bytes: with `annals.bytes` of the script.
-    fn files(&self, body: &[u8]) -> Vec<(String, Request)>;
+    /// Where the bytes of a file are kept, and how to ask for them: with `annals.bytes` of the script. `thing` is what
+    /// speaks of the file.
+    fn file(&self, id: &str, thing: Option<&str>) -> (String, Request);
 
     /// What bytes of a file become; `Body::Member` stands for the bytes themselves.
     fn file_captures(&self, id: &str, bytes: &[u8]) -> Vec<Capture<'static>>;

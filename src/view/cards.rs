@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::door::Door;
 use super::status::DiskState;
 use crate::model::{Result, Retention, Scope, Shown, Time};
-use crate::sources::registry;
+use crate::sources::{of_programs, registry};
 use crate::store::Store;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -66,6 +66,10 @@ pub fn cards(
             deleted_this_month: 0,
         };
         let archived = store.map_or(Ok(Vec::new()), |store| store.homes(scope, Some(manifest.source)))?;
+        // Programs of one's own are for those who have some.
+        if archived.is_empty() && manifest.source == of_programs().manifest().source {
+            continue;
+        }
         for home in &archived {
             card.source_path = Some(door.raw(&home.root));
             card.source_status.clone_from(&home.status);

@@ -41,6 +41,9 @@ WORLD = {
     "slow_seconds": 8,
     "memories": [{"id": "mem-1", "content": "Prefers tea."}, {"id": "mem-2", "content": "Has a dog called Rex."}],
     "memories_fail": None,  # status, `partial` or `drift`
+    "hidden": [],  # numbers of conversations that lists leave out
+    "files_fail": {},  # number of a conversation: what asking for the bytes of its file answers
+    "account": "account-1",
     "list_fail_at": None,  # offset from which lists answer 500
     "offline": False,  # connections are cut
     "token_life": 3600,
@@ -68,7 +71,7 @@ def session():
     if not SECRETS["token"] or SECRETS["expires"] < time.time() and WORLD.get("renews", True):
         fresh_token()
     return {"user": {"id": "user-ada", "email": "ada@example.com", "name": "Ada"},
-            "expires": "2030-01-01T00:00:00.000Z", "account": {"id": "account-1", "planType": "plus"},
+            "expires": "2030-01-01T00:00:00.000Z", "account": {"id": WORLD["account"], "planType": "plus"},
             "accessToken": SECRETS["token"], "authProvider": "password"}
 
 
@@ -158,7 +161,7 @@ def of_place(place):
         numbers = range(WORLD["conversations"], WORLD["conversations"] + WORLD["archived"])
     else:
         numbers = (number for number in range(total) if place_of(number) == place)
-    return sorted(numbers, key=updated, reverse=True)
+    return sorted((number for number in numbers if number not in WORLD["hidden"]), key=updated, reverse=True)
 
 
 def listed(number):
@@ -281,6 +284,9 @@ class Page(BaseHTTPRequestHandler):
             return self.project(path.split("/")[2], query)
         if path.startswith("/files/download/"):
             name = path.split("/")[3]
+            fails = WORLD["files_fail"].get(str(number_of(name)))
+            if fails:
+                return self.json({"detail": "no such file"}, fails)
             return self.json({"status": "success", "download_url": "/signed/" + name, "file_name": name + ".txt"})
         return self.side(path, query)
 

@@ -39,9 +39,7 @@ fn thousands_of_refusals_heal_by_their_ids() {
     while stage.gaps_open() > 0 {
         runs += 1;
         assert!(runs < 10, "gaps do not heal");
-        stage.retry_gaps();
-        let live = stage.sync();
-        fetched += live["fetched"].as_u64().unwrap();
+        fetched += stage.retry_gaps()["recovered"].as_u64().unwrap();
     }
     let counts = stage.standin.counts();
     let details = counts["details"].as_object().unwrap();
@@ -76,10 +74,71 @@ fn what_fails_by_itself_is_a_gap_of_its_own() {
     assert_eq!(stage.sync()["fetched"], 0);
     assert_eq!(stage.standin.counts()["details"], json!({}));
     stage.standin.control(json!({"slow": [], "broken": [], "garbage": [], "missing": [], "drop": []}));
-    stage.retry_gaps();
-    let healed = stage.sync_with(&["--gaps-only"]).1;
-    assert_eq!((&healed["recovered"], &healed["gaps_open"]), (&json!(4), &json!(0)), "{healed}");
+    let healed = stage.retry_gaps();
+    assert_eq!((&healed["recovered"], &healed["open"]), (&json!(4), &json!(0)), "{healed}");
     assert_eq!(stage.conversations().len(), 30);
+}
+
+#[test]
+fn a_run_that_waits_goes_on_at_the_pace_of_the_provider() {
+    // A minute takes 0.3 seconds here: one for each of them.
+    let world = json!({
+        "conversations": 44, "archived": 0, "projects": {}, "batch": false,
+        "bucket": {"capacity": 20, "per_minute": 200},
+    });
+    let stage = Stage::connected(world);
+    let (code, live) = stage.sync_with(&["--wait"]);
+    assert_eq!((code, &live["fetched"], &live["gaps_open"]), (0, &json!(44), &json!(0)), "{live}");
+    assert_eq!(stage.conversations().len(), 44);
+    let refused = stage.standin.count("refused");
+    println!("44 asked of a bucket of 20: {refused} refusals");
+    assert!(refused <= 30, "{refused}");
+    assert!(stage.run(&["gaps"]).stdout.starts_with("no gaps"));
+}
+
+#[test]
+fn bytes_of_files_are_had_later_and_what_fails_is_a_gap() {
+    let stage = Stage::connected(
+        json!({"conversations": 10, "archived": 0, "projects": {}, "files_fail": {"1": 500, "5": 404}}),
+    );
+    assert_eq!(stage.sync()["files"], 0);
+    // On request, also for conversations that have been here for long.
+    let (code, live) = stage.sync_with(&["--with-files"]);
+    assert_eq!((code, &live["fetched"], &live["files"]), (0, &json!(0), &json!(1)), "{live}");
+    let mut gaps: Vec<(String, String)> = Vec::new();
+    for gap in stage.gaps() {
+        let word = |name: &str| gap[name].as_str().unwrap().to_owned();
+        assert_eq!(word("stream"), "files");
+        gaps.push((word("key"), word("why")));
+    }
+    gaps.sort();
+    let expected =
+        [("file-000000000000000000000001", "pressure"), ("file-000000000000000000000005", "not_found")];
+    assert_eq!(gaps, expected.map(|(key, why)| (key.to_owned(), why.to_owned())));
+    stage.standin.control(json!({"files_fail": {}, "forget_counts": true}));
+    // Not before their time; then each once.
+    assert_eq!(stage.sync_with(&["--with-files"]).1["files"], 0);
+    assert_eq!(stage.standin.count("GET files/*"), 0);
+    stage.make_due();
+    assert_eq!(stage.sync_with(&["--with-files"]).1["files"], 2);
+    assert!(stage.gaps().is_empty());
+    let kept: Vec<_> =
+        stage.records("files").iter().map(|file| file["data"]["archived_as"].clone()).collect();
+    assert!(kept.len() == 3 && kept.iter().all(Value::is_string), "{kept:?}");
+    assert_eq!(stage.sync_with(&["--with-files"]).1["files"], 0);
+    assert_eq!(stage.standin.count("GET files/*"), 2);
+}
+
+#[test]
+fn lists_are_walked_to_their_end_when_asked() {
+    // A list that loses one while it is walked: its place is taken by the next, which is on no page then.
+    let stage = Stage::connected(json!({"conversations": 120, "archived": 0, "projects": {}, "hidden": [3]}));
+    assert_eq!(stage.sync()["fetched"], 119);
+    stage.standin.control(json!({"hidden": []}));
+    assert_eq!(stage.sync()["fetched"], 0, "it is far below the cursor");
+    let (_, live) = stage.sync_with(&["--full"]);
+    assert_eq!((&live["fetched"], &live["unchanged"]), (&json!(1), &json!(119)), "{live}");
+    assert_eq!(stage.conversations().len(), 120);
 }
 
 #[test]
@@ -117,8 +176,13 @@ fn the_owner_is_told_what_to_do_and_the_next_run_goes_on() {
     assert!(live["interaction"]["message"].as_str().unwrap().contains("check"), "{live}");
     let had = stage.conversations().len();
     assert!((1..60).contains(&had), "{had}");
+    // Another workspace is open: what is not listed there has not ended.
+    stage.standin.control(json!({"challenge_after": null, "account": "account-2", "memories": []}));
+    let live = stopped("manual_action");
+    assert!(live["interaction"]["message"].as_str().unwrap().contains("another account"), "{live}");
+    assert!(stage.records("memories").iter().all(|memory| memory["deleted_at"].is_null()));
     // The network is gone, then the owner is logged out.
-    stage.standin.control(json!({"challenge_after": null, "offline": true}));
+    stage.standin.control(json!({"account": "account-1", "offline": true}));
     stopped("unreachable");
     stage.standin.control(json!({"offline": false, "log_out": true, "login": "manual"}));
     stopped("manual_action");

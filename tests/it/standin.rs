@@ -137,10 +137,17 @@ impl Stage {
         (ran.code, answer["live"][0].clone())
     }
 
-    /// All gaps are due now.
-    pub fn retry_gaps(&self) {
-        let ran = self.run(&["gaps", "retry", "--all"]);
+    /// Tries all gaps now.
+    pub fn retry_gaps(&self) -> Value {
+        let ran = self.run(&["gaps", "retry", "--all", "--json"]);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
+        serde_json::from_str(&ran.stdout).unwrap()
+    }
+
+    /// All gaps are due now, as if time had passed.
+    pub fn make_due(&self) {
+        let archive = rusqlite::Connection::open(self.bench.archive().join("annals.db")).unwrap();
+        archive.execute("update gap set next_try = null", []).unwrap();
     }
 
     pub fn gaps(&self) -> Vec<Value> {

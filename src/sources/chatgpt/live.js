@@ -2,6 +2,7 @@
 // here: what is answered to annals holds none of them.
 globalThis.annals = (() => {
   let token = null;
+  let owner = "";
 
   const cookie = (name) => {
     const found = document.cookie.split("; ").find((part) => part.startsWith(name + "="));
@@ -22,7 +23,10 @@ globalThis.annals = (() => {
   const pick = (told) => {
     const session = told?.session ?? told;
     const found = session?.accessToken ?? session?.access_token ?? told?.accessToken ?? told?.access_token;
-    return found && session?.user ? found : null;
+    if (!found || !session?.user) return null;
+    // Whose account it is, and which of their workspaces.
+    owner = [session.user.id, cookie("_account") ?? session.account?.id].filter(Boolean).join(" ");
+    return found;
   };
 
   const challenged = () =>
@@ -48,7 +52,7 @@ globalThis.annals = (() => {
     const changed = found !== null && found !== token;
     token = found;
     return {
-      logged_in: found !== null, reached, changed, ends: found ? end(found) : 0, challenge: challenged(),
+      logged_in: found !== null, reached, changed, ends: found ? end(found) : 0, challenge: challenged(), owner,
     };
   };
 
@@ -89,8 +93,14 @@ globalThis.annals = (() => {
   const bytes = async (path, limit) => {
     const told = await ask(path, null, limit);
     if (told.status !== 200) return told;
-    const link = new URL(JSON.parse(told.body).download_url ?? "", location.origin);
-    if (JSON.parse(told.body).status !== "success") return { status: 404, type: told.type, challenge: false, body: "" };
+    let found = null;
+    try {
+      found = JSON.parse(told.body);
+    } catch {
+      return told;
+    }
+    if (found?.status !== "success" || !found.download_url) return { ...told, status: 404, body: "" };
+    const link = new URL(found.download_url, location.origin);
     return within(limit, async (signal) => {
       const credentials = link.origin === location.origin ? "include" : "omit";
       const answer = await fetch(link, { signal, credentials, cache: "no-store" });

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::super::json::{Json, Opened};
+use super::super::json::Json;
 use super::super::live::{Answer, Assembled, Judged, Listed, Listing, Live, Page, Request, Way};
 use super::super::{Body, Capture, Settings};
 use super::files::{self, Kept};
 use super::intake::conversation_captures;
 use super::listing::{self, ACCOUNT, GPTS, INSTRUCTIONS, LISTINGS, MODELS, PROJECTS, SHARES};
-use super::nodes::{CONVERSATION, conversation_id, nodes};
+use super::nodes::conversation_id;
 use super::times::moment;
 use super::whole;
 
@@ -187,23 +187,10 @@ impl Live for OwnPage {
         conversation_captures(body).unwrap_or_default()
     }
 
-    fn files(&self, body: &[u8]) -> Vec<(String, Request)> {
-        let Some(conversation) = Opened::parse(body, CONVERSATION) else { return Vec::new() };
-        let id = conversation_id(&conversation.json.object(), body);
-        let mut found: Vec<(String, Request)> = Vec::new();
-        for message in nodes(conversation).into_iter().filter_map(|node| node.message) {
-            for (note, _) in files::of_message(&id, message.json) {
-                let path = format!(
-                    "/backend-api/files/download/{}?conversation_id={}&inline=false",
-                    escaped(&note.id),
-                    escaped(&id)
-                );
-                if found.iter().all(|(known, _)| *known != note.id) {
-                    found.push((note.id, Request::get(path)));
-                }
-            }
-        }
-        found
+    fn file(&self, id: &str, thing: Option<&str>) -> (String, Request) {
+        let of = thing.map(|thing| format!("conversation_id={}&", escaped(thing))).unwrap_or_default();
+        let path = format!("/backend-api/files/download/{}?{of}inline=false", escaped(id));
+        (files::asset_path(id), Request::get(path))
     }
 
     fn file_captures(&self, id: &str, bytes: &[u8]) -> Vec<Capture<'static>> {
