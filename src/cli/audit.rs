@@ -8,9 +8,9 @@ use super::tables::{number, size, table};
 use super::{Answer, Desk, now};
 use crate::collect::{HomeState, look_at, survey_homes};
 use crate::model::Result;
-use crate::sources::{Source, of_programs, registry};
+use crate::sources::{Source, of_programs};
 use crate::store::Store;
-use crate::view::{Audit, IndexAudit, OnDisk, audit, captured, index_audit};
+use crate::view::{Audit, IndexAudit, OnDisk, audit, captured, index_audit, used_sources};
 
 #[derive(Args)]
 pub struct Options {
@@ -23,9 +23,9 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let store = desk.archive_or_new()?;
     let door = desk.door(&store)?;
     let mut audits = Vec::new();
-    for source in registry() {
-        let disk = on_disk(desk, &store, *source)?;
-        audits.push(audit(&desk.scope, &store, &door, *source, &disk, now())?);
+    for source in used_sources(&desk.scope, Some(&store))? {
+        let disk = on_disk(desk, &store, source)?;
+        audits.push(audit(&desk.scope, &store, &door, source, &disk, now())?);
     }
     let index = index_audit(&desk.scope, &store)?;
     if desk.json {

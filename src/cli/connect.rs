@@ -9,8 +9,9 @@ use super::live::{Wish, ask, environment, stop_json, words};
 use super::settings::Declared;
 use super::sync::source_named;
 use super::{Answer, Desk};
-use crate::collect::{Lock, connect, disconnect};
-use crate::model::Result;
+use crate::collect::{Lock, Stop, connect, disconnect};
+use crate::model::{Problem, Result};
+use crate::sources::registry;
 
 #[derive(Args)]
 pub struct Options {
@@ -31,6 +32,12 @@ pub struct Options {
 pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let source = source_named(&options.source)?;
     let (name, label) = (source.manifest().source, source.manifest().label);
+    if source.live().is_none() {
+        let connectable = registry().iter().filter(|source| source.live().is_some());
+        let names: Vec<&str> = connectable.map(|source| source.manifest().source).collect();
+        return Err(Problem::new(format!("{label} is read from files, not from a browser"))
+            .hint(format!("sources that can be connected: {}", names.join(", "))));
+    }
     let config = desk.config.clone();
     let _lock = Lock::take(&config.home, "connect")?;
     let settings = Declared(&config);
@@ -55,6 +62,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
             "connected",
             format!("{label} is connected; `annals sync {name}` fetches what is new"),
         ),
+        Some(Stop::Failed(problem)) => Err(problem),
         Some(stop) if desk.json => {
             desk.output
                 .json(&json!({"source": name, "status": "stopped", "interaction": stop_json(&stop, name)}))?;

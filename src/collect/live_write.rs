@@ -20,6 +20,8 @@ const HELD_FOR: Duration = Duration::from_secs(1);
 /// Cursors: when a thing was changed that is here; how far down a list everything is here.
 const SEEN: &str = "seen ";
 const LIST: &str = "list ";
+/// The cursor that sums what was captured.
+const BYTES: &str = "live bytes";
 
 pub struct Keeper {
     store: Store,
@@ -43,6 +45,7 @@ struct Held {
     done: Vec<Wanted>,
     failed: Vec<(Wanted, Why, String)>,
     files: Vec<String>,
+    bytes: u64,
 }
 
 impl Keeper {
@@ -141,6 +144,7 @@ impl Keeper {
             }
             if let Some(batch) = batch {
                 added += batch.new_bytes;
+                self.held.bytes += batch.new_bytes;
                 self.held.paths.insert(path);
                 self.held.batches.push(batch);
             }
@@ -167,6 +171,7 @@ impl Keeper {
         let held = std::mem::take(&mut self.held);
         self.since = Instant::now();
         let now = (self.now)();
+        let before = self.store.cursor(&self.scope, self.instance, BYTES)?;
         let mut writer = self.store.writer(&self.scope, now)?;
         for batch in held.batches {
             writer.apply(batch)?;
@@ -189,6 +194,10 @@ impl Keeper {
                 version: self.version,
             };
             writer.fail(&failure, now)?;
+        }
+        if held.bytes > 0 {
+            let before = before.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+            writer.set_cursor(self.instance, BYTES, &(before + held.bytes).to_string())?;
         }
         if let Some(learnt) = learnt {
             writer.set_cursor(self.instance, LEARNT, &serde_json::to_string(learnt)?)?;
@@ -225,6 +234,7 @@ impl Keeper {
         if !same {
             let batch = document.batch(known.as_ref(), body.as_bytes())?;
             added = batch.new_bytes;
+            self.held.bytes += added;
             writer.apply(batch)?;
         }
         writer.close_gap(self.instance, super::live::DOCUMENTS, listing.name, now)?;

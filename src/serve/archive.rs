@@ -16,7 +16,7 @@ use super::parameters::{Asked, GapParameters, InPath, Nothing, OfSource, PagePar
 use crate::model::Result;
 use crate::view::{
     self, Audit, GapList, IndexAudit, Paging, RecordPage, RecordsAsk, SourceCard, cards, record_page,
-    source_named, source_routes,
+    source_named, used_sources,
 };
 
 #[derive(Serialize, ToSchema)]
@@ -143,7 +143,7 @@ pub(super) async fn audit(
 ) -> Response {
     answer(app, asker, headers, |desk| {
         let mut sources = Vec::new();
-        for source in source_routes().filter_map(|(name, _)| source_named(name)) {
+        for source in used_sources(desk.scope, Some(desk.store))? {
             let captured = view::captured(desk.scope, desk.store, source)?;
             sources.push(view::audit(desk.scope, desk.store, desk.door, source, &captured, desk.now)?);
         }

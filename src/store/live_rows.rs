@@ -3,8 +3,17 @@
 use rusqlite::{OptionalExtension, params};
 
 use super::rows::Writer;
-use super::{Store, sql};
+use super::{Store, scoped, sql};
 use crate::model::{Result, Scope};
+
+/// Conversations, documents and files of live collection, by what became of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LiveAccount {
+    pub things: u64,
+    pub bytes: u64,
+    pub gaps: u64,
+    pub given_up: u64,
+}
 
 impl Store {
     /// Keys and locators of a stream's gaps that are not recovered, those that were given up among them.
@@ -14,6 +23,36 @@ impl Store {
         ))?;
         let rows = statement.query_map(params![instance, stream], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What was had and what was not, of all that a source was asked for live.
+    pub fn live_account(&self, scope: &Scope, source: &str) -> Result<LiveAccount> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select (select count(*) from cursor own where own.instance = instance.id and name like 'seen %'),
+                    (select count(*) from file own where own.instance = instance.id and path like 'live/%'),
+                    (select cast(value as integer) from cursor own where own.instance = instance.id and name = 'live bytes'),
+                    (select count(*) from gap own where own.instance = instance.id and stream <> 'imports'
+                     and status in ('pending', 'in_progress')),
+                    (select count(*) from gap own where own.instance = instance.id and stream <> 'imports'
+                     and status = 'terminal')
+             from instance where source = $1 and {visible}"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let mut rows = statement.query([source])?;
+        let mut account = LiveAccount::default();
+        while let Some(row) = rows.next()? {
+            let number = |column: usize| -> rusqlite::Result<u64> {
+                Ok(u64::try_from(row.get::<_, Option<i64>>(column)?.unwrap_or(0)).unwrap_or(0))
+            };
+            account.things += number(0)? + number(1)?;
+            account.bytes += number(2)?;
+            account.gaps += number(3)?;
+            account.given_up += number(4)?;
+        }
+        Ok(account)
     }
 
     /// Whether the owner connected the source.

@@ -31,7 +31,8 @@ pub struct OnDisk {
 pub struct Audit {
     pub source: &'static str,
     pub provider_label: &'static str,
-    /// Share of found bytes that is kept or left out on purpose; 100 only when nothing is unknown or missing.
+    /// Share of found bytes that is kept or left out on purpose, or of files where what is missing has no size yet; 100
+    /// only when nothing is unknown or missing.
     pub percent: f64,
     pub files: Balance,
     pub bytes: Balance,
@@ -178,7 +179,7 @@ pub fn audit(
     Ok(Audit {
         source: manifest.source,
         provider_label: manifest.label,
-        percent: percent(bytes.found, missing),
+        percent: percent(bytes.found, missing).min(percent(files.found, imported.gaps)),
         files,
         bytes,
         lines,
@@ -269,8 +270,9 @@ fn balance(
         files.left_out += count;
         bytes.left_out += size;
     }
-    files.kept += imported.kept.0;
-    bytes.kept += imported.kept.1;
+    files.kept += imported.kept.0 + imported.asked.0;
+    bytes.kept += imported.kept.1 + imported.asked.1;
+    files.gaps += imported.gaps;
     for (count, size) in imported.left_out.values() {
         files.left_out += count;
         bytes.left_out += size;
@@ -310,8 +312,10 @@ fn stores(door: &Door, disk: &OnDisk, imported: &Imported) -> Vec<StoreLine> {
         files,
         bytes,
     });
-    let taken = Some(imported.kept).filter(|(files, _)| *files > 0).map(|(files, bytes)| StoreLine {
-        store: "imported files",
+    let taken = [("imported files", imported.kept), ("answers of the provider", imported.asked)];
+    let taken = taken.into_iter().filter(|(_, (files, _))| *files > 0);
+    let taken = taken.map(|(store, (files, bytes))| StoreLine {
+        store,
         treatment: "captured",
         reason: Shown::default(),
         files,

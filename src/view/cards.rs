@@ -4,9 +4,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::door::Door;
-use super::status::DiskState;
+use super::status::{DiskState, used_sources};
 use crate::model::{Result, Retention, Scope, Shown, Time};
-use crate::sources::{of_programs, registry};
 use crate::store::Store;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,7 +43,7 @@ pub fn cards(
         None => Vec::new(),
     };
     let mut cards = Vec::new();
-    for source in registry() {
+    for source in used_sources(scope, store)? {
         let manifest = source.manifest();
         let homes = disk.iter().filter(|(name, ..)| *name == manifest.source);
         let mut card = SourceCard {
@@ -66,10 +65,6 @@ pub fn cards(
             deleted_this_month: 0,
         };
         let archived = store.map_or(Ok(Vec::new()), |store| store.homes(scope, Some(manifest.source)))?;
-        // Programs of one's own are for those who have some.
-        if archived.is_empty() && manifest.source == of_programs().manifest().source {
-            continue;
-        }
         for home in &archived {
             card.source_path = Some(door.raw(&home.root));
             card.source_status.clone_from(&home.status);

@@ -1,4 +1,5 @@
-//! What imports found in their containers, from the accounts that they left: the part of an audit that no disk can tell.
+//! What imports found in their containers, from the accounts that they left, and what providers were asked for: the part
+//! of an audit that no disk can tell.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,9 @@ pub(super) struct Imported {
     /// By the reason.
     pub left_out: BTreeMap<String, (u64, u64)>,
     pub unknown: Vec<(String, u64)>,
+    /// What the provider was asked for: had, and not had yet. How large the latter is nobody knows.
+    pub asked: (u64, u64),
+    pub gaps: u64,
 }
 
 pub(super) fn imported(scope: &Scope, store: &Store, source: &'static dyn Source) -> Result<Imported> {
@@ -44,5 +48,13 @@ pub(super) fn imported(scope: &Scope, store: &Store, source: &'static dyn Source
         }
         Ok(true)
     })?;
+    if source.live().is_some() {
+        let account = store.live_account(scope, source.manifest().source)?;
+        (imported.asked, imported.gaps) = ((account.things, account.bytes), account.gaps);
+        if account.given_up > 0 {
+            let why = "asked for and given up: `annals gaps --all` says why";
+            imported.left_out.entry(why.to_owned()).or_default().0 += account.given_up;
+        }
+    }
     Ok(imported)
 }

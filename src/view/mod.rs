@@ -62,7 +62,9 @@ pub use secrets::{SecretView, secrets, secrets_watched};
 pub use sessions::{
     SessionAsk, SessionList, SessionTies, SessionView, exact_session, find_session, session_ties, sessions,
 };
-pub use status::{DiskState, SourceState, source_labels, source_named, source_routes, source_state};
+pub use status::{
+    DiskState, SourceState, source_labels, source_named, source_routes, source_state, used_sources,
+};
 pub use survivors::{Survivor, survivors};
 pub use tape::{Recording, TapeAsk, TapeEnd, TapeFormat, has_tape, record, tape};
 pub use tokens::{TokenKey, local_token, new_token};

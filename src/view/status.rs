@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::door::Door;
 use crate::model::{Result, Scope, Shown, Time};
-use crate::sources::{Source, by_name, registry};
+use crate::sources::{Source, by_name, of_programs, registry};
 use crate::store::Store;
 
 /// Absence is a status, not an error.
@@ -32,10 +32,25 @@ pub fn source_routes() -> impl Iterator<Item = (&'static str, &'static str)> {
     registry().iter().map(|source| (source.manifest().source, source.manifest().route))
 }
 
-/// Each source, and its name for people.
+/// Each source that people talk with, and its name for people.
 // no scope: what there is to ask about is no secret
 pub fn source_labels() -> impl Iterator<Item = (&'static str, &'static str)> {
-    registry().iter().map(|source| (source.manifest().source, source.manifest().label))
+    let talked_with = registry().iter().filter(|source| !is_of_programs(**source));
+    talked_with.map(|source| (source.manifest().source, source.manifest().label))
+}
+
+/// All sources but one: programs of one's own are for those who have some.
+pub fn used_sources(scope: &Scope, store: Option<&Store>) -> Result<Vec<&'static dyn Source>> {
+    let mut used = registry().to_vec();
+    let homes = |source: &str| store.map_or(Ok(Vec::new()), |store| store.homes(scope, Some(source)));
+    if homes(of_programs().manifest().source)?.is_empty() {
+        used.retain(|source| !is_of_programs(*source));
+    }
+    Ok(used)
+}
+
+fn is_of_programs(source: &dyn Source) -> bool {
+    source.manifest().source == of_programs().manifest().source
 }
 
 /// What the disk says of a source's homes now: source, path, status and reason.

@@ -246,7 +246,7 @@ class Page(BaseHTTPRequestHandler):
     def front(self, inside):
         if not inside:
             script = "setTimeout(() => document.forms[0].submit(), 200)" if WORLD["login"] == "auto" else ""
-            text = f'<!doctype html><title>Log in</title><form action="/login" method="post"></form><script>{script}</script>'
+            text = f'<!doctype html><title>Log in</title><form action="/login" method="post"><button>Log in</button></form><script>{script}</script>'
             return self.send(200, text.encode(), "text/html")
         with LOCK:
             boot = {"authStatus": "logged_in", "session": session()}

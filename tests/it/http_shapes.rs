@@ -366,5 +366,5 @@ fn every_source_has_a_card() {
         }
     }
     names.sort_unstable();
-    assert_eq!(names, ["chatgpt", "claude_code", "codex_cli", "openai_api", "outside_connectors"]);
+    assert_eq!(names, ["chatgpt", "claude_code", "codex_cli", "openai_api"]);
 }

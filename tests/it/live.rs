@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::standin::{Stage, Standin, command_lines, id_of};
-use crate::support::files_below;
+use crate::support::{Ran, files_below};
 
 #[test]
 fn nothing_is_asked_before_connect_was_called() {
@@ -13,6 +13,20 @@ fn nothing_is_asked_before_connect_was_called() {
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(answer["live"], json!([]));
     assert_eq!(stage.standin.counts()["by_path"], json!({}));
+    // What can not be: said before anything opens.
+    let ran = stage.run(&["connect", "codex_cli"]);
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (
+            2,
+            "error: Codex CLI is read from files, not from a browser\nhint: sources that can be connected: chatgpt\n"
+        )
+    );
+    let ran = Ran::of(
+        stage.command(&["connect", "chatgpt"]).env("ANNALS_BROWSER", "/nowhere/browser").output().unwrap(),
+    );
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("hint: install Chromium or Chrome, or name it"), "{}", ran.stderr);
     // Nobody logs in: the owner is told, and nothing is connected.
     stage.standin.control(json!({"login": "manual"}));
     let ran = stage.run(&["connect", "chatgpt", "--wait", "0", "--json"]);

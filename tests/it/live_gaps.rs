@@ -69,6 +69,15 @@ fn what_fails_by_itself_is_a_gap_of_its_own() {
     let gaps = stage.gaps();
     let why = |number: usize| gaps.iter().find(|gap| gap["key"] == id_of(number)).unwrap()["why"].clone();
     assert_eq!([1, 2, 3, 4].map(why), ["timeout", "pressure", "malformed", "not_found"].map(Value::from));
+    // The account: 26 conversations, ten documents and four gaps, which are not nothing.
+    let audit = stage.audit();
+    assert_eq!(
+        (&audit["files"]["found"], &audit["files"]["kept"]),
+        (&json!(40), &json!(36)),
+        "{}",
+        audit["files"]
+    );
+    assert_eq!((&audit["files"]["gaps"], &audit["percent"]), (&json!(4), &json!(90.0)));
     // They are not asked for again before their time, and nothing else is either.
     stage.standin.control(json!({"forget_counts": true}));
     assert_eq!(stage.sync()["fetched"], 0);
@@ -77,6 +86,14 @@ fn what_fails_by_itself_is_a_gap_of_its_own() {
     let healed = stage.retry_gaps();
     assert_eq!((&healed["recovered"], &healed["open"]), (&json!(4), &json!(0)), "{healed}");
     assert_eq!(stage.conversations().len(), 30);
+    let audit = stage.audit();
+    assert_eq!(
+        (&audit["files"]["found"], &audit["percent"]),
+        (&json!(40), &json!(100.0)),
+        "{}",
+        audit["files"]
+    );
+    assert!(audit["bytes"]["kept"].as_u64() > live["captured_bytes"].as_u64());
 }
 
 #[test]

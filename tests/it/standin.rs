@@ -160,6 +160,13 @@ impl Stage {
         self.gaps().len()
     }
 
+    /// The account of what was asked for.
+    pub fn audit(&self) -> Value {
+        let audit = self.bench.json(&["audit"]);
+        let sources = audit["sources"].as_array().unwrap();
+        sources.iter().find(|audit| audit["source"] == "chatgpt").unwrap().clone()
+    }
+
     pub fn records(&self, stream: &str) -> Vec<Value> {
         let ran = self.bench.run(&["records", &format!("chatgpt/{stream}")]);
         ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

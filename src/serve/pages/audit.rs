@@ -13,7 +13,7 @@ use super::super::answer::Desk;
 use super::super::parameters::{Asked, Nothing};
 use super::{Frame, Look, shown, words};
 use crate::model::Result;
-use crate::view::{self, Audit, GapAsk, Paging, source_labels, source_named};
+use crate::view::{self, Audit, GapAsk, Paging, used_sources};
 
 /// Gaps and lines that a page names.
 const NAMED: usize = 100;
@@ -55,10 +55,11 @@ pub(super) async fn page(
 }
 
 fn audit_page(desk: &Desk<'_>, look: Look) -> Result<AuditPage> {
-    let mut sources = Vec::new();
-    for source in source_labels().filter_map(|(name, _)| source_named(name)) {
+    let (mut sources, mut labels) = (Vec::new(), Vec::new());
+    for source in used_sources(desk.scope, Some(desk.store))? {
         let captured = view::captured(desk.scope, desk.store, source)?;
         let audit = view::audit(desk.scope, desk.store, desk.door, source, &captured, desk.now)?;
+        labels.push((audit.source, audit.provider_label));
         sources.push(source_html(&audit));
     }
     let page = Paging { limit: NAMED as i64, cursor: None };
@@ -74,8 +75,8 @@ fn audit_page(desk: &Desk<'_>, look: Look) -> Result<AuditPage> {
             .gaps
             .into_iter()
             .map(|gap| {
-                let label = source_labels().find(|(name, _)| *name == gap.source);
-                let label = label.map_or(gap.source.clone(), |(_, label)| label.to_owned());
+                let label = labels.iter().find(|(name, _)| *name == gap.source);
+                let label = label.map_or(gap.source.clone(), |(_, label)| (*label).to_owned());
                 let why = format!("{}: {}", gap.why.replace('_', " "), gap.reason);
                 (gap.key.to_string(), label, why, gap.status, gap.attempts, gap.eta)
             })
