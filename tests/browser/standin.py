@@ -367,7 +367,8 @@ class Page(BaseHTTPRequestHandler):
             memories = [memory | {"updated_at": iso(BASE), "status": "warm"} for memory in WORLD["memories"]]
             return self.json({"memories": memories, "memory_num_tokens": 10 * len(memories), "memory_max_tokens": 2000})
         if path == "/gizmos/snorlax/sidebar":
-            items = [{"gizmo": {"gizmo": {"id": project, "display": {"name": "Aurora"}, "instructions": "Speak of light."}},
+            items = [{"gizmo": {"gizmo": {"id": project, "display": {"name": "Aurora"}, "instructions": "Speak of light."},
+                                "files": [{"file_id": "file-1", "name": "chart.pdf"}]},
                       "conversations": {"items": [], "cursor": None}} for project in WORLD["projects"]]
             return self.json({"items": items, "cursor": None})
         if path == "/gizmos/mine":
@@ -377,7 +378,8 @@ class Page(BaseHTTPRequestHandler):
                                        "cursor": None}})
         if path == "/gizmos/g-keeper":
             return self.json({"gizmo": {"id": "g-keeper", "display": {"name": "Keeper", "description": "Keeps the light"},
-                                        "instructions": "You keep the light."}, "tools": [], "files": []})
+                                        "instructions": "You keep the light.", "author": {"display_name": "Ada"}},
+                              "tools": [{"id": "t1", "type": "browser"}], "files": []})
         sides = {
             "/user_system_messages": {"object": "user_system_message_detail", "enabled": True,
                                       "about_user_message": "I sail.", "about_model_message": "Be brief."},

@@ -70,7 +70,21 @@ fn everything_of_the_account_is_collected_once_and_then_what_is_new() {
         found.sort();
         assert_eq!(found, keys, "{stream}");
     }
-    assert_eq!(stage.records("custom_gpts")[0]["data"]["instructions"], "You keep the light.");
+    let keeper = &stage.records("custom_gpts")[0]["data"];
+    assert_eq!((&keeper["instructions"], &keeper["name"]), (&json!("You keep the light."), &json!("Keeper")));
+    assert_eq!(
+        (&keeper["author"], &keeper["tools"][0]["type"]),
+        (&json!("Ada"), &json!("browser")),
+        "{keeper}"
+    );
+    assert_eq!(stage.records("projects")[0]["data"]["files"][0]["name"], "chart.pdf");
+    let told = &stage.records("custom_instructions")[0]["data"];
+    assert_eq!((&told["about_user"], &told["enabled"]), (&json!("I sail."), &json!(true)));
+    // Records are as they are declared.
+    for stream in stage.audit()["streams"].as_array().unwrap() {
+        let odd = [&stream["undeclared"], &stream["other_type"]];
+        assert!(odd.iter().all(|odd| **odd == json!([])), "{stream}");
+    }
     assert_eq!(stage.records("files").len(), 31);
     // Nothing changed: the first page of each list, nothing fetched, and nothing that is asked once a day.
     stage.standin.control(json!({"forget_counts": true}));

@@ -119,21 +119,66 @@ impl Reader for ListingReader {
     }
 }
 
-/// A custom GPT or project as a record.
-pub fn gizmo_record(key: &str, bytes: &[u8]) -> Value {
-    let item = Json::parse(bytes);
-    let inner = item.map(gizmo);
-    let display = inner.and_then(|inner| inner.get("display"));
-    let text = |json: Option<Json<'_>>, name: &str| {
-        json.and_then(|json| json.get_text(name)).map_or(Value::Null, |text| Value::from(text.into_owned()))
-    };
+pub fn gpt_record(key: &str, bytes: &[u8]) -> Value {
+    let Some(item) = Json::parse(bytes) else { return json!({"id": key}) };
+    let told = Gizmo::of(item);
     json!({
         "id": key,
-        "name": text(display, "name"),
-        "description": text(display, "description"),
-        "instructions": text(inner, "instructions"),
-        "content": item.map(Json::value),
+        "short_url": told.first(&[told.inner], &["short_url"]),
+        "name": told.shown("name"),
+        "description": told.shown("description"),
+        "welcome_message": told.shown("welcome_message"),
+        "prompt_starters": told.shown("prompt_starters"),
+        "picture": told.shown("profile_picture_url"),
+        "author": told.inner.get("author").map(|author| told.first(&[author], &["display_name", "user_id"])),
+        "instructions": told.first(&[told.inner], &["instructions"]),
+        "tools": told.beside("tools"),
+        "files": told.beside("files"),
+        "access": told.first(&[told.inner], &["share_recipient", "allowed_sharing_recipients"]),
+        "updated_at": told.first(&[told.inner], &["updated_at", "last_updated"]),
+        "content": item.value(),
     })
+}
+
+pub fn project_record(key: &str, bytes: &[u8]) -> Value {
+    let Some(item) = Json::parse(bytes) else { return json!({"id": key}) };
+    let told = Gizmo::of(item);
+    json!({
+        "id": key,
+        "name": told.shown("name"),
+        "description": told.shown("description"),
+        "instructions": told.first(&[told.inner], &["instructions"]),
+        "files": told.beside("files"),
+        "updated_at": told.first(&[told.inner], &["updated_at", "last_updated"]),
+        "content": item.value(),
+    })
+}
+
+/// A custom GPT or project: what is in the middle of its wrapping, and what stands on the way there.
+struct Gizmo<'a> {
+    inner: Json<'a>,
+    around: Vec<Json<'a>>,
+}
+
+impl<'a> Gizmo<'a> {
+    fn of(item: Json<'a>) -> Gizmo<'a> {
+        let inner = gizmo(item);
+        let around = [Some(item), item.get("resource"), item.get("gizmo"), Some(inner)];
+        Gizmo { inner, around: around.into_iter().flatten().collect() }
+    }
+
+    fn first(&self, places: &[Json<'a>], names: &[&str]) -> Value {
+        let found = places.iter().flat_map(|place| names.iter().filter_map(|name| place.get(name)));
+        found.map(Json::value).find(|value| !value.is_null()).unwrap_or_default()
+    }
+
+    fn shown(&self, name: &str) -> Value {
+        self.inner.get("display").map(|display| self.first(&[display], &[name])).unwrap_or_default()
+    }
+
+    fn beside(&self, name: &str) -> Value {
+        self.first(&self.around, &[name])
+    }
 }
 
 /// Custom instructions: as a conversation showed them, or as the account has them.
@@ -157,7 +202,23 @@ pub fn instructions_record(key: &str, bytes: &[u8]) -> Option<Value> {
             texts.push(text.into_owned());
         }
     }
-    Some(json!({"id": key, "text": texts.join("\n\n"), "since": null, "content": json.value()}))
+    let field = |names: &[&str]| {
+        let found = names.iter().filter_map(|name| json.get(name)).map(Json::value);
+        found.into_iter().find(|value| !value.is_null()).unwrap_or_default()
+    };
+    Some(json!({
+        "id": key,
+        "text": texts.join("\n\n"),
+        "since": null,
+        "enabled": field(&["enabled"]),
+        "about_user": field(&["about_user_message", "other_user_message"]),
+        "about_model": field(&["about_model_message"]),
+        "name": field(&["name_user_message"]),
+        "role": field(&["role_user_message"]),
+        "traits": field(&["traits_model_message"]),
+        "disabled_tools": field(&["disabled_tools"]),
+        "content": json.value(),
+    }))
 }
 
 /// A document of the account without an id of its own.
