@@ -94,7 +94,8 @@ impl Run<'_> {
         };
         for (things, (judged, answer)) in group.into_iter().zip(answers) {
             // Where it is refused or not known, it is not asked for again.
-            self.several &= judged == Judged::Good || judged == Judged::Late || judged == Judged::Broken;
+            let weather = [Judged::Late, Judged::Broken, Judged::Unreachable];
+            self.several &= judged == Judged::Good || weather.contains(&judged);
             let found = (judged == Judged::Good).then(|| self.live.read_several(&answer.body)).flatten();
             let mut found = found.unwrap_or_default();
             for thing in things {
@@ -213,6 +214,7 @@ impl Run<'_> {
                     | Judged::Late
                     | Judged::Unreachable => {
                         let reason = match answer.status {
+                            0 if judged == Judged::Unreachable => "the answer broke off".to_owned(),
                             0 => "no answer in time".to_owned(),
                             200 => "an answer that was cut off".to_owned(),
                             status => format!("answered with {status}"),
@@ -227,9 +229,15 @@ impl Run<'_> {
     }
 
     fn keep(&mut self, thing: Wanted, body: &[u8]) -> Result<(), Stop> {
+        let captures = self.live.captures(body);
+        // Nothing is done that left nothing behind.
+        if captures.is_empty() {
+            self.lacks(thing, Why::Malformed, "no conversation");
+            return Ok(());
+        }
         self.report.fetched += 1;
         self.report.recovered += u64::from(thing.is_gap);
-        self.report.captured_bytes += self.keeper.thing(thing, self.live.captures(body))?;
+        self.report.captured_bytes += self.keeper.thing(thing, captures)?;
         Ok(())
     }
 

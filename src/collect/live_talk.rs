@@ -217,8 +217,13 @@ impl Talk {
             }
             open = again;
         }
+        // What breaks off or leads elsewhere looks the same as no network, and must not keep all others from being had.
         if answers.iter().any(|(judged, _)| *judged == Judged::Unreachable) {
-            return Err(Stop::Unreachable);
+            let session = self.session()?;
+            self.ends = session.ends;
+            if !session.reached {
+                return Err(Stop::Unreachable);
+            }
         }
         Ok(answers)
     }

@@ -6,7 +6,12 @@ globalThis.annals = (() => {
 
   const cookie = (name) => {
     const found = document.cookie.split("; ").find((part) => part.startsWith(name + "="));
-    return found ? decodeURIComponent(found.slice(name.length + 1)) : null;
+    if (!found) return null;
+    try {
+      return decodeURIComponent(found.slice(name.length + 1));
+    } catch {
+      return found.slice(name.length + 1);
+    }
   };
 
   // Seconds since 1970 at which a token ends; 0 when it does not say.
@@ -81,7 +86,10 @@ globalThis.annals = (() => {
   const ask = (path, body, limit) =>
     within(limit, async (signal) => {
       const method = body === null ? "GET" : "POST";
-      const options = { method, headers: headers(body), body, signal, credentials: "include", cache: "no-store" };
+      // What opens the account goes nowhere else, whatever an answer says.
+      const options = {
+        method, headers: headers(body), body, signal, credentials: "include", cache: "no-store", redirect: "error",
+      };
       const answer = await fetch(path, options);
       const challenge = answer.headers.get("cf-mitigated") === "challenge";
       return {
