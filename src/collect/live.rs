@@ -234,15 +234,17 @@ pub fn time_left(
     Ok((open > 0).then(|| (open, learnt.bucket.time_for(open, pace, (environment.now)()))))
 }
 
-/// Ends it: the profile goes, with the session in it, and what was learnt about the account.
+/// Ends it: the profile goes, with the session in it, and what was learnt about the provider. Whose archive it is stays:
+/// what another account does not list has not ended.
 pub fn disconnect(source: &'static dyn Source, environment: &Environment<'_>, scope: &Scope) -> Result<()> {
     let name = source.manifest().source;
     let mut store = Store::open(environment.home)?;
     if store.is_connected(scope, name)? {
         let instance = instance_of(&store, scope, source, environment, None)?;
+        let kept = Learnt { owner: learnt(&store, scope, instance)?.owner, ..Learnt::default() };
         let mut writer = store.writer(scope, (environment.now)())?;
         writer.disconnect(name)?;
-        writer.set_cursor(instance, LEARNT, "{}")?;
+        writer.set_cursor(instance, LEARNT, &serde_json::to_string(&kept)?)?;
         writer.commit()?;
     }
     let profile = profile_of(environment.home, name);
@@ -280,7 +282,9 @@ impl Run<'_> {
     fn same_owner(&mut self) -> std::result::Result<(), Stop> {
         let owner = self.talk.owner.as_str();
         if self.learnt.owner.is_empty() || owner.is_empty() || self.learnt.owner == owner {
-            self.learnt.owner = owner.to_owned();
+            if !owner.is_empty() {
+                self.learnt.owner = owner.to_owned();
+            }
             return Ok(());
         }
         Err(self.talk.manual(
@@ -381,14 +385,17 @@ impl Run<'_> {
             let Some(page) = self.live.listing_page(listing, place.as_deref(), &answer.body) else {
                 return self.no_document(listing, Judged::Broken, "not what it should look like");
             };
-            let before = ids.len();
+            let (before, is_empty) = (ids.len(), page.items.is_empty());
             ids.extend(page.items.into_iter().filter(|id| !ids.contains(id)).collect::<Vec<_>>());
             let news = ids.len() > before;
             pages.push(answer.body);
-            // Paging was seen to go in circles.
-            place = page.next.filter(|_| news && pages.len() < MOST_PAGES);
-            if place.is_none() {
-                break;
+            match page.next {
+                Some(next) if news && pages.len() < MOST_PAGES => place = Some(next),
+                // Paging was seen to go in circles: then what it does not name may be there all the same.
+                Some(_) if !is_empty && self.keeper.would_end(listing, &ids)? => {
+                    return self.no_document(listing, Judged::Broken, "its pages go in circles");
+                }
+                Some(_) | None => break,
             }
         }
         if pages.is_empty() {

@@ -242,6 +242,20 @@ impl Keeper {
         Ok(added)
     }
 
+    /// Whether the archive has something of a listing that these ids are not.
+    pub fn would_end(&self, listing: &Listing, ids: &[String]) -> Result<bool> {
+        let path = format!("live/{}.json", listing.name);
+        let Some(known) = self.store.captured_file(&self.scope, self.instance, &path)? else {
+            return Ok(false);
+        };
+        let (name, mut found) = (self.source.manifest().source, false);
+        self.store.each_record(&self.scope, name, listing.stream, None, 0, &mut |record| {
+            found |= record.file == known.id && record.deleted_at.is_none() && !ids.contains(&record.key);
+            Ok(!found)
+        })?;
+        Ok(found)
+    }
+
     /// A gap of something that is asked for anew by every run.
     pub fn fail(
         &mut self,

@@ -43,6 +43,7 @@ WORLD = {
     "memories_fail": None,  # status, `partial` or `drift`
     "hidden": [],  # numbers of conversations that lists leave out
     "files_fail": {},  # number of a conversation: what asking for the bytes of its file answers
+    "user": "user-ada",
     "account": "account-1",
     "list_fail_at": None,  # offset from which lists answer 500
     "odd": {},  # address below /backend-api, with or without its query: {"status", "type", "body", "times", "location", "cut"}
@@ -73,7 +74,7 @@ def fresh_token():
 def session():
     if not SECRETS["token"] or SECRETS["expires"] < time.time() and WORLD.get("renews", True):
         fresh_token()
-    return {"user": {"id": "user-ada", "email": "ada@example.com", "name": "Ada"},
+    return {"user": {"id": WORLD["user"], "email": "ada@example.com", "name": "Ada"},
             "expires": "2030-01-01T00:00:00.000Z", "account": {"id": WORLD["account"], "planType": "plus"},
             "accessToken": SECRETS["token"], "authProvider": "password"}
 
