@@ -314,13 +314,21 @@ impl Run<'_> {
         }
         let mut lists = self.live.lists(&|name| parts.get(name).cloned().unwrap_or_default());
         if ask.gaps_only {
-            lists = due.iter().filter(|gap| gap.stream == LISTS).map(|gap| gap.key.clone()).collect();
+            lists.clear();
+        }
+        for gap in due.iter().filter(|gap| gap.stream == LISTS) {
+            // Also what is no longer named anywhere: its gap has to end.
+            if !lists.contains(&gap.key) {
+                lists.push(gap.key.clone());
+            }
         }
         let mut ends = Vec::new();
         let mut wanted: HashMap<String, Wanted> = HashMap::new();
         let (seen, lacking) = (self.keeper.seen()?, self.keeper.lacking(THINGS)?);
         let today = (self.now)().day();
-        let full = ask.full || self.learnt.walked.is_some_and(|walked| today - walked >= WALK_AGAIN);
+        // A day that is yet to come was told by a clock that was wrong.
+        let lately = |walked: i64| (0..WALK_AGAIN).contains(&(today - walked));
+        let full = ask.full || self.learnt.walked.is_some_and(|walked| !lately(walked));
         for list in &lists {
             ends.extend(self.walk(list, full, &seen, &lacking, &mut wanted)?);
         }
@@ -440,16 +448,22 @@ impl Run<'_> {
         lacking: &HashMap<String, String>,
         wanted: &mut HashMap<String, Wanted>,
     ) -> std::result::Result<Option<(String, String)>, Stop> {
-        let cursor = if full { None } else { self.keeper.list_cursor(list)? };
+        // A moment that is yet to come would hide all that is new until then.
+        let now = (self.now)();
+        let has_been = |at: &Time| *at <= now;
+        let cursor = if full { None } else { self.keeper.list_cursor(list)?.filter(has_been) };
         let (mut place, mut newest): (Option<String>, Option<Time>) = (None, cursor);
         let mut met = HashSet::new();
         for _ in 0..MOST_PAGES {
             let Some(page) = self.page(list, place.as_deref())? else { return Ok(None) };
-            let (mut news, mut reached) = (false, false);
+            let (mut news, mut reached, is_empty) = (false, false, page.items.is_empty());
             for item in page.items {
-                newest = newest.max(item.updated);
-                // Several may have changed at the same moment: that moment is looked at again.
-                reached |= item.updated.is_some() && item.updated < cursor;
+                newest = newest.max(item.updated.filter(has_been));
+                // Several may have changed at the same moment: that moment is looked at again. What is pinned stands
+                // above what is newer: only the last says how far down the page goes.
+                if item.updated.is_some() {
+                    reached = item.updated < cursor;
+                }
                 if !met.insert(item.id.clone()) {
                     continue;
                 }
@@ -459,14 +473,25 @@ impl Run<'_> {
                     None => self.report.unchanged += 1,
                 }
             }
-            place = page.next.filter(|_| news && !reached);
-            if place.is_none() {
-                let mark = newest.map_or_else(String::new, |at| at.micros().to_string());
-                return Ok(Some((list.to_owned(), mark)));
+            match page.next {
+                Some(next) if news && !reached => place = Some(next),
+                Some(_) if !news && !is_empty => {
+                    self.breaks_off(list, Why::Pressure, "its pages go in circles")?;
+                    return Ok(None);
+                }
+                Some(_) | None => {
+                    let mark = newest.map_or_else(String::new, |at| at.micros().to_string());
+                    return Ok(Some((list.to_owned(), mark)));
+                }
             }
         }
-        self.report.problems.push(format!("{list}: too long to be walked to its end"));
+        self.breaks_off(list, Why::Failed, "too long to be walked to its end")?;
         Ok(None)
+    }
+
+    fn breaks_off(&mut self, list: &str, why: Why, what: &str) -> Result<()> {
+        self.report.problems.push(format!("the list {list:?} could not be read to its end: {what}"));
+        self.keeper.fail(LISTS, list, "", (why, what), (self.now)())
     }
 
     fn page(&mut self, list: &str, place: Option<&str>) -> std::result::Result<Option<Page<Listed>>, Stop> {
@@ -479,8 +504,7 @@ impl Run<'_> {
             None => (Judged::Late, None),
         };
         if page.is_none() {
-            self.report.problems.push(format!("the list {list:?} could not be read to its end"));
-            self.keeper.fail(LISTS, list, "", (why_of(judged), "the list ends early"), (self.now)())?;
+            self.breaks_off(list, why_of(judged), "it ends early")?;
         }
         Ok(page)
     }

@@ -83,3 +83,46 @@ fn a_listing_that_is_strange_or_of_somebody_else_ends_nothing() {
     assert!(live["interaction"]["message"].as_str().unwrap().contains("another account"), "{live}");
     assert_eq!(ended("memories"), [""; 0]);
 }
+
+#[test]
+fn a_list_in_an_odd_order_or_in_circles_loses_nothing() {
+    // One says that it was changed in a time to come: that is no measure for others.
+    let stage =
+        Stage::connected(small(json!({"conversations": 250, "times": {"5": "2099-01-01T00:00:00.000000Z"}})));
+    assert_eq!(stage.sync()["fetched"], 250);
+    // One that is pinned stands above all that is new, which is more than a page.
+    let changed: serde_json::Map<String, Value> =
+        (100..250).map(|number| (number.to_string(), json!(1))).collect();
+    let order: Vec<usize> = [5, 1].into_iter().chain((100..250).rev()).chain(2..5).chain(6..100).collect();
+    stage.standin.control(json!({"changed": changed, "order": order}));
+    let live = stage.sync();
+    assert_eq!(live["fetched"], 150, "{live}");
+    // The second page is the first once more: what is behind it is not passed by.
+    let stage = Stage::connected(small(json!({"conversations": 250})));
+    let items: Vec<Value> = (150..250).map(|number| json!({"id": id_of(number)})).collect();
+    let page = json!({"items": items, "limit": 100}).to_string();
+    stage
+        .standin
+        .control(json!({"odd": {"/conversations?offset=100&limit=100&order=updated": {"body": page}}}));
+    let live = stage.sync();
+    assert_eq!(live["fetched"], 100, "{live}");
+    assert!(live["problems"].to_string().contains("plain"), "{live}");
+    assert_eq!(stage.gaps().len(), 1);
+    stage.standin.control(json!({"odd": {}}));
+    assert_eq!(stage.sync()["fetched"], 150);
+    assert_eq!((stage.conversations().len(), stage.gaps().len()), (250, 0));
+}
+
+#[test]
+fn a_list_that_is_gone_leaves_no_gap_behind_for_ever() {
+    let stage = Stage::connected(small(json!({
+        "projects": {"g-p-aurora": 2},
+        "odd": {"/gizmos/g-p-aurora/conversations": {"status": 500}},
+    })));
+    assert_eq!(stage.sync()["fetched"], 8);
+    assert_eq!(stage.gaps().len(), 1);
+    stage.standin.control(json!({"projects": {}, "odd": {}}));
+    stage.make_due();
+    stage.sync();
+    assert!(stage.gaps().is_empty());
+}
