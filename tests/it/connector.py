@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -106,6 +107,50 @@ def gives_up():
 
 def silence():
     part()
+    time.sleep(60)
+
+
+def flood():
+    """A wrong message, and then no end."""
+    part()
+    say("RECORD", stream="notes", key="x")
+    while True:
+        record("again", "and again")
+
+
+def chatter():
+    part()
+    done()
+    while True:
+        print("one more thing", flush=True)
+
+
+def mutter():
+    """Talks without end, but not to annals."""
+    part()
+    while True:
+        print("working", file=sys.stderr, flush=True)
+
+
+def orphan():
+    """Ends well, and leaves somebody behind who has its pipes."""
+    record("n1", "one")
+    subprocess.Popen(["sleep", "60"])
+    done()
+
+
+def deserted():
+    """Ends without DONE, and leaves somebody behind who has its pipes."""
+    part()
+    subprocess.Popen(["sleep", "60"])
+    os._exit(3)
+
+
+def family():
+    """Says nothing, with a child that says nothing either."""
+    part()
+    child = subprocess.Popen(["sleep", "60"])
+    print("child: %d" % child.pid, file=sys.stderr, flush=True)
     time.sleep(60)
 
 

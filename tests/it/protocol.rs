@@ -134,12 +134,17 @@ fn a_run_that_goes_wrong_keeps_what_its_last_state_committed_and_nothing_more() 
         ("exit_code", "did not end with exit code 0", "exit code 0"),
         ("gives_up", "gave up: no more pages", "goes on from there"),
         ("silence", "said nothing for 1 seconds", "--connector-silence"),
+        ("mutter", "said nothing for 1 seconds", "--connector-silence"),
+        ("flood", "RECORD: missing field `emitted_at`", "mend the connector"),
+        ("chatter", "did not end with exit code 0", "exit code 0"),
+        ("deserted", "ended without DONE", "standard error may say why"),
         ("interaction", "needs you: sign in again (https://notes.example/login)", "run it again"),
         ("huge", "3 records at DONE, but it said 2", "mend the connector"),
     ];
     for (scenario, what, hint) in table {
         let bench = Bench::new();
-        let silence: &[&str] = if scenario == "silence" { &["--connector-silence", "1"] } else { &[] };
+        let silent = ["silence", "mutter"].contains(&scenario);
+        let silence: &[&str] = if silent { &["--connector-silence", "1"] } else { &[] };
         let begun = Instant::now();
         let ran = run(&bench, silence, &[scenario]);
         assert!(begun.elapsed() < Duration::from_secs(50), "{scenario}: the program was waited for");
@@ -160,6 +165,19 @@ fn a_run_that_goes_wrong_keeps_what_its_last_state_committed_and_nothing_more() 
         assert_eq!(start_of(&ran)["state"], json!({"notes": {"seen": 1}}), "{scenario}");
         assert_eq!(keys(&notes(&bench)), ["kept", "n2", "n4", "same"], "{scenario}");
     }
+}
+
+#[test]
+fn whoever_a_connector_leaves_behind_is_not_waited_for_and_ended_with_it() {
+    let bench = Bench::new();
+    let begun = Instant::now();
+    assert_eq!(succeeds(&bench, &[], &["orphan"])["new"], 1);
+    assert!(begun.elapsed() < Duration::from_secs(30), "it was waited for");
+    let ran = run(&bench, &["--connector-silence", "1"], &["family"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let child = ran.stderr.lines().find_map(|line| line.strip_prefix("child: ")).unwrap();
+    let line = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+    assert!(!line.starts_with(b"sleep"), "it is still there");
 }
 
 #[test]
