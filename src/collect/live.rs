@@ -123,6 +123,8 @@ pub struct Run<'r> {
     /// Whether several can be asked for at once.
     pub several: bool,
     pub way: Way,
+    /// Pages of things that were refused in the middle, by their ids.
+    pub begun: HashMap<String, (Way, Vec<String>)>,
     pub tell: &'r mut dyn FnMut(LiveNews),
 }
 
@@ -197,6 +199,7 @@ pub fn collect_live(
                 exhausted: false,
                 several: true,
                 way: Way::Tree,
+                begun: HashMap::new(),
                 tell,
             };
             let ended = run.all(ask);

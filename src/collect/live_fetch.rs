@@ -140,7 +140,9 @@ impl Run<'_> {
                 Way::Pages => Way::Tree,
             };
             let fetched = self.pages(&elsewhere, other, retry)?;
-            if fetched.iter().any(|fetched| matches!(fetched, Fetched::Whole(_))) {
+            let is_begun = |thing: &Wanted| self.begun.get(&thing.id).is_some_and(|(_, had)| !had.is_empty());
+            let mut told = elsewhere.iter().zip(&fetched);
+            if told.any(|(thing, fetched)| matches!(fetched, Fetched::Whole(_)) || is_begun(thing)) {
                 self.way = other;
             }
             results.extend(elsewhere.into_iter().zip(fetched));
@@ -148,10 +150,7 @@ impl Run<'_> {
         let mut refused = Vec::new();
         for (thing, fetched) in results {
             match fetched {
-                Fetched::Whole(body) => {
-                    self.learnt.bucket.given();
-                    self.keep(thing, &body)?;
-                }
+                Fetched::Whole(body) => self.keep(thing, &body)?,
                 Fetched::Refused => refused.push(thing),
                 Fetched::Challenge => {
                     challenged = true;
@@ -182,6 +181,16 @@ impl Run<'_> {
         let mut pages: Vec<Vec<String>> = vec![Vec::new(); things.len()];
         let mut fetched: Vec<Option<Fetched>> = things.iter().map(|_| None).collect();
         let mut places: Vec<Option<String>> = vec![None; things.len()];
+        for (at, thing) in things.iter().enumerate() {
+            // What was refused in the middle goes on from there.
+            if self.begun.get(&thing.id).is_none_or(|(before, _)| *before != way) {
+                continue;
+            }
+            let begun = self.begun.remove(&thing.id).map(|(_, begun)| begun).unwrap_or_default();
+            if let Assembled::More(place) = self.live.assemble(&thing.id, &begun) {
+                (pages[at], places[at]) = (begun, Some(place));
+            }
+        }
         while fetched.iter().any(Option::is_none) {
             let open: Vec<usize> = (0..things.len()).filter(|at| fetched[*at].is_none()).collect();
             let requests: Vec<Request> = open
@@ -192,6 +201,7 @@ impl Run<'_> {
             for (at, (judged, answer)) in open.into_iter().zip(answers) {
                 fetched[at] = match judged {
                     Judged::Good => {
+                        self.learnt.bucket.given();
                         pages[at].push(answer.body);
                         match self.live.assemble(&things[at].id, &pages[at]) {
                             Assembled::Whole(body) => Some(Fetched::Whole(body)),
@@ -205,7 +215,12 @@ impl Run<'_> {
                             Assembled::Torn(why) => Some(Fetched::Failed(Why::Malformed, why.to_owned())),
                         }
                     }
-                    Judged::Refused => Some(Fetched::Refused),
+                    Judged::Refused => {
+                        if self.waits {
+                            self.begun.insert(things[at].id.clone(), (way, std::mem::take(&mut pages[at])));
+                        }
+                        Some(Fetched::Refused)
+                    }
                     Judged::Challenge => Some(Fetched::Challenge),
                     Judged::Expired
                     | Judged::Forbidden

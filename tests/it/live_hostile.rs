@@ -126,3 +126,18 @@ fn a_list_that_is_gone_leaves_no_gap_behind_for_ever() {
     stage.sync();
     assert!(stage.gaps().is_empty());
 }
+
+#[test]
+fn a_conversation_of_more_pages_than_are_given_at_once_comes_page_by_page() {
+    let stage = Stage::connected(json!({
+        "conversations": 3, "archived": 0, "projects": {}, "shape": "pages", "changed": {"2": 300},
+        "bucket": {"capacity": 4, "per_minute": 400},
+    }));
+    let (code, live) = stage.sync_with(&["--wait"]);
+    assert_eq!((code, &live["fetched"], &live["gaps_open"]), (0, &json!(3), &json!(0)), "{live}");
+    let sessions = stage.bench.sessions();
+    let long = sessions.iter().find(|session| session["session_id"] == id_of(2)).unwrap();
+    assert_eq!(long["message_count"], 602);
+    // Seven pages, each of them had once.
+    assert_eq!(stage.standin.counts()["served"][id_of(2)], 7);
+}
