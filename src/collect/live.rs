@@ -212,8 +212,9 @@ pub fn collect_live(
     writer.release_gaps(instance, None)?;
     writer.set_instance_status(instance, "available", "", (environment.now)())?;
     writer.commit()?;
-    let open = store.gap_locators(scope, instance, THINGS)?.len() as u64;
-    report.gaps_open = open;
+    report.gaps_open = store.open_gaps(scope, instance, THINGS)?.len() as u64;
+    let bucket = self::learnt(&store, scope, instance)?.bucket;
+    report.time_left = bucket.time_for(report.gaps_open, ask.pace, (environment.now)());
     let summary = format!("{} fetched, {} gaps open", report.fetched, report.gaps_open);
     store.finish_run(scope, run, &summary, (environment.now)())?;
     store.checkpoint()?;
@@ -275,8 +276,9 @@ impl Run<'_> {
         self.same_owner()?;
         let due = self.due()?;
         self.conversations(ask, &due)?;
-        if ask.with_files {
-            self.files(ask.gaps_only, &due)?;
+        // Bytes that were asked for once and not had are gaps like others.
+        if ask.with_files || due.iter().any(|gap| gap.stream == FILES) {
+            self.files(ask.gaps_only || !ask.with_files, &due)?;
         }
         Ok(())
     }
@@ -516,8 +518,6 @@ impl Run<'_> {
         self.keeper.commit(&self.learnt)?;
         self.report.requests = self.talk.asked;
         self.report.stop = ended.err();
-        let open = self.keeper.lacking(THINGS)?.len() as u64;
-        self.report.time_left = self.learnt.bucket.time_for(open, self.pace, (self.now)());
         Ok(())
     }
 }

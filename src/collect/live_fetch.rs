@@ -1,7 +1,7 @@
 //! Fetches things by their ids: many at once where the provider allows it, singly what that left out, and what is not
 //! had becomes a gap.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use super::live::{FILES, LiveNews, Run, Wanted, why_of};
 use super::live_pace::{Allowance, GROUP};
@@ -265,9 +265,11 @@ impl Run<'_> {
     /// lacking.
     pub fn files(&mut self, gaps_only: bool, due: &[DueGap]) -> Result<(), Stop> {
         let lacking = self.keeper.lacking(FILES)?;
+        let due: HashSet<&str> =
+            due.iter().filter(|gap| gap.stream == FILES).map(|gap| gap.key.as_str()).collect();
         let mut wanted = Vec::new();
         for (id, thing) in self.keeper.files()? {
-            let is_due = due.iter().any(|gap| gap.stream == FILES && gap.key == id);
+            let is_due = due.contains(id.as_str());
             let (path, request) = self.live.file(&id, thing.as_deref());
             if (is_due || !gaps_only && !lacking.contains_key(&id)) && !self.keeper.has(&path)? {
                 wanted.push((id, request));

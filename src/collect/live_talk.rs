@@ -266,6 +266,9 @@ impl Talk {
             return Ok(());
         }
         let session = self.session()?;
+        if !session.reached {
+            return Err(Stop::Unreachable);
+        }
         self.ends = session.ends;
         match is_short(self.ends, (self.now)()) || !session.logged_in {
             true => Err(self.manual("log in again: the session ends within five minutes")),

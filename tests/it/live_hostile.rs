@@ -141,3 +141,39 @@ fn a_conversation_of_more_pages_than_are_given_at_once_comes_page_by_page() {
     // Seven pages, each of them had once.
     assert_eq!(stage.standin.counts()["served"][id_of(2)], 7);
 }
+
+#[test]
+fn links_that_lead_nowhere_are_gaps_and_a_retry_asks_for_their_bytes() {
+    let links = ["/backend-api/me", "file:///etc/passwd", "http://[bad", "http://127.0.0.1:1/x"];
+    let mut odd = serde_json::Map::new();
+    for (link, number) in links.iter().zip([1, 5, 9, 13]) {
+        let body = json!({"status": "success", "download_url": link}).to_string();
+        odd.insert(format!("/files/download/file-{number:024}"), json!({"body": body}));
+    }
+    odd.insert(format!("/files/download/file-{:024}", 17), json!({"body": "[1]"}));
+    let stage = Stage::connected(small(json!({"conversations": 22, "odd": odd})));
+    let (code, live) = stage.sync_with(&["--with-files"]);
+    assert_eq!((code, &live["fetched"], &live["files"]), (0, &json!(22), &json!(1)), "{live}");
+    assert!(stage.gaps().iter().all(|gap| gap["stream"] == "files"));
+    assert_eq!(stage.gaps().len(), 5);
+    stage.standin.control(json!({"odd": {}}));
+    let healed = stage.retry_gaps();
+    assert_eq!((&healed["recovered"], &healed["open"]), (&json!(5), &json!(0)), "{healed}");
+}
+
+#[test]
+fn what_was_given_up_is_not_told_as_open_and_comes_back_when_it_changes() {
+    let stage = Stage::connected(small(json!({"missing": [3]})));
+    for _ in 0..3 {
+        stage.sync();
+        stage.make_due();
+    }
+    let live = stage.sync();
+    assert_eq!((&live["gaps_open"], &live["seconds_left"]), (&json!(0), &json!(0)), "{live}");
+    assert!(stage.gaps().is_empty());
+    let audit = stage.audit();
+    assert_eq!(audit["files"]["left_out"], 1, "it is told all the same: {}", audit["files"]);
+    stage.standin.control(json!({"missing": [], "changed": {"3": 1}}));
+    assert_eq!(stage.sync()["fetched"], 1);
+    assert_eq!(stage.conversations().len(), 8);
+}

@@ -118,7 +118,8 @@ globalThis.annals = (() => {
       for (let at = 0; at < content.length; at += 0x8000) {
         text += String.fromCharCode(...content.subarray(at, at + 0x8000));
       }
-      return { status: answer.status, type: "bytes", challenge: false, body: text };
+      // Whoever keeps the file knows nothing of the session: its refusal says nothing about that.
+      return { status: answer.status === 401 ? 403 : answer.status, type: "bytes", challenge: false, body: text };
     });
   };
 
