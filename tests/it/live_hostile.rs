@@ -177,3 +177,21 @@ fn what_was_given_up_is_not_told_as_open_and_comes_back_when_it_changes() {
     assert_eq!(stage.sync()["fetched"], 1);
     assert_eq!(stage.conversations().len(), 8);
 }
+
+#[test]
+fn a_conversation_of_many_megabytes_comes_whole() {
+    let text = "\\u0000\\ud800 lamp \\\"oil\\\" ".repeat(3 << 18);
+    let id = id_of(7);
+    let body = format!(
+        "{{\"mapping\":{{\"r\":{{\"parent\":null,\"message\":{{\"id\":\"r\",\"author\":{{\"role\":\"user\"}},\
+         \"content\":{{\"content_type\":\"text\",\"parts\":[\"{text}\"]}}}}}}}},\"current_node\":\"r\"}}"
+    );
+    let stage = Stage::connected(small(
+        json!({"batch": false, "odd": {format!("/conversation/{id}"): {"body": body}}}),
+    ));
+    let live = stage.sync();
+    assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(8), &json!(0)), "{live}");
+    assert_eq!(stage.conversations().len(), 8);
+    // It says of itself who it is as little as it is small: whoever asked knows.
+    assert!(stage.conversations().contains(&id));
+}
