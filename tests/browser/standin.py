@@ -80,7 +80,9 @@ def session():
 
 
 def number_of(conversation):
-    return int(conversation.rsplit("-", 1)[1])
+    """The number in a name; names that are not ours have none that anybody has."""
+    found = conversation.rsplit("-", 1)[-1]
+    return int(found) if found.isdigit() else -1
 
 
 def name_of(number):
@@ -335,7 +337,7 @@ class Page(BaseHTTPRequestHandler):
         answer = []
         for name in names:
             number = number_of(name)
-            if number in WORLD["drop"] or number in WORLD["missing"] or number in WORLD["broken"]:
+            if number < 0 or number in WORLD["drop"] or number in WORLD["missing"] or number in WORLD["broken"]:
                 continue
             whole = tree(number)
             if number in WORLD["truncate"]:
@@ -352,7 +354,7 @@ class Page(BaseHTTPRequestHandler):
             if not take_token():
                 COUNTS["refused"] += 1
                 return self.json({"detail": "Too many requests in 1 minute. Try again later."}, 429)
-        if shape != WORLD["shape"] or number in WORLD["missing"]:
+        if shape != WORLD["shape"] or number < 0 or number in WORLD["missing"]:
             return self.json({"detail": {"code": "conversation_not_found"}}, 404)
         if number in WORLD["slow"]:
             time.sleep(WORLD["slow_seconds"])

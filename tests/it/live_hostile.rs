@@ -195,3 +195,22 @@ fn a_conversation_of_many_megabytes_comes_whole() {
     // It says of itself who it is as little as it is small: whoever asked knows.
     assert!(stage.conversations().contains(&id));
 }
+
+#[test]
+fn ids_that_are_no_part_of_an_address_lead_nowhere_else() {
+    let long = "x".repeat(100_000);
+    let ids = ["..", ".", "", "a/b", "../../login", "a\nb?x=1#y", "\u{0}", &long, &id_of(3)];
+    let items: Vec<Value> =
+        ids.iter().map(|id| json!({"id": id, "update_time": "2026-03-01T12:00:00Z"})).collect();
+    let page = json!({"items": items}).to_string();
+    let stage = Stage::connected(small(json!({"odd": {
+        "/conversations": {"body": page},
+        // Where dots would lead: a page, which is what checks look like.
+        "/": {"type": "text/html", "body": "<!doctype html><title>Lighthouses</title>"},
+        "/conversation/": {"type": "text/html", "body": "<!doctype html><title>Lighthouses</title>"},
+    }})));
+    let live = stage.sync();
+    assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(1), &json!(8)), "{live}");
+    assert_eq!(stage.conversations(), [id_of(3)]);
+    assert_eq!(stage.standin.count("outside"), 0);
+}

@@ -44,10 +44,11 @@ globalThis.annals = (() => {
     let reached = true;
     try {
       // Fresher than the page after the token was renewed.
-      const answer = await fetch("/api/auth/session", { credentials: "include", cache: "no-store" });
+      const options = { credentials: "include", cache: "no-store", signal: AbortSignal.timeout(30000) };
+      const answer = await fetch("/api/auth/session", options);
       found = pick(JSON.parse(await answer.text()));
     } catch (problem) {
-      reached = !(problem instanceof TypeError);
+      reached = problem instanceof SyntaxError;
     }
     if (!found && reached) {
       try {

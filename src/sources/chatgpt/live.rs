@@ -214,6 +214,10 @@ fn offset(place: Option<&str>) -> usize {
 
 /// As a part of an address.
 fn escaped(text: &str) -> String {
+    // Nothing, and dots however they are written, would lead to another address.
+    if ["", ".", ".."].contains(&text) {
+        return format!("%25{text}");
+    }
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     text.bytes()
         .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
