@@ -89,6 +89,35 @@ def unknown_stream():
     time.sleep(60)
 
 
+def undeclared_state():
+    part()
+    say("STATE", stream="letters", cursor={"seen": 2})
+    time.sleep(60)
+
+
+def deep_state():
+    """A cursor that no reader of JSON takes, and so no cursor at all."""
+    part()
+    print('{"type":"STATE","stream":"notes","cursor":' + "[" * 10_000 + "]" * 10_000 + "}", flush=True)
+    say("DONE", status="succeeded", records_emitted=emitted + 1)
+
+
+def odd_bytes():
+    """Other ends of lines, a mark before the first, names twice, thousands of streams, and no end of the last line."""
+    global emitted
+    sys.stdin.close()
+    out = sys.stdout.buffer
+    out.write(b"\xef\xbb\xbf" + json.dumps({"type": "PROGRESS", "message": "hello"}).encode() + b"\r\n")
+    for number in range(3000):
+        out.write(json.dumps({"type": "SCHEMA", "stream": "s%d" % number, "schema": {}}).encode() + b"\r\n")
+    out.write(b'{"type":"RECORD","stream":"notes","key":"first","key":"twice","emitted_at":"%s",'
+              b'"data":{"text":"one","text":"two \\u0000"}}\r\n' % EMITTED_AT.encode())
+    out.write(b'{"type":"RECORD","stream":"notes","key":"raw \xff","emitted_at":"x","data":{}}\n\x00\n')
+    emitted += 1
+    out.write(json.dumps({"type": "DONE", "status": "succeeded", "records_emitted": emitted}).encode())
+    out.flush()
+
+
 def crash():
     part()
     raise RuntimeError("the other side closed the door, token=" + os.environ.get("SECRET", ""))
