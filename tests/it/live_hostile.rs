@@ -214,3 +214,23 @@ fn ids_that_are_no_part_of_an_address_lead_nowhere_else() {
     assert_eq!(stage.conversations(), [id_of(3)]);
     assert_eq!(stage.standin.count("outside"), 0);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_browser_that_crashes_when_it_starts_is_started_once_more() {
+    let stage = Stage::connected(small(json!({})));
+    let folder = stage.bench.folder.path();
+    let (mark, script) = (folder.join("crashed"), folder.join("browser.sh"));
+    let real = std::env::var("ANNALS_BROWSER").unwrap_or_else(|_| "chromium".to_owned());
+    let text = format!(
+        "#!/bin/sh\nif [ ! -e {0} ]; then touch {0}; kill -SEGV $$; fi\nexec {real} \"$@\"\n",
+        mark.display()
+    );
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let mut command = stage.command(&["sync", "chatgpt"]);
+    let ran = crate::support::Ran::of(command.env("ANNALS_BROWSER", &script).output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(mark.exists());
+    assert_eq!(stage.conversations().len(), 8);
+}
