@@ -412,7 +412,8 @@ impl Run<'_> {
             }
         }
         if pages.is_empty() {
-            // This account has no such thing.
+            // This account has no such thing, and lacks nothing of it.
+            self.keeper.close(DOCUMENTS, listing.name)?;
             return Ok(Some(Vec::new()));
         }
         let mut details = Vec::new();

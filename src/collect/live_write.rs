@@ -274,6 +274,14 @@ impl Keeper {
         writer.commit()
     }
 
+    /// Nothing is lacking there any more.
+    pub fn close(&mut self, stream: &str, key: &str) -> Result<()> {
+        let now = (self.now)();
+        let mut writer = self.store.writer(&self.scope, now)?;
+        writer.close_gap(self.instance, stream, key, now)?;
+        writer.commit()
+    }
+
     pub fn claim(&mut self, lease: Lease<'_>, now: Time) -> Result<Vec<DueGap>> {
         let mut writer = self.store.writer(&self.scope, now)?;
         let gaps = writer.claim_gaps(self.instance, lease, usize::MAX, now)?;

@@ -114,14 +114,14 @@ fn a_list_in_an_odd_order_or_in_circles_loses_nothing() {
 }
 
 #[test]
-fn a_list_that_is_gone_leaves_no_gap_behind_for_ever() {
+fn what_is_gone_leaves_no_gap_behind_for_ever() {
     let stage = Stage::connected(small(json!({
         "projects": {"g-p-aurora": 2},
-        "odd": {"/gizmos/g-p-aurora/conversations": {"status": 500}},
+        "odd": {"/gizmos/g-p-aurora/conversations": {"status": 500}, "/models": {"status": 500}},
     })));
     assert_eq!(stage.sync()["fetched"], 8);
-    assert_eq!(stage.gaps().len(), 1);
-    stage.standin.control(json!({"projects": {}, "odd": {}}));
+    assert_eq!(stage.gaps().len(), 2);
+    stage.standin.control(json!({"projects": {}, "odd": {"/models": {"status": 404}}}));
     stage.make_due();
     stage.sync();
     assert!(stage.gaps().is_empty());
