@@ -50,6 +50,7 @@ WORLD = {
     "times": {},  # number of a conversation: what lists say of its update time
     "order": None,  # numbers of conversations as the plain list has them
     "offline": False,  # connections are cut
+    "refresh": None,  # the page loads itself anew, or goes elsewhere, after so many seconds
     "token_life": 3600,
     "delay_ms": 0,
 }
@@ -258,7 +259,10 @@ class Page(BaseHTTPRequestHandler):
             boot = {"authStatus": "logged_in", "session": session()}
         text = ('<!doctype html><title>ChatGPT</title><script id="client-bootstrap" type="application/json">'
                 f"{json.dumps(boot)}</script>")
-        return self.send(200, text.encode(), "text/html", [("content-security-policy", "script-src 'self'")])
+        headers = [("content-security-policy", "script-src 'self'")]
+        if WORLD["refresh"]:
+            headers.append(("refresh", WORLD["refresh"]))
+        return self.send(200, text.encode(), "text/html", headers)
 
     def backend(self, method, path, query, body, inside):
         time.sleep(WORLD["delay_ms"] / 1000)

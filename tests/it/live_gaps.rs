@@ -253,6 +253,7 @@ fn a_run_that_dies_anywhere_is_gone_on_with() {
     // Nothing twice: every conversation has one captured body.
     let versions = stage.records("conversation_versions");
     assert_eq!(versions.len(), all);
+    assert!(versions.iter().all(|version| version["version"] == 1), "a body was captured twice");
     let served = stage.standin.counts()["served"].as_object().unwrap().clone();
     let times: u64 = served.values().map(|times| times.as_u64().unwrap()).sum();
     println!("{times} answers for {all} conversations");

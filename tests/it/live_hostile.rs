@@ -1,9 +1,11 @@
 //! A provider that answers in ways that nobody expects: one thing that can not be had never keeps others from being had,
 //! and nothing ends that did not end.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
-use crate::standin::{Stage, id_of};
+use crate::standin::{Stage, id_of, wait};
 
 fn small(more: Value) -> Value {
     let mut world = json!({"conversations": 8, "archived": 0, "projects": {}});
@@ -233,4 +235,56 @@ fn a_browser_that_crashes_when_it_starts_is_started_once_more() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(mark.exists());
     assert_eq!(stage.conversations().len(), 8);
+}
+
+/// Waits until so many conversations were asked for.
+fn under_way(stage: &Stage, count: u64) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while stage.standin.count("GET conversation/*") < count {
+        assert!(Instant::now() < deadline, "nothing is asked for");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_network_that_goes_in_the_middle_is_told_and_the_next_run_goes_on() {
+    let stage = Stage::connected(small(json!({"conversations": 80, "batch": false, "delay_ms": 50})));
+    let sync = stage.spawn(&["sync", "chatgpt", "--json"]);
+    under_way(&stage, 20);
+    stage.standin.control(json!({"offline": true}));
+    let ran = wait(sync);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(answer["live"][0]["interaction"]["kind"], "unreachable", "{answer}");
+    let had = stage.conversations().len();
+    assert!((1..80).contains(&had), "{had}");
+    stage.standin.control(json!({"offline": false, "delay_ms": 0}));
+    let live = stage.sync();
+    assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(80 - had), &json!(0)), "{live}");
+}
+
+#[test]
+fn a_page_that_loads_anew_or_goes_elsewhere_in_the_middle_stops_nothing() {
+    let world = json!({"conversations": 80, "batch": false, "delay_ms": 60, "refresh": "1"});
+    let stage = Stage::connected(small(world));
+    let live = stage.sync();
+    assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(80), &json!(0)), "{live}");
+    // To another address of the same page, and to one where nobody knows the owner.
+    let changed: serde_json::Map<String, Value> =
+        (0..80).map(|number| (number.to_string(), json!(1))).collect();
+    stage.standin.control(json!({"refresh": "1; url=/help", "changed": changed}));
+    assert_eq!(stage.sync()["fetched"], 80);
+    let changed: serde_json::Map<String, Value> =
+        (0..80).map(|number| (number.to_string(), json!(2))).collect();
+    let elsewhere = format!("1; url=http://localhost:{}/", stage.standin.port);
+    stage.standin.control(json!({"refresh": elsewhere, "changed": changed}));
+    let (code, live) = stage.sync_with(&[]);
+    assert_eq!(code, 2, "{live}");
+    assert_eq!(live["interaction"]["kind"], "manual_action", "{live}");
+    stage.standin.control(json!({"refresh": null}));
+    stage.retry_gaps();
+    stage.sync();
+    let versions = stage.records("conversation_versions");
+    assert_eq!((stage.conversations().len(), versions.len()), (80, 80));
+    assert!(versions.iter().all(|version| version["version"] == 3), "each body once, and none left out");
 }
