@@ -141,7 +141,10 @@ impl Live for OwnPage {
             // `total` was seen to be a number of pages, or nothing: a short page is the end.
             let limit = json.get_integer("limit").and_then(|limit| usize::try_from(limit).ok());
             let full = limit.filter(|limit| (1..=LIST_PAGE).contains(limit)).unwrap_or(LIST_PAGE);
-            (items.len() >= full).then(|| (offset(place) + items.len()).to_string())
+            // Unless it says itself that it left some out: then it is short in the middle.
+            let lacks = json.get("has_missing_conversations").and_then(Json::boolean) == Some(true);
+            let goes_on = items.len() >= full || lacks && !items.is_empty();
+            goes_on.then(|| (offset(place) + items.len()).to_string())
         };
         Some(Page { items, next })
     }
@@ -271,6 +274,10 @@ mod tests {
             (page.next, page.items[0].updated.map(|at| at.rfc3339())),
             (None, Some("2026-03-01T12:00:00.000Z".into()))
         );
+        let lacks = format!("{{\"items\":[{}],\"has_missing_conversations\":true}}", item(1));
+        assert_eq!(OwnPage.list_page("plain", Some("100"), &lacks).unwrap().next.as_deref(), Some("101"));
+        let empty = "{\"items\":[],\"has_missing_conversations\":true}";
+        assert_eq!(OwnPage.list_page("plain", Some("100"), empty).unwrap().next, None);
         assert_eq!(OwnPage.list_page("plain", None, "{\"conversations\":[]}"), None);
         let project = format!("{{\"items\":[{}],\"cursor\":\"abc=\"}}", item(1));
         let page = OwnPage.list_page("project g-p-1", None, &project).unwrap();
