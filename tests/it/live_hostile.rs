@@ -288,3 +288,30 @@ fn a_page_that_loads_anew_or_goes_elsewhere_in_the_middle_stops_nothing() {
     assert_eq!((stage.conversations().len(), versions.len()), (80, 80));
     assert!(versions.iter().all(|version| version["version"] == 3), "each body once, and none left out");
 }
+
+#[test]
+fn a_session_that_ends_in_the_middle_is_renewed_or_the_owner_is_asked() {
+    let stage = Stage::connected(small(json!({"conversations": 80, "batch": false, "delay_ms": 50})));
+    let sync = stage.spawn(&["sync", "chatgpt", "--json"]);
+    under_way(&stage, 20);
+    stage.standin.control(json!({"expire": true, "renews": false}));
+    let ran = wait(sync);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let asked = &answer["live"][0]["interaction"];
+    assert_eq!(
+        (&asked["kind"], &asked["message"]),
+        (&json!("manual_action"), &json!("ChatGPT: log in again"))
+    );
+    let had = stage.conversations().len();
+    assert!((1..80).contains(&had), "{had}");
+    // It can be renewed, and is, once more in the middle.
+    stage.standin.control(json!({"renews": true, "forget_counts": true}));
+    let sync = stage.spawn(&["sync", "chatgpt", "--json"]);
+    under_way(&stage, 20);
+    stage.standin.control(json!({"expire": true}));
+    let ran = wait(sync);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(stage.standin.count("unauthorised") > 0);
+    assert_eq!((stage.conversations().len(), stage.gaps().len()), (80, 0));
+}
