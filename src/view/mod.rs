@@ -25,6 +25,8 @@ mod prices;
 mod query;
 mod records;
 mod search;
+mod search_show;
+mod search_terms;
 mod secrets;
 mod sessions;
 mod status;

@@ -35,6 +35,7 @@ mod forms;
 mod gaps;
 mod golden;
 mod hostile;
+mod hostile_files;
 mod http;
 mod http_access;
 mod http_lineage;
