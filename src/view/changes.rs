@@ -4,7 +4,8 @@ use similar::TextDiff;
 
 use super::door::{Door, Extent};
 use super::lineage_hunks::work_of;
-use super::transcript::{ChangeView, Teller};
+use super::teller::Teller;
+use super::transcript::ChangeView;
 use crate::model::{FileWork, Operation, Result, Shown};
 use crate::store::{CallRow, Contents};
 

@@ -36,6 +36,7 @@ mod tape_event;
 mod tape_grades;
 mod tape_lines;
 mod tape_maker;
+mod teller;
 mod tokens;
 mod tools;
 mod trace;
