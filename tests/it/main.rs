@@ -46,6 +46,8 @@ mod http_walk;
 mod library;
 mod lineage;
 mod lineage_real;
+#[path = "../../benches/lineage_transcripts.rs"]
+mod lineage_transcripts;
 #[path = "../../benches/lineage_world.rs"]
 mod lineage_world;
 mod live;
