@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -50,19 +50,21 @@ impl Browser {
             close_remembered(&setup.profile, left_behind);
         }
         match (Browser::launch(setup)?, &left_behind) {
-            (Some(browser), _) => return Ok(browser),
+            (Ok(browser), _) => return Ok(browser),
             // It was still starting when it was told to close.
-            (None, Some(left_behind)) => close_remembered(&setup.profile, left_behind),
-            (None, None) => {}
+            (Err(NotUp::InUse), Some(left_behind)) => close_remembered(&setup.profile, left_behind),
+            // Browsers are seen to crash when they start, and to start all the same the next time.
+            (Err(NotUp::InUse | NotUp::Crashed(_)), _) => {}
         }
-        Browser::launch(setup)?.ok_or_else(|| {
-            Problem::new("the browser profile of annals is in use")
-                .hint("close the browser window that annals opened, then try again")
+        Browser::launch(setup)?.map_err(|not_up| match not_up {
+            NotUp::InUse => Problem::new("the browser profile of annals is in use")
+                .hint("close the browser window that annals opened, then try again"),
+            NotUp::Crashed(status) => Problem::new(format!("the browser ended at once ({status})"))
+                .hint("ANNALS_BROWSER names another browser"),
         })
     }
 
-    /// Nothing when another browser has the profile.
-    fn launch(setup: &BrowserSetup) -> Result<Option<Browser>> {
+    fn launch(setup: &BrowserSetup) -> Result<std::result::Result<Browser, NotUp>> {
         // A fixed port: with port 0 pages are told that they are automated, which this is not meant to be.
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut command = Command::new(&setup.program);
@@ -84,15 +86,15 @@ impl Browser {
                 .hint("install Chromium or Chrome, or name it: ANNALS_BROWSER=/path/to/chromium")
         })?;
         match reach(&mut child, port) {
-            Ok(Some((address, tools, session))) => {
+            Ok(Ok((address, tools, session))) => {
                 remember(&setup.profile, &format!("{port}\n{address}"))?;
-                Ok(Some(Browser { child, tools, session, world: None }))
+                Ok(Ok(Browser { child, tools, session, world: None }))
             }
-            Ok(None) => {
+            Ok(Err(not_up)) => {
                 if let Some(before) = before {
                     remember(&setup.profile, &before)?;
                 }
-                Ok(None)
+                Ok(Err(not_up))
             }
             Err(problem) => {
                 end(&mut child);
@@ -175,8 +177,16 @@ fn end(child: &mut Child) {
     }
 }
 
-/// Waits until the browser answers, and attaches to its page; nothing when another has the profile.
-fn reach(child: &mut Child, port: u16) -> Result<Option<(String, DevTools, String)>> {
+/// Why a browser that was started is none.
+#[derive(Debug)]
+enum NotUp {
+    /// Another has the profile.
+    InUse,
+    Crashed(ExitStatus),
+}
+
+/// Waits until the browser answers, and attaches to its page.
+fn reach(child: &mut Child, port: u16) -> Result<std::result::Result<(String, DevTools, String), NotUp>> {
     let deadline = Instant::now() + START;
     let address = loop {
         if let Some(address) = browser_address(port) {
@@ -184,8 +194,9 @@ fn reach(child: &mut Child, port: u16) -> Result<Option<(String, DevTools, Strin
         }
         if let Some(status) = child.try_wait()? {
             return match status.code() {
-                Some(PROFILE_IN_USE) => Ok(None),
-                _ => Err(Problem::new(format!("the browser ended at once ({status})"))
+                Some(PROFILE_IN_USE) => Ok(Err(NotUp::InUse)),
+                None => Ok(Err(NotUp::Crashed(status))),
+                Some(_) => Err(Problem::new(format!("the browser ended at once ({status})"))
                     .hint("a visible window needs a desktop; ANNALS_BROWSER names another browser")),
             };
         }
@@ -210,7 +221,7 @@ fn reach(child: &mut Child, port: u16) -> Result<Option<(String, DevTools, Strin
         std::thread::sleep(Duration::from_millis(50));
     };
     tools.ask(Some(&session), "Page.enable", json!({}), deadline).map_err(failed)?;
-    Ok(Some((address, tools, session)))
+    Ok(Ok((address, tools, session)))
 }
 
 fn remember(profile: &Path, text: &str) -> Result<()> {

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::append::{Appender, Target};
 use super::containers::private_file;
-use super::program::{Heard, Program};
+use super::program::{ENDING, Heard, Program};
 use super::sync::Environment;
 use super::wire::{self, DoneStatus, Interaction, InteractionKind, Message, Mode, Operation, Unread};
 use crate::model::{Key, Problem, Result, Scope, Time, Why};
@@ -216,12 +216,17 @@ struct Session<'r, 'e> {
 impl Session<'_, '_> {
     /// Until the end of the program; an error is why the run failed.
     fn talk(&mut self, program: &mut Program, see: &mut dyn FnMut(Notice<'_>) -> Reply) -> Result<()> {
-        let mut done = false;
+        let mut done: Option<Instant> = None;
         let outcome = loop {
-            match program.hear(self.ask.silence) {
+            // Who has said all may take a while to end, and no longer.
+            if done.is_some_and(|done| done.elapsed() > ENDING) {
+                break Ok(());
+            }
+            match program.hear(if done.is_some() { ENDING } else { self.ask.silence }) {
                 Heard::Aside(text) => {
                     see(Notice::Said(&text));
                 }
+                Heard::Silence | Heard::Ended if done.is_some() => break Ok(()),
                 Heard::Silence => {
                     let seconds = self.ask.silence.as_secs();
                     break Err(self.failed(
@@ -229,7 +234,6 @@ impl Session<'_, '_> {
                         "--connector-silence SECONDS gives it more time",
                     ));
                 }
-                Heard::Ended if done => break Ok(()),
                 Heard::Ended => {
                     break Err(self.failed(
                         "ended without DONE".into(),
@@ -239,11 +243,12 @@ impl Session<'_, '_> {
                 Heard::TooLong(length) => {
                     self.problem(format!("a line of {length} bytes is too long and was not kept"));
                 }
-                Heard::Line(line) if done && !line.is_empty() => {
+                Heard::Line(line) if done.is_some() && !line.is_empty() => {
                     self.problem("it went on after DONE".into());
                 }
                 Heard::Line(line) => match self.line(&line, program, see) {
-                    Ok(ended) => done |= ended,
+                    Ok(true) => done = Some(Instant::now()),
+                    Ok(false) => {}
                     Err(problem) => break Err(problem),
                 },
             }
@@ -354,7 +359,6 @@ impl Session<'_, '_> {
             }
             Message::Interaction(asked) => {
                 let reply = see(Notice::Asked(&asked));
-                program.waited();
                 let done = reply == Reply::Done && asked.kind == InteractionKind::ManualAction;
                 program.tell(&wire::interaction_response(
                     &asked.request_id,

@@ -1,6 +1,6 @@
 //! A thin client of the protocol that Chromium speaks on its debugging port: commands out, answers by their numbers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -29,6 +29,7 @@ pub struct DevTools {
     socket: WebSocket<TcpStream>,
     next: u64,
     answers: HashMap<u64, Result<Value, Lost>>,
+    given_up: HashSet<u64>,
     /// How often a page said that its content is there.
     loaded: u64,
 }
@@ -46,7 +47,7 @@ impl DevTools {
         let (socket, _) = tungstenite::client::client_with_config(address, stream, Some(limits))
             .map_err(|error| Lost::Refused(error.to_string()))?;
         socket.get_ref().set_read_timeout(Some(GLANCE)).map_err(|_| Lost::Closed)?;
-        Ok(DevTools { socket, next: 0, answers: HashMap::new(), loaded: 0 })
+        Ok(DevTools { socket, next: 0, answers: HashMap::new(), given_up: HashSet::new(), loaded: 0 })
     }
 
     /// Sends a command, to a page when it has a session; answers its number.
@@ -70,6 +71,7 @@ impl DevTools {
                 return answer;
             }
             if Instant::now() >= deadline {
+                self.given_up.insert(number);
                 return Err(Lost::Late);
             }
             self.hear()?;
@@ -130,7 +132,10 @@ impl DevTools {
                 Some(why) => Err(Lost::Refused(why.as_str().unwrap_or_default().to_owned())),
                 None => Ok(told.get_mut("result").map(Value::take).unwrap_or_default()),
             };
-            self.answers.insert(number, answer);
+            // Nobody waits for what is late, which may be large.
+            if !self.given_up.remove(&number) {
+                self.answers.insert(number, answer);
+            }
             return Ok(());
         }
         match told.get("method").and_then(Value::as_str) {

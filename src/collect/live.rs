@@ -123,6 +123,8 @@ pub struct Run<'r> {
     /// Whether several can be asked for at once.
     pub several: bool,
     pub way: Way,
+    /// Pages of things that were refused in the middle, by their ids.
+    pub begun: HashMap<String, (Way, Vec<String>)>,
     pub tell: &'r mut dyn FnMut(LiveNews),
 }
 
@@ -197,6 +199,7 @@ pub fn collect_live(
                 exhausted: false,
                 several: true,
                 way: Way::Tree,
+                begun: HashMap::new(),
                 tell,
             };
             let ended = run.all(ask);
@@ -209,8 +212,9 @@ pub fn collect_live(
     writer.release_gaps(instance, None)?;
     writer.set_instance_status(instance, "available", "", (environment.now)())?;
     writer.commit()?;
-    let open = store.gap_locators(scope, instance, THINGS)?.len() as u64;
-    report.gaps_open = open;
+    report.gaps_open = store.open_gaps(scope, instance, THINGS)?.len() as u64;
+    let bucket = self::learnt(&store, scope, instance)?.bucket;
+    report.time_left = bucket.time_for(report.gaps_open, ask.pace, (environment.now)());
     let summary = format!("{} fetched, {} gaps open", report.fetched, report.gaps_open);
     store.finish_run(scope, run, &summary, (environment.now)())?;
     store.checkpoint()?;
@@ -234,15 +238,17 @@ pub fn time_left(
     Ok((open > 0).then(|| (open, learnt.bucket.time_for(open, pace, (environment.now)()))))
 }
 
-/// Ends it: the profile goes, with the session in it, and what was learnt about the account.
+/// Ends it: the profile goes, with the session in it, and what was learnt about the provider. Whose archive it is stays:
+/// what another account does not list has not ended.
 pub fn disconnect(source: &'static dyn Source, environment: &Environment<'_>, scope: &Scope) -> Result<()> {
     let name = source.manifest().source;
     let mut store = Store::open(environment.home)?;
     if store.is_connected(scope, name)? {
         let instance = instance_of(&store, scope, source, environment, None)?;
+        let kept = Learnt { owner: learnt(&store, scope, instance)?.owner, ..Learnt::default() };
         let mut writer = store.writer(scope, (environment.now)())?;
         writer.disconnect(name)?;
-        writer.set_cursor(instance, LEARNT, "{}")?;
+        writer.set_cursor(instance, LEARNT, &serde_json::to_string(&kept)?)?;
         writer.commit()?;
     }
     let profile = profile_of(environment.home, name);
@@ -270,8 +276,9 @@ impl Run<'_> {
         self.same_owner()?;
         let due = self.due()?;
         self.conversations(ask, &due)?;
-        if ask.with_files {
-            self.files(ask.gaps_only, &due)?;
+        // Bytes that were asked for once and not had are gaps like others.
+        if ask.with_files || due.iter().any(|gap| gap.stream == FILES) {
+            self.files(ask.gaps_only || !ask.with_files, &due)?;
         }
         Ok(())
     }
@@ -280,7 +287,9 @@ impl Run<'_> {
     fn same_owner(&mut self) -> std::result::Result<(), Stop> {
         let owner = self.talk.owner.as_str();
         if self.learnt.owner.is_empty() || owner.is_empty() || self.learnt.owner == owner {
-            self.learnt.owner = owner.to_owned();
+            if !owner.is_empty() {
+                self.learnt.owner = owner.to_owned();
+            }
             return Ok(());
         }
         Err(self.talk.manual(
@@ -310,13 +319,21 @@ impl Run<'_> {
         }
         let mut lists = self.live.lists(&|name| parts.get(name).cloned().unwrap_or_default());
         if ask.gaps_only {
-            lists = due.iter().filter(|gap| gap.stream == LISTS).map(|gap| gap.key.clone()).collect();
+            lists.clear();
+        }
+        for gap in due.iter().filter(|gap| gap.stream == LISTS) {
+            // Also what is no longer named anywhere: its gap has to end.
+            if !lists.contains(&gap.key) {
+                lists.push(gap.key.clone());
+            }
         }
         let mut ends = Vec::new();
         let mut wanted: HashMap<String, Wanted> = HashMap::new();
         let (seen, lacking) = (self.keeper.seen()?, self.keeper.lacking(THINGS)?);
         let today = (self.now)().day();
-        let full = ask.full || self.learnt.walked.is_some_and(|walked| today - walked >= WALK_AGAIN);
+        // A day that is yet to come was told by a clock that was wrong.
+        let lately = |walked: i64| (0..WALK_AGAIN).contains(&(today - walked));
+        let full = ask.full || self.learnt.walked.is_some_and(|walked| !lately(walked));
         for list in &lists {
             ends.extend(self.walk(list, full, &seen, &lacking, &mut wanted)?);
         }
@@ -381,14 +398,17 @@ impl Run<'_> {
             let Some(page) = self.live.listing_page(listing, place.as_deref(), &answer.body) else {
                 return self.no_document(listing, Judged::Broken, "not what it should look like");
             };
-            let before = ids.len();
+            let (before, is_empty) = (ids.len(), page.items.is_empty());
             ids.extend(page.items.into_iter().filter(|id| !ids.contains(id)).collect::<Vec<_>>());
             let news = ids.len() > before;
             pages.push(answer.body);
-            // Paging was seen to go in circles.
-            place = page.next.filter(|_| news && pages.len() < MOST_PAGES);
-            if place.is_none() {
-                break;
+            match page.next {
+                Some(next) if news && pages.len() < MOST_PAGES => place = Some(next),
+                // Paging was seen to go in circles: then what it does not name may be there all the same.
+                Some(_) if !is_empty && self.keeper.would_end(listing, &ids)? => {
+                    return self.no_document(listing, Judged::Broken, "its pages go in circles");
+                }
+                Some(_) | None => break,
             }
         }
         if pages.is_empty() {
@@ -433,16 +453,22 @@ impl Run<'_> {
         lacking: &HashMap<String, String>,
         wanted: &mut HashMap<String, Wanted>,
     ) -> std::result::Result<Option<(String, String)>, Stop> {
-        let cursor = if full { None } else { self.keeper.list_cursor(list)? };
+        // A moment that is yet to come would hide all that is new until then.
+        let now = (self.now)();
+        let has_been = |at: &Time| *at <= now;
+        let cursor = if full { None } else { self.keeper.list_cursor(list)?.filter(has_been) };
         let (mut place, mut newest): (Option<String>, Option<Time>) = (None, cursor);
         let mut met = HashSet::new();
         for _ in 0..MOST_PAGES {
             let Some(page) = self.page(list, place.as_deref())? else { return Ok(None) };
-            let (mut news, mut reached) = (false, false);
+            let (mut news, mut reached, is_empty) = (false, false, page.items.is_empty());
             for item in page.items {
-                newest = newest.max(item.updated);
-                // Several may have changed at the same moment: that moment is looked at again.
-                reached |= item.updated.is_some() && item.updated < cursor;
+                newest = newest.max(item.updated.filter(has_been));
+                // Several may have changed at the same moment: that moment is looked at again. What is pinned stands
+                // above what is newer: only the last says how far down the page goes.
+                if item.updated.is_some() {
+                    reached = item.updated < cursor;
+                }
                 if !met.insert(item.id.clone()) {
                     continue;
                 }
@@ -452,14 +478,25 @@ impl Run<'_> {
                     None => self.report.unchanged += 1,
                 }
             }
-            place = page.next.filter(|_| news && !reached);
-            if place.is_none() {
-                let mark = newest.map_or_else(String::new, |at| at.micros().to_string());
-                return Ok(Some((list.to_owned(), mark)));
+            match page.next {
+                Some(next) if news && !reached => place = Some(next),
+                Some(_) if !news && !is_empty => {
+                    self.breaks_off(list, Why::Pressure, "its pages go in circles")?;
+                    return Ok(None);
+                }
+                Some(_) | None => {
+                    let mark = newest.map_or_else(String::new, |at| at.micros().to_string());
+                    return Ok(Some((list.to_owned(), mark)));
+                }
             }
         }
-        self.report.problems.push(format!("{list}: too long to be walked to its end"));
+        self.breaks_off(list, Why::Failed, "too long to be walked to its end")?;
         Ok(None)
+    }
+
+    fn breaks_off(&mut self, list: &str, why: Why, what: &str) -> Result<()> {
+        self.report.problems.push(format!("the list {list:?} could not be read to its end: {what}"));
+        self.keeper.fail(LISTS, list, "", (why, what), (self.now)())
     }
 
     fn page(&mut self, list: &str, place: Option<&str>) -> std::result::Result<Option<Page<Listed>>, Stop> {
@@ -472,8 +509,7 @@ impl Run<'_> {
             None => (Judged::Late, None),
         };
         if page.is_none() {
-            self.report.problems.push(format!("the list {list:?} could not be read to its end"));
-            self.keeper.fail(LISTS, list, "", (why_of(judged), "the list ends early"), (self.now)())?;
+            self.breaks_off(list, why_of(judged), "it ends early")?;
         }
         Ok(page)
     }
@@ -482,8 +518,6 @@ impl Run<'_> {
         self.keeper.commit(&self.learnt)?;
         self.report.requests = self.talk.asked;
         self.report.stop = ended.err();
-        let open = self.keeper.lacking(THINGS)?.len() as u64;
-        self.report.time_left = self.learnt.bucket.time_for(open, self.pace, (self.now)());
         Ok(())
     }
 }

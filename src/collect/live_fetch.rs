@@ -1,7 +1,7 @@
 //! Fetches things by their ids: many at once where the provider allows it, singly what that left out, and what is not
 //! had becomes a gap.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use super::live::{FILES, LiveNews, Run, Wanted, why_of};
 use super::live_pace::{Allowance, GROUP};
@@ -94,7 +94,8 @@ impl Run<'_> {
         };
         for (things, (judged, answer)) in group.into_iter().zip(answers) {
             // Where it is refused or not known, it is not asked for again.
-            self.several &= judged == Judged::Good || judged == Judged::Late || judged == Judged::Broken;
+            let weather = [Judged::Late, Judged::Broken, Judged::Unreachable];
+            self.several &= judged == Judged::Good || weather.contains(&judged);
             let found = (judged == Judged::Good).then(|| self.live.read_several(&answer.body)).flatten();
             let mut found = found.unwrap_or_default();
             for thing in things {
@@ -139,7 +140,9 @@ impl Run<'_> {
                 Way::Pages => Way::Tree,
             };
             let fetched = self.pages(&elsewhere, other, retry)?;
-            if fetched.iter().any(|fetched| matches!(fetched, Fetched::Whole(_))) {
+            let is_begun = |thing: &Wanted| self.begun.get(&thing.id).is_some_and(|(_, had)| !had.is_empty());
+            let mut told = elsewhere.iter().zip(&fetched);
+            if told.any(|(thing, fetched)| matches!(fetched, Fetched::Whole(_)) || is_begun(thing)) {
                 self.way = other;
             }
             results.extend(elsewhere.into_iter().zip(fetched));
@@ -147,10 +150,7 @@ impl Run<'_> {
         let mut refused = Vec::new();
         for (thing, fetched) in results {
             match fetched {
-                Fetched::Whole(body) => {
-                    self.learnt.bucket.given();
-                    self.keep(thing, &body)?;
-                }
+                Fetched::Whole(body) => self.keep(thing, &body)?,
                 Fetched::Refused => refused.push(thing),
                 Fetched::Challenge => {
                     challenged = true;
@@ -181,6 +181,16 @@ impl Run<'_> {
         let mut pages: Vec<Vec<String>> = vec![Vec::new(); things.len()];
         let mut fetched: Vec<Option<Fetched>> = things.iter().map(|_| None).collect();
         let mut places: Vec<Option<String>> = vec![None; things.len()];
+        for (at, thing) in things.iter().enumerate() {
+            // What was refused in the middle goes on from there.
+            if self.begun.get(&thing.id).is_none_or(|(before, _)| *before != way) {
+                continue;
+            }
+            let begun = self.begun.remove(&thing.id).map(|(_, begun)| begun).unwrap_or_default();
+            if let Assembled::More(place) = self.live.assemble(&thing.id, &begun) {
+                (pages[at], places[at]) = (begun, Some(place));
+            }
+        }
         while fetched.iter().any(Option::is_none) {
             let open: Vec<usize> = (0..things.len()).filter(|at| fetched[*at].is_none()).collect();
             let requests: Vec<Request> = open
@@ -191,6 +201,7 @@ impl Run<'_> {
             for (at, (judged, answer)) in open.into_iter().zip(answers) {
                 fetched[at] = match judged {
                     Judged::Good => {
+                        self.learnt.bucket.given();
                         pages[at].push(answer.body);
                         match self.live.assemble(&things[at].id, &pages[at]) {
                             Assembled::Whole(body) => Some(Fetched::Whole(body)),
@@ -204,7 +215,12 @@ impl Run<'_> {
                             Assembled::Torn(why) => Some(Fetched::Failed(Why::Malformed, why.to_owned())),
                         }
                     }
-                    Judged::Refused => Some(Fetched::Refused),
+                    Judged::Refused => {
+                        if self.waits {
+                            self.begun.insert(things[at].id.clone(), (way, std::mem::take(&mut pages[at])));
+                        }
+                        Some(Fetched::Refused)
+                    }
                     Judged::Challenge => Some(Fetched::Challenge),
                     Judged::Expired
                     | Judged::Forbidden
@@ -213,6 +229,7 @@ impl Run<'_> {
                     | Judged::Late
                     | Judged::Unreachable => {
                         let reason = match answer.status {
+                            0 if judged == Judged::Unreachable => "the answer broke off".to_owned(),
                             0 => "no answer in time".to_owned(),
                             200 => "an answer that was cut off".to_owned(),
                             status => format!("answered with {status}"),
@@ -227,9 +244,15 @@ impl Run<'_> {
     }
 
     fn keep(&mut self, thing: Wanted, body: &[u8]) -> Result<(), Stop> {
+        let captures = self.live.captures(body);
+        // Nothing is done that left nothing behind.
+        if captures.is_empty() {
+            self.lacks(thing, Why::Malformed, "no conversation");
+            return Ok(());
+        }
         self.report.fetched += 1;
         self.report.recovered += u64::from(thing.is_gap);
-        self.report.captured_bytes += self.keeper.thing(thing, self.live.captures(body))?;
+        self.report.captured_bytes += self.keeper.thing(thing, captures)?;
         Ok(())
     }
 
@@ -242,9 +265,11 @@ impl Run<'_> {
     /// lacking.
     pub fn files(&mut self, gaps_only: bool, due: &[DueGap]) -> Result<(), Stop> {
         let lacking = self.keeper.lacking(FILES)?;
+        let due: HashSet<&str> =
+            due.iter().filter(|gap| gap.stream == FILES).map(|gap| gap.key.as_str()).collect();
         let mut wanted = Vec::new();
         for (id, thing) in self.keeper.files()? {
-            let is_due = due.iter().any(|gap| gap.stream == FILES && gap.key == id);
+            let is_due = due.contains(id.as_str());
             let (path, request) = self.live.file(&id, thing.as_deref());
             if (is_due || !gaps_only && !lacking.contains_key(&id)) && !self.keeper.has(&path)? {
                 wanted.push((id, request));

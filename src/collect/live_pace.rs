@@ -73,7 +73,10 @@ impl Default for Bucket {
 
 impl Bucket {
     pub fn allowance(&self, pace: Pace, now: Time) -> Allowance {
-        let Some(refused_at) = self.refused_at else { return Allowance::Free };
+        // A refusal that is yet to come was noted by a clock that was wrong.
+        let Some(refused_at) = self.refused_at.filter(|at| *at <= now.micros()) else {
+            return Allowance::Free;
+        };
         let gained = self.gained(pace, refused_at, now);
         let left = gained - self.given as f64;
         match left >= 1.0 {
@@ -165,6 +168,17 @@ mod tests {
         bucket.refused(PACE, at(31));
         assert_eq!(bucket.allowance(PACE, at(31)), Allowance::Empty);
         assert_eq!(bucket.allowance(PACE, at(91)), Allowance::Some(68));
+    }
+
+    #[test]
+    fn a_refusal_that_is_yet_to_come_hinders_nobody() {
+        // A clock that was a year ahead, and is right again.
+        let mut bucket = Bucket::default();
+        bucket.refused(PACE, at(525_600));
+        assert_eq!(bucket.allowance(PACE, at(0)), Allowance::Free);
+        bucket.given();
+        bucket.refused(PACE, at(1));
+        assert_eq!(bucket.allowance(PACE, at(1)), Allowance::Empty);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use super::live_pace::{Pace, RETRIES, SESSION_LEFT};
 use crate::model::{Problem, Time};
 use crate::sources::{Answer, Judged, Live, Request};
 
+/// How long the browser may take to hand an answer over, once the page has it: some have a hundred megabytes.
+const HANDED_OVER: Duration = Duration::from_secs(60);
+
 /// Why a run ends before all is done. What was had is kept.
 #[derive(Debug)]
 pub enum Stop {
@@ -163,7 +166,7 @@ impl Talk {
                 })
                 .collect();
             self.asked += scripts.len() as u64;
-            let told = self.browser.run(&scripts, limit + Duration::from_secs(5));
+            let told = self.browser.run(&scripts, limit + HANDED_OVER);
             self.last = Some(Instant::now());
             let (mut again, mut expired, mut astray) = (Vec::new(), false, false);
             for (at, told) in open.iter().copied().zip(told) {
@@ -217,15 +220,20 @@ impl Talk {
             }
             open = again;
         }
+        // What breaks off or leads elsewhere looks the same as no network, and must not keep all others from being had.
         if answers.iter().any(|(judged, _)| *judged == Judged::Unreachable) {
-            return Err(Stop::Unreachable);
+            let session = self.session()?;
+            self.ends = session.ends;
+            if !session.reached {
+                return Err(Stop::Unreachable);
+            }
         }
         Ok(answers)
     }
 
     fn session(&mut self) -> Result<Session, Stop> {
         let script = format!("annals.session({})", json!(self.origin));
-        let limit = self.pace.limit() + Duration::from_secs(5);
+        let limit = self.pace.limit() + HANDED_OVER;
         let mut told = self.browser.run(std::slice::from_ref(&script), limit).pop();
         if !matches!(told, Some(Ok(_) | Err(Lost::Closed))) {
             // The page is new: its script goes in first.
@@ -261,6 +269,9 @@ impl Talk {
             return Ok(());
         }
         let session = self.session()?;
+        if !session.reached {
+            return Err(Stop::Unreachable);
+        }
         self.ends = session.ends;
         match is_short(self.ends, (self.now)()) || !session.logged_in {
             true => Err(self.manual("log in again: the session ends within five minutes")),

@@ -16,6 +16,7 @@ use crate::store::{Batch, DueGap, Failure, Lease, Store};
 
 /// A kill costs what was not committed: little, and at a slow pace nothing.
 const HELD: usize = 25;
+const HELD_BYTES: u64 = 16 << 20;
 const HELD_FOR: Duration = Duration::from_secs(1);
 /// Cursors: when a thing was changed that is here; how far down a list everything is here.
 const SEEN: &str = "seen ";
@@ -104,8 +105,9 @@ impl Keeper {
     }
 
     fn captures(&mut self, captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
-        // The appender sees what is committed: a file gets one batch at a time.
-        if captures.iter().any(|capture| self.held.paths.contains(&capture.path)) {
+        // The appender sees what is committed: a file gets one batch at a time. Large ones do not wait for others.
+        let again = captures.iter().any(|capture| self.held.paths.contains(&capture.path));
+        if again || self.held.bytes >= HELD_BYTES {
             self.flush(None, &[])?;
         }
         let now = Time::from_millis((self.now)().micros().div_euclid(1_000));
@@ -240,6 +242,20 @@ impl Keeper {
         writer.close_gap(self.instance, super::live::DOCUMENTS, listing.name, now)?;
         writer.commit()?;
         Ok(added)
+    }
+
+    /// Whether the archive has something of a listing that these ids are not.
+    pub fn would_end(&self, listing: &Listing, ids: &[String]) -> Result<bool> {
+        let path = format!("live/{}.json", listing.name);
+        let Some(known) = self.store.captured_file(&self.scope, self.instance, &path)? else {
+            return Ok(false);
+        };
+        let (name, mut found) = (self.source.manifest().source, false);
+        self.store.each_record(&self.scope, name, listing.stream, None, 0, &mut |record| {
+            found |= record.file == known.id && record.deleted_at.is_none() && !ids.contains(&record.key);
+            Ok(!found)
+        })?;
+        Ok(found)
     }
 
     /// A gap of something that is asked for anew by every run.

@@ -13,7 +13,11 @@ const WAITING: usize = 8;
 /// How much of a line of standard error is shown.
 const SHOWN: usize = 2_000;
 /// How long a program may take to end, once it has said all.
-const ENDING: Duration = Duration::from_secs(10);
+pub const ENDING: Duration = Duration::from_secs(10);
+/// How often to look whether the program is still there.
+const GLANCE: Duration = Duration::from_millis(500);
+/// How long after its end something may still come that it said: its children may have its pipes for ever.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub enum Heard {
@@ -33,7 +37,11 @@ pub struct Program {
     heard: Receiver<Heard>,
     /// None when standard input is closed.
     told: Option<Sender<String>>,
+    /// Since when nothing came.
     last: Instant,
+    /// What was heard last is looked at: that is not the program's silence.
+    looks: bool,
+    ended: Option<Instant>,
 }
 
 impl Program {
@@ -44,6 +52,9 @@ impl Program {
         for name in hidden {
             command.env_remove(name);
         }
+        // Its children end with it.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().map_err(|error| {
             Problem::new(format!("cannot run {program}: {error}"))
                 .hint("name a program that can be run: its path, or a name that is in PATH")
@@ -77,7 +88,7 @@ impl Program {
                 drop(sender.send(Heard::Ended));
             });
         }
-        Ok(Program { child, heard, told: Some(told), last: Instant::now() })
+        Ok(Program { child, heard, told: Some(told), last: Instant::now(), looks: false, ended: None })
     }
 
     pub fn tell(&self, line: &str) {
@@ -89,21 +100,31 @@ impl Program {
 
     /// What comes next, or that nothing came on standard output for so long.
     pub fn hear(&mut self, silence: Duration) -> Heard {
-        let left = silence.saturating_sub(self.last.elapsed());
-        match self.heard.recv_timeout(left) {
-            Ok(Heard::Aside(text)) => Heard::Aside(text),
-            Ok(heard) => {
-                self.last = Instant::now();
-                heard
-            }
-            Err(RecvTimeoutError::Timeout) => Heard::Silence,
-            Err(RecvTimeoutError::Disconnected) => Heard::Ended,
+        if std::mem::take(&mut self.looks) {
+            self.last = Instant::now();
         }
-    }
-
-    /// Whatever the owner did meanwhile is not the program's silence.
-    pub fn waited(&mut self) {
-        self.last = Instant::now();
+        loop {
+            let left = silence.saturating_sub(self.last.elapsed());
+            match self.heard.recv_timeout(left.min(GLANCE)) {
+                Ok(Heard::Aside(_)) | Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                    return Heard::Silence;
+                }
+                Ok(Heard::Aside(text)) => return Heard::Aside(text),
+                Ok(heard) => {
+                    self.looks = true;
+                    return heard;
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.ended.is_none() && matches!(self.child.try_wait(), Ok(Some(_))) {
+                        self.ended = Some(Instant::now());
+                    }
+                    if self.ended.is_some_and(|ended| ended.elapsed() >= LAST_WORDS) {
+                        return Heard::Ended;
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return Heard::Ended,
+            }
+        }
     }
 
     /// Waits a little for the end; true when the exit code was 0.
@@ -119,23 +140,35 @@ impl Program {
         }
     }
 
-    /// What was said on standard error and not heard yet.
-    pub fn asides(&self) -> Vec<String> {
+    /// Ends it, and tells what was said on standard error and not heard yet.
+    pub fn asides(&mut self) -> Vec<String> {
+        self.end();
+        let deadline = Instant::now() + LAST_WORDS;
         let left = std::iter::from_fn(|| self.heard.recv_timeout(Duration::from_millis(50)).ok());
-        left.filter_map(|heard| match heard {
-            Heard::Aside(text) => Some(text),
-            Heard::Line(_) | Heard::TooLong(_) | Heard::Ended | Heard::Silence => None,
-        })
-        .take(100)
-        .collect()
+        left.take_while(|_| Instant::now() < deadline)
+            .filter_map(|heard| match heard {
+                Heard::Aside(text) => Some(text),
+                Heard::Line(_) | Heard::TooLong(_) | Heard::Ended | Heard::Silence => None,
+            })
+            .take(100)
+            .collect()
+    }
+
+    fn end(&mut self) {
+        // It may have ended by itself; either way it is waited for, and its children are not left behind.
+        #[cfg(unix)]
+        drop(rustix::process::kill_process_group(
+            rustix::process::Pid::from_child(&self.child),
+            rustix::process::Signal::KILL,
+        ));
+        drop(self.child.kill());
+        drop(self.child.wait());
     }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended by itself; either way it is waited for.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        self.end();
     }
 }
 

@@ -288,9 +288,10 @@ impl Writer<'_> {
     }
 }
 
+/// A try that is yet to come was noted by a clock that was wrong.
 const DUE: &str = sql!(
     "select id, stream, key, locator, why, attempts, first_seen, last_tried from gap
-     where instance = $1 and (next_try is null or next_try <= $2)
+     where instance = $1 and (next_try is null or next_try <= $2 or last_tried > $2)
      and (status = 'pending' or status = 'in_progress' and leased_until <= $2)"
 );
 
@@ -394,6 +395,15 @@ mod tests {
         assert_eq!(bench.claim("b", 9, 62), [""; 0], "all are taken");
         assert_eq!(bench.claim("b", 1, 121), ["old"], "a lease ends by itself");
         assert_eq!(bench.claim("c", 9, 122), ["young", "later", "often"]);
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_puts_nothing_off() {
+        let mut bench = bench();
+        bench.fail("one", Why::RateLimited, 525_600);
+        assert_eq!(bench.claim("a", 9, 1), ["one"]);
+        bench.fail("one", Why::RateLimited, 2);
+        assert_eq!(bench.claim("a", 9, 2), [""; 0]);
     }
 
     #[test]

@@ -43,8 +43,12 @@ WORLD = {
     "memories_fail": None,  # status, `partial` or `drift`
     "hidden": [],  # numbers of conversations that lists leave out
     "files_fail": {},  # number of a conversation: what asking for the bytes of its file answers
+    "user": "user-ada",
     "account": "account-1",
     "list_fail_at": None,  # offset from which lists answer 500
+    "odd": {},  # address below /backend-api, with or without its query: {"status", "type", "body", "times", "location", "cut"}
+    "times": {},  # number of a conversation: what lists say of its update time
+    "order": None,  # numbers of conversations as the plain list has them
     "offline": False,  # connections are cut
     "token_life": 3600,
     "delay_ms": 0,
@@ -70,13 +74,15 @@ def fresh_token():
 def session():
     if not SECRETS["token"] or SECRETS["expires"] < time.time() and WORLD.get("renews", True):
         fresh_token()
-    return {"user": {"id": "user-ada", "email": "ada@example.com", "name": "Ada"},
+    return {"user": {"id": WORLD["user"], "email": "ada@example.com", "name": "Ada"},
             "expires": "2030-01-01T00:00:00.000Z", "account": {"id": WORLD["account"], "planType": "plus"},
             "accessToken": SECRETS["token"], "authProvider": "password"}
 
 
 def number_of(conversation):
-    return int(conversation.rsplit("-", 1)[1])
+    """The number in a name; names that are not ours have none that anybody has."""
+    found = conversation.rsplit("-", 1)[-1]
+    return int(found) if found.isdigit() else -1
 
 
 def name_of(number):
@@ -166,7 +172,7 @@ def of_place(place):
 
 def listed(number):
     return {"id": name_of(number), "title": f"Lighthouse {number}", "create_time": iso(BASE + number * 60.0),
-            "update_time": iso(updated(number)), "is_archived": place_of(number) == "archived", "gizmo_id": None}
+            "update_time": WORLD["times"].get(str(number), iso(updated(number))), "is_archived": place_of(number) == "archived", "gizmo_id": None}
 
 
 def take_token():
@@ -272,6 +278,9 @@ class Page(BaseHTTPRequestHandler):
             if WORLD["challenge"] or left is not None and left <= 0:
                 COUNTS["challenged"] += 1
                 return self.send(403, CHALLENGE.encode(), "text/html", [("cf-mitigated", "challenge")])
+        odd = WORLD["odd"].get(self.path[len("/backend-api"):]) or WORLD["odd"].get(path)
+        if odd:
+            return self.odd(odd)
         if path == "/conversations":
             return self.list(query)
         if path == "/conversations/batch" and method == "POST":
@@ -290,6 +299,16 @@ class Page(BaseHTTPRequestHandler):
             return self.json({"status": "success", "download_url": "/signed/" + name, "file_name": name + ".txt"})
         return self.side(path, query)
 
+    def odd(self, told):
+        body = (told.get("body", "") * told.get("times", 1)).encode()
+        if told.get("cut"):
+            # The connection ends before the answer does.
+            self.close_connection = True
+            self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999999\r\n\r\n" + body)
+            return None
+        headers = [("location", told["location"])] if "location" in told else []
+        return self.send(told.get("status", 200), body, told.get("type", "application/json"), headers)
+
     def list(self, query):
         offset, limit = int(query.get("offset", 0)), int(query.get("limit", 28))
         if limit > 100:
@@ -297,6 +316,8 @@ class Page(BaseHTTPRequestHandler):
         if WORLD["list_fail_at"] is not None and offset >= WORLD["list_fail_at"]:
             return self.json({"detail": "internal"}, 500)
         numbers = of_place("archived" if query.get("is_archived") == "true" else "plain")
+        if WORLD["order"] and query.get("is_archived") != "true":
+            numbers = WORLD["order"]
         page = [listed(number) for number in numbers[offset:offset + limit]]
         return self.json({"items": page, "total": None, "limit": limit, "offset": offset,
                           "has_missing_conversations": False})
@@ -316,7 +337,7 @@ class Page(BaseHTTPRequestHandler):
         answer = []
         for name in names:
             number = number_of(name)
-            if number in WORLD["drop"] or number in WORLD["missing"] or number in WORLD["broken"]:
+            if number < 0 or number in WORLD["drop"] or number in WORLD["missing"] or number in WORLD["broken"]:
                 continue
             whole = tree(number)
             if number in WORLD["truncate"]:
@@ -333,7 +354,7 @@ class Page(BaseHTTPRequestHandler):
             if not take_token():
                 COUNTS["refused"] += 1
                 return self.json({"detail": "Too many requests in 1 minute. Try again later."}, 429)
-        if shape != WORLD["shape"] or number in WORLD["missing"]:
+        if shape != WORLD["shape"] or number < 0 or number in WORLD["missing"]:
             return self.json({"detail": {"code": "conversation_not_found"}}, 404)
         if number in WORLD["slow"]:
             time.sleep(WORLD["slow_seconds"])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -88,6 +89,35 @@ def unknown_stream():
     time.sleep(60)
 
 
+def undeclared_state():
+    part()
+    say("STATE", stream="letters", cursor={"seen": 2})
+    time.sleep(60)
+
+
+def deep_state():
+    """A cursor that no reader of JSON takes, and so no cursor at all."""
+    part()
+    print('{"type":"STATE","stream":"notes","cursor":' + "[" * 10_000 + "]" * 10_000 + "}", flush=True)
+    say("DONE", status="succeeded", records_emitted=emitted + 1)
+
+
+def odd_bytes():
+    """Other ends of lines, a mark before the first, names twice, thousands of streams, and no end of the last line."""
+    global emitted
+    sys.stdin.close()
+    out = sys.stdout.buffer
+    out.write(b"\xef\xbb\xbf" + json.dumps({"type": "PROGRESS", "message": "hello"}).encode() + b"\r\n")
+    for number in range(3000):
+        out.write(json.dumps({"type": "SCHEMA", "stream": "s%d" % number, "schema": {}}).encode() + b"\r\n")
+    out.write(b'{"type":"RECORD","stream":"notes","key":"first","key":"twice","emitted_at":"%s",'
+              b'"data":{"text":"one","text":"two \\u0000"}}\r\n' % EMITTED_AT.encode())
+    out.write(b'{"type":"RECORD","stream":"notes","key":"raw \xff","emitted_at":"x","data":{}}\n\x00\n')
+    emitted += 1
+    out.write(json.dumps({"type": "DONE", "status": "succeeded", "records_emitted": emitted}).encode())
+    out.flush()
+
+
 def crash():
     part()
     raise RuntimeError("the other side closed the door, token=" + os.environ.get("SECRET", ""))
@@ -106,6 +136,50 @@ def gives_up():
 
 def silence():
     part()
+    time.sleep(60)
+
+
+def flood():
+    """A wrong message, and then no end."""
+    part()
+    say("RECORD", stream="notes", key="x")
+    while True:
+        record("again", "and again")
+
+
+def chatter():
+    part()
+    done()
+    while True:
+        print("one more thing", flush=True)
+
+
+def mutter():
+    """Talks without end, but not to annals."""
+    part()
+    while True:
+        print("working", file=sys.stderr, flush=True)
+
+
+def orphan():
+    """Ends well, and leaves somebody behind who has its pipes."""
+    record("n1", "one")
+    subprocess.Popen(["sleep", "60"])
+    done()
+
+
+def deserted():
+    """Ends without DONE, and leaves somebody behind who has its pipes."""
+    part()
+    subprocess.Popen(["sleep", "60"])
+    os._exit(3)
+
+
+def family():
+    """Says nothing, with a child that says nothing either."""
+    part()
+    child = subprocess.Popen(["sleep", "60"])
+    print("child: %d" % child.pid, file=sys.stderr, flush=True)
     time.sleep(60)
 
 

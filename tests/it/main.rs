@@ -52,6 +52,7 @@ mod lineage_transcripts;
 mod lineage_world;
 mod live;
 mod live_gaps;
+mod live_hostile;
 mod members;
 mod never_opened;
 mod openai_api;

@@ -130,16 +130,23 @@ fn a_run_that_goes_wrong_keeps_what_its_last_state_committed_and_nothing_more() 
         ("wrong_coverage", "but it said 2, 1 and 0, which is 3", "mend the connector"),
         ("wrong_message", "RECORD: missing field `emitted_at`", "mend the connector"),
         ("unknown_stream", "the stream \"letters\", which it did not declare", "SCHEMA"),
+        ("undeclared_state", "the stream \"letters\", which it did not declare", "SCHEMA"),
+        ("deep_state", "3 records at DONE, but it said 2", "mend the connector"),
         ("crash", "ended without DONE", "standard error may say why"),
         ("exit_code", "did not end with exit code 0", "exit code 0"),
         ("gives_up", "gave up: no more pages", "goes on from there"),
         ("silence", "said nothing for 1 seconds", "--connector-silence"),
+        ("mutter", "said nothing for 1 seconds", "--connector-silence"),
+        ("flood", "RECORD: missing field `emitted_at`", "mend the connector"),
+        ("chatter", "did not end with exit code 0", "exit code 0"),
+        ("deserted", "ended without DONE", "standard error may say why"),
         ("interaction", "needs you: sign in again (https://notes.example/login)", "run it again"),
         ("huge", "3 records at DONE, but it said 2", "mend the connector"),
     ];
     for (scenario, what, hint) in table {
         let bench = Bench::new();
-        let silence: &[&str] = if scenario == "silence" { &["--connector-silence", "1"] } else { &[] };
+        let silent = ["silence", "mutter"].contains(&scenario);
+        let silence: &[&str] = if silent { &["--connector-silence", "1"] } else { &[] };
         let begun = Instant::now();
         let ran = run(&bench, silence, &[scenario]);
         assert!(begun.elapsed() < Duration::from_secs(50), "{scenario}: the program was waited for");
@@ -163,6 +170,19 @@ fn a_run_that_goes_wrong_keeps_what_its_last_state_committed_and_nothing_more() 
 }
 
 #[test]
+fn whoever_a_connector_leaves_behind_is_not_waited_for_and_ended_with_it() {
+    let bench = Bench::new();
+    let begun = Instant::now();
+    assert_eq!(succeeds(&bench, &[], &["orphan"])["new"], 1);
+    assert!(begun.elapsed() < Duration::from_secs(30), "it was waited for");
+    let ran = run(&bench, &["--connector-silence", "1"], &["family"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let child = ran.stderr.lines().find_map(|line| line.strip_prefix("child: ")).unwrap();
+    let line = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+    assert!(!line.starts_with(b"sleep"), "it is still there");
+}
+
+#[test]
 fn lines_that_are_no_messages_are_counted_and_kept() {
     let bench = Bench::new();
     let ran = run(&bench, &["--verbose"], &["garbage"]);
@@ -182,6 +202,21 @@ fn lines_that_are_no_messages_are_counted_and_kept() {
     let [file] = accounts.as_slice() else { panic!("{accounts:?}") };
     assert_eq!((&file["malformed"]["lines"], &file["unknown"]["lines"]), (&json!(3), &json!(1)), "{file}");
     assert_eq!(file["types"]["unknown"]["APPLAUSE"]["lines"], 1);
+    assert_accounts_add_up(&bench, bench.folder.path());
+}
+
+#[test]
+fn odd_bytes_are_read_or_counted_and_the_same_again_is_nothing_new() {
+    let bench = Bench::new();
+    let first = succeeds(&bench, &[], &["odd_bytes"]);
+    assert_eq!(
+        (&first["records"], &first["new"], &first["problem_count"]),
+        (&json!(1), &json!(1), &json!(3)),
+        "{first}"
+    );
+    assert_eq!(notes(&bench), [("twice".to_owned(), "two \0".to_owned())]);
+    let again = succeeds(&bench, &[], &["odd_bytes"]);
+    assert_eq!((&again["new"], &again["unchanged"]), (&json!(0), &json!(1)), "{again}");
     assert_accounts_add_up(&bench, bench.folder.path());
 }
 

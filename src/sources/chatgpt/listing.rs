@@ -34,9 +34,18 @@ pub const LISTINGS: &[Listing] = &[
 
 /// The items of a page with their ids; `None` when the page is not what it should be.
 pub fn items<'a>(name: &str, page: Json<'a>) -> Option<Vec<(String, Json<'a>)>> {
-    let listed = |list: Json<'a>, id: &'static str| {
-        list.items().filter_map(|item| Some((item.get_text(id)?.into_owned(), item))).collect()
-    };
+    let told = told(name, page)?.into_iter();
+    Some(told.filter_map(|(id, item)| Some((id?, item))).collect())
+}
+
+/// The ids of a page. One that is called otherwise than before has not ended: then it is not what it should be.
+pub fn ids(name: &str, page: Json<'_>) -> Option<Vec<String>> {
+    told(name, page)?.into_iter().map(|(id, _)| id).collect()
+}
+
+fn told<'a>(name: &str, page: Json<'a>) -> Option<Vec<(Option<String>, Json<'a>)>> {
+    let text = |item: Json<'a>, id: &str| item.get_text(id).map(|id| id.into_owned());
+    let listed = |list: Json<'a>, id: &'static str| list.items().map(|item| (text(item, id), item)).collect();
     let array = |name: &str| page.get(name).filter(|list| list.is_array());
     Some(match name {
         "memories" => listed(array("memories")?, "id"),
@@ -46,11 +55,11 @@ pub fn items<'a>(name: &str, page: Json<'a>) -> Option<Vec<(String, Json<'a>)>> 
             let list = container(page);
             let names = ["items", "gizmos", "cuts", "list"];
             let list = names.iter().find_map(|name| list.get(name).filter(|list| list.is_array()))?;
-            list.items().filter_map(|item| Some((gizmo(item).get_text("id")?.into_owned(), item))).collect()
+            list.items().map(|item| (text(gizmo(item), "id"), item)).collect()
         }
-        ACCOUNT => vec![(page.get_text("id")?.into_owned(), page)],
+        ACCOUNT => vec![(Some(text(page, "id")?), page)],
         // One document, which is one record.
-        _ => vec![(name.to_owned(), page)],
+        _ => vec![(Some(name.to_owned()), page)],
     })
 }
 

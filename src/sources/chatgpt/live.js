@@ -6,7 +6,12 @@ globalThis.annals = (() => {
 
   const cookie = (name) => {
     const found = document.cookie.split("; ").find((part) => part.startsWith(name + "="));
-    return found ? decodeURIComponent(found.slice(name.length + 1)) : null;
+    if (!found) return null;
+    try {
+      return decodeURIComponent(found.slice(name.length + 1));
+    } catch {
+      return found.slice(name.length + 1);
+    }
   };
 
   // Seconds since 1970 at which a token ends; 0 when it does not say.
@@ -39,10 +44,11 @@ globalThis.annals = (() => {
     let reached = true;
     try {
       // Fresher than the page after the token was renewed.
-      const answer = await fetch("/api/auth/session", { credentials: "include", cache: "no-store" });
+      const options = { credentials: "include", cache: "no-store", signal: AbortSignal.timeout(30000) };
+      const answer = await fetch("/api/auth/session", options);
       found = pick(JSON.parse(await answer.text()));
     } catch (problem) {
-      reached = !(problem instanceof TypeError);
+      reached = problem instanceof SyntaxError;
     }
     if (!found && reached) {
       try {
@@ -81,7 +87,10 @@ globalThis.annals = (() => {
   const ask = (path, body, limit) =>
     within(limit, async (signal) => {
       const method = body === null ? "GET" : "POST";
-      const options = { method, headers: headers(body), body, signal, credentials: "include", cache: "no-store" };
+      // What opens the account goes nowhere else, whatever an answer says.
+      const options = {
+        method, headers: headers(body), body, signal, credentials: "include", cache: "no-store", redirect: "error",
+      };
       const answer = await fetch(path, options);
       const challenge = answer.headers.get("cf-mitigated") === "challenge";
       return {
@@ -110,7 +119,8 @@ globalThis.annals = (() => {
       for (let at = 0; at < content.length; at += 0x8000) {
         text += String.fromCharCode(...content.subarray(at, at + 0x8000));
       }
-      return { status: answer.status, type: "bytes", challenge: false, body: text };
+      // Whoever keeps the file knows nothing of the session: its refusal says nothing about that.
+      return { status: answer.status === 401 ? 403 : answer.status, type: "bytes", challenge: false, body: text };
     });
   };
 

@@ -89,7 +89,7 @@ impl Live for OwnPage {
 
     fn listing_page(&self, listing: &Listing, place: Option<&str>, body: &str) -> Option<Page<String>> {
         let json = Json::parse(body.as_bytes()).filter(|json| json.is_object())?;
-        let items: Vec<String> = listing::items(listing.name, json)?.into_iter().map(|(id, _)| id).collect();
+        let items = listing::ids(listing.name, json)?;
         let next = match listing.name {
             GPTS | PROJECTS => listing::container(json).get_text("cursor").map(|place| place.into_owned()),
             // A short page is the last.
@@ -214,6 +214,10 @@ fn offset(place: Option<&str>) -> usize {
 
 /// As a part of an address.
 fn escaped(text: &str) -> String {
+    // Nothing, and dots however they are written, would lead to another address.
+    if ["", ".", ".."].contains(&text) {
+        return format!("%25{text}");
+    }
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     text.bytes()
         .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })

@@ -24,7 +24,8 @@ pub fn assemble(id: &str, pages: &[String]) -> Assembled {
     if first.get("mapping").is_some() {
         return match torn(first) {
             Some(why) => Assembled::Torn(why),
-            None => Assembled::Whole(first.bytes().to_vec()),
+            None if named.is_some() => Assembled::Whole(first.bytes().to_vec()),
+            None => Assembled::Whole(joined(id, &[first], false)),
         };
     }
     if parsed.iter().flatten().any(|page| !page.get("messages").is_some_and(Json::is_array)) {
@@ -77,7 +78,7 @@ fn joined(id: &str, pages: &[Json<'_>], named: bool) -> Vec<u8> {
     let messages: Vec<&[u8]> = messages.map(Json::bytes).collect();
     put(first.get("messages"), [b"[".as_slice(), &messages.join(b",".as_slice()), b"]"].concat());
     let info = pages.last().and_then(|page| page.get("page_info"));
-    put(first.get("page_info"), info.map(|info| info.bytes().to_vec()).unwrap_or_default());
+    put(first.get("page_info"), info.map_or_else(|| b"null".to_vec(), |info| info.bytes().to_vec()));
     if !named {
         let name = serde_json::Value::from(id).to_string();
         let more = if first.fields().next().is_some() { "," } else { "" };
@@ -106,6 +107,10 @@ mod tests {
     fn a_tree_is_whole_when_every_parent_is_there() {
         let whole = r#"{"id":"c1","mapping":{"r":{"parent":null},"a":{"parent":"r"}},"current_node":"a"}"#;
         assert_eq!(assembled(&[whole]), Assembled::Whole(whole.as_bytes().to_vec()));
+        // Whoever asked knows what it is.
+        let nameless = r#"{"mapping":{"r":{"parent":null}},"current_node":"r"}"#;
+        let expected = r#"{"conversation_id":"c1","mapping":{"r":{"parent":null}},"current_node":"r"}"#;
+        assert_eq!(assembled(&[nameless]), Assembled::Whole(expected.into()));
         let table = [
             (
                 r#"{"id":"c1","mapping":{"r":{"parent":null}},"current_node":"a"}"#,
@@ -130,5 +135,7 @@ mod tests {
         let expected = r#"{"conversation_id":"c1","title":"T","messages":[{"id":"1"},{"id":"2"},{"id":"3"},{"id":"4"}],"page_info":{"has_previous_page":false,"start_cursor":null},"current_node":"4"}"#;
         assert_eq!(assembled(&[new, old]), Assembled::Whole(expected.into()));
         assert_eq!(assembled(&[new, new]), Assembled::Torn("its pages do not end"));
+        let expected = r#"{"conversation_id":"c1","title":"T","messages":[{"id":"2"},{"id":"3"},{"id":"4"}],"page_info":null,"current_node":"4"}"#;
+        assert_eq!(assembled(&[new, r#"{"messages":[{"id":"2"}]}"#]), Assembled::Whole(expected.into()));
     }
 }
