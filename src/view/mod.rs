@@ -15,6 +15,7 @@ mod gaps;
 mod imports;
 mod library;
 mod lineage;
+mod lineage_alike;
 mod lineage_hunks;
 mod lineage_known;
 mod lineage_match;
