@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::lineage_world::{GRADES, Plan, Score, write_world};
 use super::table::Row;
 use super::words::{Project, Random};
-use super::{CLAUDE, CODEX, Corpus, Outcome, SEED, Scratch, Settings, claude_home, first_sync, median};
+use super::{
+    CLAUDE, CODEX, Corpus, Outcome, SEED, Scratch, Settings, claude_home, cpu_of_children, first_sync, median,
+};
 
 /// A large file as people have them.
 const LINES: usize = 5_000;
@@ -80,8 +82,7 @@ fn speed_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
             return Err(format!("all edits together wrote {lines} lines: too few"));
         }
         let path = file.to_str().unwrap_or_default();
-        let mut times = Vec::new();
-        let mut traced = 0;
+        let (mut times, mut traced, cpu_before) = (Vec::new(), 0, cpu_of_children());
         for _ in 0..RUNS {
             let begun = Instant::now();
             let told = told(corpus.annals(&["blame", "--no-git", "--json", path]))?;
@@ -89,11 +90,14 @@ fn speed_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
             let number = |name: &str| told["lines"][name].as_u64().unwrap_or(0);
             traced = number("exact") + number("moved");
         }
+        let cpu =
+            cpu_before.zip(cpu_of_children()).map(|(before, after)| (after - before).as_secs_f64() * 1e3);
+        let floor = cpu.map_or_else(|| "-".to_owned(), |cpu| format!("CPU {:.0} ms", cpu / RUNS as f64));
         if traced * 10 < lines as u64 {
             return Err(format!("absurd: only {traced} of {lines} lines were traced"));
         }
         let what = format!("{}: blame of {lines} lines of {sessions} sessions, {traced} traced", client.name);
-        rows.push(Row::new(&what, "ms", median(times), Some(300.0), "-".to_owned()));
+        rows.push(Row::new(&what, "ms", median(times), Some(300.0), floor));
         let audit = told(corpus.annals(&["audit", "--json"]))?;
         let bytes = audit["index"]["lineage_bytes"].as_f64().ok_or("no lineage_bytes in the audit")?;
         let what = format!("{}: lineage index, share of raw", client.name);
