@@ -1,12 +1,12 @@
-# Everything a contributor runs. `make test` is what CI runs. It needs the Rust toolchain, python3 and, for the tests of
-# the web page, Chromium, its driver and npm, which it installs with apt-get when they are missing.
+# Everything a contributor runs. `make test` is what CI runs. It needs the Rust toolchain and, for the tests of
+# the web page and of live collection, Chromium, its driver, npm, python3 and openssl, which it installs with apt-get when missing.
 
 .PHONY: test bench bench-smoke lint format screenshots
 
 test:
-	@echo "make test: needs the Rust toolchain (crates come through cargo) and python3;"
+	@echo "make test: needs the Rust toolchain (crates come through cargo);"
 	@echo "make test installs schemathesis into target/api-venv (PyPI, with pip), axe-core into target/browser (npm), and,"
-	@echo "where they are missing, the Debian packages chromium, chromium-driver and npm (apt-get, with sudo); nothing else"
+	@echo "where they are missing, the Debian packages chromium, chromium-driver, npm, python3 and openssl (apt-get, with sudo); nothing else"
 	tests/browser/setup
 	cargo test --locked
 	tests/api/run

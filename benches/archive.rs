@@ -25,6 +25,7 @@ mod corpus;
 mod http;
 mod http_client;
 mod lineage;
+mod lineage_transcripts;
 mod lineage_world;
 mod pages;
 mod search;

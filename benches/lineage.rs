@@ -8,10 +8,15 @@ use serde_json::Value;
 
 use super::lineage_world::{GRADES, Plan, Score, write_world};
 use super::table::Row;
-use super::{CLAUDE, CODEX, Corpus, Outcome, Scratch, Settings, claude_home, first_sync, median};
+use super::words::{Project, Random};
+use super::{
+    CLAUDE, CODEX, Corpus, Outcome, SEED, Scratch, Settings, claude_home, cpu_of_children, first_sync, median,
+};
 
 /// A large file as people have them.
 const LINES: usize = 5_000;
+const MOST_OF_SESSION: usize = 125;
+const BY_HAND: &str = "    %n(%w.%n(), %d, %w_by_hand);";
 const RUNS: usize = 7;
 
 pub fn rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
@@ -72,10 +77,12 @@ fn speed_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
             first_sync(&corpus)?;
         }
         let file = scratch.0.join(format!("{}-file.txt", client.name));
-        let lines = gather(&corpus, &file)?;
+        let Gathered { lines, sessions } = gather(&corpus, &file)?;
+        if lines < LINES && !settings.smoke {
+            return Err(format!("all edits together wrote {lines} lines: too few"));
+        }
         let path = file.to_str().unwrap_or_default();
-        let mut times = Vec::new();
-        let mut traced = 0;
+        let (mut times, mut traced, cpu_before) = (Vec::new(), 0, cpu_of_children());
         for _ in 0..RUNS {
             let begun = Instant::now();
             let told = told(corpus.annals(&["blame", "--no-git", "--json", path]))?;
@@ -83,11 +90,14 @@ fn speed_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
             let number = |name: &str| told["lines"][name].as_u64().unwrap_or(0);
             traced = number("exact") + number("moved");
         }
+        let cpu =
+            cpu_before.zip(cpu_of_children()).map(|(before, after)| (after - before).as_secs_f64() * 1e3);
+        let floor = cpu.map_or_else(|| "-".to_owned(), |cpu| format!("CPU {:.0} ms", cpu / RUNS as f64));
         if traced * 10 < lines as u64 {
             return Err(format!("absurd: only {traced} of {lines} lines were traced"));
         }
-        let what = format!("{}: blame of {lines} lines, {traced} traced", client.name);
-        rows.push(Row::new(&what, "ms", median(times), Some(300.0), "-".to_owned()));
+        let what = format!("{}: blame of {lines} lines of {sessions} sessions, {traced} traced", client.name);
+        rows.push(Row::new(&what, "ms", median(times), Some(300.0), floor));
         let audit = told(corpus.annals(&["audit", "--json"]))?;
         let bytes = audit["index"]["lineage_bytes"].as_f64().ok_or("no lineage_bytes in the audit")?;
         let what = format!("{}: lineage index, share of raw", client.name);
@@ -96,8 +106,15 @@ fn speed_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// Lines that calls wrote, some from each of many sessions.
-fn gather(corpus: &Corpus<'_>, file: &Path) -> Outcome<usize> {
+/// How many lines a file was made of, and how many sessions they are from.
+#[derive(Default)]
+struct Gathered {
+    lines: usize,
+    sessions: usize,
+}
+
+/// Lines that calls wrote, some from each of many sessions all over the archive, and a tenth as many of a person.
+fn gather(corpus: &Corpus<'_>, file: &Path) -> Outcome<Gathered> {
     let sessions = told(corpus.annals(&["sessions", "--all", "--json"]))?;
     let ids: Vec<&str> = sessions["sessions"]
         .as_array()
@@ -105,26 +122,31 @@ fn gather(corpus: &Corpus<'_>, file: &Path) -> Outcome<usize> {
         .flatten()
         .filter_map(|session| session["session_id"].as_str())
         .collect();
-    let (mut text, mut count) = (String::new(), 0);
     let step = (ids.len() / 120).max(1);
-    for id in ids.iter().step_by(step) {
+    let spread = (0..step).flat_map(|first| ids.iter().skip(first).step_by(step));
+    let (person, mut random) = (Project::new(SEED, "/home/pat/code/orchard"), Random(SEED));
+    let (mut lines, mut gathered): (Vec<String>, _) = (Vec::new(), Gathered::default());
+    for id in spread {
         let output = corpus.annals(&["tape", id]).output().map_err(|error| error.to_string())?;
-        let mut from_here = 0;
-        for line in
-            String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.contains("\"code.edit\""))
-        {
+        let tape = String::from_utf8_lossy(&output.stdout);
+        let mut written = Vec::new();
+        for line in tape.lines().filter(|line| line.contains("\"code.edit\"")) {
             let event: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
-            for line in event["after_text"].as_str().unwrap_or_default().lines() {
-                if from_here < LINES / 40 && count < LINES {
-                    text.push_str(line);
-                    text.push('\n');
-                    (from_here, count) = (from_here + 1, count + 1);
-                }
-            }
+            written.extend(event["after_text"].as_str().unwrap_or_default().lines().map(str::to_owned));
+        }
+        written.truncate(MOST_OF_SESSION);
+        gathered.sessions += usize::from(!written.is_empty());
+        let by_hand = (0..written.len().div_ceil(10)).map(|_| person.text(&mut random, BY_HAND, 1));
+        written.extend(by_hand.collect::<Vec<_>>());
+        lines.append(&mut written);
+        if lines.len() >= LINES {
+            break;
         }
     }
-    std::fs::write(file, text).map_err(|error| error.to_string())?;
-    Ok(count)
+    lines.truncate(LINES);
+    gathered.lines = lines.len();
+    std::fs::write(file, lines.join("\n") + "\n").map_err(|error| error.to_string())?;
+    Ok(gathered)
 }
 
 fn annals(folder: &Path, archive: &Path, arguments: &[&str]) -> Outcome<Value> {

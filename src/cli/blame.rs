@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::tables;
-use super::{Answer, Desk, git, moments, now};
+use super::{Answer, Desk, git, moments};
 use crate::model::{Problem, Result, Shown, Time};
 use crate::store::Store;
 use crate::view::{Blame, BlameSums, CodeFile, Door, Origin, Share, blame, blame_sums, shown_lines};
@@ -70,7 +70,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let shown = shown_lines(&desk.scope, &door, &file.text);
     let (from, to) = lines.unwrap_or((1, usize::MAX));
     if from > shown.len() {
-        return Err(Problem::asked(format!("the file has {} lines", shown.len())));
+        return Err(Problem::asked(format!("the file has {}", counted(shown.len(), "line"))));
     }
     let part =
         Part { blame: &traced, lines: &shown, commits: commits.as_deref(), from, to: to.min(shown.len()) };
@@ -88,7 +88,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
 
 /// One look at the archive: its locks are taken once.
 fn trace(desk: &Desk, store: &Store, door: &Door, files: &[CodeFile]) -> Result<Vec<Blame>> {
-    store.at_once(&desk.scope, || blame(&desk.scope, store, door, files, now()))
+    store.at_once(&desk.scope, || blame(&desk.scope, store, door, files))
 }
 
 /// The lines that were asked for, with all that is known of them.
@@ -153,8 +153,13 @@ fn table(desk: &mut Desk, part: &Part<'_>) -> Result<()> {
     }
     let lines = part.blame.lines;
     desk.output.note(format!(
-        "{} lines: {} exact, {} moved, {} changed, {} read, {} unknown",
-        lines.total, lines.exact, lines.moved, lines.changed, lines.read, lines.unknown
+        "{}: {} exact, {} moved, {} changed, {} read, {} unknown",
+        counted(lines.total, "line"),
+        lines.exact,
+        lines.moved,
+        lines.changed,
+        lines.read,
+        lines.unknown
     ));
     Ok(())
 }
@@ -275,15 +280,19 @@ fn print_sums(desk: &mut Desk, sums: &BlameSums) -> Result<()> {
     let lines = sums.lines;
     desk.output.line("")?;
     desk.output.line(format!(
-        "{} lines in {} files: {} exact, {} moved, {} changed, {} read, {} unknown",
-        lines.total,
-        sums.files.len(),
+        "{} in {}: {} exact, {} moved, {} changed, {} read, {} unknown",
+        counted(lines.total, "line"),
+        counted(sums.files.len(), "file"),
         lines.exact,
         lines.moved,
         lines.changed,
         lines.read,
         lines.unknown
     ))
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 fn percent(share: &Share) -> String {

@@ -12,6 +12,7 @@ mod drops;
 mod elements;
 mod import;
 mod import_report;
+mod import_write;
 mod judging;
 mod live;
 mod live_fetch;

@@ -157,10 +157,10 @@ impl Program {
     fn end(&mut self) {
         // It may have ended by itself; either way it is waited for, and its children are not left behind.
         #[cfg(unix)]
-        let _ = rustix::process::kill_process_group(
-            rustix::process::Pid::from_child(&self.child),
-            rustix::process::Signal::KILL,
-        );
+        {
+            let group = rustix::process::Pid::from_child(&self.child);
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod base64;
+mod calls;
 mod key;
 mod manifest;
 mod moment;
@@ -16,6 +17,7 @@ mod work;
 
 pub use answer::{Problem, Result};
 pub use base64::from_base64;
+pub use calls::{Call, CallKind, CallResult, Operation, Range, Touch};
 pub use key::Key;
 pub use manifest::{
     Coverage, Database, Encoding, Family, Field, Footprint, Framing, Manifest, Retention, Rows, Rule,
@@ -35,8 +37,7 @@ pub use terms::{
 pub use text::{Raw, Shown, ShownJson};
 pub use time::Time;
 pub use transcript::{
-    Block, Call, CallKind, CallResult, Document, Item, LONG_PROMPTS, Link, LinkKind, Message, MessageKind,
-    Operation, Passage, PassageKind, Range, Role, SessionFacts, Span, Summary, Tally, Touch, Tree, TreeNode,
-    Usage, Verdict,
+    Block, Document, Item, LONG_PROMPTS, Link, LinkKind, Message, MessageKind, Passage, PassageKind, Role,
+    SessionFacts, Span, Summary, Tally, Tree, TreeNode, Usage, Verdict,
 };
 pub use work::{FileWork, Piece};

@@ -24,8 +24,5 @@ pub(super) async fn of_file(
     Asked(parameters): Asked<LineageParameters>,
 ) -> Answered {
     let ask = parameters.read()?;
-    Ok(answer(app, asker, headers, move |desk| {
-        view::lineage(desk.scope, desk.store, desk.door, &ask, desk.now)
-    })
-    .await)
+    Ok(answer(app, asker, headers, move |desk| view::lineage(desk.scope, desk.store, desk.door, &ask)).await)
 }

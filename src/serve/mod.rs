@@ -4,6 +4,7 @@ mod access;
 mod activity;
 mod answer;
 mod archive;
+mod asked;
 mod docs;
 mod events;
 mod fresh;

@@ -7,6 +7,7 @@ mod folders;
 mod front_matter;
 mod import;
 pub mod json;
+mod json_scan;
 mod kept;
 mod live;
 mod shell_read;

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
-use std::rc::Rc;
 
 use rusqlite::{Connection, OptionalExtension, params};
+use zstd::bulk::Decompressor;
 
 use super::{Store, sql};
 use crate::model::{Encoding, Framing, Item, Raw, Result, Scope, SessionFacts, Span, Time};
@@ -208,12 +208,13 @@ impl Store {
 
     /// A version's bytes as they were captured, from first to last.
     pub fn bytes<'s>(&'s self, _scope: &Scope, file: i64, version: i64) -> impl Read + 's {
-        Stored { connection: &self.connection, file, version, next: 0, piece: Vec::new(), at: 0 }
+        let unpacker = Decompressor::default();
+        Stored { connection: &self.connection, unpacker, file, version, next: 0, piece: Vec::new(), at: 0 }
     }
 
     /// Reads rows' bytes back, best asked in the order of their places.
     pub fn contents(&self, _scope: &Scope) -> Contents<'_> {
-        Contents { store: self, segments: VecDeque::new(), stream: None }
+        Contents { store: self, unpacker: Decompressor::default(), segments: VecDeque::new(), stream: None }
     }
 }
 
@@ -271,6 +272,7 @@ pub fn encoding(name: &str) -> Encoding {
 /// Reads one segment after another.
 struct Stored<'s> {
     connection: &'s Connection,
+    unpacker: Decompressor<'static>,
     file: i64,
     version: i64,
     next: u64,
@@ -281,11 +283,10 @@ struct Stored<'s> {
 impl Read for Stored<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {
-            let piece =
-                segment_at(self.connection, self.file, self.version, self.next).map_err(io::Error::other)?;
-            let Some((place, bytes)) = piece else { return Ok(0) };
-            self.next = place + bytes.len() as u64;
-            (self.piece, self.at) = (bytes, 0);
+            let (unpacker, piece) = (&mut self.unpacker, &mut self.piece);
+            let start = segment_at(self.connection, unpacker, self.file, self.version, self.next, piece);
+            let Some(start) = start.map_err(io::Error::other)? else { return Ok(0) };
+            (self.next, self.at) = (start + self.piece.len() as u64, 0);
         }
         let count = into.len().min(self.piece.len() - self.at);
         into[..count].copy_from_slice(&self.piece[self.at..self.at + count]);
@@ -294,32 +295,37 @@ impl Read for Stored<'_> {
     }
 }
 
-/// The segment that covers `place`, unpacked.
+/// Unpacks the segment that covers `place`, and returns where it starts.
 fn segment_at(
     connection: &Connection,
+    unpacker: &mut Decompressor<'_>,
     file: i64,
     version: i64,
     place: u64,
-) -> Result<Option<(u64, Vec<u8>)>> {
+    into: &mut Vec<u8>,
+) -> Result<Option<u64>> {
     let mut statement = connection.prepare_cached(sql!(
         "select place, length, packing, data from segment
          where file = $1 and version = $2 and place <= $3 order by place desc limit 1"
     ))?;
-    let found = statement
-        .query_row([file, version, place as i64], |row| {
-            let (start, length): (i64, i64) = (row.get(0)?, row.get(1)?);
-            let data = row.get_ref(3)?.as_blob()?;
-            let bytes = if row.get::<_, i64>(2)? == 1 {
-                zstd::bulk::decompress(data, length as usize).map_err(|error| {
-                    rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Blob, Box::new(error))
-                })?
-            } else {
-                data.to_vec()
-            };
-            Ok((start as u64, bytes))
-        })
-        .optional()?;
-    Ok(found.filter(|(start, bytes)| place < start + bytes.len() as u64))
+    let found = statement.query_row([file, version, place as i64], |row| {
+        let (start, length) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
+        if place >= start + length {
+            return Ok(None);
+        }
+        let data = row.get_ref(3)?.as_blob()?;
+        into.clear();
+        if row.get::<_, i64>(2)? == 1 {
+            into.reserve_exact(length as usize);
+            unpacker.decompress_to_buffer(data, into).map_err(|error| {
+                rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Blob, Box::new(error))
+            })?;
+        } else {
+            into.extend_from_slice(data);
+        }
+        Ok(Some(start))
+    });
+    Ok(found.optional()?.flatten())
 }
 
 /// Segments that are kept unpacked.
@@ -328,9 +334,17 @@ const SEGMENTS: usize = 4;
 /// Bytes of rows. Keeps the last few segments, or the running decoder of a compressed transcript.
 pub struct Contents<'s> {
     store: &'s Store,
-    /// File, version, start and bytes, the newest first: what belongs together stands close to each other.
-    segments: VecDeque<(i64, i64, u64, Rc<Vec<u8>>)>,
+    unpacker: Decompressor<'static>,
+    /// The newest first: what belongs together stands close to each other.
+    segments: VecDeque<Unpacked>,
     stream: Option<Stream<'s>>,
+}
+
+struct Unpacked {
+    file: i64,
+    version: i64,
+    start: u64,
+    bytes: Vec<u8>,
 }
 
 struct Stream<'s> {
@@ -372,21 +386,23 @@ impl<'s> Contents<'s> {
         let end = span.offset + span.length;
         let mut at = span.offset;
         while at < end {
-            let kept = self.segments.iter().find(|(of, in_version, start, data)| {
-                *of == file && *in_version == version && *start <= at && at < start + data.len() as u64
-            });
-            let (start, data) = match kept {
-                Some((_, _, start, data)) => (*start, Rc::clone(data)),
-                None => match segment_at(&self.store.connection, file, version, at)? {
-                    Some((start, data)) => {
-                        let data = Rc::new(data);
-                        self.segments.truncate(SEGMENTS - 1);
-                        self.segments.push_front((file, version, start, Rc::clone(&data)));
-                        (start, data)
-                    }
-                    None => break,
-                },
+            let covers = |kept: &Unpacked| {
+                (kept.file, kept.version) == (file, version)
+                    && (kept.start..kept.start + kept.bytes.len() as u64).contains(&at)
             };
+            let Some(kept) = self.segments.iter().position(covers) else {
+                // The oldest makes room, and its memory is used again.
+                let full = self.segments.len() == SEGMENTS;
+                let oldest = if full { self.segments.pop_back() } else { None };
+                let mut data = oldest.map(|oldest| oldest.bytes).unwrap_or_default();
+                let connection = &self.store.connection;
+                match segment_at(connection, &mut self.unpacker, file, version, at, &mut data)? {
+                    Some(start) => self.segments.push_front(Unpacked { file, version, start, bytes: data }),
+                    None => break,
+                }
+                continue;
+            };
+            let Unpacked { start, bytes: data, .. } = &self.segments[kept];
             let from = (at - start) as usize;
             let to = ((end - start) as usize).min(data.len());
             bytes.extend_from_slice(&data[from..to]);

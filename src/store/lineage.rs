@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use rusqlite::{OptionalExtension, params};
 
-use super::ask::{MESSAGES, MessageRow, message_row};
+use super::ask::{MESSAGES, MessageRow, message_row, optional_raw};
 use super::index_format::{BlockReader, read_docs};
 use super::{Store, scoped, sql};
 use crate::model::{
-    CallKind, GRAM_MARK, LINE_MARK, MessageKind, PassageKind, PrintTerm, Result, Scope, Time,
+    CallKind, GRAM_MARK, LINE_MARK, MessageKind, PassageKind, PrintTerm, Raw, Result, Scope, Time,
 };
 
 /// A print that more passages hold than this tells nothing of where it comes from.
@@ -276,6 +276,18 @@ impl Store {
         );
         let mut statement = self.connection.prepare_cached(&text)?;
         Ok(statement.query_row([session], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+    }
+
+    pub fn session_title(&self, scope: &Scope, session: i64) -> Result<Option<Raw>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select session.title from session join instance on instance.id = session.instance
+                 where session.id = $1 and {visible}"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_row([session], |row| optional_raw(row, 0)).optional()?.flatten())
     }
 
     /// The last words of the person, or of whoever started a sub-agent, before a place.

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::door::Door;
 use super::sessions::SessionView;
-use super::transcript::Teller;
+use super::teller::Teller;
 use crate::model::{Key, Result, Scope, Shown, Span, from_base64};
 use crate::sources::by_name;
 use crate::store::{CallRow, Contents, Store};

@@ -4,7 +4,8 @@ use similar::TextDiff;
 
 use super::door::{Door, Extent};
 use super::lineage_hunks::work_of;
-use super::transcript::{ChangeView, Teller};
+use super::teller::Teller;
+use super::transcript::ChangeView;
 use crate::model::{FileWork, Operation, Result, Shown};
 use crate::store::{CallRow, Contents};
 
@@ -35,9 +36,11 @@ fn change(door: &Door, work: &FileWork) -> ChangeView {
     if let Some(from) = &work.moved_from {
         diff.push_str(&format!("--- {}\n+++ {}\n", door.text(from), door.text(&work.path)));
     }
-    if start(&work.before).is_some() || start(&work.after).is_some() {
-        let line = |line: Option<u32>| line.map_or("?".to_owned(), |line| line.to_string());
-        diff.push_str(&format!("@@ -{} +{} @@\n", line(start(&work.before)), line(start(&work.after))));
+    // Both sides begin at the same line, and one that has none is called 0.
+    let (old, new) = (start(&work.before), start(&work.after));
+    if let Some(known) = old.or(new) {
+        let line = |start: Option<u32>, text: &str| if text.is_empty() { 0 } else { start.unwrap_or(known) };
+        diff.push_str(&format!("@@ -{} +{} @@\n", line(old, &before), line(new, &after)));
     }
     let compared = TextDiff::from_lines(before.as_str(), after.as_str());
     for change in compared.iter_all_changes() {

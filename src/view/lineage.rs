@@ -10,7 +10,6 @@ pub use super::lineage_hunks::CodeFile;
 use super::lineage_hunks::{Candidates, CodeCall, HunkReader, rarity, wanted_prints};
 use super::lineage_match::{Claim, HunkLine, claim_lines};
 use super::passages::PassageReader;
-use super::sessions::session_of_row;
 use crate::model::{Result, Scope, Shown, Time};
 use crate::sources::by_name;
 use crate::store::Store;
@@ -77,13 +76,14 @@ pub struct Origin {
 }
 
 /// Traces every line of these files. Many files cost little more than one: the index is read once for all.
-pub fn blame(scope: &Scope, store: &Store, door: &Door, files: &[CodeFile], now: Time) -> Result<Vec<Blame>> {
+pub fn blame(scope: &Scope, store: &Store, door: &Door, files: &[CodeFile]) -> Result<Vec<Blame>> {
     let hits = store.print_hits(scope, &wanted_prints(files))?;
     let name_of = |file: &CodeFile| file.path.rsplit('/').next().unwrap_or_default().to_owned();
     let named = store.calls_by_file_name(scope, &files.iter().map(name_of).collect())?;
     let none = HashSet::new();
     let mut reader = HunkReader::new(scope, store);
-    let mut teller = OriginTeller { scope, store, door, now, sessions: HashMap::new() };
+    let steps = PassageReader { scope, store, door, contents: store.contents(scope) };
+    let mut teller = OriginTeller { scope, store, door, steps, titles: HashMap::new() };
     let mut told = Vec::with_capacity(files.len());
     for file in files {
         let of_name = named.get(&name_of(file)).unwrap_or(&none);
@@ -100,8 +100,8 @@ struct OriginTeller<'a> {
     scope: &'a Scope,
     store: &'a Store,
     door: &'a Door,
-    now: Time,
-    sessions: HashMap<i64, (String, Option<Shown>)>,
+    steps: PassageReader<'a>,
+    titles: HashMap<i64, Option<Shown>>,
 }
 
 impl OriginTeller<'_> {
@@ -159,27 +159,19 @@ impl OriginTeller<'_> {
 
     fn origin(&mut self, call: &CodeCall) -> Result<Origin> {
         let row = &call.row;
-        if !self.sessions.contains_key(&row.session_id) {
-            let view = session_of_row(self.scope, self.store, self.door, row.session_id, self.now)?;
-            let known = view.map(|view| (view.session_id, view.title));
-            self.sessions.insert(row.session_id, known.unwrap_or_else(|| (row.session.clone(), None)));
+        if !self.titles.contains_key(&row.session_id) {
+            let title = self.store.session_title(self.scope, row.session_id)?;
+            self.titles.insert(row.session_id, title.map(|title| self.door.raw(&title)));
         }
-        let (session_id, title) = self.sessions[&row.session_id].clone();
-        let reader = PassageReader {
-            scope: self.scope,
-            store: self.store,
-            door: self.door,
-            contents: self.store.contents(self.scope),
-        };
-        let step = reader.step_of(row)?;
+        let step = self.steps.step_of(row)?;
         let prompt = call.prompt.as_ref();
         let label = by_name(&call.source).map_or("", |source| source.manifest().label);
         Ok(Origin {
             id: row.key.hex(),
             source: call.source.clone(),
             provider_label: label,
-            session_id,
-            title,
+            session_id: row.session.clone(),
+            title: self.titles[&row.session_id].clone(),
             message_id: step.id,
             call_id: self.door.text(&row.call_id),
             tool: row.name.clone(),

@@ -38,14 +38,8 @@ pub struct Lineage {
 }
 
 /// For the owner alone, and for files below the folder of a session: whatever else is asked for is not there.
-pub fn lineage(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    ask: &LineageAsk,
-    now: Time,
-) -> Result<Option<Lineage>> {
-    Ok(lineage_with_text(scope, store, door, ask, now)?.map(|(lineage, _)| lineage))
+pub fn lineage(scope: &Scope, store: &Store, door: &Door, ask: &LineageAsk) -> Result<Option<Lineage>> {
+    Ok(lineage_with_text(scope, store, door, ask)?.map(|(lineage, _)| lineage))
 }
 
 /// The same, with every line of the file as it may be shown.
@@ -54,7 +48,6 @@ pub fn lineage_with_text(
     store: &Store,
     door: &Door,
     ask: &LineageAsk,
-    now: Time,
 ) -> Result<Option<(Lineage, Vec<Shown>)>> {
     let start = ask.start.unwrap_or(1);
     let end = ask.end.unwrap_or(usize::MAX);
@@ -71,7 +64,7 @@ pub fn lineage_with_text(
     let Some(text) = known.text else { return Ok(None) };
     let lines = door.lines(&text);
     let file = CodeFile { path: ask.file.clone(), root: Some(folder), text, modified: None };
-    let Some(mut told) = blame(scope, store, door, &[file], now)?.pop() else { return Ok(None) };
+    let Some(mut told) = blame(scope, store, door, &[file])?.pop() else { return Ok(None) };
     told.spans.retain(|span| span.start <= end && span.end >= start);
     for span in &mut told.spans {
         let cut = start.saturating_sub(span.start);

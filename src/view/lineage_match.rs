@@ -1,7 +1,9 @@
 //! Finds for each line of a file the edit whose text stands there: by content, longest and latest first.
 
-use std::collections::{HashMap, HashSet};
+use std::cell::OnceCell;
+use std::collections::HashMap;
 
+use super::lineage_alike::Letters;
 use crate::model::{LinePrint, line_print};
 
 /// How sure it is that a line comes from a call.
@@ -87,12 +89,6 @@ const MOST_PLACES: usize = 64;
 const WEAK: f32 = 2.0;
 /// How much stronger that one has to be.
 const STRONGER: f32 = 2.5;
-/// How alike a changed line is at least, between equal lines of its hunk.
-const ALIKE: f32 = 0.78;
-/// The same where one side is open, or only similar text led to it: programs are full of lines that are alike.
-const MUCH_ALIKE: f32 = 0.87;
-/// Lines above the first and below the last equal one that may be changed ones.
-const EDGE: usize = 12;
 
 /// Who has which line. `rarity` says how much a line tells, from 0 to 1.
 pub(super) fn claim_lines(
@@ -108,15 +104,17 @@ pub(super) fn claim_lines(
     board.claims
 }
 
-struct Board<'b> {
-    file: &'b [HunkLine],
-    hunks: &'b [Hunk],
+pub(super) struct Board<'b> {
+    pub file: &'b [HunkLine],
+    pub hunks: &'b [Hunk],
     runs: Vec<Run>,
-    claims: Vec<Option<Claim>>,
+    pub claims: Vec<Option<Claim>>,
     /// How much each line of the file tells.
-    worth: Vec<f32>,
+    pub worth: Vec<f32>,
     /// Lines of each hunk that stand somewhere.
-    used: Vec<Vec<bool>>,
+    pub used: Vec<Vec<bool>>,
+    /// What lines of the file are compared by, once that is asked.
+    pub letters: Vec<OnceCell<Letters>>,
 }
 
 impl<'b> Board<'b> {
@@ -141,7 +139,8 @@ impl<'b> Board<'b> {
         }
         runs.retain(|run| is_enough(file, &hunks[run.hunk], run));
         let used = hunks.iter().map(|hunk| vec![false; hunk.lines.len()]).collect();
-        Board { file, hunks, runs, claims: vec![None; file.len()], worth, used }
+        let letters = vec![OnceCell::new(); file.len()];
+        Board { file, hunks, runs, claims: vec![None; file.len()], worth, used, letters }
     }
 
     fn claim_equal(&mut self) {
@@ -234,112 +233,6 @@ impl<'b> Board<'b> {
             for ((at, _), stays) in places.iter().zip(in_order) {
                 if let (Some(claim), false) = (&mut self.claims[*at], stays) {
                     claim.grade = Grade::Moved;
-                }
-            }
-        }
-    }
-
-    /// Lines between, above and below equal ones of a hunk: broken differently, or changed.
-    fn claim_between(&mut self) {
-        let mut of_hunk: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
-        for (at, claim) in self.claims.iter().enumerate() {
-            if let Some(claim) = claim.filter(|claim| claim.grade != Grade::Read) {
-                of_hunk.entry(claim.hunk).or_default().push((at, claim.line));
-            }
-        }
-        let mut hunks: Vec<_> = of_hunk.into_iter().collect();
-        // The latest first, and always in the same order.
-        hunks.sort_by_key(|(hunk, _)| (std::cmp::Reverse(self.hunks[*hunk].at), *hunk));
-        for (hunk, places) in hunks {
-            let length = self.hunks[hunk].lines.len();
-            let (first, last) = (places[0], places[places.len() - 1]);
-            let above = (first.0.saturating_sub(EDGE), first.0, first.1.saturating_sub(EDGE), first.1);
-            let end = (last.0 + 1 + EDGE).min(self.file.len());
-            let below = (last.0 + 1, end, last.1 + 1, (last.1 + 1 + EDGE).min(length));
-            let mut gaps = vec![above, below];
-            for pair in places.windows(2) {
-                let ((from, line), (to, next)) = (pair[0], pair[1]);
-                if to > from + 1 && next > line + 1 {
-                    gaps.push((from + 1, to, line + 1, next));
-                }
-            }
-            for (number, (from, to, line, next)) in gaps.into_iter().enumerate() {
-                let open: Vec<usize> = (from..to).filter(|at| self.claims[*at].is_none()).collect();
-                let left: Vec<usize> = (line..next)
-                    .filter(|line| !self.used[hunk][*line] && !self.hunks[hunk].lines[*line].context)
-                    .collect();
-                // Edges are no place by themselves; what lies between is.
-                if number >= 2 && self.same_letters(&open, hunk, &left) {
-                    let grade = if self.hunks[hunk].same_file { Grade::Exact } else { Grade::Moved };
-                    for (step, at) in open.iter().enumerate() {
-                        let line = left[step.min(left.len() - 1)];
-                        self.claims[*at] = Some(Claim { grade, hunk, line });
-                    }
-                    left.iter().for_each(|line| self.used[hunk][*line] = true);
-                    continue;
-                }
-                self.claim_changed(&open, hunk, &left, if number >= 2 { ALIKE } else { MUCH_ALIKE });
-            }
-        }
-    }
-
-    /// The same text with its lines broken elsewhere.
-    fn same_letters(&self, open: &[usize], hunk: usize, left: &[usize]) -> bool {
-        let letters = |text: &str| text.chars().filter(|letter| !letter.is_whitespace()).collect::<String>();
-        let ours: String = open.iter().map(|at| letters(&self.file[*at].text)).collect();
-        let theirs: String = left.iter().map(|line| letters(&self.hunks[hunk].lines[*line].text)).collect();
-        let bare = |text: &str| text.replace(",)", ")").replace(",]", "]").replace(",}", "}");
-        ours.len() >= 4 && bare(&ours) == bare(&theirs)
-    }
-
-    fn claim_changed(&mut self, open: &[usize], hunk: usize, left: &[usize], least: f32) -> usize {
-        // What stands in every program is alike by chance.
-        let mut pairs: Vec<(f32, usize, usize)> = Vec::new();
-        for at in open.iter().filter(|at| self.worth[**at] >= 0.6) {
-            let hash = self.file[*at].print.hash;
-            let other = |line: &&usize| {
-                let print = &self.hunks[hunk].lines[**line].print;
-                print.telling && print.hash != hash
-            };
-            for line in left.iter().filter(other) {
-                let alike = likeness(&self.file[*at].text, &self.hunks[hunk].lines[*line].text);
-                if alike >= least {
-                    pairs.push((alike, *at, *line));
-                }
-            }
-        }
-        // The best pairs first, and no line of the hunk twice.
-        pairs.sort_by(|left, right| {
-            right.0.total_cmp(&left.0).then((left.1, left.2).cmp(&(right.1, right.2)))
-        });
-        let (mut found, mut taken) = (0, HashSet::new());
-        for (_, at, line) in pairs {
-            if self.claims[at].is_none() && taken.insert(line) {
-                self.claims[at] = Some(Claim { grade: Grade::Changed, hunk, line });
-                found += 1;
-            }
-        }
-        found
-    }
-
-    /// Stretches of which no line is as it was written, next to text that is much like theirs.
-    fn claim_alike(&mut self) {
-        let mut order: Vec<usize> = (0..self.hunks.len()).filter(|hunk| self.hunks[*hunk].loose).collect();
-        order.sort_by_key(|hunk| {
-            let hunk = &self.hunks[*hunk];
-            (!hunk.same_file, std::cmp::Reverse(hunk.at))
-        });
-        for hunk in order {
-            let left: Vec<usize> = (0..self.hunks[hunk].lines.len()).collect();
-            let mut at = 0;
-            while at < self.file.len() {
-                let open: Vec<usize> =
-                    (at..self.file.len()).take_while(|at| self.claims[*at].is_none()).collect();
-                at += open.len().max(1);
-                // One line alone may be alike by chance.
-                let before = self.claims.clone();
-                if self.claim_changed(&open, hunk, &left, MUCH_ALIKE) == 1 {
-                    self.claims = before;
                 }
             }
         }
@@ -440,31 +333,6 @@ fn longest_rise(places: &[(usize, usize)]) -> Vec<bool> {
         next = before[at];
     }
     stays
-}
-
-/// How much of two lines is the same: pairs of neighbouring letters, without whitespace.
-fn likeness(left: &str, right: &str) -> f32 {
-    let pairs = |text: &str| {
-        let letters: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).take(400).collect();
-        let mut pairs: Vec<[u8; 2]> = letters.windows(2).map(|pair| [pair[0], pair[1]]).collect();
-        pairs.sort_unstable();
-        pairs
-    };
-    let (left, right) = (pairs(left), pairs(right));
-    if left.is_empty() || right.is_empty() {
-        return 0.0;
-    }
-    let (mut shared, mut at) = (0, 0);
-    for pair in &left {
-        while at < right.len() && right[at] < *pair {
-            at += 1;
-        }
-        if right.get(at) == Some(pair) {
-            shared += 1;
-            at += 1;
-        }
-    }
-    2.0 * shared as f32 / (left.len() + right.len()) as f32
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::door::{Door, between_letters};
 use super::query::{Clause, plain};
-use super::transcript::Teller;
+use super::teller::Teller;
 use crate::model::{
     Block, LONGEST_TEXT, MessageKind, PassageKind, Result, Scope, Shown, Time, each_text, each_told,
 };

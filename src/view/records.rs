@@ -8,7 +8,7 @@ use super::branches::Kin;
 use super::door::{Door, Extent};
 use super::paging::{Paging, read_numbers, write_numbers};
 use super::sessions::{SessionAsk, SessionView, session_cursor, sessions};
-use super::transcript::Teller;
+use super::teller::Teller;
 use crate::model::{Key, Result, Rows, Scope, ShownJson, Stream, Time};
 use crate::sources::Source;
 use crate::store::{CallRow, Contents, MessageRow, RecordRow, RowPlace, SessionFilter, Store};

@@ -9,24 +9,23 @@ use utoipa::ToSchema;
 
 use super::door::Door;
 use super::paging::{Paging, read_numbers, write_numbers};
-use super::passages::{Found, PassageReader, Step, closeness, fits, snippet};
+use super::passages::{Found, PassageReader, closeness, fits};
 use super::query::{Clause, Query, kinds, narrowed, plain, read_query, roles};
-use super::sessions::{SessionView, session_of_row};
-use crate::model::{FILE_MARK, MODEL_MARK, PassageKind, Problem, Result, Scope, Shown, TOOL_MARK, Time};
+use crate::model::{PassageKind, Problem, Result, Scope, Shown, Time};
 use crate::sources::by_name;
-use crate::store::{PassageHit, SessionFilter, Store, TermQuery, Wanted};
+use crate::store::{PassageHit, Store, TermQuery};
 
 /// Hits whose texts are read to see how well they fit.
 const READ: usize = 40;
 /// The same when a phrase has to stand as it was typed: rarer, and each has to be looked at.
 const READ_EXACT: usize = 400;
 /// Passages that are shown of one session, as long as it is among the first; then one.
-const SHOWN: usize = 3;
+pub(super) const SHOWN: usize = 3;
 const FIRST: usize = 10;
 /// Passages beyond the best that make a session better.
 const COUNTED: usize = 4;
 /// More words than that say nothing new; each has a bit.
-const MOST_WANTED: usize = 64;
+pub(super) const MOST_WANTED: usize = 64;
 /// A longer word is in no title.
 const LONGEST_WORD: usize = 256;
 /// Hits in records that are looked up, best first; a word that stands in more of them finds sessions too.
@@ -197,30 +196,30 @@ fn understood(ask: &SearchAsk, now: Time) -> Result<Query> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+pub(super) enum Mode {
     All,
     Any,
 }
 
-struct Searcher<'a> {
-    scope: &'a Scope,
-    store: &'a Store,
-    door: &'a Door,
-    now: Time,
-    recent: bool,
-    session: Option<i64>,
-    texts: RefCell<Texts>,
+pub(super) struct Searcher<'a> {
+    pub(super) scope: &'a Scope,
+    pub(super) store: &'a Store,
+    pub(super) door: &'a Door,
+    pub(super) now: Time,
+    pub(super) recent: bool,
+    pub(super) session: Option<i64>,
+    pub(super) texts: RefCell<Texts>,
 }
 
 /// What was read, by file, place and kind.
 type Texts = HashMap<(i64, u64, PassageKind), Option<Rc<Found>>>;
 
 /// Hits of one session, or one hit in an authored thing.
-struct Group {
-    session: i64,
-    score: f32,
-    newest: i64,
-    hits: Vec<(f32, PassageHit)>,
+pub(super) struct Group {
+    pub(super) session: i64,
+    pub(super) score: f32,
+    pub(super) newest: i64,
+    pub(super) hits: Vec<(f32, PassageHit)>,
 }
 
 struct Groups {
@@ -382,75 +381,6 @@ impl Searcher<'_> {
         Ok(())
     }
 
-    fn term_query(&self, query: &Query, mode: Mode) -> Result<TermQuery> {
-        let mut wanted: Vec<Wanted> = match mode {
-            Mode::All => query.clauses.iter().flat_map(Clause::wanted).collect(),
-            Mode::Any => query.clauses.iter().filter_map(Clause::forms).collect(),
-        };
-        wanted.truncate(MOST_WANTED);
-        let marked = |mark: &[u8], word: &str| Wanted {
-            terms: vec![[mark, word.to_lowercase().as_bytes()].concat()],
-            prefixes: Vec::new(),
-        };
-        let mut of_calls = Vec::new();
-        of_calls.extend(query.tool.as_deref().map(|tool| marked(TOOL_MARK, tool)));
-        of_calls.extend(query.file.as_deref().map(|path| {
-            let last = path.rsplit(['/', '\\']).next().unwrap_or(path);
-            marked(FILE_MARK, last)
-        }));
-        of_calls.extend(query.model.as_deref().map(|model| {
-            let marked = marked(MODEL_MARK, model);
-            // A model is known by the start of its name too.
-            Wanted { prefixes: marked.terms.clone(), ..marked }
-        }));
-        Ok(TermQuery {
-            least: match mode {
-                Mode::All => wanted.len(),
-                Mode::Any => usize::from(!wanted.is_empty()),
-            },
-            wanted,
-            // What must not stand as a phrase is looked for in the text.
-            unwanted: query
-                .unwanted
-                .iter()
-                .filter(|clause| !clause.is_exact())
-                .flat_map(Clause::wanted)
-                .collect(),
-            of_calls,
-            kinds: query.kinds.clone(),
-            since_minute: query.since.map(Time::minute),
-            until_minute: query.until.map(Time::minute),
-            sessions: self.sessions(query)?,
-        })
-    }
-
-    /// The sessions that filters and scope let through; all when nothing narrows them.
-    fn sessions(&self, query: &Query) -> Result<Option<HashSet<i64>>> {
-        if let Some(session) = self.session {
-            let filter = SessionFilter { row: Some(session), with_agents: true, ..SessionFilter::default() };
-            let mut rows = self.store.session_rows(self.scope, &filter)?;
-            rows.insert(0);
-            return Ok(Some(rows));
-        }
-        let narrowed = query.source.is_some() || query.project.is_some() || query.branch.is_some();
-        if !narrowed && *self.scope == Scope::Owner {
-            return Ok(None);
-        }
-        let path = query.project.as_deref().is_some_and(|project| project.starts_with('/'));
-        let filter = SessionFilter {
-            source: query.source.clone(),
-            project: query.project.clone().filter(|_| path),
-            project_part: query.project.clone().filter(|_| !path),
-            branch: query.branch.clone(),
-            with_agents: true,
-            ..SessionFilter::default()
-        };
-        let mut rows = self.store.session_rows(self.scope, &filter)?;
-        // Records have no session; whose they are is seen when they are placed.
-        rows.insert(0);
-        Ok(Some(rows))
-    }
-
     /// Rare words, words of people, short passages and recent ones come first.
     fn score(&self, hit: &PassageHit, mode: Mode) -> f32 {
         let whose = match hit.kind {
@@ -523,7 +453,7 @@ impl Searcher<'_> {
         groups
     }
 
-    fn reader(&self) -> PassageReader<'_> {
+    pub(super) fn reader(&self) -> PassageReader<'_> {
         PassageReader {
             scope: self.scope,
             store: self.store,
@@ -533,7 +463,7 @@ impl Searcher<'_> {
     }
 
     /// A text that was read to put it in order is shown soon after.
-    fn read(&self, reader: &mut PassageReader<'_>, hit: &PassageHit) -> Result<Option<Rc<Found>>> {
+    pub(super) fn read(&self, reader: &mut PassageReader<'_>, hit: &PassageHit) -> Result<Option<Rc<Found>>> {
         let key = (hit.file, hit.place, hit.kind);
         if let Some(found) = self.texts.borrow().get(&key) {
             return Ok(found.clone());
@@ -553,125 +483,6 @@ impl Searcher<'_> {
     fn touches(&self, hit: &PassageHit, path: &str) -> Result<bool> {
         let touches = self.store.touches(self.scope, hit.session, hit.file, hit.place)?;
         Ok(touches.iter().any(|touch| plain(&String::from_utf8_lossy(touch.path.expose())).ends_with(path)))
-    }
-
-    /// Nothing when all of its hits are copies, or of others.
-    fn result(&self, group: Group, query: &Query, shown: usize) -> Result<Option<SearchResult>> {
-        let mut reader = self.reader();
-        let mut founds: Vec<(f32, Rc<Found>)> = Vec::new();
-        let mut looked_at = 0;
-        for (score, hit) in &group.hits {
-            if founds.len() == shown || looked_at == 4 * SHOWN {
-                break;
-            }
-            looked_at += 1;
-            founds.extend(self.read(&mut reader, hit)?.map(|found| (*score, found)));
-        }
-        let more_passages = group.hits.len() - looked_at;
-        let by_title = group.hits.is_empty();
-        if founds.is_empty() && !by_title {
-            return Ok(None);
-        }
-        let row = founds.first().and_then(|(_, first)| first.step.as_ref()).map(|step| step.session);
-        let session = match row.or(by_title.then_some(group.session)) {
-            Some(row) => match session_of_row(self.scope, self.store, self.door, row, self.now)? {
-                Some(session) => Some(session),
-                None => return Ok(None),
-            },
-            None => None,
-        };
-        let mut passages = Vec::new();
-        for (score, found) in &founds {
-            passages.push(self.passage(found, *score, query)?);
-        }
-        Ok(Some(self.view(session, &founds, passages, group.score, more_passages)))
-    }
-
-    fn view(
-        &self,
-        session: Option<SessionView>,
-        founds: &[(f32, Rc<Found>)],
-        passages: Vec<PassageView>,
-        score: f32,
-        more_passages: usize,
-    ) -> SearchResult {
-        let record = founds.first().and_then(|(_, found)| found.record.as_ref());
-        match session {
-            Some(session) => SearchResult {
-                kind: "session",
-                source: session.source,
-                provider_label: session.provider_label,
-                session_id: Some(session.session_id),
-                stream: None,
-                title: session.title,
-                cwd: session.cwd,
-                git_branch: session.git_branch,
-                last_message_at: session.last_message_at,
-                score: f64::from(score),
-                passages,
-                more_passages,
-                resume_command: Some(session.resume_command),
-            },
-            None => {
-                let source = record.map_or(String::new(), |record| record.source.clone());
-                SearchResult {
-                    kind: "library",
-                    provider_label: by_name(&source).map_or("", |source| source.manifest().label),
-                    source,
-                    session_id: None,
-                    stream: record.map(|record| record.stream.clone()),
-                    title: record.map(|record| self.door.text(&format!("{} {}", record.stream, record.key))),
-                    cwd: None,
-                    git_branch: None,
-                    last_message_at: record.and_then(|record| record.at).map(Time::rfc3339),
-                    score: f64::from(score),
-                    passages,
-                    more_passages,
-                    resume_command: None,
-                }
-            }
-        }
-    }
-
-    /// The number of a step, and whether it is on a branch that is not shown.
-    fn position(&self, step: &Step) -> Result<(Option<i64>, bool)> {
-        let Step { session, file, place, .. } = *step;
-        match self.store.node_at(self.scope, session, file, place)? {
-            Some(node) => Ok((self.store.steps_on_branch(self.scope, session, file, place)?, !node.current)),
-            None => Ok((Some(self.store.steps_before(self.scope, session, file, place)?), false)),
-        }
-    }
-
-    fn passage(&self, found: &Found, score: f32, query: &Query) -> Result<PassageView> {
-        let (snippet, highlights) = snippet(self.door, &found.text, &query.clauses);
-        let (position, off_branch) = match &found.step {
-            Some(step) => self.position(step)?,
-            None => (None, false),
-        };
-        let (role, kind) = match found.hit.kind {
-            PassageKind::User => ("user", "message"),
-            PassageKind::Assistant => ("assistant", "message"),
-            PassageKind::Thinking => ("thinking", "message"),
-            PassageKind::Call | PassageKind::Files => ("tool", "call"),
-            PassageKind::Result | PassageKind::Output => ("tool", "result"),
-            PassageKind::Record => ("library", "library"),
-        };
-        Ok(PassageView {
-            message_id: match (&found.step, &found.record) {
-                (Some(step), _) => Shown::new(step.id.clone()),
-                (None, Some(record)) => self.door.text(&record.key),
-                (None, None) => Shown::default(),
-            },
-            position,
-            off_branch,
-            role,
-            kind,
-            tool: found.tool.as_deref().map(|tool| self.door.text(tool)),
-            at: found.at.map(Time::rfc3339),
-            score: f64::from(score),
-            snippet,
-            highlights,
-        })
     }
 }
 

@@ -101,6 +101,8 @@ fn each_form_of_the_answer_says_the_same() {
         (&origin["prompt"], &origin["model"]),
         (&Value::from("Count the gears"), &Value::from("made-up-1"))
     );
+    let listed = &bench.json(&["sessions"])["sessions"][0];
+    assert!(origin["title"].is_string() && origin["title"] == listed["title"], "{origin}");
     let ran = bench.run(&["blame", "--no-git", path]);
     assert!(ran.stdout.lines().nth(1).unwrap().contains("Write"), "{}", ran.stdout);
     assert!(ran.stdout.lines().next().unwrap().starts_with("- "), "{}", ran.stdout);
@@ -124,7 +126,9 @@ fn passages_and_folders_are_traced_too() {
     let (bench, file) = small(CODE);
     let text = bench.json(&["blame", "--text", "total = len(engine.gears)"]);
     assert_eq!(text["origins"][0]["call_id"], "toolu_1");
-    assert_eq!(bench.run(&["blame", "--text", "nobody ever wrote this line"]).code, 1);
+    let ran = bench.run(&["blame", "--text", "nobody ever wrote this line"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.starts_with("1 line: 0 exact"), "{}", ran.stderr);
     std::fs::write(file.with_file_name("mine.py"), "only_mine = 'and nobody else'\n").unwrap();
     std::fs::write(file.with_file_name("picture.bin"), b"\0\x01\x02").unwrap();
     let folder = file.parent().unwrap().to_str().unwrap();
@@ -137,7 +141,8 @@ fn passages_and_folders_are_traced_too() {
         (&sums["sources"][0]["name"], &sums["models"][0]["name"]),
         (&"claude_code".into(), &"made-up-1".into())
     );
-    assert!(bench.run(&["blame", "--no-git", "--stat", folder]).stdout.contains("75.0 %"));
+    let shown = bench.run(&["blame", "--no-git", "--stat", folder]).stdout;
+    assert!(shown.contains("75.0 %") && shown.contains("4 lines in 2 files: 3 exact"), "{shown}");
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod forms;
 mod gaps;
 mod golden;
 mod hostile;
+mod hostile_files;
 mod http;
 mod http_access;
 mod http_lineage;
@@ -45,6 +46,8 @@ mod http_walk;
 mod library;
 mod lineage;
 mod lineage_real;
+#[path = "../../benches/lineage_transcripts.rs"]
+mod lineage_transcripts;
 #[path = "../../benches/lineage_world.rs"]
 mod lineage_world;
 mod live;

@@ -42,7 +42,7 @@ pub(super) async fn page(
     let look = Look::of(&headers);
     let ask = parameters.read()?;
     Ok(shown(app, asker, move |desk| {
-        let found = lineage_with_text(desk.scope, desk.store, desk.door, &ask, desk.now)?;
+        let found = lineage_with_text(desk.scope, desk.store, desk.door, &ask)?;
         Ok(found.map(|(lineage, lines)| lineage_page(&lineage, &lines, look)))
     })
     .await)

@@ -4,6 +4,7 @@ mod authored;
 mod blocks;
 mod calls;
 mod footprint;
+mod kinds;
 mod manifest;
 mod people;
 mod replace;

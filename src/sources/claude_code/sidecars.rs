@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::authored::WholeFileReader;
 use super::super::json::{Json, Object};
 use super::super::{Facts, FileContext, Reader, each_object};
-use super::transcript::{agent_parent, stem};
+use super::kinds::{agent_parent, stem};
 use crate::model::{Document, Item, Key, LinkKind, SessionFacts, Span, Time, Verdict};
 
 /// `agent-<id>.meta.json`: what a sub-agent is for and which call started it.

@@ -10,6 +10,7 @@ use super::super::json::{Json, Object};
 use super::super::title::in_a_line;
 use super::super::{Facts, FileContext, Reader, each_object};
 use super::calls::Ledger;
+use super::kinds::{PLUMBING, STATE_ROWS, agent_parent, row_key, stem};
 use super::people::{Said, kind_of, opening, said};
 use super::sidecars::snapshots;
 use crate::model::{
@@ -482,73 +483,6 @@ impl Reader for TranscriptReader {
         facts.first_prompt.clone_from(&self.state.prompt);
         vec![Facts { session: self.session.clone(), rank: 0, facts }]
     }
-}
-
-/// Copies of prompts and system text, and running totals: kept in the bytes and counted, no conversation.
-const PLUMBING: &[&str] = &[
-    "api-request",
-    "api-request-blob",
-    "api-request-shape",
-    "cost-state",
-    "tools-used",
-    "atis-latch",
-    "isolation-latch",
-    "resume-head-vouch",
-];
-
-const STATE_ROWS: &[&str] = &[
-    "agent-color",
-    "agent-name",
-    "agent-setting",
-    "ai-title",
-    "artifact-autoreact-ledger",
-    "artifact-comment-monitor",
-    "attribution-snapshot",
-    "bridge-session",
-    "content-replacement",
-    "continued-in",
-    "custom-title",
-    "data-flow-incomplete",
-    "data-flow-records",
-    "derived-from",
-    "dev-mods",
-    "ended-by-model",
-    "file-history-delta",
-    "file-history-snapshot",
-    "fork-context-ref",
-    "frame-link",
-    "history-suppression",
-    "last-prompt",
-    "memory-mode",
-    "mode",
-    "observer-ref",
-    "permission-mode",
-    "pr-link",
-    "progress",
-    "queue-operation",
-    "relocated",
-    "session-owner",
-    "summary",
-    "tag",
-    "turn_end",
-    "worktree-state",
-];
-
-/// The identity of a row: the same in a fork's copy.
-pub fn row_key(uuid: &str) -> Key {
-    Key::of(&[b"row", uuid.as_bytes()])
-}
-
-/// The file's name without folder and ending: what a session is called.
-pub fn stem(path: &str) -> &str {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
-}
-
-/// The session in `…/<session>/subagents/…`.
-pub fn agent_parent(path: &str) -> Option<String> {
-    let (before, _) = path.split_once("/subagents/")?;
-    before.rsplit('/').next().map(str::to_owned)
 }
 
 /// Adds a value to a list of facts, once.

@@ -3,6 +3,7 @@
 mod authored;
 mod blocks;
 mod calls;
+mod document;
 mod footprint;
 mod manifest;
 mod meta;
@@ -64,7 +65,7 @@ impl Source for CodexCli {
     fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader> {
         match name {
             "rollout" => Box::new(rollout::RolloutReader::new(file, saved)),
-            "rollout_document" => Box::new(rollout::DocumentReader::new(file)),
+            "rollout_document" => Box::new(document::DocumentReader::new(file)),
             "authored" => {
                 let (stream, key) = authored::place(&file.path);
                 Box::new(WholeFileReader::new(stream, key, file))
