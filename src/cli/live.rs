@@ -39,7 +39,16 @@ pub fn collect(desk: &mut Desk, sources: &[&'static dyn Source], wish: Wish) -> 
         }
         let config = desk.config.clone();
         let _lock = Lock::take(&config.home, "sync")?;
-        let asked = ask(&config, source, wish)?;
+        let asked = match ask(&config, source, wish) {
+            Ok(asked) => asked,
+            Err(problem) => {
+                // What was read from files is told all the same.
+                let (name, label) = (source.manifest().source, source.manifest().label);
+                let stop = Some(Stop::Failed(problem));
+                reports.push(LiveReport { source: name, label, stop, ..LiveReport::default() });
+                continue;
+            }
+        };
         let shown = !desk.quiet && std::io::stderr().is_terminal();
         let mut last: Option<Instant> = None;
         let mut tell = |news: LiveNews| {

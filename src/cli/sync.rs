@@ -89,7 +89,9 @@ pub fn tell_stops(desk: &mut Desk, reports: &[LiveReport]) -> Answer {
     for (source, stop) in reports.iter().filter_map(|report| Some((report.source, report.stop.as_ref()?))) {
         let (_, message, hint) = live::words(stop, source);
         desk.output.note(format!("stopped: {message}"));
-        desk.output.note(format!("hint: {hint}"));
+        if !hint.is_empty() {
+            desk.output.note(format!("hint: {hint}"));
+        }
         answer = Answer::Stopped;
     }
     answer

@@ -103,7 +103,9 @@ impl Run<'_> {
                 let body = found.iter().position(|(id, _)| *id == thing.id).map(|at| found.swap_remove(at).1);
                 match body.map(|body| self.live.assemble(&thing.id, &[body])) {
                     Some(Assembled::Whole(body)) => self.keep(thing, &body)?,
-                    Some(Assembled::More(_) | Assembled::Torn(_)) | None => singly.push_back(thing),
+                    Some(Assembled::More(_) | Assembled::Part(..) | Assembled::Torn(_)) | None => {
+                        singly.push_back(thing);
+                    }
                 }
             }
         }
@@ -211,6 +213,11 @@ impl Run<'_> {
                             }
                             Assembled::More(_) => {
                                 Some(Fetched::Failed(Why::Malformed, "its pages do not end".into()))
+                            }
+                            Assembled::Part(body, why) => {
+                                // It may never come better, and is lacking all the same.
+                                self.report.captured_bytes += self.keeper.part(self.live.captures(&body))?;
+                                Some(Fetched::Failed(Why::Malformed, why.to_owned()))
                             }
                             Assembled::Torn(why) => Some(Fetched::Failed(Why::Malformed, why.to_owned())),
                         }

@@ -78,6 +78,11 @@ impl Keeper {
         Ok(added)
     }
 
+    /// A part of a thing, which is lacking all the same.
+    pub fn part(&mut self, captures: Vec<Capture<'_>>) -> Result<u64> {
+        self.captures(captures, &[])
+    }
+
     /// Bytes of a file, and what is noted of it.
     pub fn file(&mut self, id: &str, captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
         let added = self.captures(captures, bytes)?;

@@ -159,6 +159,8 @@ pub enum Assembled {
     Whole(Vec<u8>),
     /// More is behind this place.
     More(String),
-    /// Not all of it is there.
+    /// Not all of it is there, but this is.
+    Part(Vec<u8>, &'static str),
+    /// It can not be read, or is another.
     Torn(&'static str),
 }

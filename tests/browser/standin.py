@@ -37,6 +37,7 @@ WORLD = {
     "bucket": None,  # {"capacity": 200, "per_minute": 1}
     "challenge": False,
     "challenge_after": None,  # so many answers are given first
+    "torn": [],  # numbers of conversations that lack a message for good
     "drop": [], "truncate": [], "slow": [], "broken": [], "garbage": [], "missing": [],
     "slow_seconds": 8,
     "memories": [{"id": "mem-1", "content": "Prefers tea."}, {"id": "mem-2", "content": "Has a dog called Rex."}],
@@ -344,7 +345,7 @@ class Page(BaseHTTPRequestHandler):
             if number < 0 or number in WORLD["drop"] or number in WORLD["missing"] or number in WORLD["broken"]:
                 continue
             whole = tree(number)
-            if number in WORLD["truncate"]:
+            if number in WORLD["truncate"] or number in WORLD["torn"]:
                 del whole["mapping"][f"{number}-q"]
             with LOCK:
                 SERVED[name] += 1
@@ -369,7 +370,10 @@ class Page(BaseHTTPRequestHandler):
         with LOCK:
             SERVED[name] += 1
         if shape == "tree":
-            return self.json(tree(number))
+            whole = tree(number)
+            if number in WORLD["torn"]:
+                del whole["mapping"][f"{number}-q"]
+            return self.json(whole)
         whole, line = branch(number)
         turns = 2 * int(query.get("num_turns", 10))
         end = int(query["before"]) if "before" in query else len(line)

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::standin::{Stage, id_of, wait};
+use crate::support::Ran;
 
 #[test]
 fn thousands_of_refusals_heal_by_their_ids() {
@@ -147,6 +148,24 @@ fn bytes_of_files_are_had_later_and_what_fails_is_a_gap() {
 }
 
 #[test]
+fn what_is_there_of_a_torn_conversation_is_kept_and_it_stays_a_gap() {
+    let stage = Stage::connected(json!({"conversations": 3, "archived": 0, "projects": {}, "torn": [1]}));
+    let live = stage.sync();
+    assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(2), &json!(1)), "{live}");
+    assert_eq!((&stage.gaps()[0]["key"], &stage.gaps()[0]["why"]), (&json!(id_of(1)), &json!("malformed")));
+    assert!(stage.bench.run(&["show", &id_of(1), "--branch", "all"]).stdout.contains("Answer 1"));
+    // The same again is nothing new; when it comes whole, both are one.
+    let torn = stage.records("conversation_versions").len();
+    assert_eq!(stage.retry_gaps()["recovered"], 0);
+    assert_eq!(stage.records("conversation_versions").len(), torn);
+    stage.standin.control(json!({"torn": []}));
+    assert_eq!(stage.retry_gaps()["recovered"], 1);
+    let shown = stage.bench.run(&["show", &id_of(1)]).stdout;
+    assert!(shown.contains("Question 1") && shown.contains("Answer 1"), "{shown}");
+    assert_eq!(stage.conversations().len(), 3);
+}
+
+#[test]
 fn lists_are_walked_to_their_end_when_asked() {
     // A list that loses one while it is walked: its place is taken by the next, which is on no page then.
     let stage = Stage::connected(json!({"conversations": 120, "archived": 0, "projects": {}, "hidden": [3]}));
@@ -211,6 +230,16 @@ fn the_owner_is_told_what_to_do_and_the_next_run_goes_on() {
     let live = stage.sync();
     assert_eq!(live["gaps_open"], 0, "{live}");
     assert_eq!(stage.conversations().len(), 60);
+    // A browser that is not there, or does not start.
+    for browser in ["/nowhere/browser", "/bin/false"] {
+        let mut command = stage.command(&["sync", "--json"]);
+        let ran = Ran::of(command.env("ANNALS_BROWSER", browser).output().unwrap());
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(told["live"][0]["interaction"]["kind"], "failed", "{told}");
+        assert!(told["sources"].as_array().unwrap().len() > 2, "files are told of all the same");
+        assert!(ran.stderr.contains("hint: "), "{}", ran.stderr);
+    }
     // A token that is renewed while a run goes on is no reason to stop.
     stage.standin.control(json!({"changed": {"1": 1, "2": 1, "3": 1}, "delay_ms": 30}));
     let sync = stage.spawn(&["sync", "chatgpt", "--json"]);

@@ -9,6 +9,7 @@ use super::nodes::{nodes, offset_in};
 
 /// How deep a conversation is opened: its nodes are enough here.
 const TREE: usize = 3;
+const EMPTY: &str = "a tree without nodes";
 
 /// Pages of one conversation as they were answered: a tree is one, a list of messages comes newest first.
 pub fn assemble(id: &str, pages: &[String]) -> Assembled {
@@ -22,10 +23,11 @@ pub fn assemble(id: &str, pages: &[String]) -> Assembled {
         return Assembled::Torn("another conversation");
     }
     if first.get("mapping").is_some() {
+        let body = if named.is_some() { first.bytes().to_vec() } else { joined(id, &[first], false) };
         return match torn(first) {
-            Some(why) => Assembled::Torn(why),
-            None if named.is_some() => Assembled::Whole(first.bytes().to_vec()),
-            None => Assembled::Whole(joined(id, &[first], false)),
+            Some(EMPTY) => Assembled::Torn(EMPTY),
+            Some(why) => Assembled::Part(body, why),
+            None => Assembled::Whole(body),
         };
     }
     if parsed.iter().flatten().any(|page| !page.get("messages").is_some_and(Json::is_array)) {
@@ -55,7 +57,7 @@ fn torn(conversation: Json<'_>) -> Option<&'static str> {
     let keys: HashSet<String> = nodes.iter().map(|node| unescape(node.key)).collect();
     let has = |name: Json<'_>| name.text().is_some_and(|name| keys.contains(&*name));
     if keys.is_empty() {
-        return Some("a tree without nodes");
+        return Some(EMPTY);
     }
     if conversation.get("current_node").is_some_and(|current| !has(current)) {
         return Some("its last message is missing");
@@ -111,12 +113,18 @@ mod tests {
         let nameless = r#"{"mapping":{"r":{"parent":null}},"current_node":"r"}"#;
         let expected = r#"{"conversation_id":"c1","mapping":{"r":{"parent":null}},"current_node":"r"}"#;
         assert_eq!(assembled(&[nameless]), Assembled::Whole(expected.into()));
-        let table = [
+        // What is there of a tree is kept.
+        let parts = [
             (
                 r#"{"id":"c1","mapping":{"r":{"parent":null}},"current_node":"a"}"#,
                 "its last message is missing",
             ),
             (r#"{"id":"c1","mapping":{"a":{"parent":"r"}},"current_node":"a"}"#, "messages are missing"),
+        ];
+        for (page, why) in parts {
+            assert_eq!(assembled(&[page]), Assembled::Part(page.into(), why), "{page}");
+        }
+        let table = [
             (r#"{"id":"c1","mapping":{}}"#, "a tree without nodes"),
             (r#"{"id":"c2","mapping":{"r":{}}}"#, "another conversation"),
             (r#"{"detail":"no"}"#, "neither a tree nor messages"),
