@@ -23,6 +23,7 @@ mod lock;
 mod names;
 mod parse;
 mod passages;
+mod patterns;
 mod plan;
 mod program;
 mod rebuild;

@@ -101,7 +101,7 @@ pub fn survey_homes(source: &'static dyn Source, settings: &dyn Settings) -> Vec
 
 /// Looks at a home without touching the archive: for an account of what is there.
 pub fn look_at(source: &'static dyn Source, home: &Home) -> Result<Survey> {
-    survey(home, &Rules::of(source.manifest())?, Detail::Weighed)
+    survey(home, &Rules::of(source.manifest()), Detail::Weighed)
 }
 
 /// The caller holds the lock.
@@ -325,7 +325,7 @@ fn visit(
         return Ok(None);
     }
     let mut looked = match &state {
-        HomeState::Available => survey(&home, &Rules::of(manifest)?, Detail::Names)?,
+        HomeState::Available => survey(&home, &Rules::of(manifest), Detail::Names)?,
         HomeState::Unreadable(why) => {
             Survey { unreadable: vec![(String::new(), why.clone())], ..Survey::default() }
         }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::names::text_of;
+use super::patterns::Patterns;
 use crate::model::{Manifest, Problem, Result, Rule, Time, Treatment};
 use crate::sources::{Choice, Home};
 use crate::store::Stat;
@@ -73,24 +74,20 @@ impl Survey {
     }
 }
 
-/// The rules of one source, matched in one pass.
+/// The rules of one source, of which the first that fits counts.
 pub struct Rules {
     rules: &'static [Rule],
-    globs: GlobSet,
+    patterns: Patterns,
 }
 
 impl Rules {
-    pub fn of(manifest: &'static Manifest) -> Result<Rules> {
-        let mut builder = GlobSetBuilder::new();
-        let bad = |error: globset::Error| Problem::new(format!("pattern of {}: {error}", manifest.source));
-        for rule in manifest.footprint.rules {
-            builder.add(GlobBuilder::new(rule.pattern).literal_separator(true).build().map_err(bad)?);
-        }
-        Ok(Rules { rules: manifest.footprint.rules, globs: builder.build().map_err(bad)? })
+    pub fn of(manifest: &'static Manifest) -> Rules {
+        let rules = manifest.footprint.rules;
+        Rules { rules, patterns: Patterns::of(rules.iter().map(|rule| rule.pattern)) }
     }
 
     fn decide(&self, path: &str) -> Option<&'static Rule> {
-        self.globs.matches(path).first().map(|at| &self.rules[*at])
+        self.patterns.first(path).map(|at| &self.rules[at])
     }
 }
 
@@ -201,8 +198,9 @@ fn look(
     }
     let rule = place.rules.decide(&path);
     let barred = rule.filter(|rule| matches!(rule.treatment, Treatment::Never | Treatment::LeftOut));
-    // A folder's list tells links from files: only links cost more than one look.
-    let link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+    // A folder's list tells what is a file, a folder or a link: files cost one look, folders none, links more.
+    let kind = entry.file_type().ok();
+    let link = kind.is_some_and(|kind| kind.is_symlink());
     let barred = barred.or_else(|| if link { never_behind(place, &entry.path()) } else { None });
     if let Some(rule) = barred {
         let never = rule.treatment == Treatment::Never;
@@ -212,6 +210,10 @@ fn look(
         };
         let (store, why) = (rule.store, rule.why);
         survey.left_out.push(LeftOut { path, store, why, files, bytes });
+        return;
+    }
+    if kind.is_some_and(|kind| kind.is_dir()) {
+        folders.push((entry.path(), path));
         return;
     }
     let looked = if link { resolve(place, &entry.path()) } else { entry.metadata().map(Some) };
@@ -320,7 +322,7 @@ mod tests {
 
     /// The treatment of a path by the rules of the source that has a `sessions` folder.
     fn treatment(path: &str) -> Option<Treatment> {
-        let rules = Rules::of(registry()[0].manifest()).unwrap();
+        let rules = Rules::of(registry()[0].manifest());
         rules.decide(path).map(|rule| rule.treatment)
     }
 

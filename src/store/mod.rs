@@ -95,6 +95,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_search.sql"),
     include_str!("migrations/0004_imports.sql"),
     include_str!("migrations/0005_gaps.sql"),
+    include_str!("migrations/0006_looks.sql"),
 ];
 
 /// A handle on the archive. Readers never wait for the writer.
