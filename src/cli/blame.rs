@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::tables;
+use super::tables::{self, counted};
 use super::{Answer, Desk, git, moments};
 use crate::model::{Problem, Result, Shown, Time};
 use crate::store::Store;
@@ -289,10 +289,6 @@ fn print_sums(desk: &mut Desk, sums: &BlameSums) -> Result<()> {
         lines.read,
         lines.unknown
     ))
-}
-
-fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 fn percent(share: &Share) -> String {

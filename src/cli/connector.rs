@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::settings::Declared;
-use super::tables::number;
+use super::tables::{counted, number};
 use super::{Answer, Desk, now};
 use crate::collect::{
     ConnectorAsk, ConnectorReport, Environment, InteractionKind, Lock, Notice, Reply, run_connector,
@@ -163,13 +163,13 @@ fn tell(desk: &mut Desk, report: &ConnectorReport, shown: &dyn Fn(&str) -> Strin
         }}));
     }
     desk.output.line(format!(
-        "{}: {} records, {} new, {} unchanged, {} skipped, {} gaps opened, {} recovered",
+        "{}: {}, {} new, {} unchanged, {} skipped, {} opened, {} recovered",
         report.name,
-        number_of(report.records),
+        counted(report.records, "record"),
         number_of(report.new),
         number_of(report.unchanged),
         number_of(report.skipped),
-        number_of(report.gaps_opened),
+        counted(report.gaps_opened, "gap"),
         number_of(report.gaps_recovered),
     ))
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::settings::Declared;
-use super::tables::number;
+use super::tables::{counted, number};
 use super::{Desk, now};
 use crate::collect::{
     BrowserSetup, Environment, LiveAsk, LiveNews, LiveReport, Lock, Pace, Stop, collect_live, profile_of,
@@ -107,24 +107,24 @@ pub fn tell_time_left(desk: &mut Desk, only: Option<&str>) -> Result<()> {
         let pace = Pace { second: config.second() };
         let left = time_left(source, &environment(&config, &settings), &desk.scope, pace)?;
         if let Some((open, left)) = left {
-            let (label, open, left) = (manifest.label, number_of(open), duration(left));
-            desk.output.note(format!("{label}: {open} conversations, about {left} at the provider's pace"));
+            let (label, open, left) = (manifest.label, counted(open, "conversation"), duration(left));
+            desk.output.note(format!("{label}: {open}, about {left} at the provider's pace"));
         }
     }
     Ok(())
 }
 
 pub fn print(desk: &mut Desk, report: &LiveReport) -> Result<()> {
-    let count = number_of;
+    let files = if report.files > 0 { format!(", {}", counted(report.files, "file")) } else { String::new() };
     desk.output.line(format!(
-        "{} live: {} conversations fetched ({} of them gaps), {} unchanged, {} documents, {} new gaps, {} requests",
+        "{} live: {} fetched ({} of them gaps), {} unchanged, {}{files}, {}, {}",
         report.label,
-        count(report.fetched),
-        count(report.recovered),
-        count(report.unchanged),
-        count(report.documents),
-        count(report.new_gaps),
-        count(report.requests),
+        counted(report.fetched, "conversation"),
+        number_of(report.recovered),
+        number_of(report.unchanged),
+        counted(report.documents, "document"),
+        counted(report.new_gaps, "new gap"),
+        counted(report.requests, "request"),
     ))?;
     if desk.quiet {
         return Ok(());
@@ -134,8 +134,8 @@ pub fn print(desk: &mut Desk, report: &LiveReport) -> Result<()> {
     }
     if report.gaps_open > 0 {
         desk.output.note(format!(
-            "{} conversations are still missing, about {} at the provider's pace; `annals sync {}` goes on, `annals gaps` lists them",
-            count(report.gaps_open),
+            "{} still missing, about {} at the provider's pace; `annals sync {}` goes on, `annals gaps` lists them",
+            counted(report.gaps_open, "conversation"),
             duration(report.time_left),
             report.source
         ));

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::settings::Declared;
 use super::sync::state_words;
-use super::tables::{number, size, table};
+use super::tables::{counted, number, size, table};
 use super::{Answer, Desk, moments, now};
 use crate::collect::survey_homes;
 use crate::config::Config;
@@ -64,27 +64,25 @@ pub fn print(desk: &mut Desk, cards: &[SourceCard]) -> Result<()> {
         if card.session_count > 0 {
             let last = moments::local_text(card.last_activity_at.as_ref());
             desk.output.line(format!(
-                "  {} sessions, {} messages, last {last}",
-                number(card.session_count),
-                number(card.message_count)
+                "  {}, {}, last {last}",
+                counted(card.session_count, "session"),
+                counted(card.message_count, "message")
             ))?;
             let bytes = size(u64::try_from(card.bytes).unwrap_or(0));
-            desk.output.line(format!("  {bytes} safe in {} files", number(card.files)))?;
+            desk.output.line(format!("  {bytes} safe in {}", counted(card.files, "file")))?;
         }
         if !card.reason.as_str().is_empty() {
             desk.output.line(format!("  {}", card.reason))?;
         }
         if let (Some(days), 1..) = (card.retention_days, card.deleted_soon) {
             desk.output.line(format!(
-                "  {} sessions that the client deletes within a week (it keeps {days} days) are safe here",
-                number(card.deleted_soon)
+                "  {} that the client deletes within a week (it keeps {days} days), safe here",
+                counted(card.deleted_soon, "session")
             ))?;
         }
         if card.gaps_open > 0 {
-            desk.output.line(format!(
-                "  {} gaps: what could not be had yet (`annals gaps` lists it)",
-                card.gaps_open
-            ))?;
+            let gaps = counted(card.gaps_open, "gap");
+            desk.output.line(format!("  {gaps}: what could not be had yet (`annals gaps` lists it)"))?;
         }
         if card.source_status != "available" {
             desk.output.line(format!("  hint: {}", card.setup_hint))?;

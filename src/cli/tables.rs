@@ -44,6 +44,12 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
+/// `1 gap`, `2,000 gaps`.
+pub fn counted(count: impl TryInto<i64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(i64::MAX);
+    format!("{} {noun}{}", number(count), if count == 1 { "" } else { "s" })
+}
+
 pub fn number(count: i64) -> String {
     let digits = count.unsigned_abs().to_string();
     let mut text = String::new();
