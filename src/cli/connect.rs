@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use super::live::{Wish, ask, environment, stop_json, words};
+use super::live::{Wish, ask, stop_json, words};
 use super::settings::Declared;
 use super::sync::source_named;
 use super::{Answer, Desk};
@@ -41,7 +41,7 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let config = desk.config.clone();
     let _lock = Lock::take(&config.home, "connect")?;
     let settings = Declared(&config);
-    let environment = environment(&config, &settings);
+    let environment = settings.environment(1);
     if options.remove {
         desk.archive_or_new()?;
         disconnect(source, &environment, &desk.scope)?;

@@ -9,10 +9,8 @@ use serde_json::json;
 
 use super::settings::Declared;
 use super::tables::{counted, number};
-use super::{Answer, Desk, now};
-use crate::collect::{
-    ConnectorAsk, ConnectorReport, Environment, InteractionKind, Lock, Notice, Reply, run_connector,
-};
+use super::{Answer, Desk};
+use crate::collect::{ConnectorAsk, ConnectorReport, InteractionKind, Lock, Notice, Reply, run_connector};
 use crate::model::{Problem, Result};
 use crate::store::Store;
 
@@ -60,13 +58,8 @@ pub fn run(desk: &mut Desk, options: &Options, wish: &Wish<'_>) -> Result<Answer
     };
     let _lock = Lock::take(&desk.config.home, "sync --connector")?;
     let config = std::sync::Arc::clone(&desk.config);
-    let environment = Environment {
-        home: &config.home,
-        machine: config.machine.clone(),
-        settings: &Declared(&config),
-        threads: 1,
-        now,
-    };
+    let settings = Declared(&config);
+    let environment = settings.environment(1);
     // What a program says may hold anything: it leaves through the door like all text.
     let door = desk.door(&Store::open(&config.home)?)?;
     let scope = desk.scope;

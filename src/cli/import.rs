@@ -9,8 +9,8 @@ use super::measure::{Clock, cpu_ms, peak_memory_bytes};
 use super::progress::Bar;
 use super::settings::Declared;
 use super::tables::{number, size};
-use super::{Answer, Desk, now};
-use crate::collect::{ContainerReport, Environment, ImportAsk, Lock, MemberReport, import, importing};
+use super::{Answer, Desk};
+use crate::collect::{ContainerReport, ImportAsk, Lock, MemberReport, import, importing};
 use crate::model::Result;
 use crate::sources::{Wish, by_name};
 use crate::view::Door;
@@ -44,13 +44,9 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         sources: Vec::new(),
     };
     let _lock = Lock::take(&desk.config.home, "import")?;
-    let environment = Environment {
-        home: &desk.config.home,
-        machine: desk.config.machine.clone(),
-        settings: &Declared(&desk.config),
-        threads: 1,
-        now,
-    };
+    let config = std::sync::Arc::clone(&desk.config);
+    let settings = Declared(&config);
+    let environment = settings.environment(1);
     let mut bar = Bar::new(desk.quiet);
     let reports = import(&ask, &environment, &desk.scope, &mut bar)?;
     let store = desk.archive_or_new()?;

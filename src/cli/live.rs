@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::Desk;
 use super::settings::Declared;
 use super::tables::{counted, number};
-use super::{Desk, now};
 use crate::collect::{
-    BrowserSetup, Environment, LiveAsk, LiveNews, LiveReport, Lock, Pace, Stop, collect_live, profile_of,
-    time_left,
+    BrowserSetup, LiveAsk, LiveNews, LiveReport, Lock, Pace, Stop, collect_live, profile_of, time_left,
 };
 use crate::config::Config;
 use crate::model::{Problem, Result};
@@ -60,8 +59,7 @@ pub fn collect(desk: &mut Desk, sources: &[&'static dyn Source], wish: Wish) -> 
                 desk.output.note(format!("{name}: {done} of {wanted} conversations, about {left} left"));
             }
         };
-        let mut report =
-            collect_live(&asked, &environment(&config, &Declared(&config)), &desk.scope, &mut tell)?;
+        let mut report = collect_live(&asked, &Declared(&config).environment(1), &desk.scope, &mut tell)?;
         // What providers call things is text like any other.
         let door = desk.door(&store)?;
         for problem in &mut report.problems {
@@ -70,10 +68,6 @@ pub fn collect(desk: &mut Desk, sources: &[&'static dyn Source], wish: Wish) -> 
         reports.push(report);
     }
     Ok(reports)
-}
-
-pub fn environment<'c>(config: &'c Config, settings: &'c Declared<'c>) -> Environment<'c> {
-    Environment { home: &config.home, machine: config.machine.clone(), settings, threads: 1, now }
 }
 
 pub fn ask(config: &Config, source: &'static dyn Source, wish: Wish) -> Result<LiveAsk> {
@@ -105,7 +99,7 @@ pub fn tell_time_left(desk: &mut Desk, only: Option<&str>) -> Result<()> {
             continue;
         }
         let pace = Pace { second: config.second() };
-        let left = time_left(source, &environment(&config, &settings), &desk.scope, pace)?;
+        let left = time_left(source, &settings.environment(1), &desk.scope, pace)?;
         if let Some((open, left)) = left {
             let (label, open, left) = (manifest.label, counted(open, "conversation"), duration(left));
             desk.output.note(format!("{label}: {open}, about {left} at the provider's pace"));

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::settings::Declared;
 use super::{Answer, Desk, now, sources};
-use crate::collect::{Ask, Environment, Lock, Progress, sync};
+use crate::collect::{Ask, Lock, Progress, sync};
 use crate::config::Config;
 use crate::model::{Problem, Result, Scope};
 use crate::serve::{Address, Found, Log, Look, Setup, Work, serve};
@@ -129,13 +129,8 @@ fn look(config: Arc<Config>) -> Look {
             in_passing: true,
             member: None,
         };
-        let environment = Environment {
-            home: &config.home,
-            machine: config.machine.clone(),
-            settings: &Declared(&config),
-            threads: 1,
-            now,
-        };
+        let settings = Declared(&config);
+        let environment = settings.environment(1);
         let mut news = false;
         if let Ok(_lock) = Lock::take(&config.home, "serve") {
             // What can not be read is a gap in the archive, and the next look tries again.

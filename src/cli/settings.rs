@@ -2,10 +2,20 @@
 
 use std::path::PathBuf;
 
+use super::now;
+use crate::collect::Environment;
 use crate::config::Config;
 use crate::sources::{Settings, registry};
 
 pub struct Declared<'c>(pub &'c Config);
+
+impl Declared<'_> {
+    /// Where and with what collectors work.
+    pub fn environment(&self, threads: usize) -> Environment<'_> {
+        let Declared(config) = *self;
+        Environment { home: &config.home, machine: config.machine.clone(), settings: self, threads, now }
+    }
+}
 
 impl Settings for Declared<'_> {
     fn get(&self, variable: &str) -> Option<String> {

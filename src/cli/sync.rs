@@ -8,7 +8,7 @@ use super::progress::Bar;
 use super::settings::Declared;
 use super::tables::{number, size, table};
 use super::{Answer, Desk, connector, live, moments, now};
-use crate::collect::{Ask, Environment, HomeState, LiveReport, Lock, SourceReport, sync};
+use crate::collect::{Ask, HomeState, LiveReport, Lock, SourceReport, sync};
 use crate::model::{Problem, Result};
 use crate::sources::{Source, by_name, registry};
 
@@ -110,13 +110,10 @@ pub fn collect(desk: &mut Desk, options: &Options) -> Result<Vec<SourceReport>> 
         member: options.member.clone(),
     };
     let _lock = Lock::take(&desk.config.home, "sync")?;
-    let environment = Environment {
-        home: &desk.config.home,
-        machine: desk.config.machine.clone(),
-        settings: &Declared(&desk.config),
-        threads: std::thread::available_parallelism().map_or(1, usize::from).min(4),
-        now,
-    };
+    let config = std::sync::Arc::clone(&desk.config);
+    let settings = Declared(&config);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+    let environment = settings.environment(threads);
     let mut bar = Bar::new(desk.quiet);
     let mut reports = sync(&ask, &environment, &desk.scope, &mut bar)?;
     // Names of files may hold anything: they leave through the door like all text.

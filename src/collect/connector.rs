@@ -3,28 +3,24 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Read;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::append::{Appender, Target};
+use super::append::Appender;
+use super::ask::Environment;
 use super::containers::private_file;
 use super::program::{ENDING, Heard, Program};
-use super::sync::Environment;
-use super::wire::{self, DoneStatus, Interaction, InteractionKind, Message, Mode, Operation, Unread};
+use super::wire::{self, DoneStatus, Interaction, InteractionKind, Message, Mode, Unread};
 use crate::model::{Key, Problem, Result, Scope, Time, Why};
-use crate::sources::{content_key, of_programs};
-use crate::store::{Failure, Lease, Store};
+use crate::sources::of_programs;
+use crate::store::{Lease, Store};
 
 /// Gaps that one run is told of.
 const GAPS: usize = 1_000;
 /// How long they are the run's own, should it die.
 const LEASE: i64 = 3_600_000_000;
-/// A file of the archive that has this much is full.
-const FULL: u64 = 1 << 20;
-/// Bytes of lines that become rows at once.
-const PIECE: usize = 8 << 20;
 /// Problems that are told; all are counted.
 const TOLD: usize = 100;
 
@@ -163,7 +159,7 @@ pub fn run_connector(
 }
 
 /// Cursors of streams are called so, and then as the stream.
-const STATE: &str = "state ";
+pub(super) const STATE: &str = "state ";
 
 /// Another program is another version: what an older one gave up, it may get. Arguments that are files are scripts.
 fn version_of(ask: &ConnectorAsk) -> String {
@@ -179,38 +175,38 @@ fn version_of(ask: &ConnectorAsk) -> String {
 
 /// A stream that was declared, and what was said of it in this run.
 #[derive(Default)]
-struct Stream {
-    records: u64,
-    gaps: u64,
-    skipped: u64,
+pub(super) struct Stream {
+    pub(super) records: u64,
+    pub(super) gaps: u64,
+    pub(super) skipped: u64,
 }
 
 /// What happened to a gap last.
-enum Change {
+pub(super) enum Change {
     Failed { locator: String, why: Why, reason: String },
     Recovered,
 }
 
-struct Session<'r, 'e> {
-    ask: &'r ConnectorAsk,
-    environment: &'r Environment<'e>,
-    scope: Scope,
-    appender: Appender,
-    store: &'r mut Store,
-    instance: i64,
-    version: String,
-    streams: BTreeMap<String, Stream>,
+pub(super) struct Session<'r, 'e> {
+    pub(super) ask: &'r ConnectorAsk,
+    pub(super) environment: &'r Environment<'e>,
+    pub(super) scope: Scope,
+    pub(super) appender: Appender,
+    pub(super) store: &'r mut Store,
+    pub(super) instance: i64,
+    pub(super) version: String,
+    pub(super) streams: BTreeMap<String, Stream>,
     /// Gaps that the connector was told of.
-    served: HashSet<(String, String)>,
+    pub(super) served: HashSet<(String, String)>,
     /// Lines since the last commit: of any number, so they wait on the disk.
-    spool: File,
-    spooled: u64,
+    pub(super) spool: File,
+    pub(super) spooled: u64,
     /// Records among them.
-    waiting: HashSet<Key>,
-    waiting_new: u64,
+    pub(super) waiting: HashSet<Key>,
+    pub(super) waiting_new: u64,
     /// By stream and key.
-    changes: BTreeMap<(String, String), Change>,
-    report: ConnectorReport,
+    pub(super) changes: BTreeMap<(String, String), Change>,
+    pub(super) report: ConnectorReport,
 }
 
 impl Session<'_, '_> {
@@ -393,135 +389,14 @@ impl Session<'_, '_> {
         Ok(false)
     }
 
-    fn record(&mut self, record: wire::Record, line: &[u8]) -> Result<()> {
-        self.report.records += 1;
-        self.stream(&record.stream)?.records += 1;
-        let key = format!("{}/{}/{}", self.ask.name, record.stream, record.key);
-        let data = record.data.map_or(Value::Null, Value::Object);
-        let known = record.op == Operation::Upsert && self.is_there("records", &key, &data)?;
-        if known {
-            self.report.unchanged += 1;
-        } else {
-            self.report.new += 1;
-            self.waiting_new += 1;
-            self.keep(line)?;
-            self.waiting.insert(Key::of(&[key.as_bytes()]));
-        }
-        let name = (record.stream, record.key);
-        if self.served.contains(&name) {
-            self.changes.insert(name, Change::Recovered);
-        }
-        Ok(())
-    }
-
-    /// Whether the archive has it so already. Of what waits, nobody knows yet.
-    fn is_there(&self, stream: &str, key: &str, data: &Value) -> Result<bool> {
-        if self.waiting.contains(&Key::of(&[key.as_bytes()])) {
-            return Ok(false);
-        }
-        self.store.has_record(&self.scope, self.instance, stream, key, content_key(data))
-    }
-
-    fn stream(&mut self, name: &str) -> Result<&mut Stream> {
-        if !self.streams.contains_key(name) {
-            return Err(self.failed(
-                format!("speaks of the stream {name:?}, which it did not declare"),
-                "a SCHEMA message declares a stream, before its first record",
-            ));
-        }
-        Ok(self.streams.entry(name.to_owned()).or_default())
-    }
-
-    fn gap(&mut self, stream: String, key: String, locator: String, why: Why, reason: String) {
-        self.changes.insert((stream, key), Change::Failed { locator, why, reason });
-    }
-
-    fn keep(&mut self, line: &[u8]) -> Result<()> {
-        self.spool.write_all(line)?;
-        self.spool.write_all(b"\n")?;
-        self.spooled += line.len() as u64 + 1;
-        Ok(())
-    }
-
-    /// Everything since the last time, in one transaction: lines, rows, gaps and the cursor that covers them.
-    fn commit(&mut self, state: Option<(&str, &Value)>) -> Result<()> {
-        let now = (self.environment.now)();
-        self.spool.seek(SeekFrom::Start(0))?;
-        let mut spool = (&self.spool).take(self.spooled);
-        let files = self.store.captured_files(&self.scope, self.instance)?;
-        let (mut number, last) = (files.len(), files.last().map_or(FULL, |file| file.size));
-        // The last file goes on until it is full.
-        if last < FULL {
-            number -= 1;
-        }
-        let mut writer = self.store.writer(&self.scope, now)?;
-        let mut piece = Vec::new();
-        loop {
-            spool.by_ref().take(PIECE.saturating_sub(piece.len()) as u64).read_to_end(&mut piece)?;
-            let Some(end) = memchr::memrchr(b'\n', &piece) else {
-                // A line may be longer than a piece.
-                if spool.limit() == 0 {
-                    break;
-                }
-                spool.by_ref().take(wire::LONGEST_LINE as u64).read_to_end(&mut piece)?;
-                continue;
-            };
-            let rest = piece.split_off(end + 1);
-            number += 1;
-            let path = format!("{}/{number:08}.jsonl", self.ask.name);
-            let target = Target {
-                instance: self.instance,
-                source: of_programs(),
-                path: &path,
-                store: "what connectors said",
-                reader: "wire",
-            };
-            writer.apply(self.appender.lines(&target, &piece)?)?;
-            piece = rest;
-        }
-        let mut failures = Vec::new();
-        for ((stream, key), change) in &self.changes {
-            match change {
-                Change::Failed { locator, why, reason } => failures.push(Failure {
-                    instance: self.instance,
-                    stream,
-                    key,
-                    locator,
-                    why: *why,
-                    reason,
-                    version: &self.version,
-                }),
-                Change::Recovered => {
-                    let closed = writer.close_gap(self.instance, stream, key, now)?;
-                    self.report.gaps_recovered += u64::from(closed);
-                }
-            }
-        }
-        self.report.gaps_opened += failures.len() as u64;
-        let cursor = state.map(|(stream, cursor)| (format!("{STATE}{stream}"), cursor.to_string()));
-        match &cursor {
-            Some((name, value)) => writer.pass(self.instance, (name, value), &failures, now)?,
-            None => failures.iter().try_for_each(|failure| writer.fail(failure, now).map(|_| ()))?,
-        }
-        writer.commit()?;
-        self.report.commits += 1;
-        self.report.committed += std::mem::take(&mut self.waiting_new);
-        self.changes.clear();
-        self.waiting.clear();
-        self.spool.set_len(0)?;
-        self.spool.seek(SeekFrom::Start(0))?;
-        self.spooled = 0;
-        Ok(())
-    }
-
-    fn problem(&mut self, what: String) {
+    pub(super) fn problem(&mut self, what: String) {
         self.report.problem_count += 1;
         if self.report.problems.len() < TOLD && !self.report.problems.contains(&what) {
             self.report.problems.push(what);
         }
     }
 
-    fn failed(&self, what: String, hint: &str) -> Problem {
+    pub(super) fn failed(&self, what: String, hint: &str) -> Problem {
         Problem::new(format!("{} {what}", self.ask.name)).hint(hint)
     }
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::ask::{Environment, Progress, SourceReport};
 use super::import::{ImportAsk, import, instance_of};
-use super::sync::{Environment, Progress, SourceReport};
 use super::walk::stat_of;
 use crate::model::{Result, Scope};
 use crate::sources::{Source, Wish};

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::append::{Appender, Target};
+use super::ask::{Environment, Progress};
 use super::containers::{Container, Kind};
 use super::elements::{Piece, split};
 use super::import_report::ContainerReport;
 use super::judging::{Desk, Plan, by_number, judge, look};
-use super::sync::{Environment, Progress};
 use crate::model::{Problem, Result, Scope, Time};
 use crate::sources::{Archive, Body, Capture, Member, Shape, Source, Wish, registry};
 use crate::store::{Batch, Store};

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::append::{Appender, Target};
+use super::ask::Environment;
 use super::documents::{Document, is_same};
 use super::live::{FILES, LEARNT, Learnt, THINGS, Wanted};
-use super::sync::Environment;
 use crate::model::{Result, Scope, Time, Why};
 use crate::sources::{Body, Capture, Listing, Source};
 use crate::store::{Batch, DueGap, Failure, Lease, Store};

@@ -1,9 +1,11 @@
 //! Drives the sources: finds what changed, captures bytes, reads rows, commits both together.
 
 mod append;
+mod ask;
 mod browser;
 mod capture;
 mod connector;
+mod connector_keep;
 mod containers;
 mod databases;
 mod devtools;
@@ -16,6 +18,7 @@ mod import_write;
 mod judging;
 mod live;
 mod live_fetch;
+mod live_lists;
 mod live_pace;
 mod live_talk;
 mod live_write;
@@ -33,6 +36,7 @@ mod sync;
 mod walk;
 mod wire;
 
+pub use ask::{Ask, Environment, Progress, SourceReport};
 pub use browser::BrowserSetup;
 pub use connector::{ConnectorAsk, ConnectorReport, Notice, Reply, run_connector};
 pub use import::{ImportAsk, import, importing};
@@ -43,6 +47,6 @@ pub use live_talk::Stop;
 pub use lock::Lock;
 pub use rebuild::{Rebuilt, rebuild};
 pub use restore::{Restored, restore};
-pub use sync::{Ask, Environment, Progress, SourceReport, look_at, survey_homes, sync};
+pub use sync::{look_at, survey_homes, sync};
 pub use walk::HomeState;
 pub use wire::InteractionKind;

@@ -62,11 +62,15 @@ pub fn by_format(format: &str) -> Option<&'static dyn Source> {
 pub trait Source: Sync {
     fn manifest(&self) -> &'static Manifest;
 
-    /// Folders that may hold this source's files, whether they exist or not.
-    fn homes(&self, settings: &dyn Settings) -> Vec<Home>;
+    /// Folders that may hold this source's files, whether they exist or not; none when it reads no home.
+    fn homes(&self, _settings: &dyn Settings) -> Vec<Home> {
+        Vec::new()
+    }
 
     /// The logical name of a file. Two paths with one unit hold the same thing: moved, or in another encoding.
-    fn unit(&self, path: &str) -> String;
+    fn unit(&self, path: &str) -> String {
+        path.to_owned()
+    }
 
     /// A reader that goes on from what `saved` remembers, or starts at the beginning.
     fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader>;

@@ -11,6 +11,7 @@ use super::tape_grades::Grades;
 use super::tape_lines::{Ending, each_line};
 pub use super::tape_maker::Drift;
 use super::tape_maker::{Resolve, TapeMaker};
+use super::teller::kept_apart;
 use super::trace::Traces;
 use crate::model::{Encoding, Framing, Problem, Result, Scope, SessionFacts, ShownJson};
 use crate::sources::{FileContext, Recorder, Source, TapeForm, by_name};
@@ -292,17 +293,8 @@ struct FromArchive<'a> {
 
 impl Resolve for FromArchive<'_> {
     fn output(&self, record: &str) -> Result<Option<String>> {
-        let Some((stream, key)) = record.split_once('/') else { return Ok(None) };
-        let mut whole = None;
         let mut contents = self.store.contents(self.scope);
-        let source = self.source.manifest().source;
-        self.store.each_record(self.scope, source, stream, Some(key), 0, &mut |record| {
-            let bytes =
-                contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
-            whole = Some(String::from_utf8_lossy(bytes.expose()).into_owned());
-            Ok(true)
-        })?;
-        Ok(whole)
+        kept_apart(self.scope, self.store, &mut contents, self.source, Some(record))
     }
 
     fn snapshot(&self, path: &str) -> Result<Option<String>> {

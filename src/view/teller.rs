@@ -138,7 +138,9 @@ impl Teller<'_> {
 
     /// The whole output where it was kept apart, else what the model saw, else the client's own record of it.
     pub(super) fn output(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Option<String>> {
-        if let Some(whole) = self.whole_output(contents, row)? {
+        if let Some(whole) =
+            kept_apart(self.scope, self.store, contents, self.source, row.full_output.as_deref())?
+        {
             return Ok(Some(whole));
         }
         for span in [row.output, row.detail].into_iter().flatten() {
@@ -152,21 +154,6 @@ impl Teller<'_> {
             }
         }
         Ok(None)
-    }
-
-    fn whole_output(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Option<String>> {
-        let Some((stream, key)) = row.full_output.as_deref().and_then(|full| full.split_once('/')) else {
-            return Ok(None);
-        };
-        let mut whole = None;
-        let source = self.source.manifest().source;
-        self.store.each_record(self.scope, source, stream, Some(key), 0, &mut |record| {
-            let bytes =
-                contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
-            whole = Some(String::from_utf8_lossy(bytes.expose()).into_owned());
-            Ok(true)
-        })?;
-        Ok(whole)
     }
 
     pub(super) fn files(&self, row: &CallRow) -> Result<Vec<FileView>> {
@@ -217,4 +204,23 @@ impl Teller<'_> {
             }
         }
     }
+}
+
+/// An output that its client kept apart, by the name of its record: `stream/key`.
+pub(super) fn kept_apart(
+    scope: &Scope,
+    store: &Store,
+    contents: &mut Contents<'_>,
+    source: &'static dyn Source,
+    name: Option<&str>,
+) -> Result<Option<String>> {
+    let Some((stream, key)) = name.and_then(|name| name.split_once('/')) else { return Ok(None) };
+    let mut whole = None;
+    store.each_record(scope, source.manifest().source, stream, Some(key), 0, &mut |record| {
+        let bytes =
+            contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
+        whole = Some(String::from_utf8_lossy(bytes.expose()).into_owned());
+        Ok(true)
+    })?;
+    Ok(whole)
 }

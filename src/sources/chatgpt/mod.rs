@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::json::Json;
 use super::kept::KeptReader;
-use super::{FileContext, Home, Import, Live, Reader, Settings, Source, captures};
+use super::{FileContext, Import, Live, Reader, Source, captures};
 use crate::model::{Block, Manifest};
 
 pub struct ChatGpt;
@@ -28,14 +28,6 @@ pub struct ChatGpt;
 impl Source for ChatGpt {
     fn manifest(&self) -> &'static Manifest {
         &manifest::MANIFEST
-    }
-
-    fn homes(&self, _settings: &dyn Settings) -> Vec<Home> {
-        Vec::new()
-    }
-
-    fn unit(&self, path: &str) -> String {
-        path.to_owned()
     }
 
     fn reader(&self, name: &str, file: &FileContext, _saved: Option<&str>) -> Box<dyn Reader> {

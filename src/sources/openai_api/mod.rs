@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 use super::captures;
 use super::json::Json;
 use super::kept::KeptReader;
-use super::{FileContext, Home, Import, Intake, Reader, Settings, Source, Wish};
+use super::{FileContext, Import, Intake, Reader, Settings, Source, Wish};
 use crate::model::{Block, Manifest};
 
 pub struct OpenAiApi;
@@ -34,14 +34,6 @@ pub struct OpenAiApi;
 impl Source for OpenAiApi {
     fn manifest(&self) -> &'static Manifest {
         &manifest::MANIFEST
-    }
-
-    fn homes(&self, _settings: &dyn Settings) -> Vec<Home> {
-        Vec::new()
-    }
-
-    fn unit(&self, path: &str) -> String {
-        path.to_owned()
     }
 
     fn reader(&self, name: &str, file: &FileContext, _saved: Option<&str>) -> Box<dyn Reader> {

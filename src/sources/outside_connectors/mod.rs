@@ -6,7 +6,7 @@ mod reader;
 use serde_json::{Map, Value, json};
 
 use super::kept::KeptReader;
-use super::{FileContext, Home, Reader, Settings, Source};
+use super::{FileContext, Reader, Source};
 use crate::model::{Block, Manifest};
 
 pub use reader::content_key;
@@ -16,14 +16,6 @@ pub struct OutsideConnectors;
 impl Source for OutsideConnectors {
     fn manifest(&self) -> &'static Manifest {
         &manifest::MANIFEST
-    }
-
-    fn homes(&self, _settings: &dyn Settings) -> Vec<Home> {
-        Vec::new()
-    }
-
-    fn unit(&self, path: &str) -> String {
-        path.to_owned()
     }
 
     fn reader(&self, name: &str, file: &FileContext, _saved: Option<&str>) -> Box<dyn Reader> {
