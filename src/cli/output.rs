@@ -87,6 +87,8 @@ impl Output {
         // Nobody to tell when stderr is closed.
         // One note, one line: a file's name must not forge another.
         let text = visible(text.as_ref(), false).replace('\n', "\u{240a}");
+        // In the order in which things were said.
+        let _ = self.stdout.flush();
         let _ = writeln!(io::stderr(), "{text}");
     }
 

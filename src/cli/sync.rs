@@ -10,7 +10,7 @@ use super::tables::{number, size, table};
 use super::{Answer, Desk, connector, live, moments, now};
 use crate::collect::{Ask, HomeState, LiveReport, Lock, SourceReport, sync};
 use crate::model::{Problem, Result};
-use crate::sources::{Source, by_name, registry};
+use crate::sources::{Source, by_name, of_programs, registry};
 
 #[derive(Args, Default)]
 pub struct Options {
@@ -131,7 +131,9 @@ pub fn collect(desk: &mut Desk, options: &Options) -> Result<Vec<SourceReport>> 
 
 fn named(names: &[String]) -> Result<Vec<&'static dyn Source>> {
     if names.is_empty() {
-        return Ok(registry().to_vec());
+        // Programs hand their records over when they are run: there is nothing to look for.
+        let outside = of_programs().manifest().source;
+        return Ok(registry().iter().copied().filter(|source| source.manifest().source != outside).collect());
     }
     names.iter().map(|name| source_named(name)).collect()
 }
