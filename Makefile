@@ -1,7 +1,7 @@
 # Everything a contributor runs. `make test` is what CI runs. It needs the Rust toolchain and, for the tests of
 # the web page and of live collection, Chromium, its driver, npm, python3 and openssl, which it installs with apt-get when missing.
 
-.PHONY: test bench bench-smoke lint format screenshots
+.PHONY: test test-real test-days bench bench-smoke lint format screenshots
 
 test:
 	@echo "make test: needs the Rust toolchain (crates come through cargo);"
@@ -10,6 +10,16 @@ test:
 	tests/browser/setup
 	cargo test --locked
 	tests/api/run
+	if [ -n "$$ANNALS_REAL_HOMES" ]; then $(MAKE) test-real; fi
+
+# The checks that hold for any home, over homes written by real clients: ANNALS_REAL_HOMES=DIR has them by source and version.
+test-real:
+	@test -d "$$ANNALS_REAL_HOMES" || { echo "make test-real: ANNALS_REAL_HOMES names no folder" >&2; exit 1; }
+	cargo test --locked --test it of_real_homes -- --ignored --nocapture
+
+# Everything again on days and at hours at which clocks turn over, in both outermost time zones, and in random order.
+test-days:
+	tests/days
 
 lint:
 	cargo fmt --check
@@ -22,14 +32,14 @@ format:
 # exceeded.
 bench:
 	tests/browser/setup
-	cargo bench --locked --bench archive
+	cargo bench --locked --features test-clock --bench archive
 
 # The same tables on 20 MB: shows that the bench itself works.
 bench-smoke:
 	tests/browser/setup
-	cargo bench --locked --bench archive -- --smoke
+	cargo bench --locked --features test-clock --bench archive -- --smoke
 
 # A picture of every page, on made-up work, into docs/.
 screenshots:
 	tests/browser/setup
-	cargo bench --locked --bench screenshots -- docs
+	cargo bench --locked --features test-clock --bench screenshots -- docs

@@ -21,6 +21,7 @@
 mod browser;
 mod chatgpt;
 mod claude_corpus;
+mod clock;
 mod corpus;
 mod http;
 mod http_client;
@@ -225,6 +226,7 @@ impl<'a> Corpus<'a> {
             .env("HOME", self.scratch.join("empty"))
             .envs([&CODEX, &CLAUDE].map(|other| (other.variable, self.scratch.join("nothing"))))
             .env(self.client.variable, &self.home);
+        clock::set(&mut command);
         command
     }
 

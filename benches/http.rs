@@ -4,8 +4,9 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use super::clock;
 use super::corpus::write_long_session;
 use super::http_client::{Connection, Figure, Latencies, Target, load};
 use super::table::Row;
@@ -105,7 +106,7 @@ impl Paths {
         }
         // The corpus ends on a day of its own, so that it is always the same bytes: as many days are asked for
         // as reach its last ninety.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+        let now = clock::since_1970().as_millis() as u64;
         let days = (now.saturating_sub(FIRST_DAY + (DAYS - 90) * DAY) / DAY).max(90);
         Ok(Self {
             messages: sessions.iter().map(|session| format!("{session}/messages")).collect(),

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use super::clock;
 use super::lineage_world::{GRADES, Plan, Score, write_world};
 use super::table::Row;
 use super::words::{Project, Random};
@@ -153,6 +154,7 @@ fn annals(folder: &Path, archive: &Path, arguments: &[&str]) -> Outcome<Value> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
     command.arg("--home").arg(archive).args(arguments).env_clear().env("HOME", folder.join("nobody"));
     command.env(CODEX.variable, folder.join("codex")).env(CLAUDE.variable, folder.join("claude"));
+    clock::set(&mut command);
     told(command)
 }
 

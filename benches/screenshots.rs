@@ -15,13 +15,13 @@
 
 #[path = "../tests/it/browser.rs"]
 mod browser;
+mod clock;
 mod story;
 mod words;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use browser::{Browser, PHONE};
 use serde_json::{Value, json};
@@ -41,8 +41,9 @@ fn main() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     std::fs::create_dir_all(&folder).expect("the folder can be made");
     let scratch = tempfile::tempdir().unwrap();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let count = story::write(&scratch.path().join("user"), now, MONTHS, || sync(scratch.path())).unwrap();
+    let count =
+        story::write(&scratch.path().join("user"), clock::since_1970(), MONTHS, || sync(scratch.path()))
+            .unwrap();
     sync(scratch.path());
     println!("{count} sessions of made-up work");
     let (server, address, token) = serve(scratch.path());
@@ -62,7 +63,8 @@ impl Drop for Server {
 
 fn annals(scratch: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
-    command.env_clear().env("HOME", scratch.join("user")).env("ANNALS_MACHINE", "laptop").env("TZ", "UTC");
+    command.env_clear().env("HOME", scratch.join("user")).env("ANNALS_MACHINE", "laptop");
+    clock::set(&mut command);
     command.arg("--home").arg(scratch.join("archive")).args(arguments);
     command
 }

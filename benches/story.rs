@@ -88,7 +88,8 @@ pub fn write(user: &Path, now: Duration, months: u64, mut before: impl FnMut()) 
         for _ in 0..random.below(busy + 1).max(u64::from(day < 3)) {
             turn += 1;
             let at = now - day * DAY - now % DAY + 8 * 3_600_000 + random.below(9 * 3_600_000);
-            let at = at.min(now - 3_600_000 - random.below(3_600_000));
+            // Whatever the hour is: before the last two.
+            let at = at.min(now - 4 * 3_600_000 - random.below(3_600_000));
             // What has nothing that varies happened a few times; the rest goes on and on.
             let rare = turn % 60 == 7;
             let varied = |scene: &&&str| scene.contains("\n% ") != rare;

@@ -3,7 +3,24 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::model::{Problem, Result};
+use crate::model::{Problem, Result, Time};
+
+/// The clock of the whole program.
+pub fn now() -> Time {
+    Time::from_micros(jiff::Timestamp::now().as_microsecond().saturating_add(clock_shift()))
+}
+
+/// Test builds may live at another date: `ANNALS_TEST_CLOCK` is the number of microseconds that their clock is ahead.
+#[cfg(any(debug_assertions, feature = "test-clock"))]
+fn clock_shift() -> i64 {
+    static SHIFT: std::sync::OnceLock<i64> = std::sync::OnceLock::new();
+    *SHIFT.get_or_init(|| variable("ANNALS_TEST_CLOCK").and_then(|shift| shift.parse().ok()).unwrap_or(0))
+}
+
+#[cfg(not(any(debug_assertions, feature = "test-clock")))]
+fn clock_shift() -> i64 {
+    0
+}
 
 /// What the program was told, from wherever.
 pub struct Config {

@@ -42,7 +42,8 @@ use std::sync::Arc;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::Config;
-use crate::model::{Result, Scope, Time};
+pub use crate::config::now;
+use crate::model::{Result, Scope};
 use crate::store::Store;
 use crate::view::Door;
 use output::Output;
@@ -167,11 +168,6 @@ impl Desk {
     pub fn door(&self, store: &Store) -> Result<Door> {
         if self.reveal { Ok(Door::revealing(&self.scope)) } else { Door::masking(&self.scope, store) }
     }
-}
-
-/// The clock of the whole program.
-pub fn now() -> Time {
-    Time::from_micros(jiff::Timestamp::now().as_microsecond())
 }
 
 /// The program: everything that `main` does.

@@ -94,6 +94,8 @@ impl Passages {
             // What the client put before the model is in the library, or nobody's words.
             (MessageKind::Injected, _) => return,
             (MessageKind::Thinking, _) => PassageKind::Thinking,
+            // An output whose call comes later, or never.
+            (MessageKind::Result, _) => PassageKind::Result,
             (_, Role::User) => PassageKind::User,
             (_, Role::Assistant | Role::System | Role::Developer | Role::Tool) => PassageKind::Assistant,
         };

@@ -1,6 +1,6 @@
 //! Asks the index which calls wrote or saw lines of code, for many lines at once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rusqlite::{OptionalExtension, params};
 
@@ -194,13 +194,13 @@ impl Store {
         Ok(calls)
     }
 
-    /// Calls that worked on files with these names, wherever the files are: file and place.
+    /// Calls that worked on files with these names, wherever the files are: file and place, with the session.
     pub fn calls_by_file_name(
         &self,
         _scope: &Scope,
         names: &HashSet<String>,
-    ) -> Result<HashMap<String, HashSet<(i64, u64)>>> {
-        let mut calls: HashMap<String, HashSet<(i64, u64)>> = HashMap::new();
+    ) -> Result<HashMap<String, BTreeMap<(i64, u64), i64>>> {
+        let mut calls: HashMap<String, BTreeMap<(i64, u64), i64>> = HashMap::new();
         let mut of_path: HashMap<i64, &String> = HashMap::new();
         let mut statement = self.connection.prepare_cached(sql!("select id, text from name"))?;
         let mut rows = statement.query([])?;
@@ -214,12 +214,12 @@ impl Store {
             return Ok(calls);
         }
         let mut statement =
-            self.connection.prepare_cached(sql!("select path, file, place from file_touch"))?;
+            self.connection.prepare_cached(sql!("select path, file, place, session from file_touch"))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             if let Some(name) = of_path.get(&row.get(0)?) {
                 let call = (row.get(1)?, row.get::<_, i64>(2)? as u64);
-                calls.entry((*name).clone()).or_default().insert(call);
+                calls.entry((*name).clone()).or_default().insert(call, row.get(3)?);
             }
         }
         Ok(calls)

@@ -1,6 +1,6 @@
 //! Where the lines of a file come from: session, prompt, call and model, with a grade that says how sure it is.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -80,7 +80,7 @@ pub fn blame(scope: &Scope, store: &Store, door: &Door, files: &[CodeFile]) -> R
     let hits = store.print_hits(scope, &wanted_prints(files))?;
     let name_of = |file: &CodeFile| file.path.rsplit('/').next().unwrap_or_default().to_owned();
     let named = store.calls_by_file_name(scope, &files.iter().map(name_of).collect())?;
-    let none = HashSet::new();
+    let none = BTreeMap::new();
     let mut reader = HunkReader::new(scope, store);
     let steps = PassageReader { scope, store, door, contents: store.contents(scope) };
     let mut teller = OriginTeller { scope, store, door, steps, titles: HashMap::new() };

@@ -94,7 +94,7 @@ impl<'a> HunkReader<'a> {
         &mut self,
         file: &CodeFile,
         hits: &PrintHits,
-        of_name: &HashSet<(i64, u64)>,
+        of_name: &BTreeMap<(i64, u64), i64>,
     ) -> Result<Candidates> {
         let (chosen, alike) = chosen(file, hits, of_name);
         let mut found = Candidates::default();
@@ -107,6 +107,11 @@ impl<'a> HunkReader<'a> {
         for place in &chosen {
             let place = &hits.places[*place as usize];
             calls.insert((place.file, place.place), (place.session, false));
+        }
+        // A file without a line that the index knows can still be what one of these wrote.
+        if !file.text.lines().any(|line| line_print(line).telling) {
+            let named = of_name.iter().rev().map(|(call, session)| (*call, (*session, false)));
+            calls.extend(named.take(MOST_CALLS));
         }
         for ((in_file, place), (session, loose)) in calls {
             self.call(file, session, in_file, place, loose, &mut found)?;
@@ -273,7 +278,11 @@ impl<'a> HunkReader<'a> {
 
 /// Which calls are read: those that worked on a file of this name, the best few for every line, and those whose text is
 /// alike where lines have none.
-fn chosen(file: &CodeFile, hits: &PrintHits, of_name: &HashSet<(i64, u64)>) -> (HashSet<u32>, HashSet<u32>) {
+fn chosen(
+    file: &CodeFile,
+    hits: &PrintHits,
+    of_name: &BTreeMap<(i64, u64), i64>,
+) -> (HashSet<u32>, HashSet<u32>) {
     let mut terms: Vec<PrintTerm> =
         file.text.lines().map(line_print).filter(|print| print.telling).map(LinePrint::term).collect();
     terms.sort_unstable();
@@ -290,7 +299,7 @@ fn chosen(file: &CodeFile, hits: &PrintHits, of_name: &HashSet<(i64, u64)>) -> (
     }
     let near = |place: u32| {
         let place = &hits.places[place as usize];
-        of_name.contains(&(place.file, place.place))
+        of_name.contains_key(&(place.file, place.place))
     };
     let mut order: Vec<(bool, f32, u32)> =
         lines_of.iter().map(|(place, (score, _))| (near(*place), *score, *place)).collect();

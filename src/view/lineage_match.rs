@@ -101,6 +101,7 @@ pub(super) fn claim_lines(
     board.claim_between();
     board.claim_alike();
     board.claim_small();
+    board.claim_whole();
     board.claims
 }
 
@@ -234,6 +235,30 @@ impl<'b> Board<'b> {
                 if let (Some(claim), false) = (&mut self.claims[*at], stays) {
                     claim.grade = Grade::Moved;
                 }
+            }
+        }
+    }
+
+    /// A file that is, from its first line to its last, what one call wrote comes from that call, however little its
+    /// lines say. In another place that takes a line that says something.
+    fn claim_whole(&mut self) {
+        let is_blank = self.file.iter().all(|line| line.print.letters == 0);
+        if is_blank || self.claims.iter().all(Option::is_some) {
+            return;
+        }
+        let distinct: f32 = self.worth.iter().sum();
+        let is_whole = |hunk: &Hunk| {
+            let here = hunk.same_file || hunk.nearness > 0 && distinct >= 0.5;
+            let equal = || self.file.iter().zip(&hunk.lines).all(|(ours, theirs)| ours.print == theirs.print);
+            !hunk.read && !hunk.loose && here && hunk.lines.len() == self.file.len() && equal()
+        };
+        let hunks = self.hunks.iter().enumerate().filter(|(_, hunk)| is_whole(hunk));
+        let latest = hunks.max_by_key(|(_, hunk)| (hunk.same_file, hunk.nearness, !hunk.late, hunk.at));
+        let Some((number, hunk)) = latest else { return };
+        let grade = if hunk.same_file { Grade::Exact } else { Grade::Moved };
+        for (line, claim) in self.claims.iter_mut().enumerate() {
+            if claim.is_none() && !hunk.lines[line].context {
+                *claim = Some(Claim { grade, hunk: number, line });
             }
         }
     }
@@ -382,6 +407,21 @@ mod tests {
             told("mine();\n}\nfn alpha() {\n    first_thing();\n}\n}\nother_mine();", &[hunk]),
             "- - e0 e0 e0 - -"
         );
+    }
+
+    #[test]
+    fn a_file_that_a_call_wrote_whole_is_its_own_however_little_it_says() {
+        let written = hunk(0, 1, "1.2");
+        assert_eq!(told("1.2", std::slice::from_ref(&written)), "e0");
+        assert_eq!(told("1.2\n", &[written.clone(), hunk(1, 2, "1.2"), hunk(2, 3, "1.3")]), "e1");
+        assert_eq!(told("1.2\n3", std::slice::from_ref(&written)), "- -", "a part is not the whole");
+        assert_eq!(told("", &[hunk(0, 1, "")]), "");
+        let elsewhere = Hunk { same_file: false, ..written };
+        assert_eq!(told("1.2", std::slice::from_ref(&elsewhere)), "-", "so are many files of that name");
+        let elsewhere = Hunk { lines: lines("int needle;"), ..elsewhere };
+        assert_eq!(told("int needle;", std::slice::from_ref(&elsewhere)), "m0");
+        let nameless = Hunk { nearness: 0, ..elsewhere };
+        assert_eq!(told("int needle;", &[nameless]), "-");
     }
 
     #[test]

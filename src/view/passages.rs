@@ -53,6 +53,8 @@ impl PassageReader<'_> {
                 let row = self.store.call_at(self.scope, hit.session, hit.file, hit.place)?;
                 match (row, source.and_then(by_name)) {
                     (Some(row), Some(source)) if !row.copied => self.call(hit, &row, source).map(Some),
+                    // An output that was written before its call is a message.
+                    (None, _) if hit.kind == PassageKind::Result => self.message(hit, source),
                     _ => Ok(None),
                 }
             }
@@ -80,11 +82,10 @@ impl PassageReader<'_> {
                 (Block::Image { path: Some(part), .. }, PassageKind::User | PassageKind::Assistant) => {
                     add(&mut text, &part)
                 }
-                (Block::ToolResult { output: part, .. }, PassageKind::Assistant)
-                    if row.kind == MessageKind::Result =>
-                {
-                    add(&mut text, &part)
-                }
+                (
+                    Block::ToolResult { output: part, .. },
+                    PassageKind::Result | PassageKind::User | PassageKind::Assistant,
+                ) if row.kind == MessageKind::Result => add(&mut text, &part),
                 // Some clients keep thoughts as messages of their own.
                 (Block::Text(part), PassageKind::Thinking) if row.kind == MessageKind::Thinking => {
                     add(&mut text, &part)

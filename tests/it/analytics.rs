@@ -8,7 +8,7 @@ use crate::support::{Bench, ID, SOURCES, conversation, meta, rollout};
 
 /// A moment so many days before now, and an hour, so that none is at the edge of a day.
 fn days_ago(days: i64) -> String {
-    let moment = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(days * 24 + 1);
+    let moment = crate::clock::now() - jiff::SignedDuration::from_hours(days * 24 + 1);
     format!("{moment:.3}")
 }
 

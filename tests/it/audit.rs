@@ -2,32 +2,18 @@
 
 use serde_json::Value;
 
-use crate::support::{Bench, ID, SOURCES, conversation, rollout};
+use crate::homes::{Home, over_homes};
+use crate::support::{Bench, ID, conversation, rollout};
 
 fn audit_of(bench: &Bench, source: &str) -> Value {
     let audit = bench.json(&["audit"]);
     audit["sources"].as_array().unwrap().iter().find(|audit| audit["source"] == source).unwrap().clone()
 }
 
-/// All homes at hand, each with its source: real ones where they are given, fixtures always.
-fn homes() -> Vec<(String, std::path::PathBuf)> {
-    let mut homes: Vec<_> =
-        crate::golden::fixtures().into_iter().map(|(source, case)| (source, case.join("home"))).collect();
-    if let Some(real) = std::env::var_os("ANNALS_REAL_HOMES") {
-        for source in SOURCES {
-            for home in std::fs::read_dir(std::path::Path::new(&real).join(source)).unwrap() {
-                let home = home.unwrap().path();
-                let inner = home.join(".claude");
-                homes.push((source.to_owned(), if inner.is_dir() { inner } else { home }));
-            }
-        }
-    }
-    homes
-}
+over_homes! { totals_reconcile_and_records_agree_with_their_manifest }
 
-#[test]
-fn totals_reconcile_and_records_agree_with_their_manifest() {
-    for (source, home) in homes() {
+fn totals_reconcile_and_records_agree_with_their_manifest(homes: &[Home]) {
+    for Home { source, path: home } in homes {
         let bench = Bench::with_home(&source, &home);
         bench.sync();
         let audit = audit_of(&bench, &source);

@@ -22,9 +22,8 @@ impl Months {
         static MONTHS: OnceLock<Months> = OnceLock::new();
         MONTHS.get_or_init(|| {
             let bench = Bench::new();
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
             let sync = || assert_eq!(bench.run(&["sync"]).code, 0);
-            let count = story::write(&bench.user(), now, 3, sync).unwrap();
+            let count = story::write(&bench.user(), crate::clock::since_1970(), 3, sync).unwrap();
             assert_eq!(bench.run(&["sync"]).code, 0);
             assert!(count > 60, "{count} sessions");
             for (source, fixture) in IMPORTED {

@@ -155,7 +155,7 @@ fn the_second_usual_place_is_read_too() {
 
 #[test]
 fn sessions_that_the_client_deletes_soon_are_told() {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let now = crate::clock::since_1970().as_secs();
     // A day as the archive itself would print it.
     let day = |ago: u64| {
         let bench = Bench::new();

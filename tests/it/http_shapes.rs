@@ -80,7 +80,7 @@ fn gather(value: &Value, path: &str, found: &mut BTreeSet<String>) {
 }
 
 fn now() -> String {
-    format!("{:.3}", jiff::Timestamp::now())
+    format!("{:.3}", crate::clock::now())
 }
 
 /// A Codex session of now: a prompt, a command with a long result, a patch, an answer, and what they used.

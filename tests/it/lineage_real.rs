@@ -1,37 +1,26 @@
 //! Files that sessions in homes of real clients edited are traced to the right session and call.
 //!
-//! `ANNALS_REAL_HOMES` names a folder with homes by source and version. Without it the fixtures stand in. What calls
+//! Over the fixtures, and with `make test-real` over homes of real clients. What calls
 //! wrote is read here by other means than the program's own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
+use crate::homes::{Home, of, over_homes};
 use crate::lineage::blamed;
 use crate::support::{Bench, SOURCES, files_below};
 
 /// Calls of a home by what they wrote into which file.
 type Written = BTreeMap<(String, Vec<String>), BTreeSet<String>>;
 
-fn homes(source: &str) -> Vec<PathBuf> {
-    let real = std::env::var_os("ANNALS_REAL_HOMES").map(|folder| PathBuf::from(folder).join(source));
-    let Some(folder) = real.filter(|folder| folder.is_dir()) else {
-        let cases = crate::golden::fixtures().into_iter();
-        return cases.filter(|(of, _)| of == source).map(|(_, case)| case.join("home")).collect();
-    };
-    let inner = if source == "claude_code" { ".claude" } else { "" };
-    let mut homes: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|home| home.unwrap().path().join(inner)).collect();
-    homes.sort();
-    homes
-}
+over_homes! { edits_of_real_clients_are_traced_to_their_calls }
 
-#[test]
-fn edits_of_real_clients_are_traced_to_their_calls() {
+fn edits_of_real_clients_are_traced_to_their_calls(homes: &[Home]) {
     let mut traced = 0;
     for source in SOURCES {
-        for home in homes(source) {
+        for home in of(homes, source) {
             let bench = Bench::with_home(source, &home);
             bench.sync();
             let written = if source == "codex_cli" { patched(&home) } else { edited(&home) };

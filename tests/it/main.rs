@@ -24,6 +24,8 @@ mod chatgpt_export;
 mod chatgpt_merge;
 mod claude;
 mod claude_homes;
+#[path = "../../benches/clock.rs"]
+mod clock;
 mod command_line;
 #[path = "../../benches/corpus.rs"]
 mod corpus;
@@ -34,6 +36,7 @@ mod forks;
 mod forms;
 mod gaps;
 mod golden;
+mod homes;
 mod hostile;
 mod hostile_files;
 mod http;

@@ -1,7 +1,7 @@
 //! Homes written by real clients of Claude Code, where a folder of them is given: everything is kept, and counts
 //! agree with a count of their own made here, by other means.
 //!
-//! `ANNALS_REAL_HOMES` names a folder with `claude_code/<version>/.claude` homes. Without it the fixtures stand in.
+//! Over the fixtures, and with `make test-real` over homes of real clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -9,27 +9,13 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::claude::SOURCE;
+use crate::homes::{Home, of, over_homes};
 use crate::support::{Bench, assert_accounts_add_up, assert_restores_of, files_below};
 
-fn homes() -> Vec<PathBuf> {
-    let real = std::env::var_os("ANNALS_REAL_HOMES").map(|folder| PathBuf::from(folder).join(SOURCE));
-    let mut homes: Vec<PathBuf> = match real.filter(|folder| folder.is_dir()) {
-        Some(folder) => {
-            let versions = std::fs::read_dir(folder).unwrap();
-            versions.map(|version| version.unwrap().path().join(".claude")).collect()
-        }
-        None => {
-            let cases = crate::golden::fixtures().into_iter();
-            cases.filter(|(source, _)| source == SOURCE).map(|(_, case)| case.join("home")).collect()
-        }
-    };
-    homes.sort();
-    homes
-}
+over_homes! { everything_is_kept_and_nothing_counted_twice, sessions_outlive_their_files, counts_agree_with_an_independent_count, sub_agents_and_whole_outputs_are_all_there }
 
-#[test]
-fn everything_is_kept_and_nothing_counted_twice() {
-    for home in homes() {
+fn everything_is_kept_and_nothing_counted_twice(homes: &[Home]) {
+    for home in of(homes, SOURCE) {
         let bench = Bench::with_home(SOURCE, &home);
         let first = bench.sync_of(SOURCE);
         assert!(first["captured_bytes"].as_u64().unwrap() > 0, "{}", home.display());
@@ -43,9 +29,8 @@ fn everything_is_kept_and_nothing_counted_twice() {
     }
 }
 
-#[test]
-fn sessions_outlive_their_files() {
-    for home in homes() {
+fn sessions_outlive_their_files(homes: &[Home]) {
+    for home in of(homes, SOURCE) {
         let bench = Bench::with_home(SOURCE, &home);
         bench.sync();
         let before = bench.sessions();
@@ -67,9 +52,8 @@ fn sessions_outlive_their_files() {
     }
 }
 
-#[test]
-fn counts_agree_with_an_independent_count() {
-    for home in homes() {
+fn counts_agree_with_an_independent_count(homes: &[Home]) {
+    for home in of(homes, SOURCE) {
         let bench = Bench::with_home(SOURCE, &home);
         bench.sync();
         let counted = count_home(&home);
@@ -101,9 +85,8 @@ fn counts_agree_with_an_independent_count() {
 }
 
 /// Sub-agents, their parents, and outputs kept apart are what the files say.
-#[test]
-fn sub_agents_and_whole_outputs_are_all_there() {
-    for home in homes() {
+fn sub_agents_and_whole_outputs_are_all_there(homes: &[Home]) {
+    for home in of(homes, SOURCE) {
         let bench = Bench::with_home(SOURCE, &home);
         bench.sync();
         let files = files_below(&home);

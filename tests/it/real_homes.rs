@@ -1,13 +1,14 @@
 //! Homes written by real clients, where a folder of them is given: everything is kept, and counts agree with a
 //! count of their own made here, by other means.
 //!
-//! `ANNALS_REAL_HOMES` names a folder with `codex_cli/<version>/` homes. Without it the fixtures stand in.
+//! Over the fixtures, and with `make test-real` over homes of real clients.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::homes::{Home, of, over_homes};
 use crate::support::{Bench, assert_accounts_add_up, assert_restores, files_below};
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -18,29 +19,10 @@ struct Count {
     tokens: i64,
 }
 
-fn homes() -> Vec<PathBuf> {
-    let real = std::env::var_os("ANNALS_REAL_HOMES").map(|folder| PathBuf::from(folder).join("codex_cli"));
-    match real.filter(|folder| folder.is_dir()) {
-        Some(folder) => {
-            let mut homes: Vec<PathBuf> =
-                std::fs::read_dir(folder).unwrap().map(|home| home.unwrap().path()).collect();
-            homes.sort();
-            homes
-        }
-        None => {
-            let cases = crate::golden::fixtures();
-            cases
-                .into_iter()
-                .filter(|(source, case)| source == "codex_cli" && !case.ends_with("unknown_shapes"))
-                .map(|(_, case)| case.join("home"))
-                .collect()
-        }
-    }
-}
+over_homes! { everything_is_kept_and_nothing_counted_twice, counts_agree_with_an_independent_count, sessions_outlive_their_files }
 
-#[test]
-fn everything_is_kept_and_nothing_counted_twice() {
-    for home in homes() {
+fn everything_is_kept_and_nothing_counted_twice(homes: &[Home]) {
+    for home in of(homes, "codex_cli") {
         let bench = Bench::with_home("codex_cli", &home);
         let first = bench.sync();
         assert!(first["captured_bytes"].as_u64().unwrap() > 0, "{}", home.display());
@@ -54,9 +36,8 @@ fn everything_is_kept_and_nothing_counted_twice() {
     }
 }
 
-#[test]
-fn counts_agree_with_an_independent_count() {
-    for home in homes() {
+fn counts_agree_with_an_independent_count(homes: &[Home]) {
+    for home in of(homes, "codex_cli") {
         let bench = Bench::with_home("codex_cli", &home);
         bench.sync();
         let expected = count_home(&home);
@@ -78,9 +59,8 @@ fn counts_agree_with_an_independent_count() {
     }
 }
 
-#[test]
-fn sessions_outlive_their_files() {
-    for home in homes() {
+fn sessions_outlive_their_files(homes: &[Home]) {
+    for home in of(homes, "codex_cli") {
         let bench = Bench::with_home("codex_cli", &home);
         bench.sync();
         let before = bench.sessions();

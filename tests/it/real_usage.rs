@@ -1,14 +1,14 @@
 //! Tokens and cost of homes written by real clients, where a folder of them is given: sums, sessions and
 //! explanations agree with a count of their own made here, by other means.
 //!
-//! `ANNALS_REAL_HOMES` names a folder with `codex_cli/<version>/` and `claude_code/<version>/.claude` homes. Without
-//! it the fixtures stand in.
+//! Over the fixtures, and with `make test-real` over homes of real clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
+use crate::homes::{Home, over_homes, regular};
 use crate::support::{Bench, SOURCES, files_below};
 use crate::usage::{Counts, Sum, assert_cost, list, text, tokens_of, usage};
 
@@ -28,27 +28,7 @@ const PRICES: [(&str, [f64; 5]); 12] = [
     ("gpt-6-sol", [2.0, 10.0, 0.2, 2.5, 2.5]),
 ];
 
-/// Homes of all sources. A fixture of odd shapes has no totals that a plain reader would find.
-fn homes() -> Vec<(&'static str, PathBuf)> {
-    let mut homes = Vec::new();
-    for source in SOURCES {
-        let real = std::env::var_os("ANNALS_REAL_HOMES").map(|folder| PathBuf::from(folder).join(source));
-        match real.filter(|folder| folder.is_dir()) {
-            Some(folder) => {
-                let versions = std::fs::read_dir(folder).unwrap().map(|version| version.unwrap().path());
-                let inner = |home: PathBuf| if source == "claude_code" { home.join(".claude") } else { home };
-                homes.extend(versions.map(|version| (source, inner(version))));
-            }
-            None => {
-                let cases = crate::golden::fixtures().into_iter();
-                let cases = cases.filter(|(of, case)| of == source && !case.ends_with("unknown_shapes"));
-                homes.extend(cases.map(|(_, case)| (source, case.join("home"))));
-            }
-        }
-    }
-    homes.sort();
-    homes
-}
+over_homes! { sums_of_homes_agree_with_an_independent_count, sessions_add_up_to_the_usage_and_costs_that_clients_wrote_are_theirs, explanations_hold_every_response_once_and_add_up }
 
 #[derive(Debug, Clone)]
 struct Response {
@@ -180,10 +160,9 @@ fn lines_of(path: &Path) -> Vec<Value> {
     if lines.is_empty() { vec![Value::Null] } else { lines }
 }
 
-#[test]
-fn sums_of_homes_agree_with_an_independent_count() {
+fn sums_of_homes_agree_with_an_independent_count(homes: &[Home]) {
     let mut seen = BTreeMap::<&str, (usize, i64)>::new();
-    for (source, home) in homes() {
+    for Home { source, path: home } in regular(homes) {
         let name = home.display().to_string();
         let bench = Bench::with_home(source, &home);
         bench.sync();
@@ -224,9 +203,8 @@ fn sums_of_homes_agree_with_an_independent_count() {
     assert!(SOURCES.iter().all(|source| seen[source].0 > 0 && seen[source].1 > 0), "{seen:?}");
 }
 
-#[test]
-fn sessions_add_up_to_the_usage_and_costs_that_clients_wrote_are_theirs() {
-    for (source, home) in homes() {
+fn sessions_add_up_to_the_usage_and_costs_that_clients_wrote_are_theirs(homes: &[Home]) {
+    for Home { source, path: home } in regular(homes) {
         let name = home.display().to_string();
         let bench = Bench::with_home(source, &home);
         bench.sync();
@@ -277,9 +255,8 @@ fn cost_written(home: &Path, id: &str) -> Option<f64> {
     cost
 }
 
-#[test]
-fn explanations_hold_every_response_once_and_add_up() {
-    for (source, home) in homes() {
+fn explanations_hold_every_response_once_and_add_up(homes: &[Home]) {
+    for Home { source, path: home } in regular(homes) {
         let name = home.display().to_string();
         let bench = Bench::with_home(source, &home);
         bench.sync();

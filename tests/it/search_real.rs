@@ -1,12 +1,13 @@
 //! Homes written by real clients: whatever stands in their files is found, at the message that holds it.
 //!
-//! `ANNALS_REAL_HOMES` names a folder with homes by source and version. Without it the fixtures stand in.
+//! Over the fixtures, and with `make test-real` over homes of real clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
+use crate::homes::{Home, of, over_homes};
 use crate::search::{ask, names};
 use crate::support::{Bench, files_below};
 
@@ -25,24 +26,7 @@ struct Told {
     text: String,
 }
 
-fn homes() -> Vec<(&'static str, PathBuf)> {
-    let mut homes = Vec::new();
-    for (source, below) in [("codex_cli", ""), ("claude_code", ".claude")] {
-        let real = std::env::var_os("ANNALS_REAL_HOMES").map(|folder| PathBuf::from(folder).join(source));
-        match real.filter(|folder| folder.is_dir()) {
-            Some(folder) => {
-                let versions = std::fs::read_dir(folder).unwrap();
-                homes.extend(versions.map(|version| (source, version.unwrap().path().join(below))));
-            }
-            None => {
-                let cases = crate::golden::fixtures().into_iter().filter(|(of, _)| of == source);
-                homes.extend(cases.map(|(_, case)| (source, case.join("home"))));
-            }
-        }
-    }
-    homes.sort();
-    homes
-}
+over_homes! { every_word_is_found_at_the_message_that_holds_it, whole_outputs_lead_to_their_calls, nothing_of_files_that_are_never_opened_is_found }
 
 fn read(source: &str, home: &Path) -> Vec<Told> {
     let mut told = Vec::new();
@@ -138,7 +122,6 @@ fn codex_transcript(path: &Path) -> Vec<Told> {
 
 fn claude_transcript(path: &Path) -> Vec<Told> {
     let session = path.file_stem().unwrap().to_string_lossy().into_owned();
-    let mut calls = BTreeSet::new();
     let mut told = Vec::new();
     for row in lines(path) {
         let content = &row["message"]["content"];
@@ -159,11 +142,9 @@ fn claude_transcript(path: &Path) -> Vec<Told> {
                         }
                         Some("thinking") => tell("role:thinking", text(&block["thinking"])),
                         Some("tool_use") => {
-                            calls.insert(text(&block["id"]));
                             strings(&block["input"]).into_iter().for_each(|text| tell("kind:call", text))
                         }
-                        // An output that stands before its call is not indexed: its line is gone by when the call comes.
-                        Some("tool_result") if calls.contains(&text(&block["tool_use_id"])) => {
+                        Some("tool_result") => {
                             for text in output(&block["content"]) {
                                 let note = text.starts_with("<persisted-output>");
                                 tell(if note { NOTE } else { "kind:result" }, text);
@@ -244,11 +225,10 @@ fn needles(told: &[Told]) -> BTreeMap<(&'static str, String), BTreeSet<Option<St
     needles
 }
 
-#[test]
-fn every_word_is_found_at_the_message_that_holds_it() {
+fn every_word_is_found_at_the_message_that_holds_it(homes: &[Home]) {
     let mut asked: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut wrong = Vec::new();
-    for (source, home) in homes() {
+    for Home { source, path: home } in homes {
         let bench = Bench::with_home(source, &home);
         bench.sync();
         let mut shown: HashMap<String, Vec<Value>> = HashMap::new();
@@ -296,10 +276,9 @@ fn every_word_is_found_at_the_message_that_holds_it() {
 }
 
 /// An output that was kept apart belongs to the call that gave it.
-#[test]
-fn whole_outputs_lead_to_their_calls() {
+fn whole_outputs_lead_to_their_calls(homes: &[Home]) {
     let mut asked = 0;
-    for (_, home) in homes().into_iter().filter(|(source, _)| *source == "claude_code") {
+    for home in of(homes, "claude_code") {
         let bench = Bench::with_home("claude_code", &home);
         bench.sync();
         for path in files_below(&home) {
@@ -330,8 +309,7 @@ fn whole_outputs_lead_to_their_calls() {
     assert!(asked > 0, "no home has such outputs");
 }
 
-#[test]
-fn nothing_of_files_that_are_never_opened_is_found() {
+fn nothing_of_files_that_are_never_opened_is_found(homes: &[Home]) {
     let codex =
         ["auth.json", ".credentials.json", "secrets/x", "keys.age", "logs_2.sqlite", "shell_snapshots/a.sh"];
     let claude = [
@@ -343,9 +321,9 @@ fn nothing_of_files_that_are_never_opened_is_found() {
         "dump-prompts/x.jsonl",
         "sessions/4242.json",
     ];
-    for (source, home) in homes() {
+    for Home { source, path: home } in homes {
         let bench = Bench::with_home(source, &home);
-        let never: &[&str] = if source == "codex_cli" { &codex } else { &claude };
+        let never: &[&str] = if *source == "codex_cli" { &codex } else { &claude };
         for path in never {
             let path = bench.home_of(source).join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

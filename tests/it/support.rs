@@ -52,7 +52,8 @@ impl Bench {
     /// The program with nothing of this machine's environment.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
-        command.env_clear().env("HOME", self.user()).env("TZ", "UTC").env("ANNALS_MACHINE", "test");
+        command.env_clear().env("HOME", self.user()).env("ANNALS_MACHINE", "test");
+        crate::clock::set(&mut command);
         command.arg("--home").arg(self.archive()).args(arguments);
         command
     }
