@@ -8,7 +8,7 @@ test:
 	@echo "make test installs schemathesis into target/api-venv (PyPI, with pip), axe-core into target/browser (npm), and,"
 	@echo "where they are missing, the Debian packages chromium, chromium-driver, npm, python3 and openssl (apt-get, with sudo); nothing else"
 	tests/browser/setup
-	cargo test --locked
+	cargo test --locked --workspace
 	tests/api/run
 	if [ -n "$$ANNALS_REAL_HOMES" ]; then $(MAKE) test-real; fi
 
@@ -23,7 +23,7 @@ test-days:
 
 lint:
 	cargo fmt --check
-	cargo clippy --locked --all-targets -- --deny warnings
+	cargo clippy --locked --workspace --all-targets --features annals/test-clock -- --deny warnings
 
 format:
 	cargo fmt

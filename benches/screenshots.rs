@@ -13,6 +13,9 @@
     clippy::panic
 )]
 
+/// The folder of the whole project.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
 #[path = "../tests/it/browser.rs"]
 mod browser;
 mod clock;
@@ -38,7 +41,7 @@ fn main() {
         println!("screenshots: name a folder");
         return;
     };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let folder = Path::new(crate::ROOT).join(folder);
     std::fs::create_dir_all(&folder).expect("the folder can be made");
     let scratch = tempfile::tempdir().unwrap();
     let count =

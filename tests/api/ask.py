@@ -41,7 +41,7 @@ def main(target):
 def ask_all(target, work):
     user = work / "user"
     for source, home in SOURCES.items():
-        for fixture in sorted(pathlib.Path("src/sources", source, "fixtures").glob("*/home")):
+        for fixture in sorted(pathlib.Path("crates/annals-sources/src", source, "fixtures").glob("*/home")):
             shutil.copytree(fixture, user / home, dirs_exist_ok=True)
     annals = [str(target / "debug" / "annals"), "--home", str(work / "archive")]
     environment = {"HOME": str(user), "TZ": "UTC"}

@@ -27,7 +27,7 @@ impl Months {
             assert_eq!(bench.run(&["sync"]).code, 0);
             assert!(count > 60, "{count} sessions");
             for (source, fixture) in IMPORTED {
-                let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources");
+                let sources = std::path::Path::new(crate::ROOT).join("crates/annals-sources/src");
                 let export = sources.join(source).join("fixtures").join(fixture).join("exports/1");
                 assert_eq!(bench.run(&["import", export.to_str().unwrap()]).code, 0, "{source}");
             }

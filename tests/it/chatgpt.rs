@@ -41,7 +41,7 @@ fn cases() -> Vec<(&'static str, Vec<Export>)> {
 
 #[test]
 fn fixtures_are_what_the_generator_writes() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources/chatgpt/fixtures");
+    let fixtures = Path::new(crate::ROOT).join("crates/annals-sources/src/chatgpt/fixtures");
     for (case, exports) in cases() {
         for (number, files) in exports.iter().enumerate() {
             let folder = fixtures.join(case).join("exports").join((number + 1).to_string());

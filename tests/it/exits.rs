@@ -30,7 +30,7 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
         // Nobody is asked for anything here: the answers of a run are searched where there is a browser.
         "connect" => vec![words("connect chatgpt --remove")],
         "sync" => {
-            let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/connector.py");
+            let script = std::path::Path::new(crate::ROOT).join("tests/it/connector.py");
             let file = bench.folder.path().join("said.txt");
             let said: Vec<String> = planted::secrets().iter().map(|secret| secret.places()).collect();
             std::fs::write(&file, serde_json::to_string(&said).unwrap()).unwrap();

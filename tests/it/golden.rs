@@ -10,7 +10,7 @@ use crate::support::{Bench, IMPORTED, SOURCES, assert_accounts_add_up, assert_re
 
 /// All fixture folders, each with its source.
 pub fn fixtures() -> Vec<(String, PathBuf)> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources");
+    let sources = Path::new(crate::ROOT).join("crates/annals-sources/src");
     let mut cases = Vec::new();
     for source in SOURCES {
         let folders = std::fs::read_dir(sources.join(source).join("fixtures")).unwrap();
@@ -25,7 +25,7 @@ pub fn fixtures() -> Vec<(String, PathBuf)> {
 
 /// All fixture folders of exports and traces: folders below `exports`, imported one after another.
 pub fn import_fixtures() -> Vec<(String, PathBuf)> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources");
+    let sources = Path::new(crate::ROOT).join("crates/annals-sources/src");
     let mut cases = Vec::new();
     for source in IMPORTED {
         let folders = std::fs::read_dir(sources.join(source).join("fixtures")).unwrap();

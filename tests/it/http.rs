@@ -21,7 +21,7 @@ fn numbered(number: usize) -> String {
 /// The homes of all fixtures of both clients, each client's in one home.
 fn all_fixtures() -> Bench {
     let bench = Bench::new();
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources");
+    let root = std::path::Path::new(crate::ROOT).join("crates/annals-sources/src");
     for source in SOURCES {
         let fixtures = root.join(source).join("fixtures");
         let mut cases: Vec<_> = fixtures.read_dir().unwrap().map(|case| case.unwrap().path()).collect();

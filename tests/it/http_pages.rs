@@ -15,7 +15,7 @@ const EACH: usize = 260;
 
 /// The routes of pages as the program has them, with the parts that vary as `{name}`.
 fn routes() -> Vec<String> {
-    let text = include_str!("../../src/serve/pages/mod.rs");
+    let text = include_str!("../../crates/annals/src/serve/pages/mod.rs");
     let route = Regex::new(r#"\.route\("([^"]+)""#).unwrap();
     let routes: Vec<String> = route.captures_iter(text).map(|found| found[1].to_owned()).collect();
     assert!(routes.len() > 15, "{routes:?}");

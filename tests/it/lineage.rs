@@ -186,7 +186,7 @@ fn a_session_says_what_is_left_of_its_edits() {
 
 #[test]
 fn edits_that_failed_or_were_copied_are_nobodys() {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources/codex_cli/fixtures/patches/home");
+    let home = Path::new(crate::ROOT).join("crates/annals-sources/src/codex_cli/fixtures/patches/home");
     let bench = Bench::with_home("codex_cli", &home);
     bench.sync();
     assert_eq!(bench.run(&["blame", "--text", "never"]).code, 1);

@@ -11,6 +11,9 @@
     reason = "tests set the environment, report, and fail loudly"
 )]
 
+/// The folder of the whole project.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
 mod analytics;
 mod audit;
 mod browser;

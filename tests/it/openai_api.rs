@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::Bench;
 
 pub fn fixture(case: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources/openai_api/fixtures");
+    let folder = Path::new(crate::ROOT).join("crates/annals-sources/src/openai_api/fixtures");
     folder.join(case).join("exports/1")
 }
 

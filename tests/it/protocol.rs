@@ -9,7 +9,7 @@ use crate::support::{Bench, Ran, assert_accounts_add_up};
 
 /// The example connector with a scenario, as the words behind `sync --connector`.
 fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/connector.py")
+    Path::new(crate::ROOT).join("tests/it/connector.py")
 }
 
 fn run(bench: &Bench, before: &[&str], scenario: &[&str]) -> Ran {

@@ -21,7 +21,7 @@ pub struct Standin {
 
 impl Standin {
     pub fn start(arguments: &[&str]) -> Standin {
-        let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/browser/standin.py");
+        let script = PathBuf::from(crate::ROOT).join("tests/browser/standin.py");
         let mut child = Command::new("python3")
             .arg(script)
             .args(arguments)

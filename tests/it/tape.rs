@@ -190,7 +190,7 @@ fn hostile_input_has_a_clear_result() {
 
 #[test]
 fn whole_outputs_and_earlier_texts_come_when_asked_for() {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources/claude_code/fixtures/edits/home");
+    let home = Path::new(crate::ROOT).join("crates/annals-sources/src/claude_code/fixtures/edits/home");
     let bench = Bench::with_home("claude_code", &home);
     bench.sync();
     let session = "5e551011-0000-4000-8000-0000000000e1";
@@ -202,7 +202,7 @@ fn whole_outputs_and_earlier_texts_come_when_asked_for() {
 
 #[test]
 fn edits_are_told_as_agent_trace_records() {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sources/claude_code/fixtures/edits/home");
+    let home = Path::new(crate::ROOT).join("crates/annals-sources/src/claude_code/fixtures/edits/home");
     let bench = Bench::with_home("claude_code", &home);
     bench.sync();
     let session = "5e551011-0000-4000-8000-0000000000e1";

@@ -6,45 +6,80 @@ use std::{fs, io};
 /// Path from the root with `/`, and text.
 type File = (String, String);
 
-/// A room and the rooms that it may import; itself goes without saying.
+/// A room of the program, and the rooms and crates that it may import; itself goes without saying. Between crates the
+/// compiler holds the boundaries.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("model", &[]),
-    ("redact", &["model"]),
-    ("sources", &["model", "redact"]),
-    ("store", &["model"]),
-    ("collect", &["model", "redact", "sources", "store"]),
-    ("view", &["model", "redact", "sources", "store"]),
-    ("serve", &["model", "config", "store", "view"]),
-    ("cli", &["model", "redact", "sources", "store", "collect", "view", "serve", "config"]),
-    ("config", &["model"]),
+    ("collect", &["annals_core", "annals_redact", "annals_sources", "annals_store"]),
+    ("view", &["annals_core", "annals_redact", "annals_sources", "annals_store"]),
+    ("serve", &["annals_core", "annals_store", "config", "view"]),
+    (
+        "cli",
+        &[
+            "annals_core",
+            "annals_redact",
+            "annals_sources",
+            "annals_store",
+            "collect",
+            "config",
+            "serve",
+            "view",
+        ],
+    ),
+    ("config", &["annals_core"]),
 ];
+
+const CRATES: [&str; 4] = ["annals_core", "annals_redact", "annals_sources", "annals_store"];
 
 /// Words that people call providers by, beside the names of their folders.
 const LABELS: &[&str] = &["codex", "claude", "chatgpt"];
+
+/// Folders of the sources that are no provider: what providers share.
+const SHARED: [&str; 5] = ["home", "import", "json", "live", "tape"];
 
 const LONGEST_FILE: usize = 800;
 
 #[test]
 fn rooms_import_only_what_they_may() -> io::Result<()> {
     let planted = [
-        ("src/store/rows.rs", "use crate::model::Key;\nuse crate::{model, view::{self, Page}};"),
-        ("src/redact.rs", "// crate::store\nconst TEXT: &str = \"crate::store\";\nfn f() -> crate::Error {}"),
-        ("src/config.rs", "fn f() { crate::redact::f() }"),
-        ("src/attic/mod.rs", ""),
-        ("src/lib.rs", "use crate::view;"),
+        (
+            "crates/annals/src/view/rows.rs",
+            "use annals_core::Key;\nuse crate::{door, collect::{self, Page}};",
+        ),
+        (
+            "crates/annals/src/collect.rs",
+            "// crate::view\nconst TEXT: &str = \"crate::view\";\nfn f() -> crate::Error {}",
+        ),
+        ("crates/annals/src/config.rs", "fn f() { annals_redact::f() }"),
+        ("crates/annals/src/serve/a.rs", "use annals_sources::registry;"),
+        ("crates/annals/src/attic/mod.rs", ""),
+        ("crates/annals/src/lib.rs", "use crate::view;"),
+        ("crates/annals-store/src/a.rs", "use crate::view;"),
     ];
-    check(forbidden_imports, &planted, &["src/store/rows.rs:2:", "src/config.rs:1:", "src/attic/mod.rs:"])
+    let caught = [
+        "crates/annals/src/view/rows.rs:2:",
+        "crates/annals/src/config.rs:1:",
+        "crates/annals/src/serve/a.rs:1:",
+        "crates/annals/src/attic/mod.rs:",
+    ];
+    check(forbidden_imports, &planted, &caught)
 }
 
 #[test]
 fn providers_do_not_know_each_other() -> io::Result<()> {
     let planted = [
-        ("src/sources/one/mod.rs", "use super::two::Line;\nuse super::json;\nuse crate::sources::one::Line;"),
-        ("src/sources/two/mod.rs", "use crate::{model, sources::{json, one as other}};"),
-        ("src/sources/two/deep.rs", "use super::super::{json,\n one};"),
-        ("src/sources/mod.rs", "use self::one;\nuse crate::sources::two;"),
+        (
+            "crates/annals-sources/src/one/mod.rs",
+            "use super::two::Line;\nuse super::json;\nuse crate::one::Line;",
+        ),
+        ("crates/annals-sources/src/two/mod.rs", "use crate::{json, one as other};"),
+        ("crates/annals-sources/src/two/deep.rs", "use super::super::{json,\n one};"),
+        ("crates/annals-sources/src/lib.rs", "use self::one;\nuse crate::two;"),
     ];
-    let caught = ["src/sources/one/mod.rs:1:", "src/sources/two/mod.rs:1:", "src/sources/two/deep.rs:1:"];
+    let caught = [
+        "crates/annals-sources/src/one/mod.rs:1:",
+        "crates/annals-sources/src/two/mod.rs:1:",
+        "crates/annals-sources/src/two/deep.rs:1:",
+    ];
     check(provider_imports, &planted, &caught)
 }
 
@@ -64,21 +99,30 @@ fn files_are_short() -> io::Result<()> {
 #[test]
 fn providers_are_named_only_at_home() -> io::Result<()> {
     let planted = [
-        ("src/sources/codex_cli/mod.rs", "// Codex, codex_cli\n// Claude"),
-        ("src/sources/pi/mod.rs", "struct Pi;"),
-        ("src/sources/mod.rs", "mod codex_cli;\nmod pi;"),
-        ("src/lib.rs", "//! Codex.\nconst NAME: &str = \"ChatGPT\";"),
-        ("src/config.rs", "fn api() {} // spin\nfn read_pi() {}\nstruct CodexHome;"),
+        ("crates/annals-sources/src/codex_cli/mod.rs", "// Codex, codex_cli\n// Claude"),
+        ("crates/annals-sources/src/pi/mod.rs", "struct Pi;"),
+        ("crates/annals-sources/src/lib.rs", "mod codex_cli;\nmod pi;"),
+        ("crates/annals/src/lib.rs", "//! Codex.\nconst NAME: &str = \"ChatGPT\";"),
+        ("crates/annals/src/config.rs", "fn api() {} // spin\nfn read_pi() {}\nstruct CodexHome;"),
     ];
-    let caught = ["src/sources/codex_cli/mod.rs:2:", "src/lib.rs:2:", "src/config.rs:2:", "src/config.rs:3:"];
+    let caught = [
+        "crates/annals-sources/src/codex_cli/mod.rs:2:",
+        "crates/annals/src/lib.rs:2:",
+        "crates/annals/src/config.rs:2:",
+        "crates/annals/src/config.rs:3:",
+    ];
     check(provider_names, &planted, &caught)
 }
 
 #[test]
 fn only_views_expose_content() -> io::Result<()> {
     let call = "// raw.expose()\nlet bytes = raw.expose();";
-    let planted = [("src/view/a.rs", call), ("src/model/text.rs", call), ("src/cli/a.rs", call)];
-    check(exposed_content, &planted, &["src/cli/a.rs:2:"])
+    let planted = [
+        ("crates/annals/src/view/a.rs", call),
+        ("crates/annals-core/src/text.rs", call),
+        ("crates/annals/src/cli/a.rs", call),
+    ];
+    check(exposed_content, &planted, &["crates/annals/src/cli/a.rs:2:"])
 }
 
 #[test]
@@ -88,10 +132,18 @@ fn questions_start_with_a_scope() -> io::Result<()> {
         // no scope: opens the file\n /// Opens.\n #[must_use]\n pub fn d(path: &Path) {}\n}";
     let bad = "pub fn a(x: u8) {}\nimpl<T> Store {\n pub const fn b(\n &self,\n x: Map<u8, u8>,\n\
         scope: &Scope) {}\n // no scope:\n pub fn c(scope: Scope) {}\n}";
-    let planted =
-        [("src/store/a.rs", good), ("src/store/b.rs", bad), ("src/view/c.rs", bad), ("src/cli/d.rs", bad)];
-    let in_store = ["src/store/b.rs:3:", "src/store/b.rs:8:"];
-    let in_view = ["src/view/c.rs:1:", "src/view/c.rs:3:", "src/view/c.rs:8:"];
+    let planted = [
+        ("crates/annals-store/src/a.rs", good),
+        ("crates/annals-store/src/b.rs", bad),
+        ("crates/annals/src/view/c.rs", bad),
+        ("crates/annals/src/cli/d.rs", bad),
+    ];
+    let in_store = ["crates/annals-store/src/b.rs:3:", "crates/annals-store/src/b.rs:8:"];
+    let in_view = [
+        "crates/annals/src/view/c.rs:1:",
+        "crates/annals/src/view/c.rs:3:",
+        "crates/annals/src/view/c.rs:8:",
+    ];
     check(missing_scopes, &planted, &[&in_store[..], &in_view].concat())
 }
 
@@ -127,10 +179,10 @@ fn check(rule: fn(&[File]) -> Vec<String>, planted: &[(&str, &str)], caught: &[&
     let as_told = offences.iter().zip(caught).all(|(offence, start)| offence.starts_with(start));
     assert!(as_told && offences.len() == caught.len(), "planted: {caught:?}, caught: {offences:#?}");
     let mut files = Vec::new();
-    for folder in ["src", "tests", "benches"] {
-        read_sources(Path::new(env!("CARGO_MANIFEST_DIR")), folder, &mut files)?;
+    for folder in ["crates", "tests", "benches"] {
+        read_sources(Path::new(crate::ROOT), folder, &mut files)?;
     }
-    assert!(files.iter().any(|(path, _)| path.starts_with("src/")), "no sources found");
+    assert!(files.iter().any(|(path, _)| path.starts_with("crates/annals/src/")), "no sources found");
     let offences = rule(&files);
     assert!(offences.is_empty(), "\n{}\n", offences.join("\n"));
     Ok(())
@@ -163,9 +215,14 @@ fn forbidden_imports(files: &[File]) -> Vec<String> {
             offences.push(format!("{path}: `{room}` is no room"));
             continue;
         };
-        for (line, names) in paths_after(&blank(text, Keep::Nothing), "crate") {
-            let other = names[0].as_str();
-            let is_room = ROOMS.iter().any(|(name, _)| *name == other);
+        let code = blank(text, Keep::Nothing);
+        let within = paths_after(&code, "crate").into_iter().map(|(line, names)| (line, names[0].clone()));
+        let crates = CRATES.iter().flat_map(|name| {
+            paths_after(&code, name).into_iter().map(|(line, _)| (line, (*name).to_owned()))
+        });
+        for (line, other) in within.chain(crates) {
+            let other = other.as_str();
+            let is_room = ROOMS.iter().any(|(name, _)| *name == other) || CRATES.contains(&other);
             if is_room && other != room && !allowed.contains(&other) {
                 offences.push(format!("{path}:{line}: `{room}` must not import `{other}`"));
             }
@@ -181,7 +238,7 @@ fn provider_imports(files: &[File]) -> Vec<String> {
         let Some(own) = home(path, &providers) else { continue };
         let code = blank(text, Keep::Nothing);
         for (line, names) in paths_after(&code, "crate").into_iter().chain(paths_after(&code, "super")) {
-            let name = names.iter().find(|name| *name != "sources" && *name != "super");
+            let name = names.iter().find(|name| *name != "super");
             if let Some(name) = name.filter(|name| *name != own && providers.contains(&name.as_str())) {
                 offences.push(format!("{path}:{line}: `{own}` must not know `{name}`"));
             }
@@ -207,10 +264,12 @@ fn long_files(files: &[File]) -> Vec<String> {
 
 fn provider_names(files: &[File]) -> Vec<String> {
     let providers = providers(files);
-    let outside = files.iter().filter(|(path, _)| path.starts_with("src/") && path != "src/sources/mod.rs");
+    let outside = files
+        .iter()
+        .filter(|(path, _)| path.starts_with("crates/") && path != "crates/annals-sources/src/lib.rs");
     let found = outside.flat_map(|(path, text)| {
         let own = home(path, &providers).unwrap_or("");
-        let text = if path == "src/lib.rs" { &blank(text, Keep::Literals) } else { text };
+        let text = if path == "crates/annals/src/lib.rs" { &blank(text, Keep::Literals) } else { text };
         offending_lines(path, text, |line| {
             // A variable that is masked wherever it stands is no provider.
             let line = line.to_lowercase().replace("openai_api_key", "");
@@ -223,9 +282,8 @@ fn provider_names(files: &[File]) -> Vec<String> {
 }
 
 fn exposed_content(files: &[File]) -> Vec<String> {
-    let outside = files
-        .iter()
-        .filter(|(path, _)| room(path).is_some_and(|room| room != "view") && path != "src/model/text.rs");
+    let inside = |path: &str| room(path) == Some("view") || path == "crates/annals-core/src/text.rs";
+    let outside = files.iter().filter(|(path, _)| path.starts_with("crates/") && !inside(path));
     let found = outside.flat_map(|(path, text)| {
         offending_lines(path, &blank(text, Keep::Nothing), |line| {
             line.contains(".expose(").then(|| "only `view` opens raw content".to_string())
@@ -235,17 +293,27 @@ fn exposed_content(files: &[File]) -> Vec<String> {
 }
 
 fn missing_scopes(files: &[File]) -> Vec<String> {
+    let exported = files.iter().find(|(path, _)| path == "crates/annals/src/view/mod.rs");
+    let exported: Option<std::collections::HashSet<&str>> =
+        exported.map(|(_, text)| text.split(|letter| !is_word(letter)).collect());
     let mut offences = Vec::new();
     for (path, text) in files {
-        let room = room(path);
-        if room != Some("view") && room != Some("store") {
+        let in_store = path.starts_with("crates/annals-store/");
+        if room(path) != Some("view") && !in_store {
             continue;
         }
         let code = blank(text, Keep::Nothing);
         let lines: Vec<&str> = text.lines().collect();
         for (start, signature) in public_functions(&code) {
             let line = line_of(&code, start);
-            if room == Some("store") && !in_impl(&code, start) || has_reason(&lines[..line - 1]) {
+            // What the room does not hand on is its own business.
+            let name = signature.split(['(', '<']).next().and_then(|head| head.rsplit(' ').next());
+            let is_ours =
+                exported.as_ref().is_some_and(|names| !name.is_some_and(|name| names.contains(name)));
+            if !in_store && exported.is_some() && (is_ours || in_impl(&code, start)) {
+                continue;
+            }
+            if in_store && !in_impl(&code, start) || has_reason(&lines[..line - 1]) {
                 continue;
             }
             let parameters = parameters(signature);
@@ -271,21 +339,22 @@ fn offending_lines(path: &str, text: &str, find: impl Fn(&str) -> Option<String>
     found.map(|(number, offence)| format!("{path}:{number}: {offence}")).collect()
 }
 
-/// The room of a file under `src`; the crate's own two files stand above all rooms.
+/// The room of a file of the program; the crate's own two files stand above all rooms.
 fn room(path: &str) -> Option<&str> {
-    let inside = path.strip_prefix("src/")?;
+    let inside = path.strip_prefix("crates/annals/src/")?;
     let first = inside.split('/').next().map(|first| first.strip_suffix(".rs").unwrap_or(first))?;
     (inside != "main.rs" && inside != "lib.rs").then_some(first)
 }
 
 fn providers(files: &[File]) -> Vec<&str> {
-    let inside = files.iter().filter_map(|(path, _)| path.strip_prefix("src/sources/"));
-    inside.filter_map(|path| path.strip_suffix("/mod.rs")).filter(|name| !name.contains('/')).collect()
+    let inside = files.iter().filter_map(|(path, _)| path.strip_prefix("crates/annals-sources/src/"));
+    let folders = inside.filter_map(|path| path.strip_suffix("/mod.rs"));
+    folders.filter(|name| !name.contains('/') && !SHARED.contains(name)).collect()
 }
 
 /// The provider in whose folder a file lies.
 fn home<'p>(path: &str, providers: &[&'p str]) -> Option<&'p str> {
-    let (folder, _) = path.strip_prefix("src/sources/")?.split_once('/')?;
+    let (folder, _) = path.strip_prefix("crates/annals-sources/src/")?.split_once('/')?;
     providers.iter().copied().find(|provider| *provider == folder)
 }
 

@@ -1,0 +1,180 @@
+//! The place of a value behind a name: after `=` or `:`, after a flag, whatever quotes and escapes are around.
+
+use std::ops::Range;
+
+use super::plain::Place;
+use super::rules::Trust;
+use super::rules::Trust::Telling;
+
+pub(super) struct Slot {
+    pub(super) start: usize,
+    pub(super) place: Place,
+    quote: u8,
+    escapes: usize,
+}
+
+impl Slot {
+    pub(super) fn after_name(bytes: &[u8], word: Range<usize>) -> Option<Slot> {
+        let closed = run(until(bytes, word.end, DEEPEST), word.end, |byte| b"\\\"'`*]".contains(&byte));
+        let separator = run(bytes, closed, is_blank);
+        let slot = Slot::after_separator(bytes, separator)?;
+        let shouted = bytes[word.clone()].iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
+        let tight = bytes[separator] == b'=' && word.end == separator && slot.start == separator + 1;
+        let place =
+            if shouted && tight && slot.place == Place::Bare { Place::Environment } else { slot.place };
+        Some(Slot { place, ..slot })
+    }
+
+    pub(super) fn after_separator(bytes: &[u8], separator: usize) -> Option<Slot> {
+        if let Some(b"%3D" | b"%3d") = bytes.get(separator..separator + 3) {
+            return Some(Slot::at(bytes, separator + 3));
+        }
+        let is_path = bytes.get(separator + 1) == Some(&b':');
+        if !matches!(bytes.get(separator), Some(b'=' | b':')) || is_path {
+            return None;
+        }
+        let few = |from: usize, set: &[u8]| run(until(bytes, from, 2), from, |byte| set.contains(&byte));
+        let open = few(run(bytes, few(few(separator + 1, b"=>"), b"*"), is_blank), b"*");
+        Some(Slot::at(bytes, open))
+    }
+
+    /// After `--name`, as a word of its own or as the next of a list.
+    pub(super) fn after_flag(bytes: &[u8], word: Range<usize>) -> Option<Slot> {
+        let name = &bytes[word.start.saturating_sub(LONGEST_FLAG)..word.start];
+        let length = name.iter().rev().take_while(|byte| is_name_byte(**byte)).count();
+        if name[name.len() - length..].first() != Some(&b'-') {
+            return None;
+        }
+        let closed = run(until(bytes, word.end, DEEPEST), word.end, |byte| b"\\\"'".contains(&byte));
+        let comma = closed + usize::from(closed > word.end && bytes.get(closed) == Some(&b','));
+        let open = run(bytes, comma, is_blank);
+        let slot = Slot::at(bytes, open);
+        let is_next =
+            if closed > word.end { comma > closed && slot.place == Place::Quoted } else { open > comma };
+        (is_next && bytes.get(slot.start) != Some(&b'-')).then_some(slot)
+    }
+
+    /// After `<name>`, when the tag is closed.
+    pub(super) fn after_tag(bytes: &[u8], word: Range<usize>) -> Option<Slot> {
+        let name = &bytes[word.start.saturating_sub(LONGEST_FLAG)..word.start];
+        let length = name.iter().rev().take_while(|byte| is_name_byte(**byte) || **byte == b':').count();
+        let start = word.end + 1;
+        let value = until(bytes, start, LONGEST_TEXT);
+        let close = run(value, start, |byte| byte != b'<');
+        let is_tag = bytes.get(word.end) == Some(&b'>') && name[..name.len() - length].ends_with(b"<");
+        let is_closed = matches!(bytes.get(close + 1), Some(b'/' | b'\\'));
+        (is_tag && is_closed).then_some(Slot { start, place: Place::Quoted, quote: b'<', escapes: 0 })
+    }
+
+    /// After nothing but a space, or "is".
+    pub(super) fn after_words(bytes: &[u8], end: usize) -> Option<Slot> {
+        let open = run(until(bytes, end, 4), end, is_blank);
+        let is = bytes.get(open..open + 3).filter(|is| *is == b"is ");
+        let start = is.map_or(open, |is| open + is.len());
+        (open > end && start < bytes.len()).then(|| Slot::at(bytes, start))
+    }
+
+    fn at(bytes: &[u8], open: usize) -> Slot {
+        let is_quote = |at: usize| bytes.get(at).is_some_and(|byte| b"\"'`".contains(byte));
+        let prefixed = bytes.get(open).is_some_and(|byte| b"bfruBFRU$@".contains(byte)) && is_quote(open + 1);
+        let open = open + usize::from(prefixed);
+        let mark = run(bytes, open, |byte| byte == b'\\');
+        if !is_quote(mark) {
+            return Slot { start: open, place: Place::Bare, quote: 0, escapes: 0 };
+        }
+        Slot { start: mark + 1, place: Place::Quoted, quote: bytes[mark], escapes: mark - open }
+    }
+
+    /// Where the value ends, at the limit at the latest; nothing when it is prose.
+    pub(super) fn value_end(&self, bytes: &[u8], limit: usize, trust: Trust) -> Option<usize> {
+        let is_vague = |byte: u8| byte.is_ascii_alphanumeric() || b"+/_-.".contains(&byte);
+        let fits =
+            |byte: u8| trust == Telling || is_vague(byte) || byte == b'=' && self.place == Place::Quoted;
+        let mut escapes = 0;
+        for at in self.start..limit {
+            let byte = bytes[at];
+            let masked = byte == b'[' && mark_end(bytes, at).is_some();
+            let closed = match self.place {
+                Place::Quoted => {
+                    byte == self.quote && escapes <= self.escapes || matches!(byte, b'\n' | b'\r')
+                }
+                Place::Environment | Place::Bare => masked || !is_value_byte(byte) || !fits(byte),
+            };
+            if closed {
+                return Some(at - escapes);
+            }
+            let escaped = escapes > 0 && !fits(b'\\');
+            escapes = if byte == b'\\' { escapes + 1 } else { 0 };
+            if masked || byte <= b' ' || escapes == 0 && (escaped || !fits(byte)) {
+                return None;
+            }
+        }
+        Some(limit)
+    }
+}
+
+const LONGEST_FLAG: usize = 40;
+
+/// How far the end of a tag may be.
+const LONGEST_TEXT: usize = 256;
+
+/// JSON within JSON doubles its backslashes: enough for five times.
+const DEEPEST: usize = 40;
+
+/// Where a mark ends that starts here.
+pub(super) fn mark_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let kind = bytes.get(at..)?.strip_prefix(b"[secret:")?;
+    let colon = kind.iter().take(33).position(|byte| *byte == b':')?;
+    let is_kind = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
+    let [b':', hash @ .., b']'] = kind.get(colon..colon + 6)? else { return None };
+    let fits = kind[..colon].iter().all(is_kind) && hash.iter().all(u8::is_ascii_hexdigit);
+    fits.then_some(at + b"[secret:".len() + colon + 6)
+}
+
+/// Not amid a word, but after an escape, a colour code or the sign of a diff.
+pub(super) fn starts_word(bytes: &[u8], at: usize) -> bool {
+    let before = &bytes[at.saturating_sub(12)..at];
+    let is_hex = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
+    match before {
+        [.., b'\\', b'n' | b'r' | b't'] => true,
+        [] | [b'-'] | [.., b'\n', b'-'] | [.., b'\\', b'n', b'-'] => true,
+        [.., b'\\', b'u', a, b, c, d] if is_hex(&[*a, *b, *c, *d]) => true,
+        [.., b'%', a, b] if is_hex(&[*a, *b]) => true,
+        [colour @ .., b'm'] => {
+            let code = colour.iter().rev().take_while(|byte| byte.is_ascii_digit() || **byte == b';').count();
+            let open = &colour[..colour.len() - code];
+            open.ends_with(b"\x1b[") || open.ends_with(b"1b[")
+        }
+        [.., last] => !is_name_byte(*last),
+    }
+}
+
+/// All bytes up to `length` after `start`.
+pub(super) fn until(bytes: &[u8], start: usize, length: usize) -> &[u8] {
+    &bytes[..bytes.len().min(start + length)]
+}
+
+/// Where the bytes end that fit.
+pub(super) fn run(bytes: &[u8], from: usize, fits: impl Fn(u8) -> bool) -> usize {
+    let rest = bytes.get(from..).unwrap_or_default();
+    from + rest.iter().position(|byte| !fits(*byte)).unwrap_or(rest.len())
+}
+
+/// The end without the marks of a sentence or of emphasis.
+pub(super) fn trimmed(bytes: &[u8], range: Range<usize>) -> usize {
+    let last = bytes[range.clone()].iter().rposition(|byte| !b".:*".contains(byte));
+    range.start + last.map_or(0, |last| last + 1)
+}
+
+pub(super) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+pub(super) fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+/// What a value without quotes is made of.
+pub(super) fn is_value_byte(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !b"\"'`,;&)]}<>|\\".contains(&byte)
+}

@@ -1,0 +1,387 @@
+//! Reads the captures of one conversation, merged node by node: what a richer export gave, a poorer one never takes away.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+
+use super::content::Said;
+use super::links;
+use super::links::Outcome;
+use super::metadata::Book;
+use super::nodes::{CONVERSATION, Node, conversation_id, node_key, nodes, offset_in};
+use super::times::moment;
+use super::tree::{Branching, Twig, branching};
+use crate::home::title::in_a_line;
+use crate::import::captures::{Captures, header_verdict};
+use crate::json::{Json, Opened, unescape};
+use crate::{Facts, Reader};
+use annals_core::{
+    Call, CallResult, Document, Item, Key, Message, MessageKind, Role, Span, Tally, Time, Tree, TreeNode,
+    Verdict,
+};
+
+const RICH: u8 = 2;
+/// The tool that begins a document; what is changed later stands in other calls.
+const CANVAS: &str = "canmore.create_textdoc";
+
+#[derive(Default)]
+pub struct ConversationReader {
+    captures: Captures,
+    header_at: u64,
+    session: Option<Arc<str>>,
+    nodes: Vec<Known>,
+    by_key: HashMap<Key, usize>,
+    book: Book,
+}
+
+/// A node as the best capture has it.
+pub struct Known {
+    pub twig: Twig,
+    pub span: Span,
+    merit: Merit,
+    hash: u64,
+    pub role: Role,
+    pub kind: MessageKind,
+    pub model: Option<Arc<str>>,
+    /// The tool that the assistant speaks to, and the call in a line.
+    pub call: Option<(Arc<str>, String)>,
+    pub call_id: String,
+    pub result: Option<Outcome>,
+    /// The result that is told with this call.
+    pub answered_by: Option<Key>,
+    /// The person's words in a line.
+    pub prompt: Option<String>,
+    tally: Tally,
+    /// Its row is not written yet.
+    fresh: bool,
+}
+
+/// Of two captures of a node the greater one is believed: first the richer, then the newer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Merit {
+    richness: u8,
+    updated: Option<Time>,
+}
+
+impl Reader for ConversationReader {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+        let Some(header) = self.captures.next(bytes) else {
+            self.header_at = offset;
+            return header_verdict();
+        };
+        let opened = Opened::parse(bytes, CONVERSATION).filter(|opened| opened.json.is_object());
+        let Some(opened) = opened else { return Verdict::Malformed("not JSON".into()) };
+        let conversation = opened.object();
+        let session: Arc<str> = match &self.session {
+            Some(session) => Arc::clone(session),
+            None => conversation_id(&conversation, bytes).into(),
+        };
+        self.session = Some(Arc::clone(&session));
+        let updated = ["update_time", "create_time"].iter().find_map(|name| conversation.get(name));
+        let updated = updated.and_then(moment);
+        self.book.add(&conversation, &header, updated);
+        let parts = self.merge(&session, opened, bytes, offset, updated, out);
+        let tree = branching(
+            &self.nodes.iter().map(|node| node.twig.clone()).collect::<Vec<_>>(),
+            self.book.current_node().map(|name| node_key(&session, name.as_bytes())),
+        );
+        let told = links::link(&mut self.nodes, &tree);
+        self.tell(&session, &tree, &told, out);
+        self.book.count(&self.nodes, &tree);
+        out.push(Item::Document(Document {
+            stream: "conversation_versions",
+            key: session.to_string(),
+            session: Some(session),
+            at: updated.or(header.captured_at),
+            span: Span { offset: self.header_at, length: offset + bytes.len() as u64 - self.header_at },
+            content: Key::of(&[&offset.to_le_bytes()]),
+        }));
+        Verdict::Parts(parts)
+    }
+
+    fn save(&self) -> String {
+        String::new()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        let facts = self.session.as_ref().map(|session| Facts {
+            session: Arc::clone(session),
+            rank: 0,
+            facts: self.book.facts(),
+        });
+        facts.into_iter().collect()
+    }
+}
+
+impl ConversationReader {
+    /// Adds the nodes of a capture to those that are known; answers what the bytes are made of.
+    fn merge(
+        &mut self,
+        session: &Arc<str>,
+        opened: Opened<'_>,
+        bytes: &[u8],
+        offset: u64,
+        updated: Option<Time>,
+        out: &mut Vec<Item>,
+    ) -> Vec<(Verdict, u64)> {
+        let mut parts = Vec::new();
+        let mut before: Option<Key> = None;
+        let is_list = opened.get("mapping").is_none();
+        for (number, node) in nodes(opened).into_iter().enumerate() {
+            let name = match node.key.is_empty() {
+                true => format!("message-{number}"),
+                false => unescape(node.key),
+            };
+            let key = node_key(session, name.as_bytes());
+            let said = node.message.as_ref().map(Said::of);
+            let verdict = match &said {
+                None => Verdict::Kept("node without message".into()),
+                Some(said) if said.is_known() => Verdict::Kept(said.content_type.clone().into_owned()),
+                Some(said) => Verdict::Unknown(format!("content {}", said.content_type)),
+            };
+            parts.push((verdict, node.bytes.len() as u64));
+            let mut parent = node.parent.and_then(Json::text).map(|name| node_key(session, name.as_bytes()));
+            if is_list {
+                // A list without a tree: each message follows the one before it.
+                // A tree that was captured before knows better what it follows.
+                let known = self.by_key.get(&key).and_then(|at| self.nodes[*at].twig.parent);
+                parent = parent.filter(|parent| self.by_key.contains_key(parent)).or(known).or(before);
+                before = Some(key);
+            }
+            let start = offset + offset_in(bytes, node.bytes) as u64;
+            let span = Span { offset: start, length: node.bytes.len() as u64 };
+            let merit = Merit { richness: richness(said.as_ref()), updated };
+            let hash = hash_of(&node);
+            let children: Vec<Key> = node
+                .children
+                .into_iter()
+                .flat_map(Json::items)
+                .filter_map(|child| child.text().map(|name| node_key(session, name.as_bytes())))
+                .collect();
+            let known = self.by_key.get(&key).copied();
+            if let Some(known) = known.and_then(|at| self.nodes.get_mut(at)) {
+                // Later lists of children have more of them.
+                if children.len() >= known.twig.children.len() {
+                    known.twig.children.clone_from(&children);
+                }
+                if known.hash == hash || merit < known.merit {
+                    continue;
+                }
+                if !known.fresh {
+                    out.push(Item::Forget { session: Arc::clone(session), offset: known.span.offset });
+                }
+            }
+            let at = said.as_ref().and_then(|said| said.create_time).and_then(moment);
+            let node = Known::new(Twig { key, name, parent, children, at }, span, merit, hash, said.as_ref());
+            match known {
+                Some(at) => {
+                    let children = std::mem::take(&mut self.nodes[at].twig.children);
+                    self.nodes[at] = node;
+                    self.nodes[at].twig.children = children;
+                }
+                None => {
+                    self.by_key.insert(key, self.nodes.len());
+                    self.nodes.push(node);
+                }
+            }
+        }
+        let inside: u64 = parts.iter().map(|(_, bytes)| bytes).sum();
+        parts.push((Verdict::Kept("conversation".into()), (bytes.len() as u64).saturating_sub(inside)));
+        parts
+    }
+
+    /// Rows of what is new, and how all rows hang together.
+    fn tell(&mut self, session: &Arc<str>, tree: &Branching, told: &[bool], out: &mut Vec<Item>) {
+        let mut results = Vec::new();
+        for at in tree.order.iter().copied() {
+            let said = matches!(self.nodes[at].kind, MessageKind::Prompt | MessageKind::Answer);
+            let counts = said && tree.current[at] && self.nodes[at].call.is_none();
+            let tally = if counts { Tally::Message } else { Tally::Nothing };
+            let answer = self.nodes[at].answered_by.and_then(|key| self.by_key.get(&key).copied());
+            if let Some(answer) = answer.filter(|answer| self.nodes[at].fresh || self.nodes[*answer].fresh) {
+                results.push((at, answer));
+            }
+            let node = &mut self.nodes[at];
+            let fresh = std::mem::replace(&mut node.fresh, false);
+            if fresh {
+                out.push(node.message(session, tally));
+                out.extend(node.call_item(session));
+                out.extend(node.canvas(session));
+            } else if node.tally != tally {
+                out.push(Item::Recount { session: Arc::clone(session), offset: node.span.offset, tally });
+            }
+            node.tally = tally;
+        }
+        for (call, answer) in results {
+            let (call, answer) = (&self.nodes[call], &self.nodes[answer]);
+            let outcome = answer.result.unwrap_or_default();
+            out.push(Item::Result(CallResult {
+                session: Arc::clone(session),
+                call: call.span.offset,
+                output: Some(answer.span),
+                detail: None,
+                at: answer.twig.at,
+                ok: outcome.ok,
+                exit_code: None,
+                duration_ms: outcome.duration_ms,
+                full: None,
+            }));
+        }
+        let nodes = tree.order.iter().map(|at| {
+            let node = &self.nodes[*at];
+            TreeNode {
+                key: node.twig.key,
+                offset: node.span.offset,
+                parent: tree.parents[*at].map(|parent| self.nodes[parent].twig.key),
+                current: tree.current[*at],
+                told: told[*at],
+            }
+        });
+        out.push(Item::Tree(Tree { session: Arc::clone(session), nodes: nodes.collect() }));
+    }
+}
+
+impl Known {
+    fn new(twig: Twig, span: Span, merit: Merit, hash: u64, said: Option<&Said<'_>>) -> Known {
+        let mut node = Known {
+            span,
+            merit,
+            hash,
+            role: Role::System,
+            kind: MessageKind::Injected,
+            model: None,
+            call: None,
+            call_id: String::new(),
+            result: None,
+            answered_by: None,
+            prompt: None,
+            tally: Tally::Nothing,
+            fresh: true,
+            twig,
+        };
+        let Some(said) = said else { return node };
+        node.role = match &*said.role {
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            "tool" | "function" => Role::Tool,
+            "developer" => Role::Developer,
+            _ => Role::System,
+        };
+        node.model = said.metadata_text("model_slug").map(|slug| slug.as_ref().into());
+        node.call_id = said.id.as_deref().unwrap_or(&node.twig.name).to_owned();
+        node.call = said.tool().map(|tool| (tool.into(), in_a_line(&said.argument())));
+        node.kind = match node.role {
+            _ if node.call.is_some() => MessageKind::Answer,
+            Role::Tool => MessageKind::Result,
+            _ if said.is_thinking() => MessageKind::Thinking,
+            _ if said.is_hidden() || is_empty(said) => MessageKind::Injected,
+            _ if said.content_type == "system_error" => MessageKind::Notice,
+            Role::User => MessageKind::Prompt,
+            Role::Assistant => MessageKind::Answer,
+            Role::System | Role::Developer => MessageKind::Injected,
+        };
+        node.result = (node.kind == MessageKind::Result).then(|| Outcome::of(said));
+        if node.kind == MessageKind::Prompt {
+            node.prompt = Some(in_a_line(&first_words(said))).filter(|words| !words.is_empty());
+        }
+        node
+    }
+
+    pub fn is_bare(&self) -> bool {
+        self.merit.richness == 0
+    }
+
+    /// Its capture says to whom it speaks: what has no tool in it used none.
+    pub fn is_rich(&self) -> bool {
+        self.merit.richness == RICH
+    }
+
+    fn message(&self, session: &Arc<str>, tally: Tally) -> Item {
+        Item::Message(Message {
+            session: Arc::clone(session),
+            span: self.span,
+            role: self.role,
+            kind: self.kind,
+            at: self.twig.at,
+            key: self.twig.key,
+            inherited: false,
+            model: self.model.clone(),
+            tally,
+        })
+    }
+
+    /// A document that the call begins.
+    fn canvas(&self, session: &Arc<str>) -> Option<Item> {
+        let (name, title) = self.call.as_ref()?;
+        (**name == *CANVAS).then(|| {
+            Item::Document(Document {
+                stream: "canvas_documents",
+                key: self.call_id.clone(),
+                session: Some(Arc::clone(session)),
+                at: self.twig.at,
+                span: self.span,
+                content: Key::of(&[&self.span.offset.to_le_bytes(), title.as_bytes()]),
+            })
+        })
+    }
+
+    /// A call is a block of its message.
+    fn call_item(&self, session: &Arc<str>) -> Option<Item> {
+        let (name, title) = self.call.as_ref()?;
+        Some(Item::Call(Call {
+            session: Arc::clone(session),
+            span: self.span,
+            at: self.twig.at,
+            key: self.twig.key,
+            inherited: false,
+            call_id: self.call_id.clone(),
+            name: Arc::clone(name),
+            kind: links::call_kind(name),
+            title: title.clone(),
+            parent: None,
+            message: Some(self.span.offset),
+            model: self.model.clone(),
+        }))
+    }
+}
+
+/// Exports since the middle of 2026 have neither status nor recipient: what they say of a node is less than what older
+/// ones say. A message that was still being written is less than one that is done.
+fn richness(said: Option<&Said<'_>>) -> u8 {
+    match said {
+        None => 0,
+        Some(said) if said.status.as_deref() == Some("in_progress") => 1,
+        Some(said) if said.status.is_none() && said.recipient.is_none() => 1,
+        Some(_) => RICH,
+    }
+}
+
+/// Its message and its parent; children are told by their own parents.
+fn hash_of(node: &Node<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(node.parent.map(Json::bytes).unwrap_or_default());
+    hasher.write(node.message.as_ref().map(|message| message.json.bytes()).unwrap_or_default());
+    hasher.finish()
+}
+
+/// Placeholders that nothing was ever said in.
+fn is_empty(said: &Said<'_>) -> bool {
+    let parts = said.content.as_ref().and_then(|content| content.get("parts"));
+    let silent = |part: Json<'_>| part.is_null() || part.inner().is_some_and(<[u8]>::is_empty);
+    let no_words = match (&*said.content_type, parts) {
+        ("text" | "multimodal_text", Some(parts)) => parts.items().all(silent),
+        ("text" | "multimodal_text", None) => {
+            said.content.as_ref().and_then(|content| content.get("text")).is_none()
+        }
+        _ => false,
+    };
+    no_words && said.files().is_empty()
+}
+
+/// Enough of what was typed for a title.
+fn first_words(said: &Said<'_>) -> String {
+    let parts =
+        said.content.as_ref().and_then(|content| content.get("parts")).into_iter().flat_map(Json::items);
+    let texts = parts.filter(|part| part.is_string()).map(|part| part.head(1000));
+    texts.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,256 @@
+//! What is known about the files in conversations: every place that speaks of one adds a note, and the record joins them.
+
+use serde_json::{Map, Value, json};
+
+use super::times::moment;
+use crate::import::captures::{Captures, header_verdict};
+use crate::json::{Json, unescape};
+use crate::{Body, Capture, Facts, Reader, path_part};
+use annals_core::{Document, Item, Key, Span, Time, Verdict};
+
+/// A place that speaks of a file.
+#[derive(Debug, Clone)]
+pub struct Note {
+    pub id: String,
+    pub place: &'static str,
+    pub conversation: Option<String>,
+    pub message: Option<String>,
+}
+
+/// Whether the bytes of a file are in the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    Yes,
+    No,
+}
+
+pub fn asset_path(id: &str) -> String {
+    format!("assets/{}", path_part(id))
+}
+
+impl Note {
+    fn new(id: String, place: &'static str) -> Note {
+        Note { id, place, conversation: None, message: None }
+    }
+
+    pub fn capture(self, body: std::borrow::Cow<'_, [u8]>) -> Capture<'_> {
+        let mut header = Map::from_iter([
+            ("key".to_owned(), Value::from(self.id.as_str())),
+            ("place".to_owned(), Value::from(self.place)),
+        ]);
+        header.extend(self.conversation.map(|id| ("conversation_id".to_owned(), Value::from(id))));
+        header.extend(self.message.map(|id| ("message_id".to_owned(), Value::from(id))));
+        Capture {
+            path: format!("files/{}.json-seq", path_part(&self.id)),
+            store: "notes about files",
+            reader: "file",
+            header,
+            body: Body::Text(body),
+            counts: false,
+        }
+    }
+}
+
+/// A record of the export's list of files.
+pub fn of_library(record: Json<'_>) -> Option<Note> {
+    let id = record.get_text("file_id").or_else(|| record.get("id")?.get_text("id"))?;
+    let mut note = Note::new(id.into_owned(), "library");
+    let text = |name: &str| record.get_text(name).map(|text| text.into_owned());
+    note.conversation = text("origination_thread_id").or_else(|| text("initiating_conversation_id"));
+    note.message = text("origination_message_id");
+    Some(note)
+}
+
+/// `"file-XXXX.dat": "name"`. Names may hold folders of somebody's machine: the last part is enough.
+pub fn of_name_map(member: &[u8], name: Json<'_>) -> Option<(Note, Vec<u8>)> {
+    let member = unescape(member);
+    let id = id_in_name(&member).or_else(|| member.strip_suffix(".dat"))?;
+    let name = name.text()?;
+    let last = name.rsplit(['/', '\\']).next().unwrap_or(&name);
+    let body = serde_json::to_vec(&json!({"member": member, "name": last})).ok()?;
+    Some((Note::new(id.to_owned(), "name"), body))
+}
+
+/// A file of the export.
+pub fn of_member(name: &str, size: u64, head: &[u8], kept: Kept) -> Option<(Note, Vec<u8>)> {
+    let base = name.rsplit('/').next().unwrap_or(name);
+    let id = id_in_name(base).unwrap_or(base.strip_suffix(".dat").unwrap_or(base));
+    let own = base.strip_prefix(id).map(|rest| rest.trim_start_matches('-')).unwrap_or(base);
+    let own = Some(own).filter(|own| !own.is_empty() && !own.starts_with('.'));
+    let mut body = json!({"member": name, "size": size, "name": own, "mime_type": media_type(head, base)});
+    if kept == Kept::Yes {
+        body["archived_as"] = Value::from(asset_path(id));
+    }
+    Some((Note::new(id.to_owned(), "member"), serde_json::to_vec(&body).ok()?))
+}
+
+/// Attachments of a message, and pointers in its parts.
+pub fn of_message<'a>(conversation: &str, message: Json<'a>) -> Vec<(Note, &'a [u8])> {
+    let of = message.get_text("id").map(|id| id.into_owned());
+    let note = |id: String, place: &'static str| Note {
+        conversation: Some(conversation.to_owned()),
+        message: of.clone(),
+        ..Note::new(id, place)
+    };
+    let mut notes = Vec::new();
+    let attachments = message.get("metadata").and_then(|metadata| metadata.get("attachments"));
+    for attachment in attachments.into_iter().flat_map(Json::items) {
+        let id = attachment.get_text("id").filter(|id| !id.is_empty());
+        notes.extend(id.map(|id| (note(id.into_owned(), "attachment"), attachment.bytes())));
+    }
+    let parts = message.get("content").and_then(|content| content.get("parts"));
+    for part in parts.into_iter().flat_map(Json::items).filter(|part| part.is_object()) {
+        // Audio stands in a part of its own within another.
+        for pointed in
+            std::iter::once(part).chain(part.get("audio_asset_pointer").filter(|inner| inner.is_object()))
+        {
+            let pointer = pointed.get_text("asset_pointer");
+            let id = pointer.and_then(|pointer| id_of_pointer(&pointer).map(str::to_owned));
+            notes.extend(id.map(|id| (note(id, "pointer"), pointed.bytes())));
+        }
+    }
+    notes
+}
+
+/// `file-service://file-X`, `sediment://file_X`, `sediment://x#file_X#p_0.jpg`.
+pub fn id_of_pointer(pointer: &str) -> Option<&str> {
+    let rest = pointer.split_once("://").map_or(pointer, |(_, rest)| rest);
+    let mut parts = rest.split('#');
+    let id = parts.clone().find(|part| part.starts_with("file_") || part.starts_with("file-"));
+    id.or_else(|| parts.next()).filter(|id| !id.is_empty())
+}
+
+/// The id that a file's name begins with.
+pub fn id_in_name(base: &str) -> Option<&str> {
+    let rest = base.strip_prefix("file-").or_else(|| base.strip_prefix("file_"))?;
+    let length = rest.bytes().take_while(u8::is_ascii_alphanumeric).count();
+    (length >= 16).then(|| &base[..5 + length])
+}
+
+fn media_type(head: &[u8], name: &str) -> Option<&'static str> {
+    let magic: [(&[u8], &str); 10] = [
+        (b"\x89PNG", "image/png"),
+        (b"\xFF\xD8\xFF", "image/jpeg"),
+        (b"GIF8", "image/gif"),
+        (b"%PDF", "application/pdf"),
+        (b"PK\x03\x04", "application/zip"),
+        (b"OggS", "audio/ogg"),
+        (b"ID3", "audio/mpeg"),
+        (b"\x1A\x45\xDF\xA3", "video/webm"),
+        (b"{", "application/json"),
+        (b"<svg", "image/svg+xml"),
+    ];
+    if head.starts_with(b"RIFF") {
+        return match head.get(8..12) {
+            Some(b"WEBP") => Some("image/webp"),
+            Some(b"WAVE") => Some("audio/wav"),
+            _ => None,
+        };
+    }
+    if head.get(4..8) == Some(b"ftyp") {
+        return Some("video/mp4");
+    }
+    let known = magic.iter().find(|(start, _)| head.starts_with(start)).map(|(_, kind)| *kind);
+    known.or_else(|| (name.ends_with(".txt") || name.ends_with(".md")).then_some("text/plain"))
+}
+
+/// Notes about one file. Its record is all of them, so that what one place lacks another gives.
+#[derive(Default)]
+pub struct FileReader {
+    captures: Captures,
+    /// The conversation that was named first.
+    conversation: Option<String>,
+}
+
+impl Reader for FileReader {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+        let Some(header) = self.captures.next(bytes) else { return header_verdict() };
+        let text = |name: &str| header.fields.get(name).and_then(Value::as_str);
+        if self.conversation.is_none() {
+            self.conversation = text("conversation_id").map(str::to_owned);
+        }
+        let made = Json::parse(bytes).and_then(|json| json.get("created_at")).and_then(moment);
+        out.push(Item::Document(Document {
+            stream: "files",
+            key: text("key").unwrap_or_default().to_owned(),
+            session: self.conversation.as_deref().map(Into::into),
+            at: made.or(header.captured_at),
+            span: Span { offset: 0, length: offset + bytes.len() as u64 },
+            content: Key::of(&[&offset.to_le_bytes(), bytes]),
+        }));
+        Verdict::Kept(text("place").unwrap_or("note").to_owned())
+    }
+
+    fn save(&self) -> String {
+        String::new()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        Vec::new()
+    }
+}
+
+/// Which place is believed first.
+const PLACES: [&str; 5] = ["library", "attachment", "name", "pointer", "member"];
+
+/// The notes joined: for each field the first place that has it, and which place that was.
+pub fn record(key: &str, notes: &[u8]) -> Value {
+    let mut told: Vec<(usize, Value, Value)> = Vec::new();
+    let mut captures = Captures::default();
+    for piece in notes.split(|byte| *byte == 0x1E).filter(|piece| !piece.is_empty()) {
+        let Some(header) = captures.next(piece) else { continue };
+        let place = header.fields.get("place").and_then(Value::as_str).unwrap_or_default();
+        let rank = PLACES.iter().position(|known| *known == place).unwrap_or(PLACES.len());
+        told.push((rank, header.fields, Json::parse(piece).map(Json::value).unwrap_or_default()));
+    }
+    // The newest note of a place comes first.
+    told.reverse();
+    told.sort_by_key(|(rank, ..)| *rank);
+    let mut provenance = Map::new();
+    let mut first = |field: &str, names: &[&str]| {
+        for (rank, header, body) in &told {
+            for name in names {
+                // What headers say of the export is not about the file.
+                let own = ["conversation_id", "message_id"].contains(name);
+                let value = body.get(*name).or_else(|| header.get(*name).filter(|_| own));
+                let value = value.filter(|value| !value.is_null());
+                if let Some(value) = value {
+                    let place = PLACES.get(*rank).copied().unwrap_or("other");
+                    provenance.insert(field.to_owned(), Value::from(place));
+                    return value.clone();
+                }
+            }
+        }
+        Value::Null
+    };
+    let fields = [
+        ("name", first("name", &["file_name", "name"])),
+        ("mime_type", first("mime_type", &["mime_type"])),
+        ("size_bytes", first("size_bytes", &["file_size_bytes", "size", "size_bytes"])),
+        ("width", first("width", &["width"])),
+        ("height", first("height", &["height"])),
+        ("category", first("category", &["library_file_category"])),
+        ("artifact_type", first("artifact_type", &["library_artifact_type"])),
+        (
+            "conversation_id",
+            first(
+                "conversation_id",
+                &["origination_thread_id", "initiating_conversation_id", "conversation_id"],
+            ),
+        ),
+        ("message_id", first("message_id", &["origination_message_id", "message_id"])),
+        ("created_at", first("created_at", &["created_at", "file_upload_time"])),
+        ("sha256", first("sha256", &["sha256_digest"])),
+        ("member", first("member", &["member"])),
+        ("archived_as", first("archived_as", &["archived_as"])),
+    ];
+    let mut record = Map::from_iter([("id".to_owned(), Value::from(key))]);
+    record.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    record.insert("provenance".to_owned(), Value::Object(provenance));
+    Value::Object(record)
+}
+
+/// Moments of side files: what the header says, else when they were captured.
+pub fn header_time(header: &Value, captured_at: Option<Time>) -> Option<Time> {
+    header.get("at").and_then(Value::as_str).and_then(Time::parse).or(captured_at)
+}

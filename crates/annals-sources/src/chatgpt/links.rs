@@ -1,0 +1,84 @@
+//! Calls of tools and what came of them: which result answers which call.
+
+use super::content::Said;
+use super::conversation::Known;
+use super::times::moment;
+use super::tree::Branching;
+use annals_core::{CallKind, Role, Time};
+
+/// What a result says about its call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outcome {
+    pub ok: Option<bool>,
+    pub duration_ms: Option<u64>,
+}
+
+impl Outcome {
+    pub fn of(said: &Said<'_>) -> Outcome {
+        let run = said.metadata.as_ref().and_then(|metadata| metadata.get("aggregate_result"));
+        let status = run.and_then(|run| run.get_text("status"));
+        let threw = run.is_some_and(|run| {
+            run.get("system_exception").is_some() || run.get("in_kernel_exception").is_some()
+        });
+        let failed = said.content_type == "system_error"
+            || threw
+            || status.is_some_and(|status| status.contains("fail") || status.contains("error"))
+            || said.status.as_deref() == Some("finished_partial_completion");
+        let done = said.status.as_deref() == Some("finished_successfully");
+        let moments = run.and_then(|run| {
+            let at = |name: &str| run.get(name).and_then(moment).map(Time::micros);
+            at("end_time")?.checked_sub(at("start_time")?)
+        });
+        Outcome {
+            ok: if failed { Some(false) } else { done.then_some(true) },
+            duration_ms: moments.and_then(|micros| u64::try_from(micros / 1_000).ok()),
+        }
+    }
+}
+
+/// Gives each call its first result; answers which nodes are steps of their own.
+pub fn link(nodes: &mut [Known], tree: &Branching) -> Vec<bool> {
+    for node in nodes.iter_mut() {
+        node.answered_by = None;
+    }
+    // Nodes without a message only hold the tree together.
+    let mut told: Vec<bool> = nodes.iter().map(|node| !node.is_bare()).collect();
+    for at in tree.order.iter().copied() {
+        if nodes[at].result.is_none() {
+            continue;
+        }
+        let Some(call) = call_above(nodes, tree, at) else { continue };
+        if nodes[call].answered_by.is_none() {
+            nodes[call].answered_by = Some(nodes[at].twig.key);
+            told[at] = false;
+        }
+    }
+    told
+}
+
+/// The nearest call above; not beyond what a person said.
+fn call_above(nodes: &[Known], tree: &Branching, at: usize) -> Option<usize> {
+    let mut above = tree.parents[at];
+    while let Some(node) = above {
+        if nodes[node].call.is_some() {
+            return Some(node);
+        }
+        if nodes[node].role == Role::User {
+            return None;
+        }
+        above = tree.parents[node];
+    }
+    None
+}
+
+pub fn call_kind(name: &str) -> CallKind {
+    let family = name.split(['.', '_']).next().unwrap_or(name);
+    match family {
+        "web" | "browser" | "search" | "sonic" => CallKind::Web,
+        "container" => CallKind::Shell,
+        "canmore" => CallKind::Edit,
+        "file" | "myfiles" => CallKind::Search,
+        "api" => CallKind::Mcp,
+        _ => CallKind::Function,
+    }
+}

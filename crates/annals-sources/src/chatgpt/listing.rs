@@ -1,0 +1,266 @@
+//! Documents that the account has beside its conversations: memories, custom GPTs, projects, settings and so on.
+//!
+//! Each is a file of the archive that is replaced whole: `{"listing": NAME, "pages": […], "details": […]}` around the answers as
+//! they came. What is no longer in it has ended.
+
+use serde_json::{Map, Value, json};
+
+use super::nodes::offset_in;
+use super::times::moment;
+use crate::json::Json;
+use crate::live::Listing;
+use crate::{Facts, Reader};
+use annals_core::{Document, Item, Key, Span, Verdict};
+
+pub const GPTS: &str = "custom_gpts";
+pub const PROJECTS: &str = "projects";
+pub const SHARES: &str = "shared_conversations";
+pub const INSTRUCTIONS: &str = "custom_instructions";
+pub const ACCOUNT: &str = "account";
+pub const MODELS: &str = "models";
+
+pub const LISTINGS: &[Listing] = &[
+    Listing { name: ACCOUNT, stream: "account", daily: false },
+    Listing { name: "workspaces", stream: "account", daily: false },
+    Listing { name: "settings", stream: "settings", daily: false },
+    Listing { name: "beta_features", stream: "settings", daily: true },
+    Listing { name: MODELS, stream: "models", daily: true },
+    Listing { name: "memories", stream: "memories", daily: false },
+    Listing { name: INSTRUCTIONS, stream: "custom_instructions", daily: false },
+    Listing { name: GPTS, stream: "custom_gpts", daily: false },
+    Listing { name: PROJECTS, stream: "projects", daily: false },
+    Listing { name: SHARES, stream: "shared_conversations", daily: false },
+];
+
+/// The items of a page with their ids; `None` when the page is not what it should be.
+pub fn items<'a>(name: &str, page: Json<'a>) -> Option<Vec<(String, Json<'a>)>> {
+    let told = told(name, page)?.into_iter();
+    Some(told.filter_map(|(id, item)| Some((id?, item))).collect())
+}
+
+/// The ids of a page. One that is called otherwise than before has not ended: then it is not what it should be.
+pub fn ids(name: &str, page: Json<'_>) -> Option<Vec<String>> {
+    told(name, page)?.into_iter().map(|(id, _)| id).collect()
+}
+
+fn told<'a>(name: &str, page: Json<'a>) -> Option<Vec<(Option<String>, Json<'a>)>> {
+    let text = |item: Json<'a>, id: &str| item.get_text(id).map(|id| id.into_owned());
+    let listed = |list: Json<'a>, id: &'static str| list.items().map(|item| (text(item, id), item)).collect();
+    let array = |name: &str| page.get(name).filter(|list| list.is_array());
+    Some(match name {
+        "memories" => listed(array("memories")?, "id"),
+        MODELS => listed(array("models")?, "slug"),
+        SHARES => listed(array("items")?, "id"),
+        GPTS | PROJECTS => {
+            let list = container(page);
+            let names = ["items", "gizmos", "cuts", "list"];
+            let list = names.iter().find_map(|name| list.get(name).filter(|list| list.is_array()))?;
+            list.items().map(|item| (text(gizmo(item), "id"), item)).collect()
+        }
+        ACCOUNT => vec![(Some(text(page, "id")?), page)],
+        // One document, which is one record.
+        _ => vec![(Some(name.to_owned()), page)],
+    })
+}
+
+/// Lists of custom GPTs may stand within another object.
+pub fn container(page: Json<'_>) -> Json<'_> {
+    page.get("list").filter(|list| list.is_object()).unwrap_or(page)
+}
+
+/// Custom GPTs and projects come wrapped, in several ways.
+fn gizmo(item: Json<'_>) -> Json<'_> {
+    let mut inner = item;
+    for _ in 0..3 {
+        let within = ["resource", "gizmo", "info"].iter().find_map(|name| inner.get(name));
+        match within.filter(|within| within.is_object()) {
+            Some(within) => inner = within,
+            None => break,
+        }
+    }
+    inner
+}
+
+#[derive(Default)]
+pub struct ListingReader;
+
+impl Reader for ListingReader {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+        let Some(json) = Json::parse(bytes) else { return Verdict::Malformed("not JSON".into()) };
+        let name = json.get_text("listing").unwrap_or_default();
+        let Some(listing) = LISTINGS.iter().find(|listing| listing.name == name) else {
+            return Verdict::Unknown("listing of no stream".into());
+        };
+        let details: Vec<(String, Json<'_>)> = json
+            .get("details")
+            .into_iter()
+            .flat_map(Json::items)
+            .filter_map(|detail| Some((gizmo(detail).get_text("id")?.into_owned(), detail)))
+            .collect();
+        let pages = json.get("pages").into_iter().flat_map(Json::items);
+        let mut told: Vec<String> = Vec::new();
+        for (key, item) in pages.flat_map(|page| items(listing.name, page).unwrap_or_default()) {
+            if told.contains(&key) {
+                continue;
+            }
+            let item = details.iter().find(|(id, _)| *id == key).map_or(item, |(_, detail)| *detail);
+            let moments = ["updated_at", "last_updated", "update_time", "created_at", "create_time"];
+            let start = offset + offset_in(bytes, item.bytes()) as u64;
+            out.push(Item::Document(Document {
+                stream: listing.stream,
+                key: key.clone(),
+                session: None,
+                at: moments.iter().find_map(|name| gizmo(item).get(name).and_then(moment)),
+                span: Span { offset: start, length: item.bytes().len() as u64 },
+                content: Key::of(&[item.bytes()]),
+            }));
+            told.push(key);
+        }
+        Verdict::Kept(listing.name.into())
+    }
+
+    fn save(&self) -> String {
+        String::new()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        Vec::new()
+    }
+}
+
+pub fn gpt_record(key: &str, bytes: &[u8]) -> Value {
+    let Some(item) = Json::parse(bytes) else { return json!({"id": key}) };
+    let told = Gizmo::of(item);
+    json!({
+        "id": key,
+        "short_url": told.first(&[told.inner], &["short_url"]),
+        "name": told.shown("name"),
+        "description": told.shown("description"),
+        "welcome_message": told.shown("welcome_message"),
+        "prompt_starters": told.shown("prompt_starters"),
+        "picture": told.shown("profile_picture_url"),
+        "author": told.inner.get("author").map(|author| told.first(&[author], &["display_name", "user_id"])),
+        "instructions": told.first(&[told.inner], &["instructions"]),
+        "tools": told.beside("tools"),
+        "files": told.beside("files"),
+        "access": told.first(&[told.inner], &["share_recipient", "allowed_sharing_recipients"]),
+        "updated_at": told.first(&[told.inner], &["updated_at", "last_updated"]),
+        "content": item.value(),
+    })
+}
+
+pub fn project_record(key: &str, bytes: &[u8]) -> Value {
+    let Some(item) = Json::parse(bytes) else { return json!({"id": key}) };
+    let told = Gizmo::of(item);
+    json!({
+        "id": key,
+        "name": told.shown("name"),
+        "description": told.shown("description"),
+        "instructions": told.first(&[told.inner], &["instructions"]),
+        "files": told.beside("files"),
+        "updated_at": told.first(&[told.inner], &["updated_at", "last_updated"]),
+        "content": item.value(),
+    })
+}
+
+/// A custom GPT or project: what is in the middle of its wrapping, and what stands on the way there.
+struct Gizmo<'a> {
+    inner: Json<'a>,
+    around: Vec<Json<'a>>,
+}
+
+impl<'a> Gizmo<'a> {
+    fn of(item: Json<'a>) -> Gizmo<'a> {
+        let inner = gizmo(item);
+        let around = [Some(item), item.get("resource"), item.get("gizmo"), Some(inner)];
+        Gizmo { inner, around: around.into_iter().flatten().collect() }
+    }
+
+    fn first(&self, places: &[Json<'a>], names: &[&str]) -> Value {
+        let found = places.iter().flat_map(|place| names.iter().filter_map(|name| place.get(name)));
+        found.map(Json::value).find(|value| !value.is_null()).unwrap_or_default()
+    }
+
+    fn shown(&self, name: &str) -> Value {
+        self.inner.get("display").map(|display| self.first(&[display], &[name])).unwrap_or_default()
+    }
+
+    fn beside(&self, name: &str) -> Value {
+        self.first(&self.around, &[name])
+    }
+}
+
+/// Custom instructions: as a conversation showed them, or as the account has them.
+pub fn instructions_record(key: &str, bytes: &[u8]) -> Option<Value> {
+    let json = Json::parse(bytes)?;
+    if json.get("text").is_some() {
+        return None;
+    }
+    let names = [
+        "name_user_message",
+        "role_user_message",
+        "about_user_message",
+        "other_user_message",
+        "about_model_message",
+        "traits_model_message",
+    ];
+    let mut texts: Vec<String> = Vec::new();
+    for text in names.iter().filter_map(|name| json.get_text(name)).filter(|text| !text.is_empty()) {
+        // The same text stands under old and new names.
+        if texts.iter().all(|known| *known != text) {
+            texts.push(text.into_owned());
+        }
+    }
+    let field = |names: &[&str]| {
+        let found = names.iter().filter_map(|name| json.get(name)).map(Json::value);
+        found.into_iter().find(|value| !value.is_null()).unwrap_or_default()
+    };
+    Some(json!({
+        "id": key,
+        "text": texts.join("\n\n"),
+        "since": null,
+        "enabled": field(&["enabled"]),
+        "about_user": field(&["about_user_message", "other_user_message"]),
+        "about_model": field(&["about_model_message"]),
+        "name": field(&["name_user_message"]),
+        "role": field(&["role_user_message"]),
+        "traits": field(&["traits_model_message"]),
+        "disabled_tools": field(&["disabled_tools"]),
+        "content": json.value(),
+    }))
+}
+
+/// A document of the account without an id of its own.
+pub fn named_record(key: &str, bytes: &[u8]) -> Option<Value> {
+    let json = Json::parse(bytes)?;
+    if json.get("id").is_some() {
+        return None;
+    }
+    let fields = json.value();
+    let mut record = Map::from_iter([("id".to_owned(), Value::from(key))]);
+    record.extend(fields.as_object().cloned().unwrap_or_default());
+    Some(Value::Object(record))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn custom_gpts_are_found_in_every_wrapping() {
+        let wrapped = [
+            r#"{"items":[{"resource":{"gizmo":{"id":"g-1"}}}]}"#,
+            r#"{"gizmos":[{"gizmo":{"id":"g-1"}}]}"#,
+            r#"{"cuts":[{"resource":{"id":"g-1"}}]}"#,
+            r#"{"list":{"items":[{"gizmo":{"gizmo":{"id":"g-1"},"files":[]}}]}}"#,
+            r#"{"list":[{"id":"g-1"}]}"#,
+        ];
+        for page in wrapped {
+            let found = items(GPTS, Json::parse(page.as_bytes()).unwrap()).unwrap();
+            assert_eq!(found.len(), 1, "{page}");
+            assert_eq!(found[0].0, "g-1", "{page}");
+        }
+        assert!(items(GPTS, Json::parse(b"{\"detail\":1}").unwrap()).is_none());
+        assert!(items("memories", Json::parse(b"{\"items\":[]}").unwrap()).is_none());
+    }
+}

@@ -1,0 +1,287 @@
+//! What is asked of ChatGPT's own page, and what its answers mean.
+
+use serde_json::json;
+
+use super::files::Kept;
+use super::intake::conversation_captures;
+use super::listing::{ACCOUNT, GPTS, INSTRUCTIONS, LISTINGS, MODELS, PROJECTS, SHARES};
+use super::nodes::conversation_id;
+use super::times::moment;
+use super::{assemble, files, listing};
+use crate::json::Json;
+use crate::live::{Answer, Assembled, Judged, Listed, Listing, Live, Page, Request, Way};
+use crate::{Body, Capture, Settings};
+
+pub struct OwnPage;
+
+pub const ORIGIN: &str = "https://chatgpt.com";
+/// Names another address of the page.
+pub const ORIGIN_VARIABLE: &str = "ANNALS_CHATGPT_URL";
+
+/// The most that a list answers at once; more is an error.
+const LIST_PAGE: usize = 100;
+const TURNS: usize = 50;
+const PROJECT: &str = "project ";
+
+impl Live for OwnPage {
+    fn version(&self) -> &'static str {
+        "1"
+    }
+
+    fn origin(&self, settings: &dyn Settings) -> String {
+        let origin = settings.get(ORIGIN_VARIABLE).unwrap_or_else(|| ORIGIN.to_owned());
+        origin.trim_end_matches('/').to_owned()
+    }
+
+    fn script(&self) -> &'static str {
+        include_str!("live.js")
+    }
+
+    fn judge(&self, answer: &Answer) -> Judged {
+        let is_page = answer.content_type.starts_with("text/html");
+        match answer.status {
+            0 if answer.failure == "late" => Judged::Late,
+            0 => Judged::Unreachable,
+            _ if answer.challenge => Judged::Challenge,
+            200 | 403 | 503 if is_page => Judged::Challenge,
+            200 if answer.content_type == "bytes" => Judged::Good,
+            200 => match Json::parse(answer.body.as_bytes()) {
+                Some(json) if json.is_object() || json.is_array() => Judged::Good,
+                _ => Judged::Broken,
+            },
+            401 => Judged::Expired,
+            403 => Judged::Forbidden,
+            404 | 410 => Judged::Missing,
+            429 => Judged::Refused,
+            _ => Judged::Broken,
+        }
+    }
+
+    fn listings(&self) -> &'static [Listing] {
+        LISTINGS
+    }
+
+    fn listing_request(&self, listing: &Listing, way: usize, place: Option<&str>) -> Option<Request> {
+        let behind =
+            |name: &str| place.map(|place| format!("&{name}={}", escaped(place))).unwrap_or_default();
+        let path = match (listing.name, way) {
+            ("memories", 0) => "/backend-api/memories?include_memory_entries=true".to_owned(),
+            (INSTRUCTIONS, 0) => "/backend-api/user_system_messages".to_owned(),
+            (GPTS, 0) => format!("/backend-api/gizmos/mine?limit=100{}", behind("cursor")),
+            (GPTS, 1) => format!("/backend-api/gizmos/discovery/mine?limit=100{}", behind("cursor")),
+            (GPTS, 2) => format!("/public-api/gizmos/discovery/mine?limit=100{}", behind("cursor")),
+            (PROJECTS, 0) => {
+                format!("/backend-api/gizmos/snorlax/sidebar?conversations_per_gizmo=0{}", behind("cursor"))
+            }
+            (SHARES, 0) => format!(
+                "/backend-api/shared_conversations?order=created&limit=100&offset={}",
+                escaped(place.unwrap_or("0"))
+            ),
+            (ACCOUNT, 0) => "/backend-api/me".to_owned(),
+            ("workspaces", 0) => "/backend-api/accounts/check/v4-2023-04-27".to_owned(),
+            (MODELS, 0) => "/backend-api/models".to_owned(),
+            ("settings", 0) => "/backend-api/settings/user".to_owned(),
+            ("beta_features", 0) => "/backend-api/settings/beta_features".to_owned(),
+            _ => return None,
+        };
+        Some(Request::get(path))
+    }
+
+    fn listing_page(&self, listing: &Listing, place: Option<&str>, body: &str) -> Option<Page<String>> {
+        let json = Json::parse(body.as_bytes()).filter(|json| json.is_object())?;
+        let items = listing::ids(listing.name, json)?;
+        let next = match listing.name {
+            GPTS | PROJECTS => listing::container(json).get_text("cursor").map(|place| place.into_owned()),
+            // A short page is the last.
+            SHARES if items.len() < LIST_PAGE => None,
+            SHARES => Some((offset(place) + items.len()).to_string()),
+            _ => None,
+        };
+        Some(Page { items, next: next.filter(|next| !next.is_empty()) })
+    }
+
+    fn listing_detail(&self, listing: &Listing, id: &str) -> Option<Request> {
+        (listing.name == GPTS).then(|| Request::get(format!("/backend-api/gizmos/{}", escaped(id))))
+    }
+
+    fn lists(&self, parts: &dyn Fn(&str) -> Vec<String>) -> Vec<String> {
+        let own = ["plain", "archived"].map(str::to_owned);
+        let projects = parts(PROJECTS).into_iter().filter(|id| id.starts_with("g-p-"));
+        own.into_iter().chain(projects.map(|id| format!("{PROJECT}{id}"))).collect()
+    }
+
+    fn list_request(&self, list: &str, place: Option<&str>) -> Request {
+        Request::get(match list.strip_prefix(PROJECT) {
+            Some(project) => format!(
+                "/backend-api/gizmos/{}/conversations?limit=50&cursor={}",
+                escaped(project),
+                escaped(place.unwrap_or("0"))
+            ),
+            None => format!(
+                "/backend-api/conversations?offset={}&limit={LIST_PAGE}&order=updated{}",
+                offset(place),
+                // The plain list leaves archived conversations out.
+                if list == "archived" { "&is_archived=true" } else { "" }
+            ),
+        })
+    }
+
+    fn list_page(&self, list: &str, place: Option<&str>, body: &str) -> Option<Page<Listed>> {
+        let json = Json::parse(body.as_bytes())?;
+        let listed = json.get("items").filter(|items| items.is_array())?;
+        let mut items = Vec::new();
+        for item in listed.items() {
+            let id = item.get_text("id")?.into_owned();
+            let updated = item.get("update_time").or_else(|| item.get("create_time")).and_then(moment);
+            items.push(Listed { id, updated });
+        }
+        let next = if list.starts_with(PROJECT) {
+            json.get_text("cursor").map(|place| place.into_owned()).filter(|place| !place.is_empty())
+        } else {
+            // `total` was seen to be a number of pages, or nothing: a short page is the end.
+            let limit = json.get_integer("limit").and_then(|limit| usize::try_from(limit).ok());
+            let full = limit.filter(|limit| (1..=LIST_PAGE).contains(limit)).unwrap_or(LIST_PAGE);
+            // Unless it says itself that it left some out: then it is short in the middle.
+            let lacks = json.get("has_missing_conversations").and_then(Json::boolean) == Some(true);
+            let goes_on = items.len() >= full || lacks && !items.is_empty();
+            goes_on.then(|| (offset(place) + items.len()).to_string())
+        };
+        Some(Page { items, next })
+    }
+
+    fn several(&self, ids: &[String]) -> Request {
+        let body = json!({"conversation_ids": ids}).to_string();
+        Request { path: "/backend-api/conversations/batch".to_owned(), body: Some(body) }
+    }
+
+    fn most_at_once(&self) -> usize {
+        10
+    }
+
+    fn read_several(&self, body: &str) -> Option<Vec<(String, String)>> {
+        let json = Json::parse(body.as_bytes())?;
+        let list = if json.is_array() { json } else { json.get("conversations")? };
+        let found = list.items().filter(|item| item.is_object()).map(|item| {
+            let text = String::from_utf8_lossy(item.bytes()).into_owned();
+            (conversation_id(&item.object(), item.bytes()), text)
+        });
+        Some(found.collect())
+    }
+
+    fn single(&self, id: &str, way: Way, place: Option<&str>) -> Request {
+        let id = escaped(id);
+        Request::get(match (way, place) {
+            (Way::Tree, _) => format!("/backend-api/conversation/{id}"),
+            (Way::Pages, None) => {
+                format!("/backend-api/conversations/{id}?include_has_versions=true&num_turns={TURNS}")
+            }
+            (Way::Pages, Some(place)) => format!(
+                "/backend-api/conversations/{id}/messages?before={}&include_has_versions=true&num_turns={TURNS}",
+                escaped(place)
+            ),
+        })
+    }
+
+    fn assemble(&self, id: &str, pages: &[String]) -> Assembled {
+        assemble::assemble(id, pages)
+    }
+
+    fn captures<'b>(&self, body: &'b [u8]) -> Vec<Capture<'b>> {
+        conversation_captures(body).unwrap_or_default()
+    }
+
+    fn file(&self, id: &str, thing: Option<&str>) -> (String, Request) {
+        let of = thing.map(|thing| format!("conversation_id={}&", escaped(thing))).unwrap_or_default();
+        let path = format!("/backend-api/files/download/{}?{of}inline=false", escaped(id));
+        (files::asset_path(id), Request::get(path))
+    }
+
+    fn file_captures(&self, id: &str, bytes: &[u8]) -> Vec<Capture<'static>> {
+        let head = &bytes[..bytes.len().min(64)];
+        let note = files::of_member(id, bytes.len() as u64, head, Kept::Yes);
+        let kept = Capture {
+            path: files::asset_path(id),
+            store: "files",
+            reader: "asset",
+            header: serde_json::Map::new(),
+            body: Body::Member,
+            counts: false,
+        };
+        std::iter::once(kept).chain(note.map(|(note, body)| note.capture(body.into()))).collect()
+    }
+}
+
+fn offset(place: Option<&str>) -> usize {
+    place.and_then(|place| place.parse().ok()).unwrap_or(0)
+}
+
+/// As a part of an address.
+fn escaped(text: &str) -> String {
+    // Nothing, and dots however they are written, would lead to another address.
+    if ["", ".", ".."].contains(&text) {
+        return format!("%25{text}");
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, content_type: &str, body: &str) -> Answer {
+        Answer { status, content_type: content_type.into(), body: body.into(), ..Answer::default() }
+    }
+
+    #[test]
+    fn answers_are_told_apart() {
+        let table = [
+            (answer(200, "application/json", "{}"), Judged::Good),
+            (answer(200, "application/json", "[]"), Judged::Good),
+            (answer(200, "application/json", "{\"title\": \"cut of"), Judged::Broken),
+            (answer(200, "application/json", "null"), Judged::Broken),
+            (answer(200, "text/html; charset=utf-8", "<title>Just a moment...</title>"), Judged::Challenge),
+            (answer(401, "application/json", "{}"), Judged::Expired),
+            (answer(403, "application/json", "{}"), Judged::Forbidden),
+            (answer(403, "text/html", "<html>"), Judged::Challenge),
+            (answer(404, "application/json", "{}"), Judged::Missing),
+            (answer(410, "application/json", "{}"), Judged::Missing),
+            (answer(422, "application/json", "{}"), Judged::Broken),
+            (answer(429, "application/json", "{}"), Judged::Refused),
+            (answer(500, "text/html", "<html>"), Judged::Broken),
+            (answer(503, "text/html", "<html>"), Judged::Challenge),
+            (Answer { failure: "late".into(), ..Answer::default() }, Judged::Late),
+            (Answer::default(), Judged::Unreachable),
+            (Answer { challenge: true, ..answer(429, "text/html", "") }, Judged::Challenge),
+        ];
+        for (answer, expected) in table {
+            assert_eq!(OwnPage.judge(&answer), expected, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn lists_end_with_a_short_page_and_never_with_a_strange_one() {
+        let item =
+            |number: usize| format!("{{\"id\":\"c{number}\",\"update_time\":\"2026-03-01T12:00:00Z\"}}");
+        let items: Vec<String> = (0..100).map(item).collect();
+        let full = format!("{{\"items\":[{}],\"total\":7,\"limit\":100}}", items.join(","));
+        assert_eq!(OwnPage.list_page("plain", Some("100"), &full).unwrap().next.as_deref(), Some("200"));
+        let short = format!("{{\"items\":[{}],\"total\":700}}", item(1));
+        let page = OwnPage.list_page("plain", None, &short).unwrap();
+        assert_eq!(
+            (page.next, page.items[0].updated.map(|at| at.rfc3339())),
+            (None, Some("2026-03-01T12:00:00.000Z".into()))
+        );
+        let lacks = format!("{{\"items\":[{}],\"has_missing_conversations\":true}}", item(1));
+        assert_eq!(OwnPage.list_page("plain", Some("100"), &lacks).unwrap().next.as_deref(), Some("101"));
+        let empty = "{\"items\":[],\"has_missing_conversations\":true}";
+        assert_eq!(OwnPage.list_page("plain", Some("100"), empty).unwrap().next, None);
+        assert_eq!(OwnPage.list_page("plain", None, "{\"conversations\":[]}"), None);
+        let project = format!("{{\"items\":[{}],\"cursor\":\"abc=\"}}", item(1));
+        let page = OwnPage.list_page("project g-p-1", None, &project).unwrap();
+        assert_eq!(page.next.as_deref(), Some("abc="));
+        assert!(OwnPage.list_request("project g-p-1", Some("abc=")).path.ends_with("cursor=abc%3D"));
+    }
+}

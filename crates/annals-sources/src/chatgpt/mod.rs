@@ -1,0 +1,82 @@
+//! ChatGPT: conversations and what is beside them, from exports that the owner has and from the owner's own browser.
+
+mod assemble;
+mod content;
+mod conversation;
+mod files;
+mod intake;
+mod links;
+mod listing;
+mod live;
+mod manifest;
+mod metadata;
+mod native;
+mod nodes;
+mod sidecar;
+mod times;
+mod tree;
+
+use serde_json::{Map, Value, json};
+
+use crate::home::kept::KeptReader;
+use crate::import::captures;
+use crate::json::Json;
+use crate::{FileContext, Import, Live, Reader, Source};
+use annals_core::{Block, Manifest};
+
+pub struct ChatGpt;
+
+impl Source for ChatGpt {
+    fn manifest(&self) -> &'static Manifest {
+        &manifest::MANIFEST
+    }
+
+    fn reader(&self, name: &str, file: &FileContext, _saved: Option<&str>) -> Box<dyn Reader> {
+        match name {
+            "conversation" => Box::new(conversation::ConversationReader::default()),
+            "file" => Box::new(files::FileReader::default()),
+            "listing" => Box::new(listing::ListingReader),
+            "side" => Box::new(sidecar::SideReader::default()),
+            _ => captures::reader(name, &file.path).unwrap_or_else(|| Box::new(KeptReader)),
+        }
+    }
+
+    fn blocks(&self, lines: &[&[u8]]) -> Vec<Block> {
+        lines.iter().flat_map(|line| content::blocks(line)).collect()
+    }
+
+    fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
+        match stream {
+            "files" => Some(files::record(key, bytes)),
+            "settings" => Some(json!({"id": key, "settings": parsed(bytes)})),
+            "side_files" => Some(json!({"id": key, "content": parsed(bytes)})),
+            "custom_gpts" => Some(listing::gpt_record(key, bytes)),
+            "projects" => Some(listing::project_record(key, bytes)),
+            "custom_instructions" => listing::instructions_record(key, bytes),
+            "account" | "models" => listing::named_record(key, bytes),
+            "canvas_documents" => Some(content::canvas(key, bytes)),
+            "conversation_versions" => Some(metadata::version(key, bytes)),
+            _ => None,
+        }
+    }
+
+    fn response_id(&self, _line: &[u8]) -> Option<String> {
+        None
+    }
+
+    fn native(&self, bytes: &[u8]) -> Map<String, Value> {
+        native::native(bytes)
+    }
+
+    fn import(&self) -> Option<&'static dyn Import> {
+        Some(&intake::Exports)
+    }
+
+    fn live(&self) -> Option<&'static dyn Live> {
+        Some(&live::OwnPage)
+    }
+}
+
+fn parsed(bytes: &[u8]) -> Value {
+    Json::parse(bytes).map(Json::value).unwrap_or_default()
+}

@@ -1,0 +1,133 @@
+//! What a message says under the client's own names: ids, routing, citations, attachments.
+
+use serde_json::{Map, Value, json};
+
+use super::content::{Said, has_markers};
+use super::nodes::node_of_row;
+use crate::json::{Json, Object, unescape};
+
+/// Metadata that is told as it is.
+const METADATA: &[&str] = &[
+    "request_id",
+    "turn_exchange_id",
+    "working_turn_id",
+    "parent_id",
+    "is_complete",
+    "thinking_effort",
+    "finished_duration_sec",
+    "reasoning_status",
+    "reasoning_title",
+    "async_task_id",
+    "async_task_type",
+    "async_task_title",
+    "canvas",
+    "invoked_plugin",
+    "command",
+    "search_queries",
+    "message_source",
+];
+
+pub fn native(bytes: &[u8]) -> Map<String, Value> {
+    let mut native = Map::new();
+    let Some(node) = node_of_row(bytes) else { return native };
+    native.insert("node_id".into(), Value::from(unescape(node.key)));
+    native.extend(node.parent.map(|parent| ("parent".to_owned(), parent.value())));
+    let Some(message) = &node.message else { return native };
+    let said = Said::of(message);
+    let mut put = |name: &str, value: Option<Value>| {
+        native.extend(value.filter(|value| !value.is_null()).map(|value| (name.to_owned(), value)));
+    };
+    put("message_id", said.id.as_deref().map(Value::from));
+    put("content_type", Some(Value::from(&*said.content_type)));
+    put("author_name", said.author_name.as_deref().map(Value::from));
+    put("recipient", said.recipient.as_deref().map(Value::from));
+    put("status", said.status.as_deref().map(Value::from));
+    for name in ["channel", "end_turn", "weight", "create_time", "update_time"] {
+        put(name, message.get_json(name).map(Json::value));
+    }
+    put("visible", Some(Value::from(!said.is_hidden())));
+    let Some(metadata) = &said.metadata else { return native };
+    let mut put = |name: &str, value: Option<Value>| {
+        native.extend(value.filter(|value| !value.is_null()).map(|value| (name.to_owned(), value)));
+    };
+    put("model_slug", metadata.get("model_slug").map(Json::value));
+    put("finish_reason", metadata.get("finish_details").and_then(|end| end.get("type")).map(Json::value));
+    for name in METADATA {
+        put(name, metadata.get(name).map(Json::value));
+    }
+    put("attachments", metadata.get("attachments").map(Json::value).filter(|list| list != &json!([])));
+    let citations = citations(metadata);
+    if !citations.is_empty() {
+        put("citations", Some(Value::from(citations)));
+        let text = original(&said);
+        put("original_text", text.filter(|text| has_markers(text)).map(Value::from));
+    }
+    native
+}
+
+/// The text that positions of citations count in.
+fn original(said: &Said<'_>) -> Option<String> {
+    let parts = said.content.as_ref()?.get("parts")?.items();
+    let texts: Vec<String> = parts.filter_map(|part| part.text().map(|text| text.into_owned())).collect();
+    Some(texts.join("\n"))
+}
+
+/// What the answer refers to. Positions are code points of the original text; newer exports have none.
+fn citations(metadata: &Object<'_>) -> Vec<Value> {
+    let mut found = Vec::new();
+    for reference in metadata.get("content_references").into_iter().flat_map(Json::items) {
+        let kind = reference.get_text("type").unwrap_or_default();
+        if kind == "hidden" {
+            continue;
+        }
+        let mut sources = Vec::new();
+        add_source(reference, &mut sources);
+        for list in ["items", "fallback_items", "sources"] {
+            for item in reference.get(list).into_iter().flat_map(Json::items) {
+                add_source(item, &mut sources);
+                for site in item.get("supporting_websites").into_iter().flat_map(Json::items) {
+                    add_source(site, &mut sources);
+                }
+            }
+        }
+        // The footnote of all sources stands behind the text, whatever its positions say.
+        let placed = kind != "sources_footnote";
+        let position = |name: &str| reference.get_integer(name).filter(|_| placed);
+        found.push(json!({
+            "type": kind, "start": position("start_idx"), "end": position("end_idx"), "sources": sources,
+        }));
+    }
+    if !found.is_empty() {
+        return found;
+    }
+    for citation in metadata.get("citations").into_iter().flat_map(Json::items) {
+        let mut sources = Vec::new();
+        if let Some(about) = citation.get("metadata") {
+            add_source(about, &mut sources);
+        }
+        found.push(json!({
+            "type": citation.get_text("citation_format_type").unwrap_or_default(),
+            "start": citation.get_integer("start_ix"), "end": citation.get_integer("end_ix"), "sources": sources,
+        }));
+    }
+    let listed = metadata.get("_cite_metadata").and_then(|cited| cited.get("metadata_list"));
+    for cited in listed.into_iter().flat_map(Json::items).filter(|_| found.is_empty()).collect::<Vec<_>>() {
+        let mut sources = Vec::new();
+        add_source(cited, &mut sources);
+        found.push(json!({"type": "browser", "start": null, "end": null, "sources": sources}));
+    }
+    found
+}
+
+fn add_source(json: Json<'_>, sources: &mut Vec<Value>) {
+    let text = |name: &str| json.get_text(name).map(|text| text.into_owned());
+    let (url, title) = (text("url"), text("title").or_else(|| text("name")));
+    if url.is_none() && json.get("cited_message_id").is_none() && json.get("extra").is_none() {
+        return;
+    }
+    let file = json.get("extra").map(Json::value);
+    let source = json!({"url": url, "title": title, "file": file});
+    if !sources.contains(&source) {
+        sources.push(source);
+    }
+}

@@ -1,0 +1,153 @@
+//! Rows as blocks to show, and what a row says under the client's own names.
+
+use serde_json::{Map, Value};
+
+use crate::json::{Json, Object};
+use annals_core::Block;
+
+/// Blocks of a message whose lines were written one after another, or of one piece of a row.
+pub fn blocks(lines: &[&[u8]]) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    for line in lines {
+        for block in line_blocks(line) {
+            // Some clients write a block again, longer each time.
+            match (blocks.last_mut(), &block) {
+                (Some(Block::Text(before)), Block::Text(text)) if text.starts_with(before.as_str()) => {
+                    before.clone_from(text);
+                }
+                (Some(Block::Thinking(before)), Block::Thinking(text))
+                    if text.starts_with(before.as_str()) =>
+                {
+                    before.clone_from(text);
+                }
+                _ => blocks.push(block),
+            }
+        }
+    }
+    blocks
+}
+
+/// What the envelope says.
+pub fn native(bytes: &[u8]) -> Map<String, Value> {
+    let mut native = Map::new();
+    let Some(row) = Json::parse(bytes) else { return native };
+    for (name, value) in row.fields() {
+        let keep = !matches!(
+            name,
+            b"message" | b"toolUseResult" | b"attachment" | b"content" | b"rendered" | b"snapshot"
+        );
+        if keep && value.bytes().len() < 2_000 {
+            native.insert(String::from_utf8_lossy(name).into_owned(), value.value());
+        }
+    }
+    if let Some(message) = row.get("message") {
+        for name in ["id", "stop_reason"] {
+            if let Some(value) = message.get(name) {
+                native.insert(format!("message_{name}"), value.value());
+            }
+        }
+    }
+    native
+}
+
+fn line_blocks(line: &[u8]) -> Vec<Block> {
+    let Some(row) = Json::parse(line).map(Json::object) else {
+        return vec![Block::Text(String::from_utf8_lossy(line).into_owned())];
+    };
+    let kind = row.get_text("type").unwrap_or_default();
+    match kind.as_ref() {
+        "user" | "assistant" => {
+            let content = row.get("message").and_then(|message| message.get("content"));
+            content.map(content_blocks).unwrap_or_default()
+        }
+        "tool_use" | "server_tool_use" | "mcp_tool_use" | "tool_result" => block(&row).into_iter().collect(),
+        "attachment" => attachment(&row),
+        "system" => {
+            let name = row.get_text("subtype").unwrap_or_default().into_owned();
+            vec![Block::Event { name, text: row.get_text("content").unwrap_or_default().into_owned() }]
+        }
+        // A structured result on its own.
+        "" => vec![Block::ToolResult { call_id: String::new(), output: structured(&row) }],
+        other => vec![Block::Event { name: other.to_owned(), text: String::new() }],
+    }
+}
+
+fn content_blocks(content: Json<'_>) -> Vec<Block> {
+    if let Some(text) = content.text() {
+        return vec![Block::Text(text.into_owned())];
+    }
+    let parts = content.items().filter_map(|part| match part.text() {
+        Some(text) => Some(Block::Text(text.into_owned())),
+        None => block(&part.object()),
+    });
+    parts.collect()
+}
+
+fn block(part: &Object<'_>) -> Option<Block> {
+    let text = |name: &str| part.get_text(name).unwrap_or_default().into_owned();
+    let kind = part.get_text("type").unwrap_or_default();
+    Some(match kind.as_ref() {
+        "text" => Block::Text(text("text")),
+        "thinking" => Some(text("thinking")).filter(|text| !text.is_empty()).map(Block::Thinking)?,
+        "redacted_thinking" => {
+            Block::Event { name: "redacted_thinking".into(), text: "redacted by the provider".into() }
+        }
+        "tool_use" | "server_tool_use" | "mcp_tool_use" => Block::ToolCall {
+            call_id: text("id"),
+            name: text("name"),
+            input: part.get("input").map(Json::value).unwrap_or_default(),
+        },
+        "tool_result" => Block::ToolResult {
+            call_id: text("tool_use_id"),
+            output: part.get("content").map(result_text).unwrap_or_default(),
+        },
+        "image" | "document" => {
+            let source = part.get("source").map(Json::object);
+            let media_type = source.as_ref().and_then(|source| source.get_text("media_type"));
+            let data = source.as_ref().and_then(|source| source.get("data")).and_then(Json::inner);
+            let url = source.as_ref().and_then(|source| source.get_text("url"));
+            Block::Image {
+                media_type: media_type.unwrap_or_default().into_owned(),
+                bytes: data.map_or(0, |data| data.len() as u64 / 4 * 3),
+                path: url.map(|url| url.into_owned()),
+            }
+        }
+        other => Block::Event { name: other.to_owned(), text: String::new() },
+    })
+}
+
+fn result_text(content: Json<'_>) -> String {
+    if let Some(text) = content.text() {
+        return text.into_owned();
+    }
+    let mut text = String::new();
+    for part in content.items() {
+        let kind = part.get_text("type").unwrap_or_default();
+        match part.get_text("text") {
+            Some(part) => text.push_str(&part),
+            None => {
+                let name = part.get_text("tool_name").unwrap_or_default();
+                text.push_str(&format!("[{kind} {name}]\n"));
+            }
+        }
+    }
+    text
+}
+
+fn structured(result: &Object<'_>) -> String {
+    let text = |name: &str| result.get_text(name).unwrap_or_default().into_owned();
+    let output = text("stdout") + &text("stderr");
+    if output.is_empty() { String::from_utf8_lossy(result.bytes()).into_owned() } else { output }
+}
+
+fn attachment(row: &Object<'_>) -> Vec<Block> {
+    let Some(attachment) = row.get("attachment").map(Json::object) else { return Vec::new() };
+    let kind = attachment.get_text("type").unwrap_or_default().into_owned();
+    match kind.as_str() {
+        "queued_command" => attachment.get("prompt").map(content_blocks).unwrap_or_default(),
+        _ => {
+            let name = attachment.get_text("filename").or_else(|| attachment.get_text("hookName"));
+            vec![Block::Attachment { name: name.map_or(kind, |name| name.into_owned()) }]
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! Pairs `tool_use` with `tool_result` by id, whichever comes first, and reads which files were touched.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::sidecars::full_result_key;
+use super::transcript::Row;
+use crate::home::title::in_a_line;
+use crate::json::{Json, Object};
+use annals_core::{
+    Call, CallKind, CallResult, Item, Key, Link, LinkKind, Operation, Range, Span, Time, Touch,
+};
+
+/// More calls than this without an answer are not a conversation; the oldest are let go as unanswered.
+const OPEN: usize = 4096;
+/// Results whose call has not come yet.
+const EARLY: usize = 256;
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ledger {
+    open: VecDeque<Entry>,
+    early: VecDeque<Early>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Entry {
+    id: String,
+    place: u64,
+    name: String,
+    /// The file that the call names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+}
+
+/// A result that was written before its call.
+#[derive(Debug, Serialize, Deserialize)]
+struct Early {
+    id: String,
+    answer: Answered,
+}
+
+/// What a result says; which tool it answers may not be known yet.
+#[derive(Debug, Serialize, Deserialize)]
+struct Answered {
+    block: Span,
+    #[serde(default)]
+    detail: Option<Span>,
+    at: Option<Time>,
+    ok: bool,
+    #[serde(default)]
+    outcome: Outcome,
+    #[serde(default)]
+    touched: Vec<Touched>,
+}
+
+/// A file that a result tells of. Without a path it is the one that the call names.
+#[derive(Debug, Serialize, Deserialize)]
+struct Touched {
+    path: Option<String>,
+    operation: Operation,
+    before: Option<Range>,
+    after: Option<Range>,
+}
+
+impl Ledger {
+    /// The `tool_use` blocks of an answer's line.
+    pub fn calls(
+        &mut self,
+        session: &Arc<str>,
+        row: &Row<'_>,
+        content: Option<Json<'_>>,
+        message: u64,
+        model: Option<Arc<str>>,
+        out: &mut Vec<Item>,
+    ) {
+        for block in content.iter().flat_map(|content| content.items()) {
+            let block_object = block.object();
+            let kind = block_object.get_text("type").unwrap_or_default();
+            if !matches!(kind.as_ref(), "tool_use" | "server_tool_use" | "mcp_tool_use") {
+                continue;
+            }
+            let id = block_object.get_text("id").unwrap_or_default().into_owned();
+            let name = block_object.get_text("name").unwrap_or_default().into_owned();
+            let input = block_object.get("input").map(|input| input.object());
+            let span = place_of(row, block);
+            let path = input.as_ref().and_then(path_in);
+            out.push(Item::Call(Call {
+                session: session.clone(),
+                span,
+                at: row.at,
+                key: Key::of(&[b"tool_use", id.as_bytes()]),
+                inherited: row.inherited,
+                call_id: id.clone(),
+                name: name.as_str().into(),
+                kind: kind_of(&name),
+                title: input.as_ref().map(title_of).unwrap_or_default(),
+                parent: None,
+                message: Some(message),
+                model: model.clone(),
+            }));
+            let entry = Entry { id, place: span.offset, name, path };
+            let early = self.early.iter().position(|early| early.id == entry.id);
+            if let Some(mut early) = early.and_then(|at| self.early.remove(at)) {
+                if early.answer.ok && early.answer.touched.is_empty() {
+                    early.answer.touched = touched(&entry.name, None);
+                }
+                answered(session, &entry, early.answer, out);
+                continue;
+            }
+            if self.open.len() >= OPEN {
+                self.open.pop_front();
+            }
+            self.open.push_back(entry);
+        }
+    }
+
+    /// The `tool_result` blocks of a user row. False when none of them answers a call of this file.
+    pub fn results(
+        &mut self,
+        session: &Arc<str>,
+        row: &Row<'_>,
+        content: Option<Json<'_>>,
+        out: &mut Vec<Item>,
+    ) -> bool {
+        let detail = row.object.get("toolUseResult");
+        let structured = detail.filter(|detail| detail.is_object()).map(Json::object);
+        let structured = structured.as_ref();
+        let mut matched = false;
+        for block in content.iter().flat_map(|content| content.items()) {
+            let object = block.object();
+            if object.get_text("type").is_none_or(|kind| kind != "tool_result") {
+                continue;
+            }
+            let id = object.get_text("tool_use_id").unwrap_or_default();
+            let ok = object.get("is_error").and_then(Json::boolean) != Some(true);
+            let span = place_of(row, block);
+            let entry = self.open.iter().rposition(|entry| *entry.id == *id);
+            let entry = entry.and_then(|at| self.open.remove(at));
+            let tool = entry.as_ref().map_or_else(|| tool_of(structured), |entry| entry.name.as_str());
+            let answer = Answered {
+                block: span,
+                detail: detail.map(|detail| place_of(row, detail)),
+                at: row.at,
+                ok,
+                outcome: Outcome::read(&object, structured, ok),
+                touched: if ok { touched(tool, structured) } else { Vec::new() },
+            };
+            match entry {
+                Some(entry) => {
+                    matched = true;
+                    answered(session, &entry, answer, out);
+                }
+                None => {
+                    if self.early.len() >= EARLY {
+                        self.early.pop_front();
+                    }
+                    self.early.push_back(Early { id: id.into_owned(), answer });
+                }
+            }
+        }
+        matched
+    }
+}
+
+/// A call and its result have met.
+fn answered(session: &Arc<str>, entry: &Entry, answer: Answered, out: &mut Vec<Item>) {
+    let Answered { block, detail, at, ok, outcome, touched } = answer;
+    out.push(Item::Result(CallResult {
+        session: session.clone(),
+        call: entry.place,
+        output: Some(block),
+        detail,
+        at,
+        ok: Some(ok),
+        exit_code: outcome.exit_code.filter(|_| entry.name == "Bash"),
+        duration_ms: outcome.duration_ms,
+        full: outcome.full,
+    }));
+    if let Some(agent) = outcome.agent {
+        out.push(Item::Link(Link {
+            session: session.clone(),
+            other: format!("agent-{agent}"),
+            kind: LinkKind::SubAgent,
+            position: Some(entry.id.clone()),
+        }));
+    }
+    for touch in touched {
+        if let Some(path) = touch.path.or_else(|| entry.path.clone()) {
+            let (session, call) = (session.clone(), entry.place);
+            let Touched { operation, before, after, .. } = touch;
+            out.push(Item::Touch(Touch { session, call, path, operation, before, after }));
+        }
+    }
+}
+
+/// What a result says besides its text.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Outcome {
+    /// Meant only where the tool is a shell.
+    exit_code: Option<i64>,
+    duration_ms: Option<u64>,
+    full: Option<String>,
+    agent: Option<String>,
+}
+
+impl Outcome {
+    fn read(block: &Object<'_>, detail: Option<&Object<'_>>, ok: bool) -> Outcome {
+        let head = block.get("content").map(first_text).unwrap_or_default();
+        let exit_code = exit_code(&head, detail, ok);
+        let mut outcome = Outcome { exit_code, full: persisted(&head), ..Outcome::default() };
+        let Some(detail) = detail else { return outcome };
+        let number = |name: &str| {
+            detail.get(name).and_then(|value| std::str::from_utf8(value.bytes()).ok()?.parse::<f64>().ok())
+        };
+        let millis =
+            number("durationMs").or(number("totalDurationMs")).or(number("durationSeconds").map(|s| s * 1e3));
+        outcome.duration_ms =
+            millis.filter(|millis| *millis >= 0.0 && *millis < 1e12).map(|millis| millis as u64);
+        let path = detail.get_text("persistedOutputPath");
+        outcome.full = outcome.full.or_else(|| path.and_then(|path| full_stream_key(&path)));
+        outcome.agent = detail.get_text("agentId").map(|agent| agent.into_owned());
+        outcome
+    }
+}
+
+/// Failed commands begin with their code; what the client calls no error ended with 0, or it says otherwise.
+fn exit_code(head: &str, detail: Option<&Object<'_>>, ok: bool) -> Option<i64> {
+    if !ok {
+        let rest = head.trim_start().strip_prefix("Error: ").unwrap_or(head.trim_start());
+        let digits = rest.strip_prefix("Exit code ")?;
+        return digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+    }
+    let unclear = detail.is_some_and(|detail| {
+        detail.get("backgroundTaskId").is_some()
+            || detail.get("returnCodeInterpretation").is_some()
+            || detail.get("interrupted").and_then(Json::boolean) == Some(true)
+    });
+    (!unclear).then_some(0)
+}
+
+/// The file named in a `<persisted-output>` marker.
+fn persisted(head: &str) -> Option<String> {
+    if !head.contains("<persisted-output>") {
+        return None;
+    }
+    let (_, rest) = head.split_once("saved to: ")?;
+    full_stream_key(rest.lines().next()?.trim())
+}
+
+fn full_stream_key(path: &str) -> Option<String> {
+    full_result_key(path).map(|key| format!("tool_results_full/{key}"))
+}
+
+fn first_text(content: Json<'_>) -> String {
+    if content.is_string() {
+        return content.head(4_000);
+    }
+    content.items().find_map(|part| part.get("text")).map(|text| text.head(4_000)).unwrap_or_default()
+}
+
+/// Where a piece of a row stands in the file.
+fn place_of(row: &Row<'_>, piece: Json<'_>) -> Span {
+    let within = piece.bytes().as_ptr() as usize - row.object.bytes().as_ptr() as usize;
+    Span { offset: row.span.offset + within as u64, length: piece.bytes().len() as u64 }
+}
+
+fn kind_of(name: &str) -> CallKind {
+    match name {
+        "Bash" | "BashOutput" | "KillShell" | "PowerShell" => CallKind::Shell,
+        "Edit" | "Write" | "MultiEdit" | "NotebookEdit" => CallKind::Edit,
+        "Read" | "NotebookRead" | "LS" => CallKind::Read,
+        "Grep" | "Glob" | "ToolSearch" => CallKind::Search,
+        "WebSearch" | "WebFetch" => CallKind::Web,
+        "Task" | "Agent" | "SendMessage" => CallKind::Agent,
+        _ if name.starts_with("mcp__") => CallKind::Mcp,
+        _ => CallKind::Function,
+    }
+}
+
+/// The word of the input that says most.
+fn title_of(input: &Object<'_>) -> String {
+    let telling =
+        ["command", "file_path", "notebook_path", "pattern", "query", "url", "description", "skill", "path"];
+    let word = telling.iter().find_map(|name| input.get(name).filter(|value| value.is_string()));
+    match word {
+        Some(word) => in_a_line(&word.head(2_000)),
+        None => in_a_line(&String::from_utf8_lossy(&input.bytes()[..input.bytes().len().min(400)])),
+    }
+}
+
+fn path_in(input: &Object<'_>) -> Option<String> {
+    let path = input.get_text("file_path").or_else(|| input.get_text("notebook_path"))?;
+    Some(path.into_owned())
+}
+
+/// The tool that a structured result is of, as far as files go.
+fn tool_of(detail: Option<&Object<'_>>) -> &'static str {
+    let Some(detail) = detail else { return "" };
+    if detail.get("file").is_some() {
+        "Read"
+    } else if detail.get("notebook_path").is_some() {
+        "NotebookEdit"
+    } else if detail.get("structuredPatch").is_some() {
+        if detail.get("type").is_some() { "Write" } else { "Edit" }
+    } else {
+        ""
+    }
+}
+
+/// Files that a successful call read or changed, with the lines that the client recorded.
+fn touched(tool: &str, detail: Option<&Object<'_>>) -> Vec<Touched> {
+    let told = |name: &str| detail.and_then(|detail| detail.get_text(name)).map(|path| path.into_owned());
+    let one = |path, operation, after| vec![Touched { path, operation, before: None, after }];
+    match tool {
+        "Read" => {
+            let file = detail.and_then(|detail| detail.get("file")).map(|file| file.object());
+            let path = file.as_ref().and_then(|file| file.get_text("filePath")).map(|path| path.into_owned());
+            let lines = file.as_ref().and_then(|file| {
+                let (start, count) = (file.get_integer("startLine")?, file.get_integer("numLines")?);
+                range(start, count)
+            });
+            one(path, Operation::Read, lines)
+        }
+        "Edit" | "MultiEdit" | "Write" => {
+            let path = told("filePath");
+            let created = told("type").is_some_and(|kind| kind == "create");
+            if tool == "Write" && (created || detail.is_none()) {
+                let content = detail.and_then(|detail| detail.get_text("content"));
+                let lines = content.and_then(|content| range(1, content.lines().count() as i64));
+                let operation = if created { Operation::Create } else { Operation::Update };
+                return one(path, operation, lines);
+            }
+            let hunks: Vec<_> = detail
+                .iter()
+                .filter_map(|detail| detail.get("structuredPatch"))
+                .flat_map(|patch| patch.items())
+                .filter_map(|hunk| changed_lines(&hunk.object()))
+                .collect();
+            if hunks.is_empty() {
+                return one(path, Operation::Update, None);
+            }
+            let operation = Operation::Update;
+            let hunks = hunks.into_iter();
+            hunks.map(|(before, after)| Touched { path: path.clone(), operation, before, after }).collect()
+        }
+        "NotebookEdit" => one(told("notebook_path"), Operation::Update, None),
+        _ => Vec::new(),
+    }
+}
+
+/// First and last line.
+type Ends = (i64, i64);
+
+/// The lines that a hunk takes out and puts in, without the context around them.
+fn changed_lines(hunk: &Object<'_>) -> Option<(Option<Range>, Option<Range>)> {
+    let (mut old, mut new) = (hunk.get_integer("oldStart")?, hunk.get_integer("newStart")?);
+    let (mut before, mut after): (Option<Ends>, Option<Ends>) = (None, None);
+    for line in hunk.get("lines")?.items() {
+        match line.inner().and_then(|line| line.first()) {
+            Some(b'-') => {
+                before = Some((before.map_or(old, |(first, _)| first), old));
+                old += 1;
+            }
+            Some(b'+') => {
+                after = Some((after.map_or(new, |(first, _)| first), new));
+                new += 1;
+            }
+            // A note that the file has no newline at its end is no line of it.
+            Some(b'\\') => {}
+            _ => {
+                old += 1;
+                new += 1;
+            }
+        }
+    }
+    let lines = |ends: Option<Ends>| ends.and_then(|(first, last)| range(first, last - first + 1));
+    Some((lines(before), lines(after)))
+}
+
+fn range(start: i64, count: i64) -> Option<Range> {
+    let end = start.checked_add(count)?.checked_sub(1)?;
+    if start < 1 || end < start {
+        return None;
+    }
+    Some(Range { start: u32::try_from(start).ok()?, end: u32::try_from(end).ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{changed_lines, exit_code, persisted};
+    use crate::json::Json;
+    use annals_core::Range;
+
+    #[test]
+    fn hunks_are_narrowed_to_what_changed() {
+        let hunk = r#"{"oldStart":3,"oldLines":4,"newStart":3,"newLines":5,"lines":[" a","-b","+B","+C"," d"," e"]}"#;
+        let lines = changed_lines(&Json::parse(hunk.as_bytes()).unwrap().object()).unwrap();
+        assert_eq!(lines, (Some(Range { start: 4, end: 4 }), Some(Range { start: 4, end: 5 })));
+    }
+
+    #[test]
+    fn exits_are_read_where_they_are_told() {
+        assert_eq!(exit_code("Exit code 127\nnot found", None, false), Some(127));
+        assert_eq!(exit_code("Error: Exit code 2", None, false), Some(2));
+        assert_eq!(exit_code("The user doesn't want to proceed", None, false), None);
+        assert_eq!(exit_code("fine", None, true), Some(0));
+        let background = Json::parse(br#"{"backgroundTaskId":"b1"}"#).unwrap().object();
+        assert_eq!(exit_code("", Some(&background), true), None);
+    }
+
+    #[test]
+    fn the_whole_output_is_found_by_its_last_three_parts() {
+        let marker = "<persisted-output>\nOutput too large. Full output saved to: /home/ada/.claude/projects/-x/S1/tool-results/b1.txt\n\nPreview";
+        assert_eq!(persisted(marker).as_deref(), Some("tool_results_full/S1/b1.txt"));
+        assert_eq!(persisted("saved to: /tmp/x"), None);
+    }
+}

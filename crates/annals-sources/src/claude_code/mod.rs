@@ -1,0 +1,103 @@
+//! Claude Code: transcripts and sub-agents of every version, full tool results, file snapshots, todos and history.
+
+mod authored;
+mod blocks;
+mod calls;
+mod footprint;
+mod kinds;
+mod manifest;
+mod people;
+mod replace;
+mod sidecars;
+mod snapshots;
+mod tape;
+mod transcript;
+
+use serde_json::{Map, Value};
+
+use crate::home::authored::WholeFileReader;
+use crate::home::kept::KeptReader;
+use crate::json::Json;
+use crate::{Choice, FileContext, Home, Reader, Recorder, Settings, Source};
+use annals_core::{Block, Manifest};
+
+pub struct ClaudeCode;
+
+impl Source for ClaudeCode {
+    fn manifest(&self) -> &'static Manifest {
+        &manifest::MANIFEST
+    }
+
+    fn homes(&self, settings: &dyn Settings) -> Vec<Home> {
+        let patterns = |name: &str| -> Vec<String> {
+            let list = settings.get(name).unwrap_or_default();
+            list.split(',').map(str::trim).filter(|pattern| !pattern.is_empty()).map(str::to_owned).collect()
+        };
+        let include = patterns("CLAUDE_CODE_PROJECTS_DIR_INCLUDE");
+        let exclude = patterns("CLAUDE_CODE_PROJECTS_DIR_EXCLUDE");
+        let chosen = !include.is_empty() || !exclude.is_empty();
+        let choice = chosen.then_some(Choice { below: "projects", include, exclude });
+        let follows_links = settings.get("ANNALS_CLAUDE_FOLLOW_LINKS").is_some_and(|word| word == "yes");
+        let home = |root, prefix| Home { root, prefix, choice: choice.clone(), follows_links };
+        let mut homes = Vec::new();
+        if let Some(list) = settings.get("CLAUDE_CONFIG_DIR") {
+            let folders = list.split(',').map(str::trim).filter(|folder| !folder.is_empty());
+            homes.extend(folders.map(|folder| home(folder.into(), "")));
+        }
+        if let Some(projects) = settings.get("CLAUDE_CODE_PROJECTS_DIR") {
+            homes.push(home(projects.into(), "projects"));
+        }
+        if homes.is_empty()
+            && let Some(user) = settings.user_home()
+        {
+            homes.push(home(user.join(".claude"), ""));
+            // Some clients of 2025 used this place; most people never had one.
+            let second = user.join(".config/claude");
+            if second.is_dir() {
+                homes.push(home(second, ""));
+            }
+        }
+        homes
+    }
+
+    fn unit(&self, path: &str) -> String {
+        path.to_owned()
+    }
+
+    fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader> {
+        match name {
+            "transcript" => Box::new(transcript::TranscriptReader::new(file, saved)),
+            "agent_meta" => Box::new(sidecars::AgentMetaReader::new(file)),
+            "custom_title" => Box::new(sidecars::CustomTitleReader::new(file)),
+            "full_result" => Box::new(sidecars::full_result(file)),
+            "snapshot" => Box::new(snapshots::SnapshotReader::new(file)),
+            "todos" => Box::new(sidecars::todos(file)),
+            "authored" => {
+                let (stream, key) = authored::place(&file.path);
+                Box::new(WholeFileReader::new(stream, key, file))
+            }
+            "history" => Box::new(sidecars::HistoryReader),
+            _ => Box::new(KeptReader),
+        }
+    }
+
+    fn blocks(&self, lines: &[&[u8]]) -> Vec<Block> {
+        blocks::blocks(lines)
+    }
+
+    fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
+        sidecars::record(stream, key, bytes).or_else(|| authored::record(stream, key, bytes))
+    }
+
+    fn response_id(&self, line: &[u8]) -> Option<String> {
+        Json::parse(line)?.get("message")?.get_text("id").map(Into::into)
+    }
+
+    fn native(&self, bytes: &[u8]) -> Map<String, Value> {
+        blocks::native(bytes)
+    }
+
+    fn recorder(&self) -> Option<&'static dyn Recorder> {
+        Some(&tape::Tape)
+    }
+}

@@ -1,0 +1,39 @@
+//! Copies of files that the client made before it edited them: what a session saw, so that their lines can be traced.
+
+use crate::{Facts, FileContext, Reader};
+use annals_core::{Item, Passage, PassageKind, TermSet, Time, Verdict, each_sampled_line_term, line_print};
+
+/// `file-history/<session>/<hash>@v<n>`. Its session may be gone, so the passage names none.
+pub struct SnapshotReader {
+    at: Option<Time>,
+}
+
+impl SnapshotReader {
+    pub fn new(file: &FileContext) -> SnapshotReader {
+        SnapshotReader { at: file.modified }
+    }
+}
+
+impl Reader for SnapshotReader {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+        // Pictures and the like have no lines.
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            let mut terms = TermSet::default();
+            each_sampled_line_term(text.lines().map(line_print), |term| terms.add(&term));
+            let terms = terms.take();
+            if !terms.is_empty() {
+                let kind = PassageKind::Output;
+                out.push(Item::Passage(Passage { session: None, place: offset, kind, at: self.at, terms }));
+            }
+        }
+        Verdict::Kept("file".into())
+    }
+
+    fn save(&self) -> String {
+        String::new()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        Vec::new()
+    }
+}

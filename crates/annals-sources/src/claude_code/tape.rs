@@ -1,0 +1,402 @@
+//! What calls of this client did to files: from its structured results where there are any, else from the call itself.
+
+use super::blocks;
+use super::replace::replaced;
+use crate::json::{Json, Object};
+use crate::tape::diff::Changes;
+use crate::tape::shell_read::shell_read;
+use crate::{CallLines, Printed, Recorder, Snapshot, TapeForm};
+use annals_core::{Block, FileWork, Operation, Piece};
+
+pub struct Tape;
+
+const FORM: TapeForm = TapeForm {
+    format: "claude-jsonl",
+    harness: "claude-code",
+    vendor: "anthropic",
+    flag: "claude",
+    lines_reader: "transcript",
+    document_reader: None,
+};
+
+impl Recorder for Tape {
+    fn form(&self) -> &'static TapeForm {
+        &FORM
+    }
+
+    fn name_of(&self, line: &[u8]) -> Option<String> {
+        let row = Json::parse(line)?;
+        let session = row.get_text("sessionId").filter(|id| !id.is_empty())?;
+        let sidechain = row.get("isSidechain").and_then(Json::boolean) == Some(true);
+        match row.get_text("agentId").filter(|_| sidechain) {
+            // Where sub-agents have files of their own, they stand below their session.
+            Some(agent) => Some(format!("{session}/subagents/agent-{agent}.jsonl")),
+            None => Some(format!("{session}.jsonl")),
+        }
+    }
+
+    fn folder(&self, line: &[u8]) -> Option<String> {
+        Json::parse(line)?.get_text("cwd").filter(|cwd| !cwd.is_empty()).map(|cwd| cwd.into_owned())
+    }
+
+    fn missing(&self, line: &[u8]) -> Option<&'static str> {
+        let row = Json::parse(line)?;
+        let kind = row.get_text("type").unwrap_or_default();
+        if !matches!(kind.as_ref(), "user" | "assistant") {
+            return None;
+        }
+        for name in ["uuid", "sessionId", "timestamp", "message"] {
+            if row.get(name).is_none() {
+                return Some(name);
+            }
+        }
+        let Some(content) = row.get("message").and_then(|message| message.get("content")) else {
+            return Some("message.content");
+        };
+        content.items().find_map(|block| {
+            let needed: &[(&str, &'static str)] = match block.get_text("type").unwrap_or_default().as_ref() {
+                "tool_use" => {
+                    &[("id", "tool_use.id"), ("name", "tool_use.name"), ("input", "tool_use.input")]
+                }
+                "tool_result" => &[("tool_use_id", "tool_result.tool_use_id")],
+                "text" => &[("text", "text.text")],
+                _ => &[],
+            };
+            needed.iter().find(|(name, _)| block.get(name).is_none()).map(|(_, told)| *told)
+        })
+    }
+
+    fn arguments(&self, call: &[u8]) -> String {
+        let input = Json::parse(call).and_then(|call| call.get("input"));
+        input.map(|input| String::from_utf8_lossy(input.bytes()).into_owned()).unwrap_or_default()
+    }
+
+    fn printed(&self, lines: &CallLines<'_>) -> Printed {
+        let detail = structured(lines.detail);
+        if let Some(detail) = detail.as_ref().filter(|detail| detail.get("stdout").is_some()) {
+            let text = |name: &str| detail.get_text(name).unwrap_or_default().into_owned();
+            return Printed { stdout: text("stdout"), stderr: text("stderr") };
+        }
+        Printed { stdout: lines.output.map(output_text).unwrap_or_default(), stderr: String::new() }
+    }
+
+    fn work(&self, lines: &CallLines<'_>) -> Vec<FileWork> {
+        let call = Json::parse(lines.call).map(Json::object);
+        let name = call.as_ref().and_then(|call| call.get_text("name")).unwrap_or_default();
+        let input = call.as_ref().and_then(|call| call.get("input")).map(Json::object);
+        let Some(input) = input else { return Vec::new() };
+        let detail = structured(lines.detail);
+        let path = input.get_text("file_path").or_else(|| input.get_text("notebook_path"));
+        let told = detail.as_ref().and_then(|detail| detail.get_text("filePath"));
+        let path = told.or(path).map(|path| path.into_owned());
+        match (name.as_ref(), path) {
+            ("Read", Some(path)) => read_work(path, &input, detail.as_ref(), lines.output),
+            ("Edit", Some(path)) => edit_work(path, &input, detail.as_ref()),
+            ("MultiEdit", Some(path)) => edits_work(path, &input, detail.as_ref()),
+            ("Write", Some(path)) => write_work(path, &input, detail.as_ref()),
+            ("NotebookEdit", Some(path)) => notebook_work(path, &input, detail.as_ref()),
+            ("Bash", _) => bash_work(&input, detail.as_ref(), lines.folder),
+            _ => Vec::new(),
+        }
+    }
+
+    fn written(&self, call: &[u8]) -> Vec<String> {
+        let Some(call) = Json::parse(call).map(Json::object) else { return Vec::new() };
+        let Some(input) = call.get("input").map(Json::object) else { return Vec::new() };
+        texts_put_in(call.get_text("name").unwrap_or_default().as_ref(), &input)
+    }
+
+    /// An edit within a line tells only a part of it; the patch in the result has the whole.
+    fn written_besides(&self, detail: &[u8]) -> Vec<String> {
+        let Some(detail) = structured(Some(detail)) else { return Vec::new() };
+        let Some(patch) = detail.get("structuredPatch") else { return Vec::new() };
+        let put_in = match (detail.get_text("newString"), detail.get("edits")) {
+            (Some(text), _) => vec![text.into_owned()],
+            (None, Some(edits)) => new_strings(edits),
+            // A written file tells all of itself.
+            (None, None) => return Vec::new(),
+        };
+        let told = |line: &str| put_in.iter().any(|text| text.lines().any(|known| known == line));
+        let added = patch.items().filter_map(|hunk| hunk.get("lines")).flat_map(|lines| {
+            lines.items().filter_map(Json::text).filter(|line| line.starts_with('+')).collect::<Vec<_>>()
+        });
+        added.map(|line| line[1..].to_owned()).filter(|line| !told(line)).collect()
+    }
+
+    fn snapshot(&self, path: &str) -> Option<Snapshot> {
+        let key = path.strip_prefix("file-history/")?;
+        let (session, _) = key.split_once('/')?;
+        Some(Snapshot { session: session.to_owned(), stream: "file_snapshots", key: key.to_owned() })
+    }
+
+    fn unnumbered<'l>(&self, line: &'l str) -> &'l str {
+        numbered_line(line).map_or(line, |(_, text)| text)
+    }
+}
+
+fn structured(detail: Option<&[u8]>) -> Option<Object<'_>> {
+    Json::parse(detail?).filter(|detail| detail.is_object()).map(Json::object)
+}
+
+fn output_text(block: &[u8]) -> String {
+    let output = blocks::blocks(&[block]).into_iter().find_map(|block| match block {
+        Block::ToolResult { output, .. } => Some(output),
+        _ => None,
+    });
+    output.unwrap_or_default()
+}
+
+fn texts_put_in(tool: &str, input: &Object<'_>) -> Vec<String> {
+    let text = |name: &str| input.get_text(name).map(|text| text.into_owned()).into_iter().collect();
+    match tool {
+        "Edit" => text("new_string"),
+        "MultiEdit" => input.get("edits").map(new_strings).unwrap_or_default(),
+        "Write" => text("content"),
+        "NotebookEdit" => text("new_source"),
+        _ => Vec::new(),
+    }
+}
+
+fn new_strings(edits: Json<'_>) -> Vec<String> {
+    edits.items().filter_map(|edit| edit.get_text("new_string").map(|text| text.into_owned())).collect()
+}
+
+/// The lines that really came, without the numbers that the client put before them.
+fn read_work(
+    path: String,
+    input: &Object<'_>,
+    detail: Option<&Object<'_>>,
+    output: Option<&[u8]>,
+) -> Vec<FileWork> {
+    let mut work = FileWork::new(path, Operation::Read);
+    let file = detail.and_then(|detail| detail.get("file")).map(Json::object);
+    let told = file.as_ref().and_then(|file| {
+        let start = u32::try_from(file.get_integer("startLine")?).ok()?;
+        Some(Piece::lines(start, file.get_text("content")?.into_owned()))
+    });
+    work.after = match (told, detail, output) {
+        (Some(piece), _, _) => piece,
+        // A picture, or a file that had not changed.
+        (None, Some(_), _) | (None, None, None) => return Vec::new(),
+        (None, None, Some(block)) => match unnumbered_text(&output_text(block)) {
+            Some((start, text)) => Piece::lines(start, text),
+            None => return Vec::new(),
+        },
+    };
+    // What was asked for begins there: anything else is not the file's text.
+    let asked = input.get_integer("offset").and_then(|offset| u32::try_from(offset).ok()).unwrap_or(1).max(1);
+    work.after.range.filter(|range| range.start == asked).map(|_| work).into_iter().collect()
+}
+
+/// `   12→text`, or `12<tab>text` since 2.1.197.
+fn numbered_line(line: &str) -> Option<(u32, &str)> {
+    let digits = line.trim_start_matches(' ');
+    let end = digits.find(|letter: char| !letter.is_ascii_digit()).filter(|end| *end > 0)?;
+    let rest = digits[end..].strip_prefix('→').or_else(|| digits[end..].strip_prefix('\t'))?;
+    Some((digits[..end].parse().ok()?, rest))
+}
+
+/// The numbered lines that an output begins with: the first number, and their text.
+fn unnumbered_text(output: &str) -> Option<(u32, String)> {
+    let mut text = String::new();
+    let (start, _) = numbered_line(output.lines().next()?)?;
+    let mut last = "";
+    for (line, expected) in output.lines().zip(start..) {
+        let Some((_, line)) = numbered_line(line).filter(|(number, _)| *number == expected) else { break };
+        text.push_str(line);
+        text.push('\n');
+        last = line;
+    }
+    // The place behind the last newline is shown as a line of its own.
+    if last.is_empty() && text.len() > 1 {
+        text.pop();
+    }
+    Some((start, text))
+}
+
+fn edit_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> Vec<FileWork> {
+    let work = FileWork::new(path, Operation::Update);
+    let hunks = detail.and_then(patched);
+    if let Some(places) = hunks.filter(|places| !places.is_empty()) {
+        return places
+            .into_iter()
+            .map(|(before, after)| FileWork { before, after, ..work.clone() })
+            .collect();
+    }
+    let piece = |name: &str| input.get_text(name).map(Piece::text).unwrap_or_default();
+    vec![FileWork { before: piece("old_string"), after: piece("new_string"), ..work }]
+}
+
+/// One for each edit, at the lines where it was when its turn came.
+fn edits_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> Vec<FileWork> {
+    let original = detail.and_then(|detail| detail.get_text("originalFileContents"));
+    let mut file = original.map(|text| text.into_owned());
+    let mut found = Vec::new();
+    for edit in input.get("edits").iter().flat_map(|edits| edits.items()) {
+        let text = |name: &str| edit.get_text(name).unwrap_or_default().into_owned();
+        let (old, new) = (text("old_string"), text("new_string"));
+        let all = edit.get("replace_all").and_then(Json::boolean) == Some(true);
+        let places = file.as_mut().and_then(|file| replaced(file, &old, &new, all));
+        if places.is_none() {
+            file = None;
+        }
+        let places = places.unwrap_or_else(|| vec![(Piece::text(old), Piece::text(new))]);
+        found.extend(places.into_iter().map(|(before, after)| FileWork {
+            before,
+            after,
+            ..FileWork::new(path.clone(), Operation::Update)
+        }));
+    }
+    found
+}
+
+fn write_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> Vec<FileWork> {
+    let content = input.get_text("content").unwrap_or_default().into_owned();
+    let updates = detail.and_then(|detail| detail.get_text("type")).is_some_and(|kind| kind == "update");
+    let operation = if updates || detail.is_none() { Operation::Update } else { Operation::Create };
+    let work = FileWork::new(path, operation);
+    let places = detail.filter(|_| updates).and_then(patched).filter(|places| !places.is_empty());
+    match places {
+        Some(places) => {
+            places.into_iter().map(|(before, after)| FileWork { before, after, ..work.clone() }).collect()
+        }
+        None => vec![FileWork { after: Piece::lines(1, content), ..work }],
+    }
+}
+
+/// A cell has no lines of the file: its texts are told, its place is not.
+fn notebook_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> Vec<FileWork> {
+    let failed = detail.and_then(|detail| detail.get_text("error")).is_some_and(|error| !error.is_empty());
+    if failed {
+        return Vec::new();
+    }
+    let mut work = FileWork::new(path, Operation::Update);
+    let before = detail.and_then(|detail| detail.get_text("old_source"));
+    work.before = before.map(Piece::text).unwrap_or_default();
+    let deletes = input.get_text("edit_mode").is_some_and(|mode| mode == "delete");
+    if !deletes {
+        work.after = input.get_text("new_source").map(Piece::text).unwrap_or_default();
+    }
+    vec![work]
+}
+
+fn bash_work(input: &Object<'_>, detail: Option<&Object<'_>>, folder: Option<&str>) -> Vec<FileWork> {
+    // The text for the model is trimmed; only the record has what was printed, unless it was too long for it.
+    let Some(detail) = detail else { return Vec::new() };
+    let flag = |name: &str| detail.get(name).and_then(Json::boolean) == Some(true);
+    let cut = detail.get("persistedOutputPath").is_some() || detail.get("backgroundTaskId").is_some();
+    if cut || flag("interrupted") || detail.get_text("stderr").is_some_and(|text| !text.is_empty()) {
+        return Vec::new();
+    }
+    let printed = detail.get_text("stdout").unwrap_or_default();
+    if printed.len() >= 30_000 || input.get("run_in_background").and_then(Json::boolean) == Some(true) {
+        return Vec::new();
+    }
+    let command = input.get_text("command").unwrap_or_default();
+    shell_read(&command, &printed, folder).into_iter().collect()
+}
+
+/// The changed places of a `structuredPatch`; nothing when the result has none.
+fn patched(detail: &Object<'_>) -> Option<Vec<(Piece, Piece)>> {
+    let patch = detail.get("structuredPatch")?;
+    let mut changes = Changes::default();
+    for hunk in patch.items() {
+        let start = |name: &str| hunk.get_integer(name).and_then(|line| u32::try_from(line).ok());
+        match (start("oldStart"), start("newStart")) {
+            (Some(old), Some(new)) => changes.start(old, new),
+            _ => changes.start_anywhere(),
+        }
+        for line in hunk.get("lines").iter().flat_map(|lines| lines.items()) {
+            let line = line.text().unwrap_or_default();
+            match line.as_bytes().first() {
+                Some(b'-') => changes.removed(&line[1..]),
+                Some(b'+') => changes.added(&line[1..]),
+                // A note that the file has no newline at its end is no line of it.
+                Some(b'\\') => {}
+                _ => changes.unchanged(),
+            }
+        }
+    }
+    Some(changes.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use annals_core::Range;
+
+    fn work(call: &str, output: Option<&str>, detail: Option<&str>) -> Vec<FileWork> {
+        let bytes = |text: Option<&'static str>| text.map(str::as_bytes);
+        let _ = bytes;
+        Tape.work(&CallLines {
+            call: call.as_bytes(),
+            output: output.map(str::as_bytes),
+            detail: detail.map(str::as_bytes),
+            folder: Some("/w"),
+        })
+    }
+
+    #[test]
+    fn reads_are_the_lines_that_came() {
+        let call = r#"{"type":"tool_use","name":"Read","input":{"file_path":"/w/a.py","offset":5}}"#;
+        let output =
+            r#"{"type":"tool_result","content":"     5→one\n     6→  two\n     7→\n\n<system-reminder>9→x"}"#;
+        let found = work(call, Some(output), None);
+        assert_eq!(found[0].after, Piece::lines(5, "one\n  two\n".into()));
+        assert_eq!(found[0].after.range, Some(Range { start: 5, end: 6 }));
+        let detail = r#"{"type":"text","file":{"filePath":"/w/a.py","content":"one\n  two\n","numLines":3,"startLine":5,"totalLines":7}}"#;
+        assert_eq!(work(call, Some(output), Some(detail)), found);
+        let tabs = r#"{"type":"tool_result","content":"5\tone\n6\t  two\n7\t"}"#;
+        assert_eq!(work(call, Some(tabs), None), found);
+        let picture = r#"{"type":"image","file":{"base64":"AA"}}"#;
+        assert_eq!(work(call, Some(output), Some(picture)), []);
+    }
+
+    #[test]
+    fn edits_take_their_lines_from_the_patch() {
+        let call =
+            r#"{"name":"Edit","input":{"file_path":"/w/a.py","old_string":"Hello","new_string":"Hi"}}"#;
+        let detail = r#"{"filePath":"/w/a.py","oldString":"Hello","newString":"Hi","structuredPatch":[{"oldStart":1,"oldLines":2,"newStart":1,"newLines":2,"lines":[" x","-say Hello","+say Hi"]}]}"#;
+        let found = work(call, None, Some(detail));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].after, Piece::lines(2, "say Hi\n".into()));
+        assert_eq!(found[0].before, Piece::lines(2, "say Hello\n".into()));
+        assert_eq!(work(call, None, None)[0].after, Piece::text("Hi"));
+        assert_eq!(Tape.written_besides(detail.as_bytes()), ["say Hi"]);
+        assert_eq!(Tape.written(call.as_bytes()), ["Hi"]);
+    }
+
+    #[test]
+    fn every_edit_of_many_is_told() {
+        let call = r#"{"name":"MultiEdit","input":{"file_path":"/w/a","edits":[{"old_string":"b","new_string":"B\nC"},{"old_string":"d","new_string":"D"}]}}"#;
+        let detail =
+            r#"{"filePath":"/w/a","edits":[],"originalFileContents":"a\nb\nd\n","structuredPatch":[]}"#;
+        let found = work(call, None, Some(detail));
+        assert_eq!(found.len(), 2);
+        assert_eq!(
+            (&found[0].before, &found[0].after),
+            (&Piece::lines(2, "b\n".into()), &Piece::lines(2, "B\nC\n".into()))
+        );
+        assert_eq!(
+            (&found[1].before, &found[1].after),
+            (&Piece::lines(4, "d\n".into()), &Piece::lines(4, "D\n".into()))
+        );
+    }
+
+    #[test]
+    fn written_files_are_whole_or_their_changes() {
+        let call = r#"{"name":"Write","input":{"file_path":"/w/a","content":"x\ny\n"}}"#;
+        let created = r#"{"type":"create","filePath":"/w/a","content":"x\ny\n","structuredPatch":[]}"#;
+        let found = work(call, None, Some(created));
+        assert_eq!(
+            (found[0].operation, &found[0].after),
+            (Operation::Create, &Piece::lines(1, "x\ny\n".into()))
+        );
+        let updated = r#"{"type":"update","filePath":"/w/a","content":"x\ny\n","structuredPatch":[{"oldStart":1,"oldLines":1,"newStart":1,"newLines":2,"lines":[" x","+y"]}]}"#;
+        let found = work(call, None, Some(updated));
+        assert_eq!(
+            (found[0].operation, &found[0].after),
+            (Operation::Update, &Piece::lines(2, "y\n".into()))
+        );
+    }
+}

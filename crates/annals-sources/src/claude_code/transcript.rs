@@ -1,0 +1,497 @@
+//! Reads transcripts row by row: answers merged from their lines, prompts told from injected text, usage once.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::calls::Ledger;
+use super::kinds::{PLUMBING, STATE_ROWS, agent_parent, row_key, stem};
+use super::people::{Said, kind_of, opening, said};
+use super::sidecars::snapshots;
+use crate::home::title::in_a_line;
+use crate::json::{Json, Object};
+use crate::{Facts, FileContext, Reader, each_object};
+use annals_core::{
+    Document, Item, Key, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Summary, Tally,
+    Time, Usage, Verdict,
+};
+
+/// How many answers may have lines to come.
+const OPEN_ANSWERS: usize = 64;
+
+pub struct TranscriptReader {
+    session: Arc<str>,
+    /// The file is a sub-agent's own.
+    agent: bool,
+    state: State,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct State {
+    facts: SessionFacts,
+    /// The first time in the file: rows from before it were copied into it.
+    first_at: Option<Time>,
+    answers: VecDeque<Answer>,
+    ledger: Ledger,
+    ai_title: Option<String>,
+    custom_title: Option<String>,
+    /// The first words that could stand for a title.
+    prompt: Option<String>,
+    linked: bool,
+    /// A row under the file's own name was there. What has another name before it was copied, after it was cleared.
+    own: bool,
+    /// What was said since the last answer, where a resume may have copied it.
+    asked: VecDeque<Asked>,
+}
+
+/// Words that have no answer yet.
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    offset: u64,
+    words: Key,
+}
+
+/// An answer that may have further lines.
+#[derive(Serialize, Deserialize)]
+struct Answer {
+    id: Key,
+    offset: u64,
+    counted: bool,
+}
+
+/// One row with what its envelope says.
+pub struct Row<'a> {
+    pub object: Object<'a>,
+    pub span: Span,
+    pub at: Option<Time>,
+    pub inherited: bool,
+    pub sidechain: bool,
+}
+
+impl TranscriptReader {
+    pub fn new(file: &FileContext, saved: Option<&str>) -> TranscriptReader {
+        let mut state: State = saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default();
+        let session = stem(&file.path);
+        let agent = session.starts_with("agent-");
+        if agent && state.facts.parent.is_none() {
+            state.facts.parent = agent_parent(&file.path);
+            state.facts.parent_kind = state.facts.parent.as_ref().map(|_| LinkKind::SubAgent);
+        }
+        TranscriptReader { session: session.into(), agent, state }
+    }
+
+    fn row(&mut self, offset: u64, object: Object<'_>, out: &mut Vec<Item>) -> Verdict {
+        let span = Span { offset, length: object.bytes().len() as u64 };
+        let kind = object.get_text("type").unwrap_or_default().into_owned();
+        let at = object.get_text("timestamp").and_then(|text| Time::parse(&text));
+        self.state.first_at = self.state.first_at.or(at);
+        let foreign =
+            !self.agent && object.get_text("sessionId").is_some_and(|session| *session != *self.session);
+        let earlier = at.zip(self.state.first_at).is_some_and(|(at, first)| at < first);
+        let sidechain = object.get("isSidechain").and_then(Json::boolean) == Some(true);
+        let row = Row { object, span, at, inherited: self.agent || foreign || earlier, sidechain };
+        self.note(&row, foreign, out);
+        match kind.as_str() {
+            "user" => self.user(&row, out),
+            "assistant" => self.assistant(&row, out),
+            "system" => self.system(&row, out),
+            "attachment" => self.attachment(&row, out),
+            _ => self.state_row(&kind, &row, out),
+        }
+    }
+
+    /// Facts that rows carry along.
+    fn note(&mut self, row: &Row<'_>, foreign: bool, out: &mut Vec<Item>) {
+        let object = &row.object;
+        let session = object.get_text("sessionId");
+        let facts = &mut self.state.facts;
+        let text =
+            |name: &str| object.get_text(name).filter(|text| !text.is_empty()).map(|text| text.into_owned());
+        if !row.inherited || facts.cwd.is_none() {
+            facts.cwd = facts.cwd.take().or_else(|| text("cwd"));
+        }
+        if let Some(branch) = text("gitBranch").filter(|branch| branch != "HEAD") {
+            facts.git_branch = Some(branch);
+        }
+        if let Some(version) = text("version") {
+            gather(facts, "versions", &version);
+            facts.client_version = Some(version);
+        }
+        facts.entrypoint = facts.entrypoint.take().or_else(|| text("entrypoint"));
+        for (name, fact) in [("userType", "user_type"), ("slug", "slug"), ("agentId", "agent_id")] {
+            if let Some(value) = text(name).filter(|_| !facts.native.contains_key(fact)) {
+                facts.native.insert(fact.into(), Value::from(value));
+            }
+        }
+        if let Some(mode) = text("permissionMode") {
+            gather(facts, "permission_modes", &mode);
+        }
+        if row.at.is_some() {
+            facts.started_at = [facts.started_at, row.at].into_iter().flatten().min();
+            facts.last_at = facts.last_at.max(row.at);
+        }
+        let Some(session) = session else { return };
+        if self.agent && facts.parent.is_none() {
+            facts.parent = Some(session.clone().into_owned());
+            facts.parent_kind = Some(LinkKind::SubAgent);
+        }
+        if foreign {
+            gather(facts, "session_ids", &session);
+            if facts.parent.is_none() && !self.state.own && object.get("uuid").is_some() {
+                facts.parent = Some(session.into_owned());
+                facts.parent_kind = Some(LinkKind::Fork);
+            }
+        } else if object.get("uuid").is_some() {
+            self.state.own = true;
+        }
+        if let Some(parent) = facts.parent.clone().filter(|_| !self.state.linked) {
+            let kind = facts.parent_kind.unwrap_or(LinkKind::Fork);
+            self.state.linked = true;
+            out.push(Item::Link(Link { session: self.session.clone(), other: parent, kind, position: None }));
+        }
+    }
+
+    fn user(&mut self, row: &Row<'_>, out: &mut Vec<Item>) -> Verdict {
+        let message = row.object.get("message").map(|message| message.object());
+        let content = message.as_ref().and_then(|message| message.get("content"));
+        let kind = match said(&row.object, content) {
+            Said::Results => {
+                let matched = self.state.ledger.results(&self.session, row, content, out);
+                if !matched {
+                    out.push(self.message(row, Role::User, MessageKind::Result, Tally::Nothing));
+                }
+                return Verdict::Kept("user/tool_result".into());
+            }
+            Said::Text(kind) => kind,
+        };
+        let task = self.agent || row.sidechain;
+        let flag = |name: &str| row.object.get(name).and_then(Json::boolean) == Some(true);
+        let record = !flag("isMeta") && !flag("isCompactSummary");
+        let (kind, tally) = match kind {
+            // What starts a sub-agent is the assistant's wish, not the person's words.
+            MessageKind::Prompt if task => (MessageKind::Agent, Tally::Record),
+            MessageKind::Prompt => (kind, Tally::Message),
+            _ if record => (kind, Tally::Record),
+            _ => (kind, Tally::Nothing),
+        };
+        if matches!(kind, MessageKind::Prompt | MessageKind::Agent) {
+            self.note_prompt(&opening(content));
+        }
+        self.landmark(row, out);
+        out.push(self.message(row, Role::User, kind, tally));
+        if self.renames(row) {
+            if self.state.asked.len() >= OPEN_ANSWERS {
+                self.state.asked.pop_front();
+            }
+            let (offset, words) = (row.span.offset, Key::of(&[opening(content).as_bytes()]));
+            self.state.asked.push_back(Asked { offset, words });
+        }
+        Verdict::Kept(format!("user/{}", kind.name()))
+    }
+
+    /// Clients of 2025 wrote everything again when a session was resumed, with new ids for all but the answers.
+    fn renames(&self, row: &Row<'_>) -> bool {
+        let version = row.object.get_text("version").unwrap_or_default();
+        // 1.0.44 gave new ids, 1.0.128 kept them.
+        let patch = version.strip_prefix("1.0.").and_then(|patch| patch.parse::<u32>().ok());
+        patch.is_some_and(|patch| patch < 100) && !self.agent && !row.sidechain
+    }
+
+    /// Words are known by the answer that they led to and their place before it: that stays when they are copied.
+    fn answered(&mut self, answer: &str, out: &mut Vec<Item>) {
+        for (number, asked) in (0_u64..).zip(std::mem::take(&mut self.state.asked).into_iter().rev()) {
+            let words = asked.words.hex();
+            let key = Key::of(&[b"asked", answer.as_bytes(), words.as_bytes(), &number.to_le_bytes()]);
+            out.push(Item::Rekey { session: self.session.clone(), offset: asked.offset, key });
+        }
+    }
+
+    fn note_prompt(&mut self, text: &str) {
+        if self.state.prompt.is_none() && text.trim() != "Warmup" {
+            self.state.prompt = Some(in_a_line(text)).filter(|line| !line.is_empty());
+        }
+    }
+
+    fn assistant(&mut self, row: &Row<'_>, out: &mut Vec<Item>) -> Verdict {
+        let Some(message) = row.object.get("message").map(|message| message.object()) else {
+            return Verdict::Unknown("assistant without message".into());
+        };
+        let model = message.get_text("model");
+        let synthetic = model.as_deref() == Some("<synthetic>");
+        let id = message.get_text("id").or_else(|| row.object.get_text("uuid")).unwrap_or_default();
+        let key = Key::of(&[b"answer", id.as_bytes()]);
+        let model: Option<Arc<str>> = model.filter(|_| !synthetic).map(|model| model.as_ref().into());
+        if let Some(model) = &model {
+            let models = &mut self.state.facts.models;
+            if !models.iter().any(|known| **known == **model) {
+                models.push(model.to_string());
+            }
+        }
+        self.landmark(row, out);
+        let known = self.state.answers.iter().rposition(|answer| answer.id == key);
+        let place = match known {
+            Some(at) => {
+                let message = self.state.answers[at].offset;
+                out.push(Item::Extend { session: self.session.clone(), message, span: row.span });
+                message
+            }
+            None => {
+                if !synthetic && self.renames(row) {
+                    self.answered(&id, out);
+                }
+                let error = row.object.get("isApiErrorMessage").and_then(Json::boolean) == Some(true);
+                let (kind, tally) = match (synthetic || error, row.sidechain && !self.agent) {
+                    (true, _) => (MessageKind::Notice, Tally::Record),
+                    (false, true) => (MessageKind::Agent, Tally::Record),
+                    (false, false) => (MessageKind::Answer, Tally::Message),
+                };
+                out.push(Item::Message(Message {
+                    session: self.session.clone(),
+                    span: row.span,
+                    role: Role::Assistant,
+                    kind,
+                    at: row.at,
+                    key,
+                    inherited: row.inherited,
+                    model: model.clone(),
+                    tally,
+                }));
+                if self.state.answers.len() >= OPEN_ANSWERS {
+                    self.state.answers.pop_front();
+                }
+                let offset = row.span.offset;
+                self.state.answers.push_back(Answer { id: key, offset, counted: false });
+                offset
+            }
+        };
+        let at = known.unwrap_or(self.state.answers.len() - 1);
+        if let Some(usage) = message.get("usage").filter(|_| !synthetic) {
+            let again = std::mem::replace(&mut self.state.answers[at].counted, true);
+            let key = Key::of(&[b"usage", id.as_bytes()]);
+            out.push(self.usage(row, usage, key, place, again, model.clone()));
+            // What the client reckoned before does not cover this answer.
+            self.state.facts.cost_usd = None;
+        }
+        let content = message.get("content");
+        self.state.ledger.calls(&self.session, row, content, place, model, out);
+        Verdict::Kept("assistant".into())
+    }
+
+    fn usage(
+        &self,
+        row: &Row<'_>,
+        usage: Json<'_>,
+        key: Key,
+        place: u64,
+        again: bool,
+        model: Option<Arc<str>>,
+    ) -> Item {
+        let usage = usage.object();
+        let number = |name: &str| usage.get_integer(name).unwrap_or(0).clamp(0, 1 << 40);
+        let written = number("cache_creation_input_tokens");
+        let hour =
+            usage.get("cache_creation").and_then(|split| split.get_integer("ephemeral_1h_input_tokens"));
+        let hour = hour.unwrap_or(0).clamp(0, written);
+        let details = usage.get("output_tokens_details");
+        Item::Usage(Usage {
+            session: self.session.clone(),
+            // One answer, one place: later lines of it bring newer numbers.
+            span: Span { offset: place, length: row.span.length },
+            at: row.at,
+            key,
+            inherited: row.inherited,
+            model,
+            again,
+            input: number("input_tokens"),
+            output: number("output_tokens"),
+            cache_read: number("cache_read_input_tokens"),
+            cache_write: written - hour,
+            cache_write_hour: hour,
+            reasoning: details
+                .and_then(|details| details.get_integer("thinking_tokens"))
+                .unwrap_or(0)
+                .clamp(0, 1 << 40),
+        })
+    }
+
+    fn system(&mut self, row: &Row<'_>, out: &mut Vec<Item>) -> Verdict {
+        let subtype = row.object.get_text("subtype").unwrap_or_default();
+        let telling = matches!(
+            subtype.as_ref(),
+            "compact_boundary"
+                | "local_command"
+                | "api_error"
+                | "informational"
+                | "away_summary"
+                | "memory_saved"
+        ) || subtype.starts_with("model_")
+            || subtype.is_empty();
+        if telling {
+            out.push(self.message(row, Role::System, MessageKind::Notice, Tally::Nothing));
+        }
+        self.record(row, out);
+        Verdict::Kept(if subtype.is_empty() { "system".into() } else { format!("system/{subtype}") })
+    }
+
+    fn attachment(&mut self, row: &Row<'_>, out: &mut Vec<Item>) -> Verdict {
+        let attachment = row.object.get("attachment").map(|attachment| attachment.object());
+        let kind = attachment.as_ref().and_then(|attachment| attachment.get_text("type")).unwrap_or_default();
+        if let Some(attachment) = attachment.as_ref().filter(|_| kind == "queued_command") {
+            self.queued(row, attachment, out);
+        }
+        self.record(row, out);
+        Verdict::Kept(format!("attachment/{kind}"))
+    }
+
+    /// A prompt typed while the assistant was busy may stand nowhere else.
+    fn queued(&mut self, row: &Row<'_>, attachment: &Object<'_>, out: &mut Vec<Item>) {
+        let prompt = attachment.get("prompt");
+        let text = opening(prompt);
+        let typed = attachment.get_text("commandMode").is_none_or(|mode| mode == "prompt");
+        let kind = if typed { kind_of(&text) } else { MessageKind::Agent };
+        let Item::Message(mut message) = self.message(row, Role::User, kind, Tally::Nothing) else { return };
+        if kind == MessageKind::Prompt && !self.agent {
+            message.tally = Tally::Aside;
+            self.note_prompt(&text);
+        }
+        if let Some(source) = attachment.get_text("source_uuid") {
+            // If it was sent as a row after all, that row has this identity too.
+            message.key = row_key(&source);
+        }
+        out.push(Item::Message(message));
+    }
+
+    /// Rows without a place in the chain: titles, modes, snapshots, queue, plumbing.
+    fn state_row(&mut self, kind: &str, row: &Row<'_>, out: &mut Vec<Item>) -> Verdict {
+        let object = &row.object;
+        let text = |name: &str| object.get_text(name).map(|text| text.into_owned());
+        match kind {
+            "summary" => {
+                if let (Some(summary), Some(leaf)) = (text("summary"), text("leafUuid")) {
+                    let (offset, row) = (row.span.offset, row_key(&leaf));
+                    out.push(Item::Summary(Summary { row, offset, text: in_a_line(&summary) }));
+                }
+            }
+            "custom-title" => self.state.custom_title = text("customTitle"),
+            "ai-title" => self.state.ai_title = text("aiTitle"),
+            "cost-state" => {
+                let complete = object.get("hasUnknownModelCost").and_then(Json::boolean) != Some(true);
+                let total = object.get("totalCostUSD").and_then(|total| total.value().as_f64());
+                self.state.facts.cost_usd = total.filter(|_| complete);
+            }
+            "permission-mode" => {
+                if let Some(mode) = text("permissionMode") {
+                    gather(&mut self.state.facts, "permission_modes", &mode);
+                }
+            }
+            "worktree-state" => {
+                if let Some(state) = object.get("worktreeSession") {
+                    self.state.facts.native.insert("worktree".into(), state.value());
+                }
+            }
+            "continued-in" => {
+                if let Some(other) = text("continuedInSessionId") {
+                    self.state.facts.native.insert("continued_in".into(), Value::from(other));
+                }
+            }
+            "file-history-snapshot" | "file-history-delta" => {
+                for found in snapshots(object) {
+                    let key = format!("{}/{}", self.session, found.backup);
+                    let mut document = self.document("file_snapshots", key, row, found.content);
+                    document.at = found.at.or(row.at);
+                    out.push(Item::Document(document));
+                }
+            }
+            _ => {}
+        }
+        if PLUMBING.contains(&kind) {
+            return Verdict::Kept(kind.into());
+        }
+        self.record(row, out);
+        if STATE_ROWS.contains(&kind) {
+            Verdict::Kept(kind.into())
+        } else if kind.is_empty() {
+            Verdict::Unknown("no type".into())
+        } else {
+            Verdict::Unknown(kind.into())
+        }
+    }
+
+    /// Every row that is no message has a record of its own, typed as found.
+    fn record(&self, row: &Row<'_>, out: &mut Vec<Item>) {
+        let key = match row.object.get_text("uuid") {
+            Some(uuid) => uuid.into_owned(),
+            None => format!("{}:{}", self.session, row.span.offset),
+        };
+        let bytes = row.object.bytes();
+        let ends = [&bytes[..bytes.len().min(4096)], &bytes[bytes.len().saturating_sub(4096)..]].concat();
+        let content = Key::of(&[&bytes.len().to_le_bytes(), &ends]);
+        out.push(Item::Document(self.document("attachments", key, row, content)));
+    }
+
+    fn document(&self, stream: &'static str, key: String, row: &Row<'_>, content: Key) -> Document {
+        let session = Some(self.session.clone());
+        Document { stream, key, session, at: row.at, span: row.span, content }
+    }
+
+    /// Summaries in other files name rows by their id; only older clients write such.
+    fn landmark(&self, row: &Row<'_>, out: &mut Vec<Item>) {
+        let version = row.object.get_text("version").unwrap_or_default();
+        if version.starts_with("2.1.") || self.agent {
+            return;
+        }
+        if let Some(uuid) = row.object.get_text("uuid") {
+            out.push(Item::Landmark { session: self.session.clone(), row: row_key(&uuid) });
+        }
+    }
+
+    fn message(&self, row: &Row<'_>, role: Role, kind: MessageKind, tally: Tally) -> Item {
+        let key = match row.object.get_text("uuid") {
+            Some(uuid) => row_key(&uuid),
+            None => Key::of(&[self.session.as_bytes(), &row.span.offset.to_le_bytes()]),
+        };
+        Item::Message(Message {
+            session: self.session.clone(),
+            span: row.span,
+            role,
+            kind,
+            at: row.at,
+            key,
+            inherited: row.inherited,
+            model: None,
+            tally,
+        })
+    }
+}
+
+impl Reader for TranscriptReader {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+        each_object(bytes, |at, object| self.row(offset + at, object, out))
+    }
+
+    fn save(&self) -> String {
+        serde_json::to_string(&self.state).unwrap_or_default()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        let mut facts = self.state.facts.clone();
+        facts.name.clone_from(&self.state.custom_title);
+        facts.title.clone_from(&self.state.ai_title);
+        facts.first_prompt.clone_from(&self.state.prompt);
+        vec![Facts { session: self.session.clone(), rank: 0, facts }]
+    }
+}
+
+/// Adds a value to a list of facts, once.
+fn gather(facts: &mut SessionFacts, name: &str, value: &str) {
+    let list = facts.native.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(items) = list
+        && items.len() < 64
+        && !items.iter().any(|item| item == value)
+    {
+        items.push(Value::from(value));
+    }
+}

@@ -1,0 +1,111 @@
+//! Codex CLI: transcripts of every era, thread table, prompt history and names.
+
+mod authored;
+mod blocks;
+mod calls;
+mod document;
+mod footprint;
+mod manifest;
+mod meta;
+mod outcome;
+mod patch;
+mod requests;
+mod rollout;
+mod sidecars;
+mod tape;
+mod usage;
+mod words;
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::home::authored::WholeFileReader;
+use crate::home::kept::KeptReader;
+use crate::json::Json;
+use crate::{FileContext, Home, Reader, Recorder, Settings, Source};
+use annals_core::{Block, Manifest};
+
+pub struct CodexCli;
+
+impl Source for CodexCli {
+    fn manifest(&self) -> &'static Manifest {
+        &manifest::MANIFEST
+    }
+
+    fn homes(&self, settings: &dyn Settings) -> Vec<Home> {
+        let home = settings.get("CODEX_HOME").map(Into::into);
+        let sessions = settings.get("CODEX_SESSIONS_PATH").or_else(|| settings.get("CODEX_SESSIONS_DIR"));
+        let follows_links = settings.get("ANNALS_CODEX_FOLLOW_LINKS").is_some_and(|word| word == "yes");
+        let default = settings.user_home().map(|user| user.join(".codex"));
+        match (home, sessions) {
+            (None, None) => {
+                default.into_iter().map(|root| Home { root, follows_links, ..Home::default() }).collect()
+            }
+            (home, sessions) => {
+                let whole = home.map(|root| Home { root, follows_links, ..Home::default() });
+                let bare = sessions.map(|root| bare_folder(Path::new(&root)));
+                match (whole, bare) {
+                    // The folder inside the home is the home's own.
+                    (Some(whole), Some(bare)) if bare.root.starts_with(&whole.root) => vec![whole],
+                    (whole, bare) => whole.into_iter().chain(bare).collect(),
+                }
+            }
+        }
+    }
+
+    fn unit(&self, path: &str) -> String {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        match name.strip_prefix("rollout-") {
+            Some(rest) => format!("rollout-{}", rest.strip_suffix(".zst").unwrap_or(rest)),
+            None => path.to_owned(),
+        }
+    }
+
+    fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader> {
+        match name {
+            "rollout" => Box::new(rollout::RolloutReader::new(file, saved)),
+            "rollout_document" => Box::new(document::DocumentReader::new(file)),
+            "authored" => {
+                let (stream, key) = authored::place(&file.path);
+                Box::new(WholeFileReader::new(stream, key, file))
+            }
+            "spawn_edges" => Box::new(sidecars::RowReader::new("spawn_edges", file)),
+            "agent_jobs" => Box::new(sidecars::RowReader::new("agent_jobs", file)),
+            "goals" => Box::new(sidecars::RowReader::new("goals", file)),
+            "queued_prompts" => Box::new(sidecars::RowReader::new("queued_prompts", file)),
+            "memory_drafts" => Box::new(sidecars::RowReader::new("memory_drafts", file)),
+            "rules" => Box::new(authored::RulesReader::new(file)),
+            "history" => Box::new(sidecars::HistoryReader),
+            "session_index" => Box::new(sidecars::NameReader::new(saved)),
+            "thread_row" => Box::new(sidecars::ThreadReader::default()),
+            _ => Box::new(KeptReader),
+        }
+    }
+
+    fn blocks(&self, lines: &[&[u8]]) -> Vec<Block> {
+        lines.iter().flat_map(|line| blocks::blocks(line)).collect()
+    }
+
+    fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
+        authored::record(stream, key, bytes)
+    }
+
+    fn response_id(&self, line: &[u8]) -> Option<String> {
+        Json::parse(line)?.get("payload")?.get_text("response_id").map(Into::into)
+    }
+
+    fn native(&self, bytes: &[u8]) -> Map<String, Value> {
+        blocks::native(bytes)
+    }
+
+    fn recorder(&self) -> Option<&'static dyn Recorder> {
+        Some(&tape::Tape)
+    }
+}
+
+/// A folder given as the sessions folder; when it turns out to be a whole home, it is taken as one.
+fn bare_folder(root: &Path) -> Home {
+    let prefix = if root.join("sessions").is_dir() { "" } else { "sessions" };
+    Home { root: root.to_owned(), prefix, ..Home::default() }
+}

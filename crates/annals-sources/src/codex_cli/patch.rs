@@ -1,0 +1,438 @@
+//! Reads which files and lines a patch changes, and finds the patch in the text that carries it.
+
+use crate::tape::diff::Changes;
+use annals_core::{FileWork, Operation};
+
+/// What a patch does to one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    Add,
+    Update,
+    Delete,
+}
+
+/// Lines of a file, counted from 1, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    pub start: u32,
+    pub end: u32,
+}
+
+/// One changed place; a side is `None` where the file has no line there, as before a pure insertion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hunk {
+    pub before: Option<Range>,
+    pub after: Option<Range>,
+}
+
+/// One file section of a patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchedFile {
+    pub path: String,
+    pub moved_to: Option<String>,
+    pub change: Change,
+    pub hunks: Vec<Hunk>,
+}
+
+/// All file sections of an `apply_patch` body, in order, several for the same file kept apart.
+///
+/// The format has no line numbers, so only an added file has a hunk: all of its lines.
+pub fn parse_patch(text: &str) -> Vec<PatchedFile> {
+    let mut files: Vec<PatchedFile> = Vec::new();
+    each_patch_line(text, |line| match (line, files.last_mut()) {
+        (PatchLine::File(change, path), _) => {
+            files.push(PatchedFile { path: path.to_owned(), moved_to: None, change, hunks: Vec::new() });
+        }
+        (PatchLine::MoveTo(path), Some(file)) => file.moved_to = Some(path.to_owned()),
+        (PatchLine::Body(Change::Add, line), Some(file)) if line.starts_with('+') => count_added_line(file),
+        (PatchLine::MoveTo(_) | PatchLine::Body(..), _) => {}
+    });
+    files
+}
+
+/// What an `apply_patch` body does to each file, with the lines that it takes out and puts in.
+pub fn patch_work(text: &str) -> Vec<FileWork> {
+    let mut sections: Vec<(FileWork, Changes)> = Vec::new();
+    each_patch_line(text, |line| match (line, sections.last_mut()) {
+        (PatchLine::File(change, path), _) => {
+            let operation = match change {
+                Change::Add => Operation::Create,
+                Change::Update => Operation::Update,
+                Change::Delete => Operation::Delete,
+            };
+            let mut changes = Changes::default();
+            if change == Change::Add {
+                changes.start(1, 1);
+            }
+            sections.push((FileWork::new(path, operation), changes));
+        }
+        (PatchLine::MoveTo(path), Some((work, _))) => {
+            work.moved_from = Some(std::mem::replace(&mut work.path, path.to_owned()));
+            work.operation = Operation::MoveTo;
+        }
+        (PatchLine::Body(Change::Add, line), Some((_, changes))) => {
+            if let Some(line) = line.strip_prefix('+') {
+                changes.added(line);
+            }
+        }
+        (PatchLine::Body(Change::Update, line), Some((_, changes))) => match line.as_bytes().first() {
+            Some(b'+') => changes.added(&line[1..]),
+            Some(b'-') => changes.removed(&line[1..]),
+            _ => changes.start_anywhere(),
+        },
+        (PatchLine::MoveTo(_) | PatchLine::Body(..), _) => {}
+    });
+    sections.into_iter().flat_map(|(work, changes)| each_place(&work, changes)).collect()
+}
+
+/// A piece of work for each changed place, or one for a file of which nothing more is known.
+pub fn each_place(work: &FileWork, changes: Changes) -> Vec<FileWork> {
+    let places = changes.finish();
+    if places.is_empty() {
+        return vec![work.clone()];
+    }
+    places.into_iter().map(|(before, after)| FileWork { before, after, ..work.clone() }).collect()
+}
+
+/// One line of a patch, and what it is.
+enum PatchLine<'t> {
+    File(Change, &'t str),
+    MoveTo(&'t str),
+    Body(Change, &'t str),
+}
+
+fn each_patch_line<'t>(text: &'t str, mut see: impl FnMut(PatchLine<'t>)) {
+    let mut indentation = None;
+    let mut inside = true;
+    let mut section = None;
+    let mut moved = false;
+    for line in text.lines() {
+        let line = unindented(line, indentation.unwrap_or_default());
+        // In an update a leading space makes a context line, even of a text that looks like a marker.
+        let marker = if section == Some(Change::Update) { line } else { line.trim_start() };
+        if marker.starts_with(BEGIN) {
+            inside = true;
+            section = None;
+        } else if !inside {
+            continue;
+        } else if marker.starts_with(END) {
+            inside = false;
+            section = None;
+        } else if let Some((change, path)) = file_header(marker) {
+            indentation.get_or_insert(&line[..line.len() - marker.len()]);
+            section = (!path.is_empty()).then_some(change);
+            moved = false;
+            if section.is_some() {
+                see(PatchLine::File(change, path));
+            }
+        } else if let Some(change) = section {
+            let target = marker.strip_prefix(MOVE_TO).map(str::trim).filter(|path| !path.is_empty());
+            match target.filter(|_| change == Change::Update && !moved) {
+                Some(target) => {
+                    moved = true;
+                    see(PatchLine::MoveTo(target));
+                }
+                None => see(PatchLine::Body(change, marker)),
+            }
+        }
+    }
+}
+
+/// Every patch body that stands in a text: the text itself, or a heredoc or quoted argument of a shell command.
+/// A body goes from `*** Begin Patch` through `*** End Patch`, or to the end of the text.
+pub fn find_patches(text: &str) -> Vec<&str> {
+    let mut patches = Vec::new();
+    let mut open = None;
+    let mut position = 0;
+    for line in text.split_inclusive('\n') {
+        let marker = line.trim_start();
+        match open {
+            None => open = line.find(BEGIN).map(|at| position + at),
+            Some(begin) if marker.starts_with(END) => {
+                let end = position + line.len() - marker.len() + END.len();
+                patches.push(&text[begin..end]);
+                open = None;
+            }
+            Some(_) => {}
+        }
+        position += line.len();
+    }
+    patches.extend(open.map(|begin| &text[begin..]));
+    patches
+}
+
+/// The hunks of a unified diff, each narrowed from its context to the lines removed and added.
+pub fn unified_diff_hunks(diff: &str) -> Vec<Hunk> {
+    let mut hunks = Vec::new();
+    let mut open: Option<OpenHunk> = None;
+    for line in diff.lines() {
+        if line.starts_with("@@") {
+            hunks.extend(open.take().and_then(OpenHunk::finish));
+            open = OpenHunk::from_header(line);
+        } else if let Some(hunk) = &mut open {
+            hunk.take_line(line);
+        }
+    }
+    hunks.extend(open.and_then(OpenHunk::finish));
+    hunks
+}
+
+/// The changed places of a unified diff with their lines.
+pub fn unified_diff_changes(diff: &str) -> Changes {
+    let mut changes = Changes::default();
+    let mut open: Option<OpenHunk> = None;
+    for line in diff.lines() {
+        if line.starts_with("@@") {
+            open = OpenHunk::from_header(line);
+            match &open {
+                Some(hunk) => changes.start(hunk.before.line, hunk.after.line),
+                None => changes.start_anywhere(),
+            }
+            continue;
+        }
+        let Some(hunk) = &mut open else { continue };
+        let (before, after) = (hunk.before.left, hunk.after.left);
+        hunk.take_line(line);
+        match line.as_bytes().first() {
+            Some(b'-') if before > 0 => changes.removed(&line[1..]),
+            Some(b'+') if after > 0 => changes.added(&line[1..]),
+            Some(b' ') | None if before > 0 && after > 0 => changes.unchanged(),
+            _ => {}
+        }
+    }
+    changes
+}
+
+const BEGIN: &str = "*** Begin Patch";
+const END: &str = "*** End Patch";
+const MOVE_TO: &str = "*** Move to:";
+const FILE_HEADERS: [(&str, Change); 3] = [
+    ("*** Add File:", Change::Add),
+    ("*** Update File:", Change::Update),
+    ("*** Delete File:", Change::Delete),
+];
+
+fn file_header(line: &str) -> Option<(Change, &str)> {
+    FILE_HEADERS.iter().find_map(|(marker, change)| Some((*change, line.strip_prefix(marker)?.trim())))
+}
+
+fn unindented<'a>(line: &'a str, indentation: &str) -> &'a str {
+    line.strip_prefix(indentation).unwrap_or(line)
+}
+
+fn count_added_line(file: &mut PatchedFile) {
+    match file.hunks.first_mut() {
+        Some(Hunk { after: Some(range), .. }) => range.end = range.end.saturating_add(1),
+        _ => file.hunks.push(Hunk { before: None, after: Some(Range { start: 1, end: 1 }) }),
+    }
+}
+
+/// A hunk of a unified diff while its lines are read.
+///
+/// The counts of the header bound it, so that the `---` of a following file is not taken for a removed line.
+struct OpenHunk {
+    before: Side,
+    after: Side,
+}
+
+struct Side {
+    line: u32,
+    left: u32,
+    changed: Option<Range>,
+}
+
+impl OpenHunk {
+    /// Reads `@@ -a,b +c,d @@`, where a missing count is 1.
+    fn from_header(line: &str) -> Option<OpenHunk> {
+        let mut words = line.strip_prefix("@@ ")?.split_ascii_whitespace();
+        let before = Side::from_header(words.next()?.strip_prefix('-')?)?;
+        let after = Side::from_header(words.next()?.strip_prefix('+')?)?;
+        Some(OpenHunk { before, after })
+    }
+
+    fn take_line(&mut self, line: &str) {
+        match line.bytes().next() {
+            Some(b'-') => self.before.take_line(true),
+            Some(b'+') => self.after.take_line(true),
+            // Some tools strip the space of an empty context line.
+            Some(b' ') | None => {
+                self.before.take_line(false);
+                self.after.take_line(false);
+            }
+            Some(b'\\') => {}
+            Some(_) => {
+                self.before.left = 0;
+                self.after.left = 0;
+            }
+        }
+    }
+
+    fn finish(self) -> Option<Hunk> {
+        let hunk = Hunk { before: self.before.changed, after: self.after.changed };
+        (hunk.before.is_some() || hunk.after.is_some()).then_some(hunk)
+    }
+}
+
+impl Side {
+    fn from_header(numbers: &str) -> Option<Side> {
+        let (line, count) = numbers.split_once(',').unwrap_or((numbers, "1"));
+        Some(Side { line: line.parse().ok()?, left: count.parse().ok()?, changed: None })
+    }
+
+    fn take_line(&mut self, changed: bool) {
+        if self.left == 0 {
+            return;
+        }
+        if changed {
+            self.changed.get_or_insert(Range { start: self.line, end: self.line }).end = self.line;
+        }
+        self.left -= 1;
+        self.line = self.line.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch";
+
+    fn file(path: &str, change: Change, lines: u32) -> PatchedFile {
+        let after = Some(Range { start: 1, end: lines });
+        let hunks = if lines == 0 { Vec::new() } else { vec![Hunk { before: None, after }] };
+        PatchedFile { path: path.to_owned(), moved_to: None, change, hunks }
+    }
+
+    fn hunk(before: Option<(u32, u32)>, after: Option<(u32, u32)>) -> Hunk {
+        let range = |(start, end)| Range { start, end };
+        Hunk { before: before.map(range), after: after.map(range) }
+    }
+
+    #[test]
+    fn all_sections_of_a_patch() {
+        let patch = "*** Begin Patch\n*** Add File: new dir/n.txt\n+one\n+\n+three\n*** Update File: old.rs\n\
+            *** Move to: src/new.rs\n@@ fn main()\n context\n-a\n+b\n*** End of File\n*** Delete File: gone\n\
+            *** Update File: old.rs\n@@\n+c\n*** End Patch\n*** Add File: after the end\n+x\n";
+        let mut moved = file("old.rs", Change::Update, 0);
+        moved.moved_to = Some("src/new.rs".to_owned());
+        let expected = vec![
+            file("new dir/n.txt", Change::Add, 3),
+            moved,
+            file("gone", Change::Delete, 0),
+            file("old.rs", Change::Update, 0),
+        ];
+        assert_eq!(parse_patch(patch), expected);
+        assert_eq!(parse_patch(&patch.replace('\n', "\r\n")), expected);
+    }
+
+    #[test]
+    fn tolerated_patches() {
+        let missing_end = "*** Begin Patch\n*** Add File: a\n+x";
+        assert_eq!(parse_patch(missing_end), vec![file("a", Change::Add, 1)]);
+        assert_eq!(parse_patch("*** Delete File: a"), vec![file("a", Change::Delete, 0)]);
+        assert_eq!(
+            parse_patch("*** Begin Patch\n*** Add File: a\n*** End Patch"),
+            vec![file("a", Change::Add, 0)]
+        );
+        assert_eq!(parse_patch("*** Begin Patch\n*** Add File:  \n+x\n*** End Patch"), vec![]);
+        assert_eq!(parse_patch(""), vec![]);
+    }
+
+    #[test]
+    fn indented_markers() {
+        let patch = "*** Begin Patch\n*** Add File: a\n+x\n+y\n*** Update File: b\n@@\n-x\n+y\n\
+            *** Delete File: c\n*** End Patch\n";
+        let expected = parse_patch(patch);
+        assert_eq!(expected.len(), 3);
+        for indentation in [" ", "    ", "\t"] {
+            let indented: String = patch.lines().map(|line| format!("{indentation}{line}\n")).collect();
+            assert_eq!(parse_patch(&indented), expected);
+            assert_eq!(parse_patch(indented.trim_start()), expected);
+        }
+        let uneven = "*** Begin Patch\n  *** Delete File: a\n    *** Add File: b\n +x\n*** End Patch";
+        assert_eq!(parse_patch(uneven), vec![file("a", Change::Delete, 0), file("b", Change::Add, 1)]);
+    }
+
+    #[test]
+    fn hunks_without_their_context() {
+        let diff = "--- a/x\n+++ b/x\n@@ -10,5 +10,6 @@ fn main()\n a\n-b\n+B\n c\n+d\n e\n f\n\
+            @@ -30,2 +31 @@\n g\n-h\n";
+        assert_eq!(
+            unified_diff_hunks(diff),
+            [hunk(Some((11, 11)), Some((11, 13))), hunk(Some((31, 31)), None)]
+        );
+        assert_eq!(unified_diff_hunks(&diff.replace('\n', "\r\n")), unified_diff_hunks(diff));
+    }
+
+    #[test]
+    fn counts_of_a_hunk() {
+        assert_eq!(unified_diff_hunks("@@ -3 +3 @@\n-a\n+b\n"), [hunk(Some((3, 3)), Some((3, 3)))]);
+        assert_eq!(unified_diff_hunks("@@ -0,0 +1,2 @@\n+a\n+b\n"), [hunk(None, Some((1, 2)))]);
+        assert_eq!(unified_diff_hunks("@@ -1,2 +0,0 @@\n-a\n-b\n"), [hunk(Some((1, 2)), None)]);
+        assert_eq!(unified_diff_hunks("@@ -5,2 +5,3 @@\n a\n+x\n\n"), [hunk(None, Some((6, 6)))]);
+        let unterminated = "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file";
+        assert_eq!(unified_diff_hunks(unterminated), [hunk(Some((1, 1)), Some((1, 1)))]);
+    }
+
+    #[test]
+    fn a_hunk_ends_with_its_counts() {
+        let two_files = "@@ -1 +1 @@\n-a\n+b\n--- a/y\n+++ b/y\n@@ -7 +7 @@\n-c\n+d\n";
+        let expected = [hunk(Some((1, 1)), Some((1, 1))), hunk(Some((7, 7)), Some((7, 7)))];
+        assert_eq!(unified_diff_hunks(two_files), expected);
+        let cut_short =
+            "@@ -1,9 +1,9 @@\n-a\n+b\ndiff --git a/y b/y\n--- a/y\n+++ b/y\n@@ -7 +7 @@\n-c\n+d\n";
+        assert_eq!(unified_diff_hunks(cut_short), expected);
+    }
+
+    #[test]
+    fn diffs_without_hunks() {
+        for diff in [
+            "",
+            "@@\n-a\n+b\n",
+            "@@ -1 +1 @@\n a\n",
+            "@@ -x +1 @@\n-a\n",
+            "@@ -99999999999 +1 @@\n-a\n",
+            "@@@ -1 -1 +1 @@@\n--a\n",
+            "-a\n+b\n",
+        ] {
+            assert_eq!(unified_diff_hunks(diff), [], "{diff}");
+        }
+        let last = u32::MAX;
+        assert_eq!(
+            unified_diff_hunks(&format!("@@ -{last},2 +{last},{last} @@\n-a\n-b\n+c\n")),
+            [hunk(Some((last, last)), Some((last, last)))]
+        );
+    }
+
+    #[test]
+    fn patches_are_found_wherever_they_stand() {
+        let heredoc = format!("cd src && apply_patch <<'EOF'\n{SMALL}\nEOF\necho done");
+        assert_eq!(find_patches(&heredoc), [SMALL]);
+        assert_eq!(find_patches(&format!("apply_patch '{SMALL}'")), [SMALL]);
+        assert_eq!(find_patches(SMALL), [SMALL]);
+        assert_eq!(find_patches(&format!("{SMALL}\nthen\n{SMALL}")), [SMALL, SMALL]);
+        assert_eq!(
+            find_patches("*** Begin Patch\n*** Add File: a\n+x"),
+            ["*** Begin Patch\n*** Add File: a\n+x"]
+        );
+        assert!(find_patches("no patch in here, *** End Patch").is_empty());
+    }
+
+    #[test]
+    fn added_markers_are_text() {
+        let patch = "*** Begin Patch\n*** Add File: doc.md\n+*** End Patch\n+more\n*** End Patch";
+        assert_eq!(find_patches(patch), [patch]);
+        assert_eq!(parse_patch(patch), [file("doc.md", Change::Add, 2)]);
+    }
+
+    #[test]
+    fn hostile_texts_are_read_in_one_pass() {
+        for unit in ["*** Begin Patch\n", "*** Begin Patch", "*** End Patch\n", "@@ -1 +1 @@\n", "\n", "+"] {
+            let text = unit.repeat(2_000_000 / unit.len());
+            let found: usize = find_patches(&text).iter().map(|patch| patch.len()).sum();
+            assert!(found <= text.len());
+            parse_patch(&text);
+            unified_diff_hunks(&text);
+        }
+    }
+}

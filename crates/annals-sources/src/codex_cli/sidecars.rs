@@ -1,0 +1,210 @@
+//! The files beside the transcripts: prompt history, given names, rows of the thread table, and plain documents.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::json::Json;
+use crate::{Facts, FileContext, Reader, each_object};
+use annals_core::{Document, Item, Key, SessionFacts, Span, Time, Verdict};
+
+/// `history.jsonl`: what was typed, when, in which thread.
+pub struct HistoryReader;
+
+impl Reader for HistoryReader {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+        each_object(bytes, |at, object| {
+            let (Some(session), Some(seconds)) = (object.get_text("session_id"), object.get_integer("ts"))
+            else {
+                return Verdict::Unknown("history line without session_id and ts".into());
+            };
+            let text = blake3::hash(object.get("text").map(Json::bytes).unwrap_or_default()).to_hex();
+            out.push(Item::Document(Document {
+                stream: "history",
+                key: format!("{session}:{seconds}:{}", &text[..8]),
+                session: Some(session.as_ref().into()),
+                at: Some(Time::from_seconds(seconds)),
+                span: Span { offset: offset + at, length: object.bytes().len() as u64 },
+                content: Key::of(&[object.bytes()]),
+            }));
+            Verdict::Kept("history".into())
+        })
+    }
+
+    fn save(&self) -> String {
+        String::new()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        Vec::new()
+    }
+}
+
+/// `session_index.jsonl`: the last name of a thread wins.
+pub struct NameReader {
+    names: BTreeMap<String, String>,
+}
+
+impl NameReader {
+    pub fn new(saved: Option<&str>) -> NameReader {
+        NameReader { names: saved.and_then(|saved| serde_json::from_str(saved).ok()).unwrap_or_default() }
+    }
+}
+
+impl Reader for NameReader {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+        each_object(bytes, |at, object| {
+            let (Some(id), Some(name)) = (object.get_text("id"), object.get_text("thread_name")) else {
+                return Verdict::Unknown("name line without id and thread_name".into());
+            };
+            let updated = object.get_text("updated_at").unwrap_or_default();
+            out.push(Item::Document(Document {
+                stream: "session_index",
+                key: format!("{id}:{updated}"),
+                session: Some(id.as_ref().into()),
+                at: Time::parse(&updated),
+                span: Span { offset: offset + at, length: object.bytes().len() as u64 },
+                content: Key::of(&[object.bytes()]),
+            }));
+            self.names.insert(id.into_owned(), name.into_owned());
+            Verdict::Kept("session_index".into())
+        })
+    }
+
+    fn save(&self) -> String {
+        serde_json::to_string(&self.names).unwrap_or_default()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        self.names
+            .iter()
+            .map(|(id, name)| Facts {
+                session: id.as_str().into(),
+                rank: 5,
+                facts: SessionFacts { name: Some(name.clone()), ..SessionFacts::default() },
+            })
+            .collect()
+    }
+}
+
+/// One row of the thread table, as a JSON document of its columns.
+#[derive(Default)]
+pub struct ThreadReader {
+    thread: Option<(String, SessionFacts)>,
+}
+
+impl Reader for ThreadReader {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+        let Some(row) = Json::parse(bytes) else { return Verdict::Malformed("not JSON".into()) };
+        let Some(id) = row.get_text("id") else { return Verdict::Unknown("thread row without id".into()) };
+        let text =
+            |name: &str| row.get_text(name).map(|text| text.into_owned()).filter(|text| !text.is_empty());
+        let moment = |name: &str| {
+            let millis = row.get_integer(&format!("{name}_ms")).map(Time::from_millis);
+            millis.or_else(|| row.get_integer(name).map(Time::from_seconds))
+        };
+        let mut facts = SessionFacts {
+            cwd: text("cwd"),
+            title: text("title"),
+            name: text("name"),
+            client_version: text("cli_version"),
+            models: text("model").into_iter().collect(),
+            git_branch: text("git_branch"),
+            git_commit: text("git_sha"),
+            git_url: text("git_origin_url"),
+            archived: row.get_integer("archived").map(|archived| archived != 0),
+            started_at: moment("created_at"),
+            last_at: moment("updated_at"),
+            ..SessionFacts::default()
+        };
+        for name in NATIVE_COLUMNS {
+            let Some(value) = row.get(name).map(Json::value) else { continue };
+            let value = match &value {
+                Value::String(text) if text.is_empty() => continue,
+                // Some columns hold JSON as text.
+                Value::String(text) if text.starts_with('{') => {
+                    Json::parse(text.as_bytes()).map(Json::value).unwrap_or(value)
+                }
+                _ => value,
+            };
+            facts.native.insert((*name).into(), value);
+        }
+        out.push(Item::Document(Document {
+            stream: "threads",
+            key: id.clone().into_owned(),
+            session: Some(id.as_ref().into()),
+            at: moment("updated_at"),
+            span: Span { offset, length: bytes.len() as u64 },
+            content: Key::of(&[bytes]),
+        }));
+        self.thread = Some((id.into_owned(), facts));
+        Verdict::Kept("threads row".into())
+    }
+
+    fn save(&self) -> String {
+        String::new()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        let facts = self.thread.iter();
+        facts
+            .map(|(id, facts)| Facts { session: id.as_str().into(), rank: 10, facts: facts.clone() })
+            .collect()
+    }
+}
+
+const NATIVE_COLUMNS: &[&str] = &[
+    "source",
+    "originator",
+    "thread_source",
+    "model_provider",
+    "archived_at",
+    "tokens_used",
+    "first_user_message",
+    "sandbox_policy",
+    "approval_mode",
+    "agent_nickname",
+    "agent_role",
+    "agent_path",
+    "memory_mode",
+    "reasoning_effort",
+    "history_mode",
+    "is_pinned",
+    "project_id",
+];
+
+/// A row of another table, kept as a record as it is.
+pub struct RowReader {
+    stream: &'static str,
+    key: String,
+}
+
+impl RowReader {
+    pub fn new(stream: &'static str, file: &FileContext) -> RowReader {
+        RowReader { stream, key: file.path.rsplit('/').next().unwrap_or_default().to_owned() }
+    }
+}
+
+impl Reader for RowReader {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+        let Some(row) = Json::parse(bytes) else { return Verdict::Malformed("not JSON".into()) };
+        let session = row.get_text("thread_id").or_else(|| row.get_text("parent_thread_id"));
+        out.push(Item::Document(Document {
+            stream: self.stream,
+            key: self.key.clone(),
+            session: session.map(|session| session.as_ref().into()),
+            at: row.get_integer("updated_at_ms").map(Time::from_millis),
+            span: Span { offset, length: bytes.len() as u64 },
+            content: Key::of(&[bytes]),
+        }));
+        Verdict::Kept(self.stream.into())
+    }
+
+    fn save(&self) -> String {
+        String::new()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        Vec::new()
+    }
+}

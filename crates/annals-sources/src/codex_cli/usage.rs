@@ -1,0 +1,106 @@
+//! Tokens of each model response, counted once, from records or from running totals.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::{Json, Object};
+
+/// No response has more tokens than this; sums of what claims more must not overflow.
+const MOST: i64 = 1 << 40;
+
+/// Remembers the last running total, so that a repeated or estimated state is not counted again.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Meter {
+    total: Option<[i64; 5]>,
+    /// Set by the first exact record: from then on totals say nothing new.
+    records: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tokens {
+    pub input: i64,
+    pub output: i64,
+    pub cache_read: i64,
+    pub cache_write: i64,
+    pub reasoning: i64,
+}
+
+impl Meter {
+    /// `token_count`: tokens of the last response, if its total differs from the last one seen. A total that fell is
+    /// a counter that started again; an unchanged one is a repetition, or an estimate after a compaction.
+    pub fn running_total(&mut self, payload: &Object<'_>) -> Option<Tokens> {
+        let info = payload.get("info")?;
+        let total = numbers(info.get("total_token_usage")?);
+        if self.total.replace(total) == Some(total) || self.records {
+            return None;
+        }
+        info.get("last_token_usage").map(tokens)
+    }
+
+    /// `token_usage_record`: exact, one a response.
+    pub fn record(&mut self, payload: &Object<'_>) -> Option<Tokens> {
+        self.records = true;
+        payload.get("usage").map(tokens)
+    }
+}
+
+fn numbers(usage: Json<'_>) -> [i64; 5] {
+    let mut numbers = [0; 5];
+    for (name, value) in usage.fields() {
+        let place = match name {
+            b"input_tokens" => 0,
+            b"cached_input_tokens" => 1,
+            b"cache_write_input_tokens" => 2,
+            b"output_tokens" => 3,
+            b"reasoning_output_tokens" => 4,
+            _ => continue,
+        };
+        numbers[place] = value.integer().unwrap_or(0).clamp(0, MOST);
+    }
+    numbers
+}
+
+/// The client's input includes cached and written tokens, its output includes reasoning.
+fn tokens(usage: Json<'_>) -> Tokens {
+    let [input, cached, written, output, reasoning] = numbers(usage);
+    let cache_read = cached.min(input);
+    let cache_write = written.min(input - cache_read);
+    Tokens { input: input - cache_read - cache_write, output, cache_read, cache_write, reasoning }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Meter, Tokens};
+    use crate::json::Json;
+
+    fn count(total: i64, last: i64) -> String {
+        format!(
+            r#"{{"info":{{"total_token_usage":{{"input_tokens":{total},"output_tokens":1}},
+            "last_token_usage":{{"input_tokens":{last},"cached_input_tokens":2,"output_tokens":1}}}}}}"#
+        )
+    }
+
+    fn last(meter: &mut Meter, text: &str) -> Option<i64> {
+        meter.running_total(&Json::parse(text.as_bytes()).unwrap().object()).map(|tokens| tokens.input)
+    }
+
+    #[test]
+    fn a_state_written_twice_counts_once_and_a_restart_counts() {
+        let mut meter = Meter::default();
+        assert_eq!(last(&mut meter, r#"{"info":null}"#), None);
+        assert_eq!(last(&mut meter, &count(10, 10)), Some(8));
+        assert_eq!(last(&mut meter, &count(10, 10)), None);
+        assert_eq!(last(&mut meter, &count(30, 20)), Some(18));
+        assert_eq!(last(&mut meter, &count(30, 5)), None, "an estimate after a compaction");
+        assert_eq!(last(&mut meter, &count(7, 7)), Some(5), "the counter restarted");
+    }
+
+    #[test]
+    fn records_replace_totals() {
+        let mut meter = Meter::default();
+        let record = r#"{"usage":{"input_tokens":10,"cached_input_tokens":4,"cache_write_input_tokens":3,
+            "output_tokens":5,"reasoning_output_tokens":2}}"#;
+        let tokens = meter.record(&Json::parse(record.as_bytes()).unwrap().object()).unwrap();
+        assert_eq!(tokens, Tokens { input: 3, output: 5, cache_read: 4, cache_write: 3, reasoning: 2 });
+        assert_eq!(last(&mut meter, &count(10, 10)), None);
+    }
+}

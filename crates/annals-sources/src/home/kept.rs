@@ -1,0 +1,20 @@
+//! Reads files whose bytes are kept and not taken apart.
+
+use crate::{Facts, Reader};
+use annals_core::{Item, Verdict};
+
+pub struct KeptReader;
+
+impl Reader for KeptReader {
+    fn read(&mut self, _offset: u64, _bytes: &[u8], _out: &mut Vec<Item>) -> Verdict {
+        Verdict::Kept("file".into())
+    }
+
+    fn save(&self) -> String {
+        String::new()
+    }
+
+    fn facts(&self) -> Vec<Facts> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,175 @@
+//! The providers: what a source is, and the registry of all there are.
+
+mod home;
+mod import;
+pub mod json;
+mod live;
+mod tape;
+
+mod chatgpt;
+mod claude_code;
+mod codex_cli;
+mod openai_api;
+mod outside_connectors;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use annals_core::{Block, Item, Manifest, SessionFacts, Time, Verdict};
+
+pub use import::{Archive, Body, Capture, Import, Intake, Judgement, Member, Shape, Taking, Wish, path_part};
+pub use live::{Answer, Assembled, Judged, Listed, Listing, Live, Page, Request, Way};
+pub use outside_connectors::content_key;
+pub use tape::{CallLines, Printed, Recorder, Snapshot, TapeForm};
+
+/// All sources. Adding one is a folder, its `mod` line above and its line here.
+pub fn registry() -> &'static [&'static dyn Source] {
+    &[
+        &codex_cli::CodexCli,
+        &claude_code::ClaudeCode,
+        &chatgpt::ChatGpt,
+        &openai_api::OpenAiApi,
+        &outside_connectors::OutsideConnectors,
+    ]
+}
+
+pub fn by_name(name: &str) -> Option<&'static dyn Source> {
+    registry().iter().copied().find(|source| source.manifest().source == name)
+}
+
+/// The source that programs outside of annals hand their records to.
+pub fn of_programs() -> &'static dyn Source {
+    &outside_connectors::OutsideConnectors
+}
+
+/// The source whose native lines go by this name.
+pub fn by_format(format: &str) -> Option<&'static dyn Source> {
+    registry()
+        .iter()
+        .copied()
+        .find(|source| source.recorder().is_some_and(|recorder| recorder.form().format == format))
+}
+
+/// One provider: where its files are, how its lines read, what it declares.
+pub trait Source: Sync {
+    fn manifest(&self) -> &'static Manifest;
+
+    /// Folders that may hold this source's files, whether they exist or not; none when it reads no home.
+    fn homes(&self, _settings: &dyn Settings) -> Vec<Home> {
+        Vec::new()
+    }
+
+    /// The logical name of a file. Two paths with one unit hold the same thing: moved, or in another encoding.
+    fn unit(&self, path: &str) -> String {
+        path.to_owned()
+    }
+
+    /// A reader that goes on from what `saved` remembers, or starts at the beginning.
+    fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader>;
+
+    /// The lines of a message, call or output, as blocks to show.
+    fn blocks(&self, lines: &[&[u8]]) -> Vec<Block>;
+
+    /// A record's data where it is more than its bytes; `None` when the bytes are the record.
+    fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<serde_json::Value>;
+
+    /// The provider's own id of the response whose usage stands on this line.
+    fn response_id(&self, line: &[u8]) -> Option<String>;
+
+    /// What the bytes of a row say under the client's own names.
+    fn native(&self, bytes: &[u8]) -> serde_json::Map<String, serde_json::Value>;
+
+    /// How its sessions are told as a tape, where its calls work on files.
+    fn recorder(&self) -> Option<&'static dyn Recorder> {
+        None
+    }
+
+    /// How it reads files that the owner has, when it does.
+    fn import(&self) -> Option<&'static dyn Import> {
+        None
+    }
+
+    /// How it asks its provider through the owner's browser, when it does.
+    fn live(&self) -> Option<&'static dyn Live> {
+        None
+    }
+}
+
+impl std::fmt::Debug for dyn Source {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.manifest().source)
+    }
+}
+
+/// How a source asks for its settings: by the names its manifest declares.
+pub trait Settings {
+    fn get(&self, variable: &str) -> Option<String>;
+    fn user_home(&self) -> Option<PathBuf>;
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Home {
+    pub root: PathBuf,
+    /// Where `root` stands within a whole home: empty, or `sessions` when only that folder was named.
+    pub prefix: &'static str,
+    pub choice: Option<Choice>,
+    /// The person said that files which links lead out to are theirs as well.
+    pub follows_links: bool,
+}
+
+/// Which folders directly below one folder of the home are wanted, by patterns on their names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub below: &'static str,
+    /// All, when empty.
+    pub include: Vec<String>,
+    pub exclude: Vec<String>,
+}
+
+/// What a reader may know of its file besides the bytes.
+#[derive(Debug, Clone)]
+pub struct FileContext {
+    pub path: String,
+    pub modified: Option<Time>,
+}
+
+/// Turns a file's pieces (lines, or the whole of it) into items. Pure: the same bytes give the same items, whether
+/// they come in one run or in many.
+pub trait Reader: Send {
+    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict;
+
+    /// What the next run needs to go on here.
+    fn save(&self) -> String;
+
+    /// What this file says about sessions so far.
+    fn facts(&self) -> Vec<Facts>;
+}
+
+/// Reads every object of a line; the line's verdict is the worst of theirs.
+pub fn each_object(bytes: &[u8], mut read: impl FnMut(u64, json::Object<'_>) -> Verdict) -> Verdict {
+    let badness = |verdict: &Verdict| match verdict {
+        Verdict::Skipped(_) => 0,
+        Verdict::Kept(_) => 1,
+        Verdict::Unknown(_) => 2,
+        Verdict::Malformed(_) | Verdict::Parts(_) => 3,
+    };
+    let mut worst = Verdict::Skipped("blank line".into());
+    for object in json::objects(bytes) {
+        let verdict = match object {
+            Ok((at, object)) => read(at as u64, object),
+            Err(_) => Verdict::Malformed("not JSON".into()),
+        };
+        if badness(&verdict) > badness(&worst) {
+            worst = verdict;
+        }
+    }
+    worst
+}
+
+#[derive(Debug, Clone)]
+pub struct Facts {
+    pub session: Arc<str>,
+    /// Higher wins.
+    pub rank: u8,
+    pub facts: SessionFacts,
+}

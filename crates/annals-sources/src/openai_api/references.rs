@@ -1,0 +1,141 @@
+//! The names under which a trace is known, and what ties traces to one session.
+
+use super::exchange::{Answer, Asked};
+use super::form::Form;
+use super::steps::{Step, What};
+use super::trace::Trace;
+use annals_core::{Key, MessageKind, from_base64};
+
+/// What a trace tells of the session that it belongs to.
+#[derive(Debug, Default)]
+pub struct References {
+    /// Everything that has one of these names is of one session; the first is the best name for a new one.
+    pub names: Vec<String>,
+    /// What was said before, up to each answer that the request repeats, the longest first.
+    pub before: Vec<Key>,
+    /// What was said when this trace ended, for each choice.
+    pub after: Vec<Key>,
+    pub batch: Option<Batch>,
+}
+
+/// Half of a call that was made in a batch.
+#[derive(Debug)]
+pub struct Batch {
+    pub custom_id: String,
+    pub model: Option<String>,
+    pub half: Half,
+    /// The folder of its file within what is imported.
+    pub folder: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Half {
+    Request,
+    Response,
+}
+
+impl References {
+    pub fn of(trace: &Trace<'_>, asked: &Asked<'_>, answer: &Answer<'_>) -> References {
+        let own = answer.id.as_ref().or(trace.response_id.as_ref()).map(|id| plain_id(id));
+        let conversation = asked.conversation.as_ref().or(answer.conversation.as_ref()).cloned();
+        let of = trace.of.clone();
+        let session = trace.session.as_ref().map(|session| format!("session:{session}"));
+        let previous = asked.previous.as_ref().or(answer.previous.as_ref()).map(|id| plain_id(id));
+        let item = trace.request.as_ref().filter(|_| trace.form == Form::Item);
+        let item = item.and_then(|item| item.json()?.get_text("id").map(|id| id.into_owned()));
+        let names = [conversation, of, session, own, previous, item].into_iter().flatten();
+        let batch = trace.custom_id.as_ref().map(|custom_id| Batch {
+            custom_id: custom_id.clone(),
+            model: answer.model.as_ref().or(asked.model.as_ref()).cloned(),
+            half: if trace.form == Form::BatchRequest { Half::Request } else { Half::Response },
+            folder: String::new(),
+        });
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        if !asked.steps.is_empty() && !trace.is_dump() {
+            let mut line = start();
+            for step in asked.steps.iter().filter(|step| counts(step)) {
+                line = next(line, step.content);
+                if is_answer(step) {
+                    before.push(line);
+                }
+            }
+            before.reverse();
+            for choice in answer.choices.iter().filter(|choice| !choice.is_empty()) {
+                after.push(
+                    choice
+                        .iter()
+                        .filter(|step| counts(step))
+                        .fold(line, |line, step| next(line, step.content)),
+                );
+            }
+        }
+        References { names: names.collect(), before, after, batch }
+    }
+
+    /// All names under which this trace is looked for later.
+    pub fn names(&self, session: &str) -> Vec<String> {
+        let mut names = self.names.clone();
+        names.extend(self.after.iter().map(|line| said(*line)));
+        if let Some(batch) = &self.batch {
+            names.push(half(batch.half, &batch.custom_id));
+            names.push(half_of(batch.half, &batch.custom_id, session));
+        }
+        names.dedup();
+        names
+    }
+}
+
+/// Before anything was said.
+pub fn start() -> Key {
+    Key::of(&[b"start"])
+}
+
+pub fn next(line: Key, content: Key) -> Key {
+    line.then(content.hex().as_bytes())
+}
+
+/// Whether a step is part of the line. Requests repeat what was said and called; instructions change on the way, and
+/// thoughts are often left out.
+pub fn counts(step: &Step<'_>) -> bool {
+    match &step.what {
+        What::Said { kind, .. } => matches!(kind, MessageKind::Prompt | MessageKind::Answer),
+        What::Called { .. } | What::Returned { .. } => true,
+    }
+}
+
+/// The name of what was said up to somewhere.
+pub fn said(line: Key) -> String {
+    format!("said:{}", line.hex())
+}
+
+pub fn half(half: Half, custom_id: &str) -> String {
+    match half {
+        Half::Request => format!("batch_request:{custom_id}"),
+        Half::Response => format!("batch_response:{custom_id}"),
+    }
+}
+
+pub fn half_of(side: Half, custom_id: &str, session: &str) -> String {
+    format!("{}@{session}", half(side, custom_id))
+}
+
+/// More than one batch has an open request of this name.
+pub fn several(custom_id: &str) -> String {
+    format!("batch_several:{custom_id}")
+}
+
+/// LiteLLM wraps ids of responses into its own: `resp_` and, in base64, `litellm:…;response_id:resp_1`.
+pub fn plain_id(id: &str) -> String {
+    let wrapped = id.strip_prefix("resp_").and_then(|rest| from_base64(rest.as_bytes()));
+    let text = wrapped.and_then(|bytes| String::from_utf8(bytes).ok());
+    let inside = text.as_deref().and_then(|text| text.rsplit_once("response_id:")).map(|(_, id)| id);
+    inside.unwrap_or(id).to_owned()
+}
+
+fn is_answer(step: &Step<'_>) -> bool {
+    match &step.what {
+        What::Said { kind, .. } => *kind == MessageKind::Answer,
+        What::Called { .. } => true,
+        What::Returned { .. } => false,
+    }
+}

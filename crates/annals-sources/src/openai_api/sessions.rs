@@ -1,0 +1,248 @@
+//! Which traces of a container belong to one session, and which session of the archive they go on with.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::references::{Batch, Half, References, half, half_of, said, several};
+use crate::Archive;
+use annals_core::{Key, Result, Time};
+
+/// All traces of a container, tied to each other by what they say.
+#[derive(Default)]
+pub struct Sessions {
+    traces: Vec<Known>,
+    by_element: HashMap<Key, usize>,
+    by_name: HashMap<String, usize>,
+    /// The traces of a session, once all are known.
+    parts: Option<BTreeMap<usize, Vec<usize>>>,
+    decided: HashMap<usize, Home>,
+    pub problems: Vec<String>,
+}
+
+/// Where a trace goes.
+#[derive(Debug, Clone)]
+pub struct Home {
+    pub session: String,
+    /// Another batch has an open request of the same name.
+    pub several: bool,
+}
+
+struct Known {
+    element: Key,
+    /// Another trace of the same session, or itself.
+    with: usize,
+    at: Option<Time>,
+    references: References,
+}
+
+impl Sessions {
+    pub fn add(&mut self, element: Key, at: Option<Time>, references: References) {
+        if self.by_element.contains_key(&element) {
+            return;
+        }
+        self.parts = None;
+        let number = self.traces.len();
+        let names = references.names.clone();
+        self.by_element.insert(element, number);
+        self.traces.push(Known { element, with: number, at, references });
+        for name in names {
+            let known = *self.by_name.entry(name).or_insert(number);
+            self.join(known, number);
+        }
+    }
+
+    /// Whether nothing but its bytes tells an element from others.
+    pub fn is_nameless(&self, element: Key) -> bool {
+        let trace = self.by_element.get(&element).map(|number| &self.traces[*number]);
+        trace.is_some_and(|trace| trace.references.names.is_empty())
+    }
+
+    /// The session of an element that was added.
+    pub fn home(&mut self, element: Key, archive: &dyn Archive) -> Result<Option<Home>> {
+        let Some(number) = self.by_element.get(&element).copied() else { return Ok(None) };
+        if self.parts.is_none() {
+            self.join_what_goes_on();
+            self.join_batches();
+            let mut parts: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+            for number in 0..self.traces.len() {
+                parts.entry(self.root(number)).or_default().push(number);
+            }
+            for part in parts.values_mut() {
+                part.sort_by_key(|number| (self.traces[*number].at, *number));
+            }
+            self.parts = Some(parts);
+        }
+        let root = self.root(number);
+        if let Some(home) = self.decided.get(&root) {
+            return Ok(Some(home.clone()));
+        }
+        let part = self.parts.as_ref().and_then(|parts| parts.get(&root)).cloned().unwrap_or_default();
+        let home = self.decide(&part, archive)?;
+        self.decided.insert(root, home.clone());
+        Ok(Some(home))
+    }
+
+    fn decide(&mut self, part: &[usize], archive: &dyn Archive) -> Result<Home> {
+        let find = |name: &str| archive.session_of("references", name);
+        for number in part {
+            let trace = &self.traces[*number];
+            let names = trace.references.names.iter().cloned();
+            let nameless = Some(element_name(trace.element)).filter(|_| trace.references.names.is_empty());
+            for name in names.chain(nameless) {
+                if let Some(session) = find(&name)? {
+                    return Ok(Home { session, several: false });
+                }
+            }
+        }
+        for line in part.iter().flat_map(|number| &self.traces[*number].references.before) {
+            if let Some(session) = find(&said(*line))? {
+                return Ok(Home { session, several: false });
+            }
+        }
+        let halves: HashSet<Half> =
+            part.iter().filter_map(|number| self.half(*number)).map(|batch| batch.half).collect();
+        let mut open_elsewhere = false;
+        if halves.len() == 1 {
+            for batch in part.iter().filter_map(|number| self.traces[*number].references.batch.as_ref()) {
+                let other = match batch.half {
+                    Half::Request => Half::Response,
+                    Half::Response => Half::Request,
+                };
+                if find(&several(&batch.custom_id))?.is_some() {
+                    if batch.half == Half::Response {
+                        let id = &batch.custom_id;
+                        self.problems.push(format!(
+                            "{id}: more than one batch asked under this name, so its answer stands alone"
+                        ));
+                    }
+                } else if let Some(session) = open(&find, other, &batch.custom_id)? {
+                    return Ok(Home { session, several: false });
+                }
+                open_elsewhere |= open(&find, batch.half, &batch.custom_id)?.is_some();
+            }
+        }
+        Ok(Home { session: self.new_name(part), several: open_elsewhere && halves.contains(&Half::Request) })
+    }
+
+    /// A conversation's id, a session's, the id of the first response, or what can be had.
+    fn new_name(&self, part: &[usize]) -> String {
+        let names = || part.iter().flat_map(|number| &self.traces[*number].references.names);
+        let session = || names().find_map(|name| name.strip_prefix("session:"));
+        let conversation = names().find(|name| name.starts_with("conv_")).map(String::as_str);
+        if let Some(name) = conversation.or_else(session).or_else(|| names().next().map(String::as_str)) {
+            return name.strip_prefix("items:").unwrap_or(name).to_owned();
+        }
+        let Some(first) = part.first().map(|number| &self.traces[*number]) else { return "trace".to_owned() };
+        let hash = first.element.hex();
+        match &first.references.batch {
+            Some(batch) => format!("{}-{}", batch.custom_id, &hash[..8]),
+            None => format!("trace-{hash}"),
+        }
+    }
+
+    /// A request that repeats what was said when another trace ended goes on with it: with the last one before it.
+    fn join_what_goes_on(&mut self) {
+        let mut ends: HashMap<Key, Vec<usize>> = HashMap::new();
+        for (number, trace) in self.traces.iter().enumerate() {
+            for line in &trace.references.after {
+                ends.entry(*line).or_default().push(number);
+            }
+        }
+        for number in 0..self.traces.len() {
+            let trace = &self.traces[number];
+            let earlier = |other: &usize| {
+                let in_time = trace.at.zip(self.traces[*other].at).is_none_or(|(at, other)| other <= at);
+                *other != number && in_time
+            };
+            let found = trace.references.before.iter().find_map(|line| {
+                let candidates = ends.get(line)?.iter().copied().filter(|other| earlier(other));
+                candidates.max_by_key(|other| (self.traces[*other].at, *other))
+            });
+            if let Some(found) = found {
+                self.join(found, number);
+            }
+        }
+    }
+
+    /// Halves of one name belong together where there is one of each that fit.
+    fn join_batches(&mut self) {
+        let mut halves: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for number in 0..self.traces.len() {
+            if let Some(batch) = self.half(number) {
+                halves.entry(batch.custom_id.clone()).or_default().push(number);
+            }
+        }
+        for (custom_id, numbers) in halves {
+            let of = |half: Half| {
+                let of_half = |number: &usize| self.half(*number).is_some_and(|batch| batch.half == half);
+                numbers.iter().copied().filter(of_half).collect::<Vec<_>>()
+            };
+            let (requests, responses) = (of(Half::Request), of(Half::Response));
+            let mut apart = 0;
+            for response in &responses {
+                let folder = |number: usize| self.half(number).map(|batch| batch.folder.as_str());
+                // A batch's files lie together more often than those of two batches.
+                let fitting = |with: &[usize], one: usize| {
+                    let mut found: Vec<usize> =
+                        with.iter().copied().filter(|other| self.fit(*other, one)).collect();
+                    if found.len() > 1 {
+                        found.retain(|other| folder(*other) == folder(one));
+                    }
+                    found
+                };
+                match fitting(&requests, *response).as_slice() {
+                    [request] if fitting(&responses, *request).len() == 1 => self.join(*request, *response),
+                    [] => {}
+                    _ => apart += 1,
+                }
+            }
+            if apart > 0 {
+                self.problems.push(format!(
+                    "{custom_id}: more than one batch asked under this name, so its answers stand alone; import each batch with its own answers"
+                ));
+            }
+        }
+    }
+
+    /// A response names the model that was asked, perhaps with its date.
+    fn fit(&self, one: usize, other: usize) -> bool {
+        let model = |number: usize| self.half(number).and_then(|batch| batch.model.as_deref());
+        match (model(one), model(other)) {
+            (Some(one), Some(other)) => one.starts_with(other) || other.starts_with(one),
+            _ => true,
+        }
+    }
+
+    fn half(&self, number: usize) -> Option<&Batch> {
+        self.traces[number].references.batch.as_ref()
+    }
+
+    fn join(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.root(one), self.root(other));
+        self.traces[one.max(other)].with = one.min(other);
+    }
+
+    fn root(&mut self, mut number: usize) -> usize {
+        while self.traces[number].with != number {
+            let above = self.traces[self.traces[number].with].with;
+            self.traces[number].with = above;
+            number = above;
+        }
+        number
+    }
+}
+
+/// What has no name is known by its hash.
+pub fn element_name(element: Key) -> String {
+    format!("element:{}", element.hex())
+}
+
+/// The session that has this half of a batch's call, and not the other.
+fn open(find: &dyn Fn(&str) -> Result<Option<String>>, has: Half, custom_id: &str) -> Result<Option<String>> {
+    let other = match has {
+        Half::Request => Half::Response,
+        Half::Response => Half::Request,
+    };
+    let Some(session) = find(&half(has, custom_id))? else { return Ok(None) };
+    let closed = find(&half_of(other, custom_id, &session))?.is_some();
+    Ok(Some(session).filter(|_| !closed))
+}

@@ -1,0 +1,94 @@
+//! Tokens and cost of a session's responses, each counted once however many logs tell of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::json::Json;
+use annals_core::{Key, Span, Time, Usage};
+
+#[derive(Default)]
+pub struct Ledger {
+    counted: BTreeMap<Key, Counted>,
+    reported_cost: f64,
+}
+
+/// A response whose tokens were counted.
+struct Counted {
+    place: u64,
+    /// By the response itself, and not by a log, which does not tell cached tokens.
+    exactly: bool,
+    with_cost: bool,
+}
+
+impl Ledger {
+    /// The row to write, if there is something new: a response, or its numbers from the response itself.
+    pub fn count(&mut self, mut usage: Usage, exactly: bool, cost: Option<f64>) -> Option<Usage> {
+        let with_cost = cost.is_some();
+        let Some(counted) = self.counted.get_mut(&usage.key) else {
+            self.counted.insert(usage.key, Counted { place: usage.span.offset, exactly, with_cost });
+            self.reported_cost += cost.unwrap_or(0.0);
+            return Some(usage);
+        };
+        if !counted.with_cost {
+            self.reported_cost += cost.unwrap_or(0.0);
+        }
+        counted.with_cost |= with_cost;
+        if counted.exactly || !exactly {
+            return None;
+        }
+        counted.exactly = true;
+        (usage.span.offset, usage.again) = (counted.place, true);
+        Some(usage)
+    }
+
+    /// What logs say that all of it cost; nothing when they do not tell it of every response.
+    pub fn reported_cost(&self) -> Option<f64> {
+        let told = !self.counted.is_empty() && self.counted.values().all(|counted| counted.with_cost);
+        Some(self.reported_cost).filter(|_| told)
+    }
+}
+
+pub fn usage(
+    session: Arc<str>,
+    span: Span,
+    at: Option<Time>,
+    key: Key,
+    model: Option<Arc<str>>,
+    used: Json<'_>,
+) -> Usage {
+    let [input, output, cache_read, cache_write, reasoning] = tokens(used);
+    Usage {
+        session,
+        span,
+        at,
+        key,
+        inherited: false,
+        model,
+        again: false,
+        input,
+        output,
+        cache_read,
+        cache_write,
+        cache_write_hour: 0,
+        reasoning,
+    }
+}
+
+/// Tokens: input without cached ones, output, cache reads, cache writes, reasoning.
+fn tokens(usage: Json<'_>) -> [i64; 5] {
+    let usage = usage.object();
+    let number = |names: [&str; 2]| {
+        let found = names.iter().find_map(|name| usage.get_integer(name));
+        found.unwrap_or(0).clamp(0, 1 << 40)
+    };
+    let detail = |names: [&str; 2], name: &str| {
+        let found = names.iter().find_map(|details| usage.get(details)?.get_integer(name));
+        found.unwrap_or(0).clamp(0, 1 << 40)
+    };
+    let (input, output) = (["input_tokens", "prompt_tokens"], ["output_tokens", "completion_tokens"]);
+    let of_input = ["input_tokens_details", "prompt_tokens_details"];
+    let read = detail(of_input, "cached_tokens");
+    let written = detail(of_input, "cache_write_tokens");
+    let reasoning = detail(["output_tokens_details", "completion_tokens_details"], "reasoning_tokens");
+    [(number(input) - read - written).max(0), number(output), read, written, reasoning]
+}

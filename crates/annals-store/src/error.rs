@@ -1,0 +1,65 @@
+//! What goes wrong in the archive: the statement and the line of code go to the log, the plain cause to the person.
+
+use std::fmt;
+use std::panic::Location;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("archive: {}", .0.short())]
+    Sql(#[source] SqlCause),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// Says already what a person needs to know.
+    #[error(transparent)]
+    Told(#[from] annals_core::Error),
+}
+
+/// What SQLite said, and where it was asked.
+#[derive(Debug)]
+pub struct SqlCause {
+    error: rusqlite::Error,
+    at: &'static Location<'static>,
+}
+
+impl SqlCause {
+    /// Without the statement, which says nothing to a person.
+    fn short(&self) -> String {
+        match &self.error {
+            rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+            error => error.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for SqlCause {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}, asked at {}", self.error, self.at)
+    }
+}
+
+impl std::error::Error for SqlCause {}
+
+impl From<rusqlite::Error> for Error {
+    #[track_caller]
+    fn from(error: rusqlite::Error) -> Error {
+        Error::Sql(SqlCause { error, at: Location::caller() })
+    }
+}
+
+impl From<Error> for annals_core::Error {
+    fn from(error: Error) -> annals_core::Error {
+        match error {
+            Error::Sql(cause) => annals_core::Error::new(format!("archive: {}", cause.short())).source(cause),
+            Error::Io(error) => error.into(),
+            Error::Told(error) => error,
+        }
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Error {
+        Error::Told(error.into())
+    }
+}

@@ -1,0 +1,150 @@
+//! Reads a table of a client's own SQLite database from a private copy, so that a running client is never disturbed.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use serde_json::{Map, Number, Value};
+
+use crate::read_only_flags;
+
+/// One row: its key, and all columns as a JSON object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignRow {
+    pub key: String,
+    pub document: String,
+}
+
+/// Why a database gave no rows. All but the first are worth telling the person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unreadable {
+    /// The table is not there: another version of the client.
+    NoTable,
+    /// Locked, corrupt, or not readable.
+    Broken(String),
+}
+
+/// All rows of `table`, read from a copy of the database, its write-ahead log and its index in `scratch`.
+// no scope: a client's file is read here, not the archive
+pub fn read_table(
+    database: &Path,
+    table: &str,
+    key_column: &str,
+    scratch: &Path,
+) -> Result<Vec<ForeignRow>, Unreadable> {
+    let broken = |error: &dyn std::fmt::Display| Unreadable::Broken(error.to_string());
+    let copy = Copy::make(database, scratch).map_err(|error| broken(&error))?;
+    let connection = copy.open().map_err(|error| broken(&error))?;
+    let columns = columns(&connection, table).map_err(|error| broken(&error))?;
+    let Some(key_at) = columns.iter().position(|column| column == key_column) else {
+        let tables = tables(&connection).map_err(|error| broken(&error))?;
+        return Err(match (columns.is_empty(), tables) {
+            (true, 1..) => Unreadable::NoTable,
+            (true, _) => Unreadable::Broken("holds no tables".into()),
+            (false, _) => Unreadable::Broken(format!("table {table} has no column {key_column}")),
+        });
+    };
+    read_rows(&connection, table, &columns, key_at).map_err(|error| broken(&error))
+}
+
+/// A copied database that goes away when it is dropped.
+struct Copy {
+    folder: PathBuf,
+    database: PathBuf,
+}
+
+impl Copy {
+    fn make(database: &Path, scratch: &Path) -> std::io::Result<Copy> {
+        // One collector at a time: whatever is there was left by one that was killed, and an old log beside a new
+        // database would be merged into it.
+        match std::fs::remove_dir_all(scratch) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let folder = scratch.join("copy");
+        std::fs::create_dir_all(&folder)?;
+        crate::set_mode(&folder, 0o700)?;
+        let copy = Copy { database: folder.join("copy.sqlite"), folder };
+        std::fs::copy(database, &copy.database)?;
+        for suffix in ["-wal", "-shm"] {
+            let mut side = database.as_os_str().to_owned();
+            side.push(suffix);
+            let mut target = copy.database.as_os_str().to_owned();
+            target.push(suffix);
+            match std::fs::symlink_metadata(&side) {
+                Ok(metadata) if metadata.is_file() => {
+                    std::fs::copy(&side, &target)?;
+                }
+                // A link may lead anywhere and a pipe never ends: neither is a log of this database.
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(copy)
+    }
+
+    fn open(&self) -> rusqlite::Result<Connection> {
+        #[expect(clippy::disallowed_methods, reason = "a private copy of a client's database")]
+        let connection = match Connection::open(&self.database) {
+            Ok(connection) => connection,
+            Err(_) => Connection::open_with_flags(&self.database, read_only_flags())?,
+        };
+        Ok(connection)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        // What is left of a copy after a crash is removed by the next one.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare("select name from pragma_table_info(?1)")?;
+    statement.query_map([table], |row| row.get(0))?.collect()
+}
+
+fn tables(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("select count(*) from sqlite_schema where type = 'table'", [], |row| row.get(0))
+}
+
+fn read_rows(
+    connection: &Connection,
+    table: &str,
+    columns: &[String],
+    key_at: usize,
+) -> rusqlite::Result<Vec<ForeignRow>> {
+    let quoted: Vec<String> = columns.iter().map(|column| quote(column)).collect();
+    let text = format!("select {} from {} order by {}", quoted.join(", "), quote(table), quoted[key_at]);
+    let mut statement = connection.prepare(&text)?;
+    let rows = statement.query_map([], |row| {
+        let mut object = Map::new();
+        for (at, column) in columns.iter().enumerate() {
+            object.insert(column.clone(), json(row.get_ref(at)?));
+        }
+        let key = match &object[&columns[key_at]] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        Ok(ForeignRow { key, document: Value::Object(object).to_string() })
+    })?;
+    rows.collect()
+}
+
+fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn json(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::from(number),
+        ValueRef::Real(number) => Number::from_f64(number).map_or(Value::Null, Value::Number),
+        ValueRef::Text(text) => Value::from(String::from_utf8_lossy(text)),
+        ValueRef::Blob(bytes) => {
+            Value::from(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Asks the index which calls wrote or saw lines of code, for many lines at once.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use rusqlite::{OptionalExtension, params};
+
+use super::format::{BlockReader, read_docs};
+use crate::error::Result;
+use crate::read::{MESSAGES, MessageRow, message_row, optional_raw};
+use crate::{Store, scoped, sql};
+use annals_core::{CallKind, GRAM_MARK, LINE_MARK, MessageKind, PassageKind, PrintTerm, Raw, Scope, Time};
+
+/// A print that more passages hold than this tells nothing of where it comes from.
+pub const MOST_HOLDERS: usize = 256;
+
+/// Prints, and the passages that hold them.
+#[derive(Debug, Default)]
+pub struct PrintHits {
+    pub places: Vec<PrintPlace>,
+    /// Numbers of places, by print. A print that too many hold has its count alone.
+    pub holders: HashMap<PrintTerm, Holders>,
+}
+
+#[derive(Debug, Default, Clone)]
+pub struct Holders {
+    pub count: usize,
+    pub places: Vec<u32>,
+}
+
+/// A copy of a file that a client kept.
+#[derive(Debug, Clone)]
+pub struct KeptCopy {
+    pub source: String,
+    pub instance: i64,
+    pub path: String,
+    pub size: u64,
+    pub at: Option<Time>,
+}
+
+/// What a passage is about: a call by its place in a file, or the whole of a file when there is no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PrintPlace {
+    pub session: i64,
+    pub file: i64,
+    pub place: u64,
+    /// What was seen, and not written, unless the client's record of an edit says so.
+    pub result: bool,
+    pub minutes: i64,
+}
+
+impl Store {
+    /// Who holds these prints; they are sorted, and each is there once.
+    pub fn print_hits(&self, _scope: &Scope, wanted: &[PrintTerm]) -> Result<PrintHits> {
+        let epochs = self.search_epochs()?;
+        let mut hits = PrintHits::default();
+        let mut known: HashMap<PrintPlace, u32> = HashMap::new();
+        for (segment, _) in self.segments()? {
+            let found = self.prints_in(segment, wanted)?;
+            let mut passages: Vec<u32> = found.iter().flat_map(|(_, list)| list.iter().copied()).collect();
+            passages.sort_unstable();
+            passages.dedup();
+            if passages.is_empty() {
+                continue;
+            }
+            let mut numbers: HashMap<u32, u32> = HashMap::with_capacity(passages.len());
+            let mut statement = self
+                .connection
+                .prepare_cached(sql!("select table_data from search_segment where id = $1"))?;
+            statement.query_row([segment], |row| {
+                let table = row.get_ref(0)?.as_blob().unwrap_or_default();
+                let mut wanted = passages.iter().peekable();
+                for (number, doc) in read_docs(table).enumerate() {
+                    match wanted.peek() {
+                        Some(next) if **next as usize == number => wanted.next(),
+                        Some(_) => continue,
+                        None => break,
+                    };
+                    let kind = PassageKind::from_stored(doc.kind);
+                    let alive = epochs.get(&doc.file).copied().unwrap_or(0) == doc.epoch;
+                    let result = match kind {
+                        Some(PassageKind::Call) => false,
+                        Some(PassageKind::Result | PassageKind::Output) => true,
+                        _ => continue,
+                    };
+                    if !alive {
+                        continue;
+                    }
+                    let place = PrintPlace {
+                        session: doc.session,
+                        file: doc.file,
+                        place: doc.place as u64,
+                        result,
+                        minutes: doc.minutes,
+                    };
+                    let next = hits.places.len() as u32;
+                    let at = *known.entry(place).or_insert(next);
+                    if at == next {
+                        hits.places.push(place);
+                    }
+                    numbers.insert(number as u32, at);
+                }
+                Ok(())
+            })?;
+            for (at, list) in found {
+                let holders = hits.holders.entry(wanted[at]).or_default();
+                for passage in list {
+                    let Some(place) = numbers.get(&passage) else { continue };
+                    holders.count += 1;
+                    if holders.places.len() < MOST_HOLDERS {
+                        holders.places.push(*place);
+                    }
+                }
+            }
+        }
+        for holders in hits.holders.values_mut().filter(|holders| holders.count > MOST_HOLDERS) {
+            holders.places.clear();
+        }
+        Ok(hits)
+    }
+
+    /// The wanted prints of a segment with their passages, by their place in `wanted`. Both are sorted, so blocks are
+    /// read once and in order, and those between two wanted prints not at all.
+    fn prints_in(&self, segment: i64, wanted: &[PrintTerm]) -> Result<Vec<(usize, Vec<u32>)>> {
+        let mut found = Vec::new();
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select id, first_term from search_block where segment = $1 and first_term < $3
+             and first_term >= coalesce((select max(first_term) from search_block
+                                         where segment = $1 and first_term <= $2), $2)
+             order by first_term"
+        ))?;
+        let (from, until) = ([LINE_MARK], [GRAM_MARK + 1]);
+        let rows = statement.query_map(params![segment, &from[..], &until[..]], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
+        })?;
+        let blocks: Vec<(i64, Vec<u8>)> = rows.collect::<rusqlite::Result<_>>()?;
+        let mut at = 0;
+        for (number, (block, _)) in blocks.iter().enumerate() {
+            let next = blocks.get(number + 1).map(|(_, first)| first.as_slice());
+            let before_next = |term: &PrintTerm| next.is_none_or(|next| &term[..] < next);
+            if at >= wanted.len() {
+                break;
+            }
+            if !before_next(&wanted[at]) {
+                continue;
+            }
+            let mut statement =
+                self.connection.prepare_cached(sql!("select data from search_block where id = $1"))?;
+            statement.query_row([block], |row| {
+                let mut reader = BlockReader::new(row.get_ref(0)?.as_blob().unwrap_or_default());
+                while reader.advance() {
+                    while at < wanted.len() && &wanted[at][..] < reader.term() {
+                        at += 1;
+                    }
+                    if at >= wanted.len() {
+                        break;
+                    }
+                    if &wanted[at][..] == reader.term() {
+                        let mut passages = Vec::new();
+                        reader.passages(&mut passages);
+                        found.push((at, passages));
+                    }
+                }
+                Ok(())
+            })?;
+            while at < wanted.len() && before_next(&wanted[at]) {
+                at += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Calls that worked on a file, by its whole path, in the order of their times: session, file and place.
+    pub fn calls_on_file(&self, scope: &Scope, path: &str, most: i64) -> Result<Vec<(i64, i64, u64)>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select touch.session, touch.file, touch.place, max(tool_call.at) as at
+                 from file_touch touch join name on name.id = touch.path
+                 join tool_call on tool_call.session = touch.session and tool_call.file = touch.file
+                      and tool_call.place = touch.place
+                 join session on session.id = touch.session join instance on instance.id = session.instance
+                 where name.text = $1 and {visible}
+                 group by touch.session, touch.file, touch.place
+                 order by at desc, touch.file desc, touch.place desc limit $2"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map(params![path, most], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as u64))
+        })?;
+        let mut calls: Vec<(i64, i64, u64)> = rows.collect::<rusqlite::Result<_>>()?;
+        calls.reverse();
+        Ok(calls)
+    }
+
+    /// Calls that worked on files with these names, wherever the files are: file and place, with the session.
+    pub fn calls_by_file_name(
+        &self,
+        _scope: &Scope,
+        names: &HashSet<String>,
+    ) -> Result<HashMap<String, BTreeMap<(i64, u64), i64>>> {
+        let mut calls: HashMap<String, BTreeMap<(i64, u64), i64>> = HashMap::new();
+        let mut of_path: HashMap<i64, &String> = HashMap::new();
+        let mut statement = self.connection.prepare_cached(sql!("select id, text from name"))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let last = row.get_ref(1)?.as_str().unwrap_or_default().rsplit(['/', '\\']).next();
+            if let Some(name) = last.and_then(|last| names.get(last)) {
+                of_path.insert(row.get(0)?, name);
+            }
+        }
+        if of_path.is_empty() {
+            return Ok(calls);
+        }
+        let mut statement =
+            self.connection.prepare_cached(sql!("select path, file, place, session from file_touch"))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Some(name) = of_path.get(&row.get(0)?) {
+                let call = (row.get(1)?, row.get::<_, i64>(2)? as u64);
+                calls.entry((*name).clone()).or_default().insert(call, row.get(3)?);
+            }
+        }
+        Ok(calls)
+    }
+
+    /// Calls of one kind in a session, in order: file and place.
+    pub fn calls_of_kind(&self, _scope: &Scope, session: i64, kind: CallKind) -> Result<Vec<(i64, u64)>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select file, place from tool_call where session = $1 and kind = $2 order by file, place"
+        ))?;
+        let rows = statement
+            .query_map([session, kind.stored()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// A file that was kept as a whole.
+    pub fn kept_copy(&self, scope: &Scope, file: i64) -> Result<Option<KeptCopy>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select instance.source, instance.id, file.path, file.content_size, file.modified
+                 from file join instance on instance.id = file.instance where file.id = $1 and {visible}"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let found = statement.query_row([file], |row| {
+            Ok(KeptCopy {
+                source: row.get(0)?,
+                instance: row.get(1)?,
+                path: row.get(2)?,
+                size: row.get::<_, i64>(3)? as u64,
+                at: crate::read::time(row, 4)?,
+            })
+        });
+        Ok(found.optional()?)
+    }
+
+    /// A session's row by its id in a home.
+    pub fn session_in(&self, _scope: &Scope, instance: i64, key: &str) -> Result<Option<i64>> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("select id from session where instance = $1 and key = $2"))?;
+        Ok(statement.query_row(params![instance, key], |row| row.get(0)).optional()?)
+    }
+
+    /// The source of a session and the folder that it ran in, if the asker may see it.
+    pub fn session_home(&self, scope: &Scope, session: i64) -> Result<Option<(String, Option<String>)>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select instance.source, session.cwd from session join instance on instance.id = session.instance
+                 where session.id = $1 and {visible}"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_row([session], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+    }
+
+    pub fn session_title(&self, scope: &Scope, session: i64) -> Result<Option<Raw>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select session.title from session join instance on instance.id = session.instance
+                 where session.id = $1 and {visible}"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_row([session], |row| optional_raw(row, 0)).optional()?.flatten())
+    }
+
+    /// The last words of the person, or of whoever started a sub-agent, before a place.
+    pub fn prompt_before(
+        &self,
+        _scope: &Scope,
+        session: i64,
+        file: i64,
+        place: u64,
+    ) -> Result<Option<MessageRow>> {
+        let text = format!(
+            "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place < ?3
+             and message.kind in (?4, ?5) and message.role = 0 order by message.place desc limit 1"
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let (prompt, agent) = (MessageKind::Prompt.stored(), MessageKind::Agent.stored());
+        let row = statement.query_row(params![session, file, place as i64, prompt, agent], message_row);
+        Ok(row.optional()?)
+    }
+
+    /// Bytes of the index that are prints; a block that holds words too counts where it begins.
+    pub fn print_size(&self, _scope: &Scope) -> Result<i64> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select cast(coalesce(sum(length(data)), 0) as bigint) from search_block
+             where first_term >= $1 and first_term < $2"
+        ))?;
+        let (from, until) = ([LINE_MARK], [GRAM_MARK + 1]);
+        Ok(statement.query_row(params![&from[..], &until[..]], |row| row.get(0))?)
+    }
+}

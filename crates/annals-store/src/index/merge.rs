@@ -1,0 +1,154 @@
+//! Keeps the segments of the text index few: eight of a size become one, without the passages that are dead.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+use super::format::{BlockReader, Doc, read_docs};
+use super::write::SegmentWriter;
+use crate::error::Result;
+use crate::sql;
+use crate::write::Writer;
+
+/// So many segments of a size are merged.
+const FAN: usize = 8;
+/// Passages of the smallest size; each size holds `FAN` times as many.
+const SMALLEST: i64 = 64;
+/// Larger ones are left alone: to write them anew costs more than to read several.
+const LARGEST: i64 = 40_000;
+
+impl Writer<'_> {
+    pub(crate) fn merge_segments(&mut self) -> Result<()> {
+        loop {
+            let mut sizes: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
+            let mut statement = self
+                .transaction
+                .prepare_cached(sql!("select id, passages from search_segment order by id"))?;
+            let rows = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+            for row in rows {
+                let (segment, passages) = row?;
+                if passages <= LARGEST {
+                    let size = (passages / SMALLEST).max(1).ilog(FAN as i64);
+                    sizes.entry(size).or_default().push(segment);
+                }
+            }
+            drop(statement);
+            let Some(chosen) = sizes.into_values().find(|segments| segments.len() >= FAN) else {
+                return Ok(());
+            };
+            self.merge(&chosen)?;
+        }
+    }
+
+    fn merge(&mut self, chosen: &[i64]) -> Result<()> {
+        let epochs = self.epochs()?;
+        let mut docs: Vec<Doc> = Vec::new();
+        let mut sources = Vec::new();
+        let mut postings = 0;
+        for segment in chosen {
+            let mut statement = self
+                .transaction
+                .prepare_cached(sql!("select table_data, postings from search_segment where id = $1"))?;
+            let (table, count): (Vec<u8>, i64) =
+                statement.query_row([segment], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            postings += usize::try_from(count).unwrap_or(0);
+            // The new number of each passage; dead ones have none.
+            let mut numbers = Vec::new();
+            for doc in read_docs(&table) {
+                let alive = epochs.get(&doc.file).copied().unwrap_or(0) == doc.epoch;
+                numbers.push(alive.then_some(docs.len() as u32));
+                if alive {
+                    docs.push(doc);
+                }
+            }
+            sources.push(Source::new(self, *segment, numbers)?);
+        }
+        let mut heap = BinaryHeap::new();
+        for (at, source) in sources.iter_mut().enumerate() {
+            if source.advance(self)? {
+                heap.push(Reverse((source.term.clone(), at)));
+            }
+        }
+        let mut segment = SegmentWriter::new(self, &docs, postings)?;
+        let mut passages: Vec<u32> = Vec::new();
+        let mut scratch = Vec::new();
+        while let Some(Reverse((term, at))) = heap.pop() {
+            let source = &mut sources[at];
+            scratch.clear();
+            scratch.append(&mut source.passages);
+            passages.extend(
+                scratch.iter().filter_map(|old| source.numbers.get(*old as usize).copied().flatten()),
+            );
+            if source.advance(self)? {
+                heap.push(Reverse((source.term.clone(), at)));
+            }
+            let more = heap.peek().is_some_and(|Reverse((next, _))| *next == term);
+            if !more {
+                // Sources come in their order, and so do the new numbers.
+                if !passages.is_empty() {
+                    segment.add(&term, &passages)?;
+                }
+                passages.clear();
+            }
+        }
+        segment.finish()?;
+        for old in chosen {
+            for text in [
+                sql!("delete from search_block where segment = $1"),
+                sql!("delete from search_segment where id = $1"),
+            ] {
+                self.transaction.prepare_cached(text)?.execute([old])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn epochs(&self) -> Result<HashMap<i64, i64>> {
+        let mut statement = self
+            .transaction
+            .prepare_cached(sql!("select id, search_epoch from file where search_epoch > 0"))?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+/// A segment that is read from its first term to its last, a block at a time.
+struct Source {
+    blocks: std::vec::IntoIter<i64>,
+    /// What is left of the block at hand: terms with their passages, last first.
+    lists: Vec<(Vec<u8>, Vec<u32>)>,
+    numbers: Vec<Option<u32>>,
+    term: Vec<u8>,
+    passages: Vec<u32>,
+}
+
+impl Source {
+    fn new(writer: &Writer<'_>, segment: i64, numbers: Vec<Option<u32>>) -> Result<Source> {
+        let mut statement = writer
+            .transaction
+            .prepare_cached(sql!("select id from search_block where segment = $1 order by first_term"))?;
+        let blocks: Vec<i64> =
+            statement.query_map([segment], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        let blocks = blocks.into_iter();
+        Ok(Source { blocks, lists: Vec::new(), numbers, term: Vec::new(), passages: Vec::new() })
+    }
+
+    fn advance(&mut self, writer: &Writer<'_>) -> Result<bool> {
+        while self.lists.is_empty() {
+            let Some(block) = self.blocks.next() else { return Ok(false) };
+            let mut statement =
+                writer.transaction.prepare_cached(sql!("select data from search_block where id = $1"))?;
+            let data: Vec<u8> = statement.query_row([block], |row| row.get(0))?;
+            let mut reader = BlockReader::new(&data);
+            while reader.advance() {
+                let mut passages = Vec::new();
+                reader.passages(&mut passages);
+                self.lists.push((reader.term().to_vec(), passages));
+            }
+            self.lists.reverse();
+        }
+        if let Some((term, passages)) = self.lists.pop() {
+            (self.term, self.passages) = (term, passages);
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,7 @@
+//! The text index: immutable segments of terms, how they are written, merged and searched.
+
+pub(crate) mod format;
+pub(crate) mod lineage;
+pub(crate) mod merge;
+pub(crate) mod search;
+pub(crate) mod write;

@@ -1,0 +1,403 @@
+//! Asks the text index: which passages hold these terms, which are alive, and how rare each term is.
+
+use std::collections::{HashMap, HashSet};
+
+use rusqlite::{OptionalExtension, params};
+
+use super::format::{BlockReader, Doc, read_docs};
+use crate::error::Result;
+use crate::{Store, scoped, sql};
+use annals_core::{PassageKind, Scope};
+
+/// Terms that a prefix may stand for.
+const MOST_TERMS: usize = 5_000;
+/// Hits whose files are looked up one by one; to read all files at once is cheaper for more.
+const FEW: usize = 1_000;
+
+/// One thing that is asked for: any of these terms, or of the terms that begin so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    pub terms: Vec<Vec<u8>>,
+    pub prefixes: Vec<Vec<u8>>,
+}
+
+/// What passages must hold, and must not.
+#[derive(Debug, Clone, Default)]
+pub struct TermQuery {
+    pub wanted: Vec<Wanted>,
+    pub unwanted: Vec<Wanted>,
+    /// So many of the wanted are enough.
+    pub least: usize,
+    /// Terms of which one call has to hold each: its input, output and files are then let through.
+    pub of_calls: Vec<Wanted>,
+    /// Whose words; all when there is none.
+    pub kinds: Option<Vec<PassageKind>>,
+    pub since_minute: Option<i64>,
+    pub until_minute: Option<i64>,
+    /// Sessions that are let through; all when there is none. 0 stands for records of files.
+    pub sessions: Option<HashSet<i64>>,
+}
+
+/// A passage that fits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PassageHit {
+    pub session: i64,
+    pub file: i64,
+    pub place: u64,
+    pub kind: PassageKind,
+    pub minutes: i64,
+    /// Rarity of the terms that it holds, summed up.
+    pub weight: f32,
+    /// A bit for each of the wanted that it holds.
+    pub held: u64,
+    /// How often the number of its terms can be halved.
+    pub length: u8,
+}
+
+impl Store {
+    /// The passages that fit with their scores, in no order: all, or at least the `most` best. Tells whether it is all.
+    pub fn passages(
+        &self,
+        _scope: &Scope,
+        query: &TermQuery,
+        most: usize,
+        score: impl Fn(&PassageHit) -> f32,
+    ) -> Result<(Vec<(f32, PassageHit)>, bool)> {
+        let segments = self.segments()?;
+        let all: i64 = segments.iter().map(|(_, count)| count).sum();
+        // All lists first: how rare a term is shows only over all segments.
+        let mut found: Vec<Vec<Vec<u32>>> = Vec::with_capacity(segments.len());
+        let mut counts = vec![0usize; query.wanted.len()];
+        for (segment, _) in &segments {
+            let mut lists = Vec::with_capacity(query.wanted.len());
+            for (wanted, count) in query.wanted.iter().zip(&mut counts) {
+                let list = self.list(*segment, wanted)?;
+                *count += list.len();
+                lists.push(list);
+            }
+            found.push(lists);
+        }
+        let rarity: Vec<f32> =
+            counts.iter().map(|count| (1.0 + all as f32 / (*count as f32 + 1.0)).ln()).collect();
+        let few = !counts.is_empty() && counts.iter().sum::<usize>() <= FEW;
+        let mut epochs = match few {
+            true => Epochs::Asked(HashMap::new()),
+            false => Epochs::All(self.search_epochs()?),
+        };
+        let calls = match query.of_calls.as_slice() {
+            [] => None,
+            wanted => Some(self.calls_with(wanted, &segments)?),
+        };
+        let better = |(left, _): &(f32, PassageHit), (right, _): &(f32, PassageHit)| right.total_cmp(left);
+        let (mut hits, mut board, mut complete) = (Vec::new(), Board::default(), true);
+        for ((segment, count), lists) in segments.iter().zip(&found) {
+            let held = lists.iter().filter(|list| !list.is_empty()).count();
+            if held < query.least || held == 0 && !query.wanted.is_empty() {
+                continue;
+            }
+            board.fill(usize::try_from(*count).unwrap_or(0), lists, &rarity);
+            for unwanted in &query.unwanted {
+                board.strike(&self.list(*segment, unwanted)?);
+            }
+            board.seen.retain(|seen| !seen.struck && seen.held.count_ones() as usize >= query.least);
+            // Passages of a file stand beside each other.
+            let mut last = (0, 0);
+            self.see_docs(*segment, &board.seen, |doc, seen| {
+                if doc.file != last.0 {
+                    last = (doc.file, self.epoch_of(doc.file, &mut epochs)?);
+                }
+                // An output that was kept apart is in a file of its own; whose it is, is seen when it is read.
+                let apart = doc.kind == PassageKind::Output.stored();
+                let of_calls = calls.as_ref().is_none_or(|calls| calls.contains(&(doc.file, doc.place)));
+                let alive = last.1 == doc.epoch && (apart || of_calls);
+                if let Some(hit) = hit(query, doc, seen).filter(|_| alive) {
+                    hits.push((score(&hit), hit));
+                }
+                if hits.len() > 2 * most {
+                    complete = false;
+                    hits.select_nth_unstable_by(most, better);
+                    hits.truncate(most);
+                }
+                Ok(())
+            })?;
+        }
+        Ok((hits, complete))
+    }
+
+    /// Sessions that a filter lets through, by their rows.
+    pub fn session_rows(&self, scope: &Scope, filter: &crate::SessionFilter) -> Result<HashSet<i64>> {
+        let (conditions, values) = crate::read::sessions::session_conditions(filter);
+        let text = format!(
+            "select session.id from session join instance on instance.id = session.instance
+             where {{visible}} and {conditions}"
+        );
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let values: Vec<&dyn rusqlite::ToSql> = values.iter().map(AsRef::as_ref).collect();
+        let rows = statement.query_map(values.as_slice(), |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Sessions whose title holds each of these words; `like` does not tell small letters from large ones.
+    pub fn titled_sessions(&self, scope: &Scope, words: &[&str]) -> Result<Vec<i64>> {
+        let conditions: Vec<String> = (1..=words.len())
+            .map(|number| format!("title like '%' || ?{number} || '%' escape '\\'"))
+            .collect();
+        let text = format!(
+            "select session.id from session join instance on instance.id = session.instance
+             where {{visible}} and {} order by session.id limit 500",
+            conditions.join(" and ")
+        );
+        let words = words.iter().map(|word| crate::read::sessions::like_text(word));
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let rows = statement.query_map(rusqlite::params_from_iter(words), |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// How much is indexed: segments, passages, bytes.
+    pub fn index_size(&self, _scope: &Scope) -> Result<(i64, i64, i64)> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select count(*), cast(coalesce(sum(passages), 0) as bigint),
+                    cast(coalesce(sum(length(table_data)), 0) as bigint)
+                    + (select cast(coalesce(sum(length(data)), 0) as bigint) from search_block)
+             from search_segment"
+        ))?;
+        Ok(statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?)
+    }
+
+    /// Files and places of calls that hold every one of these.
+    fn calls_with(&self, wanted: &[Wanted], segments: &[(i64, i64)]) -> Result<HashSet<(i64, i64)>> {
+        let mut calls: Option<HashSet<(i64, i64)>> = None;
+        for one in wanted {
+            let mut with = HashSet::new();
+            for (segment, _) in segments {
+                let list = self.list(*segment, one)?;
+                if list.is_empty() {
+                    continue;
+                }
+                let seen: Vec<Seen> = list.into_iter().map(Seen::new).collect();
+                self.see_docs(*segment, &seen, |doc, _| {
+                    with.insert((doc.file, doc.place));
+                    Ok(())
+                })?;
+            }
+            calls = Some(match calls {
+                Some(before) => before.intersection(&with).copied().collect(),
+                None => with,
+            });
+        }
+        Ok(calls.unwrap_or_default())
+    }
+
+    pub(crate) fn segments(&self) -> Result<Vec<(i64, i64)>> {
+        let mut statement =
+            self.connection.prepare_cached(sql!("select id, passages from search_segment order by id"))?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Shows the passages of a segment that were seen; their table is read as far as the last of them.
+    fn see_docs(
+        &self,
+        segment: i64,
+        seen: &[Seen],
+        mut see: impl FnMut(&Doc, &Seen) -> rusqlite::Result<()>,
+    ) -> Result<()> {
+        if seen.is_empty() {
+            return Ok(());
+        }
+        let mut statement =
+            self.connection.prepare_cached(sql!("select table_data from search_segment where id = $1"))?;
+        statement.query_row([segment], |row| {
+            let mut seen = seen.iter().peekable();
+            for (number, doc) in read_docs(row.get_ref(0)?.as_blob().unwrap_or_default()).enumerate() {
+                match seen.peek() {
+                    Some(next) if next.passage as usize == number => see(&doc, next)?,
+                    Some(_) => continue,
+                    None => break,
+                }
+                seen.next();
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    pub(crate) fn search_epochs(&self) -> Result<HashMap<i64, i64>> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("select id, search_epoch from file where search_epoch > 0"))?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn epoch_of(&self, file: i64, epochs: &mut Epochs) -> rusqlite::Result<i64> {
+        let known = match epochs {
+            Epochs::All(known) => return Ok(known.get(&file).copied().unwrap_or(0)),
+            Epochs::Asked(known) => known,
+        };
+        if let Some(epoch) = known.get(&file) {
+            return Ok(*epoch);
+        }
+        let mut statement =
+            self.connection.prepare_cached(sql!("select search_epoch from file where id = $1"))?;
+        let found = statement.query_row([file], |row| row.get(0)).optional()?.unwrap_or(0);
+        known.insert(file, found);
+        Ok(found)
+    }
+
+    /// Passages of a segment that hold any of the terms, in order.
+    fn list(&self, segment: i64, wanted: &Wanted) -> Result<Vec<u32>> {
+        let mut passages = Vec::new();
+        for term in &wanted.terms {
+            self.exact(segment, term, &mut passages)?;
+        }
+        for prefix in &wanted.prefixes {
+            self.beginning(segment, prefix, &mut passages)?;
+        }
+        if wanted.terms.len() + wanted.prefixes.len() > 1 || !wanted.prefixes.is_empty() {
+            passages.sort_unstable();
+            passages.dedup();
+        }
+        Ok(passages)
+    }
+
+    fn exact(&self, segment: i64, term: &[u8], passages: &mut Vec<u32>) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select data from search_block where segment = $1 and first_term <= $2
+             order by first_term desc limit 1"
+        ))?;
+        statement
+            .query_row(params![segment, term], |row| {
+                let mut reader = BlockReader::new(row.get_ref(0)?.as_blob().unwrap_or_default());
+                while reader.advance() && reader.term() <= term {
+                    if reader.term() == term {
+                        reader.passages(passages);
+                    }
+                }
+                Ok(())
+            })
+            .optional()?;
+        Ok(())
+    }
+
+    fn beginning(&self, segment: i64, prefix: &[u8], passages: &mut Vec<u32>) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select data from search_block where segment = $1
+             and first_term >= coalesce((select max(first_term) from search_block
+                                         where segment = $1 and first_term <= $2), $2)
+             order by first_term"
+        ))?;
+        let mut rows = statement.query(params![segment, prefix])?;
+        let mut terms = 0;
+        while let Some(row) = rows.next()? {
+            let mut reader = BlockReader::new(row.get_ref(0)?.as_blob().unwrap_or_default());
+            while reader.advance() {
+                if reader.term().starts_with(prefix) {
+                    reader.passages(passages);
+                    terms += 1;
+                } else if reader.term() > prefix {
+                    return Ok(());
+                }
+                if terms >= MOST_TERMS {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Epochs of files: of all, or of those that were asked for.
+enum Epochs {
+    All(HashMap<i64, i64>),
+    Asked(HashMap<i64, i64>),
+}
+
+/// What is known of the passages of a segment that hold anything.
+#[derive(Default)]
+struct Board {
+    /// In the order of the passages.
+    seen: Vec<Seen>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    passage: u32,
+    weight: f32,
+    held: u64,
+    struck: bool,
+}
+
+impl Seen {
+    fn new(passage: u32) -> Seen {
+        Seen { passage, ..Seen::default() }
+    }
+
+    fn hold(&mut self, number: usize, rarity: f32) {
+        self.weight += rarity;
+        self.held |= 1 << number.min(63);
+    }
+}
+
+impl Board {
+    fn fill(&mut self, passages: usize, lists: &[Vec<u32>], rarity: &[f32]) {
+        self.seen.clear();
+        let lists = lists.iter().zip(rarity).enumerate().filter(|(_, (list, _))| !list.is_empty());
+        let held: usize = lists.clone().map(|(_, (list, _))| list.len()).sum();
+        // A place for each passage when many hold something, or nothing is asked for: else only for those that do.
+        if held == 0 || held > passages / 8 && lists.clone().count() > 1 {
+            self.seen.extend((0..passages as u32).map(Seen::new));
+            for (number, (list, rarity)) in lists {
+                for passage in list {
+                    if let Some(seen) = self.seen.get_mut(*passage as usize) {
+                        seen.hold(number, *rarity);
+                    }
+                }
+            }
+            return;
+        }
+        for (number, (list, rarity)) in lists {
+            self.seen.extend(list.iter().map(|passage| {
+                let mut seen = Seen::new(*passage);
+                seen.hold(number, *rarity);
+                seen
+            }));
+        }
+        self.seen.sort_by_key(|seen| seen.passage);
+        self.seen.dedup_by(|next, before| {
+            let same = next.passage == before.passage;
+            if same {
+                before.weight += next.weight;
+                before.held |= next.held;
+            }
+            same
+        });
+    }
+
+    /// Both are in order.
+    fn strike(&mut self, list: &[u32]) {
+        let mut list = list.iter().peekable();
+        for seen in &mut self.seen {
+            while list.next_if(|passage| **passage < seen.passage).is_some() {}
+            seen.struck |= list.peek().is_some_and(|passage| **passage == seen.passage);
+        }
+    }
+}
+
+fn hit(query: &TermQuery, doc: &Doc, seen: &Seen) -> Option<PassageHit> {
+    let kind = PassageKind::from_stored(doc.kind)?;
+    let fits = query.kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind))
+        && query.since_minute.is_none_or(|since| doc.minutes >= since)
+        && query.until_minute.is_none_or(|until| doc.minutes != 0 && doc.minutes < until)
+        && query.sessions.as_ref().is_none_or(|sessions| sessions.contains(&doc.session));
+    fits.then_some(PassageHit {
+        session: doc.session,
+        file: doc.file,
+        place: doc.place as u64,
+        kind,
+        minutes: doc.minutes,
+        weight: seen.weight,
+        held: seen.held,
+        length: doc.length,
+    })
+}

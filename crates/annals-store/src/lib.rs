@@ -1,0 +1,221 @@
+//! The only SQL: one SQLite file with the bytes, and the rows that point into them.
+
+mod blobs;
+mod error;
+mod foreign;
+mod gaps;
+mod index;
+mod members;
+mod read;
+mod write;
+
+pub use blobs::{Batch, CapturedFile, Contents, Count, Part, Segment, Stat, VersionRow};
+pub use error::{Error, Result};
+pub use foreign::{Unreadable, read_table};
+pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
+pub use index::lineage::{MOST_HOLDERS, PrintHits};
+pub use index::search::{PassageHit, TermQuery, Wanted};
+pub use members::{MemberRow, NewMember};
+pub use read::audit::Damage;
+pub use read::library::ItemRow;
+pub use read::sessions::{Page, SessionFilter, SessionRow};
+pub use read::steps::PromptPlace;
+pub use read::transcript::{PlacedRecord, Stretch, TranscriptFile};
+pub use read::tree::NodeRow;
+pub use read::usage::{CallFilter, ResponseFilter, ResponseRow, UsageBy, UsageSum};
+pub use read::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow, RowPlace};
+pub use write::Writer;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use annals_core::Scope;
+
+/// Rewrites `$1` to `?1` while compiling. One SQL text serves SQLite and PostgreSQL; SQLite numbers `$n` by first
+/// appearance and would silently swap parameters.
+macro_rules! sql {
+    ($text:expr) => {{
+        const TEXT: &str = $text;
+        const NUMBERED: [u8; TEXT.len()] = $crate::numbered(TEXT);
+        const SQL: &str = match std::str::from_utf8(&NUMBERED) {
+            Ok(sql) => sql,
+            Err(_) => "",
+        };
+        SQL
+    }};
+}
+use sql;
+
+/// Puts which homes the asker may see, a condition on `instance`, in the place of `{visible}`. Scopes hold numbers:
+/// nothing that an asker wrote gets into the text.
+fn scoped(scope: &Scope, text: &str) -> String {
+    let visible = match scope {
+        Scope::Owner => "1 = 1".to_owned(),
+        Scope::Organisation(id) => {
+            format!("instance.member in (select id from member where organisation = {id})")
+        }
+        Scope::Member(id) => format!("instance.member = {id}"),
+    };
+    text.replace("{visible}", &visible)
+}
+
+const fn numbered<const N: usize>(text: &str) -> [u8; N] {
+    let bytes = text.as_bytes();
+    let mut out = [0; N];
+    let mut at = 0;
+    while at < N {
+        let parameter = bytes[at] == b'$' && at + 1 < N && bytes[at + 1].is_ascii_digit();
+        out[at] = if parameter { b'?' } else { bytes[at] };
+        at += 1;
+    }
+    out
+}
+
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_archive.sql"),
+    include_str!("migrations/0002_usage_and_members.sql"),
+    include_str!("migrations/0003_search.sql"),
+    include_str!("migrations/0004_imports.sql"),
+    include_str!("migrations/0005_gaps.sql"),
+    include_str!("migrations/0006_looks.sql"),
+];
+
+/// A handle on the archive. Readers never wait for the writer.
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+    counted: RefCell<Option<read::sessions::Counted>>,
+}
+
+impl Store {
+    /// Opens the archive for writing and brings its tables up to date; makes folder and file when there are none.
+    // no scope: this is where an archive starts to exist
+    pub fn open(home: &Path) -> Result<Store> {
+        make_private_folder(home)?;
+        let path = home.join("annals.db");
+        #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
+        let connection = Connection::open(&path).map_err(|error| cannot_open(&path, error))?;
+        make_private_file(&path)?;
+        connection.pragma_update(None, "page_size", 8192)?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        let mut store = Store { connection, path, counted: RefCell::default() };
+        store.tune()?;
+        store.migrate()?;
+        Ok(store)
+    }
+
+    /// Opens an archive that is there; `None` when there is none yet.
+    // no scope: opening answers no question
+    pub fn open_existing(home: &Path) -> Result<Option<Store>> {
+        if home.join("annals.db").is_file() { Store::open(home).map(Some) } else { Ok(None) }
+    }
+
+    /// A handle that can only read, for an archive that was opened before; many of them stay small.
+    // no scope: opening answers no question
+    pub fn open_reader(home: &Path) -> Result<Store> {
+        let path = home.join("annals.db");
+        #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
+        let connection = Connection::open(&path).map_err(|error| cannot_open(&path, error))?;
+        let store = Store { connection, path, counted: RefCell::default() };
+        store.tune()?;
+        store.connection.pragma_update(None, "cache_size", -4_096)?;
+        store.connection.pragma_update(None, "query_only", true)?;
+        Ok(store)
+    }
+
+    /// All questions of `ask` see the archive as the first of them does, and take its locks once.
+    pub fn at_once<T, E: From<Error>>(
+        &self,
+        _scope: &Scope,
+        ask: impl FnOnce() -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let transaction = self.connection.unchecked_transaction().map_err(Error::from)?;
+        let answer = ask();
+        transaction.finish().map_err(Error::from)?;
+        answer
+    }
+
+    fn tune(&self) -> Result<()> {
+        self.connection.pragma_update(None, "synchronous", "normal")?;
+        self.connection.pragma_update(None, "cache_size", -16_384)?;
+        self.connection.pragma_update(None, "temp_store", "memory")?;
+        self.connection.pragma_update(None, "wal_autocheckpoint", 2_000)?;
+        self.connection.busy_timeout(std::time::Duration::from_secs(10))?;
+        self.connection.set_prepared_statement_cache_capacity(128);
+        // Without this, binding another value makes SQLite plan a statement anew: a tenth of a first sync.
+        self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        Ok(())
+    }
+
+    fn migrate(&mut self) -> Result<()> {
+        let done: i64 = self.connection.query_row("pragma user_version", [], |row| row.get(0))?;
+        let done = usize::try_from(done).unwrap_or(0);
+        if done > MIGRATIONS.len() {
+            return Err(annals_core::Error::new(format!(
+                "{} was written by a newer annals",
+                self.path.display()
+            ))
+            .hint("install the newest annals; this archive is unchanged")
+            .into());
+        }
+        for (number, migration) in MIGRATIONS.iter().enumerate().skip(done) {
+            let transaction = self.connection.transaction()?;
+            transaction.execute_batch(migration)?;
+            transaction.pragma_update(None, "user_version", (number + 1) as i64)?;
+            transaction.commit()?;
+        }
+        Ok(())
+    }
+}
+
+fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
+    annals_core::Error::new(format!("cannot open {}: {error}", path.display()))
+        .hint("check the folder's permissions, or name another with --home DIR")
+        .source(error)
+        .into()
+}
+
+/// The archive's folder, for its owner alone.
+// no scope: touches no content
+pub fn make_private_folder(folder: &Path) -> Result<()> {
+    let hint = "name a folder you may write to with --home DIR or ANNALS_HOME";
+    let failed = |error: std::io::Error| {
+        annals_core::Error::new(format!("cannot make {}: {error}", folder.display())).hint(hint)
+    };
+    if !folder.is_dir() {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        set_mode(folder, 0o700).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn make_private_file(path: &Path) -> Result<()> {
+    set_mode(path, 0o600)?;
+    Ok(())
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn set_mode(_path: &Path, _mode: u32) -> std::io::Result<()> {
+    Ok(())
+}
+
+fn read_only_flags() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn parameters_are_numbered_while_compiling() {
+        assert_eq!(sql!("select $2, $1, '$.path'"), "select ?2, ?1, '$.path'");
+    }
+}

@@ -1,0 +1,201 @@
+//! Organisations, members and the hashes of their tokens.
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::error::Result;
+use crate::{Store, sql};
+use annals_core::{MemberRole, Scope, Time};
+
+#[derive(Debug, Clone)]
+pub struct MemberRow {
+    pub id: i64,
+    pub name: String,
+    pub organisation: String,
+    pub role: MemberRole,
+    pub added_at: Time,
+    pub removed_at: Option<Time>,
+    /// Tokens that may be used.
+    pub tokens: i64,
+    pub last_used: Option<Time>,
+    /// Homes whose sessions are theirs.
+    pub homes: i64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct NewMember<'a> {
+    pub name: &'a str,
+    pub organisation: &'a str,
+    pub role: MemberRole,
+}
+
+/// Whose token it is.
+#[derive(Debug, Clone)]
+pub struct TokenHolder {
+    pub token: i64,
+    pub scope: Scope,
+    pub last_used: Option<Time>,
+}
+
+impl Store {
+    /// With a first token; also who was removed before and comes back.
+    pub fn add_member(
+        &mut self,
+        _scope: &Scope,
+        member: &NewMember<'_>,
+        hash: &[u8; 32],
+        now: Time,
+    ) -> Result<()> {
+        let NewMember { name, organisation, role } = *member;
+        let known = self.member(name)?;
+        if known.as_ref().is_some_and(|member| member.removed_at.is_none()) {
+            return Err(annals_core::Error::new(format!("{name:?} is a member already"))
+                .hint("`annals members list` shows all; `annals members token` makes another token")
+                .into());
+        }
+        let transaction = self.connection.transaction()?;
+        let organisation: i64 = transaction.query_row(
+            sql!(
+            "insert into organisation (name) values ($1) on conflict (name) do update set name = excluded.name
+             returning id"
+        ),
+            [organisation],
+            |row| row.get(0),
+        )?;
+        let member: i64 = transaction.query_row(
+            sql!(
+                "insert into member (organisation, name, role, added_at) values ($1, $2, $3, $4)
+             on conflict (name) do update set organisation = excluded.organisation, role = excluded.role,
+                 added_at = excluded.added_at, removed_at = null
+             returning id"
+            ),
+            params![organisation, name, role.name(), now.micros()],
+            |row| row.get(0),
+        )?;
+        transaction.execute(ADD_TOKEN, params![member, hash.as_slice(), now.micros()])?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    pub fn members(&self, _scope: &Scope) -> Result<Vec<MemberRow>> {
+        let text = format!("{MEMBERS} order by organisation.name, member.name");
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map([], member_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Whether anybody but the owner may ask.
+    pub fn has_members(&self, _scope: &Scope) -> Result<bool> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("select exists (select 1 from member where removed_at is null)"))?;
+        Ok(statement.query_row([], |row| row.get(0))?)
+    }
+
+    /// Their tokens end with them; their sessions stay.
+    pub fn remove_member(&self, _scope: &Scope, name: &str, now: Time) -> Result<()> {
+        let member = self.member_named(name)?;
+        let mut statement =
+            self.connection.prepare_cached(sql!("update member set removed_at = $2 where id = $1"))?;
+        statement.execute(params![member.id, now.micros()])?;
+        self.revoke(member.id, now)?;
+        Ok(())
+    }
+
+    pub fn add_token(&self, _scope: &Scope, name: &str, hash: &[u8; 32], now: Time) -> Result<()> {
+        let member = self.member_named(name)?;
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("insert into token (member, hash, made_at) values ($1, $2, $3)"))?;
+        statement.execute(params![member.id, hash.as_slice(), now.micros()])?;
+        Ok(())
+    }
+
+    /// Ends all tokens of a member; answers how many.
+    pub fn revoke_tokens(&self, _scope: &Scope, name: &str, now: Time) -> Result<usize> {
+        let member = self.member_named(name)?;
+        self.revoke(member.id, now)
+    }
+
+    // no scope: a token is what makes one
+    pub fn token_holder(&self, hash: &[u8; 32]) -> Result<Option<TokenHolder>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select token.id, member.role, member.id, member.organisation, token.last_used
+             from token join member on member.id = token.member
+             where token.hash = $1 and token.revoked_at is null and member.removed_at is null"
+        ))?;
+        let holder = statement.query_row([hash.as_slice()], |row| {
+            let role = MemberRole::from_name(row.get_ref(1)?.as_str().unwrap_or_default());
+            let scope = match role {
+                Some(MemberRole::Owner) => Scope::Owner,
+                Some(MemberRole::Admin) => Scope::Organisation(row.get(3)?),
+                Some(MemberRole::Member) | None => Scope::Member(row.get(2)?),
+            };
+            Ok(TokenHolder { token: row.get(0)?, scope, last_used: crate::read::time(row, 4)? })
+        });
+        Ok(holder.optional()?)
+    }
+
+    // no scope: a token is what makes one
+    pub fn token_used(&self, token: i64, now: Time) -> Result<()> {
+        let mut statement =
+            self.connection.prepare_cached(sql!("update token set last_used = $2 where id = $1"))?;
+        statement.execute([token, now.micros()])?;
+        Ok(())
+    }
+
+    /// Whose homes these are from now on.
+    pub fn give_homes(&self, _scope: &Scope, instances: &[i64], name: &str) -> Result<()> {
+        let member = self.member_named(name)?;
+        let mut statement =
+            self.connection.prepare_cached(sql!("update instance set member = $2 where id = $1"))?;
+        for instance in instances {
+            statement.execute([*instance, member.id])?;
+        }
+        Ok(())
+    }
+
+    fn revoke(&self, member: i64, now: Time) -> Result<usize> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "update token set revoked_at = $2 where member = $1 and revoked_at is null"
+        ))?;
+        Ok(statement.execute([member, now.micros()])?)
+    }
+
+    fn member(&self, name: &str) -> Result<Option<MemberRow>> {
+        let text = format!("{MEMBERS} where member.name = ?1");
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_row([name], member_row).optional()?)
+    }
+
+    fn member_named(&self, name: &str) -> Result<MemberRow> {
+        self.member(name)?.filter(|member| member.removed_at.is_none()).ok_or_else(|| {
+            annals_core::Error::new(format!("no member is called {name:?}"))
+                .hint("`annals members list` shows all; `annals members add NAME` adds one")
+                .into()
+        })
+    }
+}
+
+const ADD_TOKEN: &str = sql!("insert into token (member, hash, made_at) values ($1, $2, $3)");
+
+const MEMBERS: &str = "select member.id, member.name, organisation.name, member.role, member.added_at,
+    member.removed_at,
+    (select count(*) from token where token.member = member.id and token.revoked_at is null),
+    (select max(token.last_used) from token where token.member = member.id),
+    (select count(*) from instance where instance.member = member.id)
+    from member join organisation on organisation.id = member.organisation";
+
+fn member_row(row: &Row<'_>) -> rusqlite::Result<MemberRow> {
+    let role = MemberRole::from_name(row.get_ref(3)?.as_str().unwrap_or_default());
+    Ok(MemberRow {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        organisation: row.get(2)?,
+        role: role.unwrap_or(MemberRole::Member),
+        added_at: Time::from_micros(row.get(4)?),
+        removed_at: crate::read::time(row, 5)?,
+        tokens: row.get(6)?,
+        last_used: crate::read::time(row, 7)?,
+        homes: row.get(8)?,
+    })
+}

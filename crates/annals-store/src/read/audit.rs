@@ -1,0 +1,156 @@
+//! Questions of the audit and the doctor: unknown lines, broken places, counts of streams, damaged segments.
+
+use rusqlite::params;
+
+use super::span;
+use crate::error::Result;
+use crate::{Store, scoped, sql};
+use annals_core::{Rows, Scope, Span};
+
+impl Store {
+    /// Types of lines that no reader knows: lines, bytes, and the oldest client in whose files they stand.
+    pub fn unknown_types(&self, scope: &Scope, source: &str) -> Result<Vec<UnknownType>> {
+        let text = scoped(
+            scope,
+            sql!(
+            "select coverage.kind, cast(sum(coverage.lines) as bigint), cast(sum(coverage.bytes) as bigint),
+                    min((select min(json_extract(part.facts, '$.client_version')) from session_part part
+                         where part.file = coverage.file))
+             from coverage join file on file.id = coverage.file join instance on instance.id = file.instance
+             where instance.source = $1 and coverage.status = 'unknown' and {visible}
+             group by coverage.kind order by 2 desc, 1"
+        ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map([source], |row| {
+            Ok(UnknownType {
+                kind: row.get(0)?,
+                lines: row.get(1)?,
+                bytes: row.get(2)?,
+                client_version: row.get(3)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Where lines are broken.
+    pub fn problems(&self, scope: &Scope, source: &str) -> Result<Vec<(String, Span, String)>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select file.path, problem.place, problem.length, problem.what
+             from problem join file on file.id = problem.file join instance on instance.id = file.instance
+             where instance.source = $1 and {visible} order by file.path, problem.place"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map([source], |row| Ok((row.get(0)?, span(row, 1)?, row.get(3)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn count_stream(&self, scope: &Scope, source: &str, stream: &str, rows: Rows) -> Result<i64> {
+        let text = match rows {
+            Rows::Sessions => {
+                "select count(*) from session join instance on instance.id = session.instance
+                 where instance.source = ?1 and {visible} and ?2 is not null"
+            }
+            Rows::Agents => {
+                "select count(*) from session join instance on instance.id = session.instance
+                 where instance.source = ?1 and {visible} and parent_kind in ('sub_agent', 'review') and ?2 is not null"
+            }
+            Rows::Messages => {
+                "select count(*) from message join session on session.id = message.session
+                 join instance on instance.id = session.instance where instance.source = ?1 and {visible} and ?2 is not null"
+            }
+            Rows::Calls => {
+                "select count(*) from tool_call join session on session.id = tool_call.session
+                 join instance on instance.id = session.instance where instance.source = ?1 and {visible} and ?2 is not null"
+            }
+            Rows::Records => {
+                "select count(distinct record.key) from record join instance on instance.id = record.instance
+                 where instance.source = ?1 and {visible} and record.stream = ?2"
+            }
+        };
+        let text = scoped(scope, text);
+        Ok(self.connection.prepare_cached(&text)?.query_row(params![source, stream], |row| row.get(0))?)
+    }
+
+    /// What SQLite itself finds wrong with the database file.
+    pub fn integrity(&self, _scope: &Scope) -> Result<Vec<String>> {
+        let mut statement = self.connection.prepare("pragma quick_check(20)")?;
+        let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+        let found = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+        Ok(found.into_iter().filter(|line| line != "ok").collect())
+    }
+
+    /// Unpacks every segment and compares it with its hash; tells each one that differs.
+    pub fn check_segments(&self, _scope: &Scope, see: &mut dyn FnMut(Damage)) -> Result<u64> {
+        let mut statement = self.connection.prepare(sql!(
+            "select file.path, segment.version, segment.place, segment.length, segment.hash, segment.packing,
+                    segment.data
+             from segment join file on file.id = segment.file order by segment.id"
+        ))?;
+        let mut rows = statement.query([])?;
+        let mut checked = 0;
+        while let Some(row) = rows.next()? {
+            checked += 1;
+            let length: i64 = row.get(3)?;
+            let data = row.get_ref(6)?.as_blob().unwrap_or_default();
+            let unpacked = match row.get::<_, i64>(5)? {
+                1 => zstd::bulk::decompress(data, usize::try_from(length).unwrap_or(0)),
+                _ => Ok(data.to_vec()),
+            };
+            let what = match unpacked {
+                Ok(bytes)
+                    if blake3::hash(&bytes).as_bytes() == row.get_ref(4)?.as_blob().unwrap_or_default() =>
+                {
+                    continue;
+                }
+                Ok(_) => "its bytes differ from their hash".to_owned(),
+                Err(error) => format!("cannot be unpacked: {error}"),
+            };
+            see(Damage {
+                path: row.get(0)?,
+                version: row.get(1)?,
+                place: row.get::<_, i64>(2)? as u64,
+                what,
+            });
+        }
+        Ok(checked)
+    }
+
+    /// Rows that point past the bytes they were read from.
+    pub fn rows_without_bytes(&self, _scope: &Scope) -> Result<Vec<String>> {
+        let mut paths = Vec::new();
+        for table in ["message", "tool_call", "usage"] {
+            let text = format!(
+                "select distinct file.path from {table} row join file on file.id = row.file
+                 where row.place + row.length > file.content_size"
+            );
+            let mut statement = self.connection.prepare(&text)?;
+            let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+            paths.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);
+        }
+        paths.sort();
+        paths.dedup();
+        Ok(paths)
+    }
+}
+
+/// A segment that is not what it was.
+#[derive(Debug)]
+pub struct Damage {
+    pub path: String,
+    pub version: i64,
+    pub place: u64,
+    pub what: String,
+}
+
+/// Lines of a type that no reader knows.
+#[derive(Debug)]
+pub struct UnknownType {
+    pub kind: String,
+    pub lines: i64,
+    pub bytes: i64,
+    pub client_version: Option<String>,
+}

@@ -1,0 +1,124 @@
+//! Questions about authored things: which version of each was in force at a moment, and all versions of one.
+
+use rusqlite::{Row, params};
+
+use super::{span, time};
+use crate::error::Result;
+use crate::{Store, scoped, sql};
+use annals_core::{Scope, Span, Time};
+
+/// One version of an authored thing.
+#[derive(Debug, Clone)]
+pub struct ItemRow {
+    pub key: String,
+    pub version: i64,
+    pub versions: i64,
+    /// When it became so: the file's own time, or when it was first seen.
+    pub changed_at: Time,
+    pub deleted_at: Option<Time>,
+    pub path: String,
+    pub file: i64,
+    pub file_version: i64,
+    pub span: Span,
+}
+
+impl Store {
+    /// What was in force then, by key.
+    pub fn items_in_force(
+        &self,
+        scope: &Scope,
+        source: &str,
+        stream: &str,
+        then: Time,
+    ) -> Result<Vec<ItemRow>> {
+        let text = scoped(scope, sql!(
+            "select record.key, record.version,
+                    (select count(*) from record other where other.instance = record.instance
+                     and other.stream = record.stream and other.key = record.key),
+                    coalesce(record.at, record.seen_at), record.deleted_at, file.path, record.file,
+                    record.file_version, record.place, record.length
+             from record join instance on instance.id = record.instance join file on file.id = record.file
+             where {visible} and instance.source = $1 and record.stream = $2
+             and (record.deleted_at is null or record.deleted_at > $3)
+             and record.version = (select max(version) from record newest where newest.instance = record.instance
+                                   and newest.stream = record.stream and newest.key = record.key
+                                   and coalesce(newest.at, newest.seen_at) <= $3)
+             order by record.key, record.instance"
+        ));
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map(params![source, stream, then.micros()], item_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The keys of a stream, also of what is gone.
+    pub fn item_keys(&self, scope: &Scope, source: &str, stream: &str) -> Result<Vec<String>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select distinct record.key from record join instance on instance.id = record.instance
+             where {visible} and instance.source = $1 and record.stream = $2 order by record.key"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map(params![source, stream], |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Moments at which records of these streams changed or ended, oldest first; of very many, the last.
+    pub fn item_moments(&self, scope: &Scope, streams: &[&str], limit: i64) -> Result<Vec<Time>> {
+        let streams = serde_json::to_string(streams)?;
+        let text = scoped(
+            scope,
+            sql!(
+                "select moment from (
+                    select coalesce(record.at, record.seen_at) as moment
+                    from record join instance on instance.id = record.instance
+                    where {visible} and record.stream in (select value from json_each($1))
+                    union
+                    select record.deleted_at from record join instance on instance.id = record.instance
+                    where {visible} and record.stream in (select value from json_each($1))
+                    and record.deleted_at is not null)
+                 order by moment desc limit $2"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map(params![streams, limit], |row| row.get(0))?;
+        let mut moments = rows.collect::<rusqlite::Result<Vec<i64>>>()?;
+        moments.reverse();
+        Ok(moments.into_iter().map(Time::from_micros).collect())
+    }
+
+    /// All versions of one thing, oldest first.
+    pub fn item_versions(
+        &self,
+        scope: &Scope,
+        source: &str,
+        stream: &str,
+        key: &str,
+    ) -> Result<Vec<ItemRow>> {
+        let text = scoped(scope, sql!(
+            "select record.key, record.version, 0, coalesce(record.at, record.seen_at), record.deleted_at, file.path,
+                    record.file, record.file_version, record.place, record.length
+             from record join instance on instance.id = record.instance join file on file.id = record.file
+             where {visible} and instance.source = $1 and record.stream = $2 and record.key = $3
+             order by record.instance, record.version"
+        ));
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map(params![source, stream, key], item_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+fn item_row(row: &Row<'_>) -> rusqlite::Result<ItemRow> {
+    Ok(ItemRow {
+        key: row.get(0)?,
+        version: row.get(1)?,
+        versions: row.get(2)?,
+        changed_at: Time::from_micros(row.get(3)?),
+        deleted_at: time(row, 4)?,
+        path: row.get(5)?,
+        file: row.get(6)?,
+        file_version: row.get(7)?,
+        span: span(row, 8)?,
+    })
+}

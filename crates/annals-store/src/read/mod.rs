@@ -1,0 +1,464 @@
+//! Questions to the archive: rows as they are kept, text behind its door.
+
+pub(crate) mod audit;
+pub(crate) mod library;
+pub(crate) mod sessions;
+pub(crate) mod steps;
+pub(crate) mod transcript;
+pub(crate) mod tree;
+pub(crate) mod usage;
+
+use std::io::Read;
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::error::Result;
+use crate::{Store, scoped, sql};
+use annals_core::{CallKind, Encoding, Key, MessageKind, Operation, Range, Raw, Role, Scope, Span, Time};
+
+#[derive(Debug, Clone)]
+pub struct InstanceRow {
+    pub id: i64,
+    pub source: String,
+    pub last_scanned: Option<Time>,
+    pub sessions: i64,
+    pub messages: i64,
+    pub last_activity: Option<Time>,
+    pub files: i64,
+    pub bytes: i64,
+    pub gaps: i64,
+}
+
+/// A home as the last run left it.
+#[derive(Debug, Clone)]
+pub struct HomeRow {
+    pub root: Raw,
+    pub status: String,
+    pub reason: Raw,
+    pub last_scanned: Option<Time>,
+    pub has_sessions: bool,
+}
+
+/// The place of a transcript row in the order of all: session, file, offset.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowPlace(pub i64, pub i64, pub i64);
+
+#[derive(Debug, Clone)]
+pub struct MessageRow {
+    pub session: String,
+    pub session_id: i64,
+    pub file: i64,
+    pub span: Span,
+    pub role: Role,
+    pub kind: MessageKind,
+    pub at: Option<Time>,
+    pub key: Key,
+    pub copied: bool,
+    pub model: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct CallRow {
+    pub session: String,
+    pub session_id: i64,
+    pub file: i64,
+    pub span: Span,
+    pub at: Option<Time>,
+    pub key: Key,
+    pub copied: bool,
+    pub call_id: String,
+    pub name: String,
+    pub kind: CallKind,
+    pub title: Raw,
+    pub parent: Option<u64>,
+    pub full_output: Option<String>,
+    pub model: Option<String>,
+    pub output: Option<Span>,
+    pub detail: Option<Span>,
+    pub ok: Option<bool>,
+    pub exit_code: Option<i64>,
+    pub duration_ms: Option<i64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct TouchRow {
+    pub path: Raw,
+    pub operation: Operation,
+    pub before: Option<Range>,
+    pub after: Option<Range>,
+}
+
+#[derive(Debug, Clone)]
+pub struct RecordRow {
+    pub id: i64,
+    pub key: String,
+    pub version: i64,
+    pub session: Option<String>,
+    pub at: Option<Time>,
+    pub file: i64,
+    pub file_version: i64,
+    pub encoding: Encoding,
+    pub span: Span,
+    pub deleted_at: Option<Time>,
+}
+
+#[derive(Debug, Clone)]
+pub struct FileRow {
+    pub id: i64,
+    pub source: String,
+    pub instance: i64,
+    pub path: String,
+    pub store: String,
+    pub version: i64,
+    pub size: i64,
+    pub content_size: i64,
+    pub parsed: i64,
+    pub document: bool,
+    pub twin: bool,
+    pub gone: bool,
+    pub modified: Option<Time>,
+}
+
+#[derive(Debug, Clone)]
+pub struct CoverageRow {
+    pub file: i64,
+    pub status: String,
+    pub kind: String,
+    pub lines: i64,
+    pub bytes: i64,
+}
+
+impl Store {
+    pub fn instances(&self, scope: &Scope) -> Result<Vec<InstanceRow>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select id, source, last_scanned,
+                    (select count(*) from session where instance = instance.id),
+                    (select cast(coalesce(sum(messages), 0) as bigint)
+                     from session where instance = instance.id),
+                    (select max(last_at) from session where instance = instance.id),
+                    (select count(*) from file where instance = instance.id and not document),
+                    (select cast(coalesce(sum(version.size), 0) as bigint) from file
+                     join version on version.file = file.id where file.instance = instance.id),
+                    (select count(*) from gap where instance = instance.id
+                     and status in ('pending', 'in_progress'))
+             from instance where {visible} order by source, id"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map([], |row| {
+            Ok(InstanceRow {
+                id: row.get(0)?,
+                source: row.get(1)?,
+                last_scanned: time(row, 2)?,
+                sessions: row.get(3)?,
+                messages: row.get(4)?,
+                last_activity: time(row, 5)?,
+                files: row.get(6)?,
+                bytes: row.get(7)?,
+                gaps: row.get(8)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The homes of a source, or of all.
+    pub fn homes(&self, scope: &Scope, source: Option<&str>) -> Result<Vec<HomeRow>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select root, status, reason, last_scanned,
+                    exists (select 1 from session where session.instance = instance.id)
+             from instance where ($1 is null or source = $1) and {visible} order by source, id"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map([source], |row| {
+            Ok(HomeRow {
+                root: raw(row, 0)?,
+                status: row.get(1)?,
+                reason: raw(row, 2)?,
+                last_scanned: time(row, 3)?,
+                has_sessions: row.get(4)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The newest version of a small file, whole.
+    pub fn captured_whole(&self, scope: &Scope, instance: i64, path: &str) -> Result<Option<Raw>> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("select id, version from file where instance = $1 and path = $2"))?;
+        let found = statement
+            .query_row(params![instance, path], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+            .optional()?;
+        let Some((file, version)) = found else { return Ok(None) };
+        let mut bytes = Vec::new();
+        self.bytes(scope, file, version).take(1 << 20).read_to_end(&mut bytes)?;
+        Ok(Some(Raw::new(bytes)))
+    }
+
+    /// Messages of a source, or those of one key, one after another, after a place.
+    pub fn each_message(
+        &self,
+        scope: &Scope,
+        source: &str,
+        key: Option<Key>,
+        after: RowPlace,
+        see: &mut dyn FnMut(MessageRow) -> Result<bool>,
+    ) -> Result<()> {
+        let text = format!(
+            "{MESSAGES} where instance.source = ?1 and {{visible}} and (?2 is null or message.key = ?2)
+             and (message.session, message.file, message.place) > (?3, ?4, ?5)
+             order by message.session, message.file, message.place"
+        );
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let RowPlace(session, file, place) = after;
+        let mut rows = statement.query(params![source, key.map(Key::stored), session, file, place])?;
+        while let Some(row) = rows.next()? {
+            if !see(message_row(row)?)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls of a source, or those of one key or call id, one after another, after a place.
+    pub fn each_call(
+        &self,
+        scope: &Scope,
+        source: &str,
+        key: Option<&str>,
+        after: RowPlace,
+        see: &mut dyn FnMut(CallRow) -> Result<bool>,
+    ) -> Result<()> {
+        let hex = key.and_then(Key::from_hex).map(Key::stored);
+        let text = format!(
+            "{CALLS} where instance.source = ?1 and {{visible}}
+             and (?2 is null or tool_call.call_id = ?2 or tool_call.key = ?3)
+             and (tool_call.session, tool_call.file, tool_call.place) > (?4, ?5, ?6)
+             order by tool_call.session, tool_call.file, tool_call.place"
+        );
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let RowPlace(session, file, place) = after;
+        let mut rows = statement.query(params![source, key, hex, session, file, place])?;
+        while let Some(row) = rows.next()? {
+            if !see(call_row(row)?)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the further lines of a message stand.
+    pub fn message_lines(&self, _scope: &Scope, session: i64, file: i64, place: u64) -> Result<Vec<Span>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select line, length from message_line where session = $1 and file = $2 and place = $3 order by line"
+        ))?;
+        let rows = statement.query_map(params![session, file, place as i64], |row| span(row, 0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The key of the call at this place.
+    pub fn call_key(&self, _scope: &Scope, session: i64, file: i64, place: u64) -> Result<Option<Key>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select key from tool_call where session = $1 and file = $2 and place = $3"
+        ))?;
+        let key = statement.query_row(params![session, file, place as i64], |row| row.get(0)).optional()?;
+        Ok(key.map(Key::from_stored))
+    }
+
+    pub fn touches(&self, _scope: &Scope, session: i64, file: i64, call: u64) -> Result<Vec<TouchRow>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select name.text, operation, before_start, before_end, after_start, after_end
+             from file_touch join name on name.id = file_touch.path
+             where session = $1 and file = $2 and place = $3 order by number"
+        ))?;
+        let rows = statement.query_map(params![session, file, call as i64], |row| {
+            Ok(TouchRow {
+                path: raw(row, 0)?,
+                operation: Operation::from_stored(row.get(1)?),
+                before: range(row, 2)?,
+                after: range(row, 4)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Records of a plain stream after one, all versions of one key or the newest of all.
+    pub fn each_record(
+        &self,
+        scope: &Scope,
+        source: &str,
+        stream: &str,
+        key: Option<&str>,
+        after: i64,
+        see: &mut dyn FnMut(RecordRow) -> Result<bool>,
+    ) -> Result<()> {
+        let text = scoped(
+            scope,
+            sql!(
+            "select record.key, record.version, record.session, record.at, record.file, record.file_version,
+                    file.encoding, record.place, record.length, record.deleted_at, record.id
+             from record join instance on instance.id = record.instance join file on file.id = record.file
+             where instance.source = $1 and record.stream = $2 and record.id > $4 and {visible}
+             and (record.key = $3 or ($3 is null and record.version =
+                  (select max(version) from record newest where newest.instance = record.instance
+                   and newest.stream = record.stream and newest.key = record.key)))
+             order by record.id"
+        ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let mut rows = statement.query(params![source, stream, key, after])?;
+        while let Some(row) = rows.next()? {
+            let record = RecordRow {
+                key: row.get(0)?,
+                version: row.get(1)?,
+                session: row.get(2)?,
+                at: time(row, 3)?,
+                file: row.get(4)?,
+                file_version: row.get(5)?,
+                encoding: crate::blobs::encoding(row.get_ref(6)?.as_str().unwrap_or_default()),
+                span: span(row, 7)?,
+                deleted_at: time(row, 9)?,
+                id: row.get(10)?,
+            };
+            if !see(record)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn files(&self, scope: &Scope, source: Option<&str>) -> Result<Vec<FileRow>> {
+        let text = scoped(
+            scope,
+            sql!(
+            "select file.id, instance.source, instance.id, path, store, version, size, content_size, parsed,
+                    document, twin_of is not null, gone_at is not null, modified
+             from file join instance on instance.id = file.instance
+             where ($1 is null or instance.source = $1) and {visible} order by instance.id, path"
+        ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map([source], |row| {
+            Ok(FileRow {
+                id: row.get(0)?,
+                source: row.get(1)?,
+                instance: row.get(2)?,
+                path: row.get(3)?,
+                store: row.get(4)?,
+                version: row.get(5)?,
+                size: row.get(6)?,
+                content_size: row.get(7)?,
+                parsed: row.get(8)?,
+                document: row.get(9)?,
+                twin: row.get(10)?,
+                gone: row.get(11)?,
+                modified: time(row, 12)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn coverage(&self, scope: &Scope, source: Option<&str>) -> Result<Vec<CoverageRow>> {
+        let text = scoped(scope, sql!(
+            "select coverage.file, coverage.status, coverage.kind, coverage.lines, coverage.bytes from coverage
+             join file on file.id = coverage.file join instance on instance.id = file.instance
+             where ($1 is null or instance.source = $1) and {visible} order by coverage.file, coverage.status, coverage.kind"
+        ));
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map([source], |row| {
+            Ok(CoverageRow {
+                file: row.get(0)?,
+                status: row.get(1)?,
+                kind: row.get(2)?,
+                lines: row.get(3)?,
+                bytes: row.get(4)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+pub(crate) const MESSAGES: &str =
+    "select session.key, message.file, message.place, message.length, message.role, message.kind,
+    message.at, message.key, message.copied, name.text, message.session
+    from message join session on session.id = message.session join instance on instance.id = session.instance
+    join file on file.id = message.file left join name on name.id = message.model";
+
+pub(crate) const CALLS: &str =
+    "select session.key, tool_call.file, tool_call.place, tool_call.length, tool_call.at,
+    tool_call.key, tool_call.copied, tool_call.call_id, name.text, tool_call.kind, tool_call.title,
+    tool_call.parent, model.text, output_place, output_length, detail_place, detail_length, ok, exit_code,
+    duration_ms, session.id, full_output
+    from tool_call join session on session.id = tool_call.session
+    join instance on instance.id = session.instance join file on file.id = tool_call.file
+    join name on name.id = tool_call.name left join name model on model.id = tool_call.model";
+
+pub(crate) fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
+    Ok(MessageRow {
+        session: row.get(0)?,
+        file: row.get(1)?,
+        span: span(row, 2)?,
+        role: Role::from_stored(row.get(4)?),
+        kind: MessageKind::from_stored(row.get(5)?),
+        at: time(row, 6)?,
+        key: Key::from_stored(row.get(7)?),
+        copied: row.get(8)?,
+        model: row.get(9)?,
+        session_id: row.get(10)?,
+    })
+}
+
+pub(crate) fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
+    Ok(CallRow {
+        session: row.get(0)?,
+        file: row.get(1)?,
+        span: span(row, 2)?,
+        at: time(row, 4)?,
+        key: Key::from_stored(row.get(5)?),
+        copied: row.get(6)?,
+        call_id: row.get(7)?,
+        name: row.get(8)?,
+        kind: CallKind::from_stored(row.get(9)?),
+        title: raw(row, 10)?,
+        parent: row.get::<_, Option<i64>>(11)?.map(|place| place as u64),
+        model: row.get(12)?,
+        output: optional_span(row, 13)?,
+        detail: optional_span(row, 15)?,
+        ok: row.get(17)?,
+        exit_code: row.get(18)?,
+        duration_ms: row.get(19)?,
+        session_id: row.get(20)?,
+        full_output: row.get(21)?,
+    })
+}
+
+pub(crate) fn time(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Time>> {
+    Ok(row.get::<_, Option<i64>>(at)?.map(Time::from_micros))
+}
+
+pub(crate) fn raw(row: &Row<'_>, at: usize) -> rusqlite::Result<Raw> {
+    Ok(Raw::new(row.get_ref(at)?.as_bytes_or_null()?.unwrap_or_default()))
+}
+
+pub(crate) fn optional_raw(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Raw>> {
+    Ok(row.get_ref(at)?.as_bytes_or_null()?.map(Raw::new))
+}
+
+pub(crate) fn span(row: &Row<'_>, at: usize) -> rusqlite::Result<Span> {
+    Ok(Span { offset: row.get::<_, i64>(at)? as u64, length: row.get::<_, i64>(at + 1)? as u64 })
+}
+
+fn optional_span(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Span>> {
+    let (offset, length): (Option<i64>, Option<i64>) = (row.get(at)?, row.get(at + 1)?);
+    Ok(offset.zip(length).map(|(offset, length)| Span { offset: offset as u64, length: length as u64 }))
+}
+
+fn range(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Range>> {
+    let (start, end): (Option<u32>, Option<u32>) = (row.get(at)?, row.get(at + 1)?);
+    Ok(start.zip(end).map(|(start, end)| Range { start, end }))
+}

@@ -1,0 +1,314 @@
+//! Questions about sessions: lists, counts, what files say of one, and its ties to others.
+
+use rusqlite::{OptionalExtension, Row, ToSql, params};
+
+use super::{optional_raw, raw, time};
+use crate::error::Result;
+use crate::{Store, scoped, sql};
+use annals_core::{Raw, Scope, Time};
+
+#[derive(Debug, Clone, Default)]
+pub struct SessionFilter {
+    pub source: Option<String>,
+    /// A working folder: the folder itself and everything below it.
+    pub project: Option<String>,
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+    /// An exact id, or the start of one.
+    pub id: Option<String>,
+    pub exact_id: Option<String>,
+    pub branch: Option<String>,
+    /// A part of the working folder's name.
+    pub project_part: Option<String>,
+    /// Only this session's row.
+    pub row: Option<i64>,
+    pub model: Option<String>,
+    /// Words of the title, the folder or the branch.
+    pub words: Option<String>,
+    pub with_agents: bool,
+    /// Only sessions that others started.
+    pub only_agents: bool,
+    /// Only sessions that repeat rows of another.
+    pub only_copies: bool,
+    /// Only sessions that this one started, by its key.
+    pub parent: Option<String>,
+    /// Only sessions in which a call failed.
+    pub with_errors: bool,
+    pub archived: Option<bool>,
+    /// Only sessions that the client no longer has.
+    pub only_gone: bool,
+}
+
+/// Where a page starts: after the last row of the page before.
+#[derive(Debug, Clone)]
+pub struct Page {
+    pub limit: i64,
+    pub after: Option<(i64, String)>,
+}
+
+#[derive(Debug, Clone)]
+pub struct SessionRow {
+    pub id: i64,
+    pub source: String,
+    pub key: String,
+    pub title: Option<Raw>,
+    pub cwd: Option<Raw>,
+    pub git_branch: Option<Raw>,
+    pub parent: Option<String>,
+    pub parent_kind: Option<String>,
+    pub models: Vec<String>,
+    pub archived: bool,
+    pub started_at: Option<Time>,
+    pub last_at: Option<Time>,
+    /// All merged facts, as JSON.
+    pub facts: Raw,
+    pub messages: i64,
+    pub user_messages: i64,
+    pub assistant_messages: i64,
+    pub tool_calls: i64,
+    /// Input, output, cache read, cache write, cache write for an hour, reasoning.
+    pub tokens: [i64; 6],
+    pub gone: bool,
+    /// The session whose rows this one repeats.
+    pub copied_from: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct LinkRow {
+    pub kind: String,
+    pub other: String,
+    pub position: Option<String>,
+}
+
+/// How many sessions there were, by the question and the changes of others and of our own until then.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    of: (String, i64, u64),
+    count: i64,
+}
+
+impl Store {
+    /// Newest first; sessions without a time come last.
+    pub fn sessions(&self, scope: &Scope, filter: &SessionFilter, page: Page) -> Result<Vec<SessionRow>> {
+        let (conditions, mut values) = session_conditions(filter);
+        let (time, key) = page.after.unwrap_or((i64::MAX, String::new()));
+        values.push(Box::new(time));
+        values.push(Box::new(key));
+        values.push(Box::new(page.limit));
+        let count = values.len();
+        // Without the sum, SQLite takes all sessions of a home and sorts them, whatever the limit.
+        let home = if filter.exact_id.is_some() { "session.instance" } else { "session.instance + 0" };
+        let text = format!(
+            "select session.id, instance.source, session.key, title, cwd, git_branch, parent, parent_kind, models,
+                    archived, started_at, last_at, facts, user_messages, assistant_messages, tool_calls,
+                    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_hour_tokens,
+                    reasoning_tokens, gone_at, messages,
+                    (select other from link where link.session = session.id and link.kind = 'copy')
+             from session join instance on instance.id = {home}
+             where {{visible}} and {conditions} and coalesce(last_at, {NO_TIME}) <= ?{time}
+             and (coalesce(last_at, {NO_TIME}), session.key) < (?{time}, ?{})
+             order by coalesce(last_at, {NO_TIME}) desc, session.key desc limit ?{count}",
+            count - 1,
+            time = count - 2,
+        );
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+        let rows = statement.query_map(values.as_slice(), session_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Every page of a list tells it, so the last count is kept until the archive changes.
+    pub fn count_sessions(&self, scope: &Scope, filter: &SessionFilter) -> Result<i64> {
+        let mut statement = self.connection.prepare_cached("pragma data_version")?;
+        let by_others: i64 = statement.query_row([], |row| row.get(0))?;
+        let of = (format!("{scope:?} {filter:?}"), by_others, self.connection.total_changes());
+        if let Some(counted) = self.counted.borrow().as_ref().filter(|counted| counted.of == of) {
+            return Ok(counted.count);
+        }
+        let count = self.count_anew(scope, filter)?;
+        *self.counted.borrow_mut() = Some(Counted { of, count });
+        Ok(count)
+    }
+
+    fn count_anew(&self, scope: &Scope, filter: &SessionFilter) -> Result<i64> {
+        let (conditions, values) = session_conditions(filter);
+        let text = format!(
+            "select count(*) from session join instance on instance.id = session.instance
+             where {{visible}} and {conditions}"
+        );
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+        Ok(statement.query_row(values.as_slice(), |row| row.get(0))?)
+    }
+
+    /// The source of a session's row, if the asker may see it.
+    pub fn session_source(&self, scope: &Scope, session: i64) -> Result<Option<String>> {
+        let text = scoped(
+            scope,
+            sql!(
+                "select instance.source from session join instance on instance.id = session.instance
+                 where session.id = $1 and {visible}"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_row([session], |row| row.get(0)).optional()?)
+    }
+
+    /// Whether other sessions were started by this one.
+    pub fn has_agents(&self, _scope: &Scope, session: i64) -> Result<bool> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select exists (select 1 from session child join session on session.id = $1
+                            where child.instance = session.instance and child.parent = session.key
+                            and child.parent_kind in ('sub_agent', 'review'))"
+        ))?;
+        Ok(statement.query_row([session], |row| row.get(0))?)
+    }
+
+    /// Folders that sessions of a home ran in.
+    pub fn session_folders(&self, _scope: &Scope, instance: i64) -> Result<Vec<String>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select distinct cwd from session where instance = $1 and cwd is not null order by cwd"
+        ))?;
+        let rows = statement.query_map([instance], |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Sessions of a home whose last word is older, and which the client still has.
+    pub fn count_idle_since(&self, _scope: &Scope, instance: i64, since: Time) -> Result<i64> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select count(*) from session where instance = $1 and last_at < $2 and gone_at is null
+             and (parent_kind is null or parent_kind not in ('sub_agent', 'review'))"
+        ))?;
+        Ok(statement.query_row(params![instance, since.micros()], |row| row.get(0))?)
+    }
+
+    /// What each file says of a session: `(path, rank, facts)`, strongest first.
+    pub fn session_parts(&self, _scope: &Scope, session: i64) -> Result<Vec<(String, i64, Raw)>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select file.path, part.rank, part.facts from session_part part join file on file.id = part.file
+             where part.session = $1 order by part.rank desc, file.path"
+        ))?;
+        let rows = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?, raw(row, 2)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn links(&self, _scope: &Scope, session: i64) -> Result<Vec<LinkRow>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select kind, other, position from link where session = $1 order by kind, other"
+        ))?;
+        let rows = statement.query_map([session], |row| {
+            Ok(LinkRow { kind: row.get(0)?, other: row.get(1)?, position: row.get(2)? })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+/// Sorts behind every real time.
+const NO_TIME: i64 = i64::MIN + 1;
+
+pub(crate) fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn ToSql>>) {
+    let mut conditions = vec!["1 = 1".to_owned()];
+    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+    let mut add = |condition: &str, value: Box<dyn ToSql>| {
+        values.push(value);
+        conditions.push(condition.replace('#', &format!("?{}", values.len())));
+    };
+    if let Some(source) = &filter.source {
+        add("instance.source = #", Box::new(source.clone()));
+    }
+    if let Some(project) = &filter.project {
+        let project = project.trim_end_matches('/').to_owned();
+        add("(cwd = # or substr(cwd, 1, length(#) + 1) = # || '/')", Box::new(project));
+    }
+    if let Some(since) = filter.since {
+        add("last_at >= #", Box::new(since.micros()));
+    }
+    if let Some(until) = filter.until {
+        add("coalesce(started_at, last_at) < #", Box::new(until.micros()));
+    }
+    if let Some(id) = &filter.id {
+        add("substr(session.key, 1, length(#)) = #", Box::new(id.clone()));
+    }
+    if let Some(id) = &filter.exact_id {
+        add("session.key = #", Box::new(id.clone()));
+    }
+    if let Some(branch) = &filter.branch {
+        add(
+            "lower(git_branch) like '%' || # || '%' escape '\\'",
+            Box::new(like_text(&branch.to_lowercase())),
+        );
+    }
+    if let Some(part) = &filter.project_part {
+        add("lower(cwd) like '%' || # || '%' escape '\\'", Box::new(like_text(&part.to_lowercase())));
+    }
+    if let Some(row) = filter.row {
+        add("session.id = #", Box::new(row));
+    }
+    if let Some(model) = &filter.model {
+        add("models like '%\"' || # || '\"%' escape '\\'", Box::new(like_text(model)));
+    }
+    if let Some(words) = &filter.words {
+        for word in words.split_whitespace() {
+            let columns = ["title", "cwd", "git_branch", "session.key"];
+            let columns = columns.map(|column| format!("lower({column}) like '%' || # || '%' escape '\\'"));
+            add(&format!("({})", columns.join(" or ")), Box::new(like_text(&word.to_lowercase())));
+        }
+    }
+    if let Some(parent) = &filter.parent {
+        add("parent = #", Box::new(parent.clone()));
+    }
+    if let Some(archived) = filter.archived {
+        add("archived = #", Box::new(archived));
+    }
+    if filter.only_gone {
+        conditions.push("gone_at is not null".into());
+    }
+    if filter.with_errors {
+        conditions.push(
+            "exists (select 1 from tool_call failed where failed.session = session.id and failed.ok = 0)"
+                .into(),
+        );
+    }
+    if filter.only_copies {
+        conditions.push(
+            "exists (select 1 from link where link.session = session.id and link.kind = 'copy')".into(),
+        );
+    }
+    if filter.only_agents {
+        conditions.push("parent_kind in ('sub_agent', 'review')".into());
+    } else if !filter.with_agents {
+        conditions.push("(parent_kind is null or parent_kind not in ('sub_agent', 'review'))".into());
+    }
+    (conditions.join(" and "), values)
+}
+
+/// Text that `like` takes as it is.
+pub(crate) fn like_text(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
+}
+
+fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+    let models: String = row.get(8)?;
+    Ok(SessionRow {
+        id: row.get(0)?,
+        source: row.get(1)?,
+        key: row.get(2)?,
+        title: optional_raw(row, 3)?,
+        cwd: optional_raw(row, 4)?,
+        git_branch: optional_raw(row, 5)?,
+        parent: row.get(6)?,
+        parent_kind: row.get(7)?,
+        models: serde_json::from_str(&models).unwrap_or_default(),
+        archived: row.get(9)?,
+        started_at: time(row, 10)?,
+        last_at: time(row, 11)?,
+        facts: raw(row, 12)?,
+        user_messages: row.get(13)?,
+        assistant_messages: row.get(14)?,
+        tool_calls: row.get(15)?,
+        tokens: [row.get(16)?, row.get(17)?, row.get(18)?, row.get(19)?, row.get(20)?, row.get(21)?],
+        gone: row.get::<_, Option<i64>>(22)?.is_some(),
+        messages: row.get(23)?,
+        copied_from: row.get(24)?,
+    })
+}

@@ -1,0 +1,262 @@
+//! Questions about one session's conversation: its rows in order, a stretch at a time.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::usage::{UsageSum, usage_sum};
+use super::{CALLS, CallRow, MESSAGES, MessageRow, call_row, message_row};
+use crate::Store;
+use crate::error::Result;
+use annals_core::{Encoding, Framing, Scope, Span, Time};
+
+/// Rows of one file of a session behind a place.
+#[derive(Debug, Clone, Copy)]
+pub struct Stretch {
+    pub session: i64,
+    pub file: i64,
+    pub after: i64,
+    pub limit: i64,
+    /// Also what was copied from another session.
+    pub copies: bool,
+}
+
+/// A record, and where it stands.
+#[derive(Debug, Clone)]
+pub struct PlacedRecord {
+    pub source: String,
+    pub stream: String,
+    pub key: String,
+    pub at: Option<Time>,
+    pub file: i64,
+    pub file_version: i64,
+    pub encoding: Encoding,
+    pub span: Span,
+}
+
+/// A file with rows of a session, and how its content is read.
+#[derive(Debug, Clone)]
+pub struct TranscriptFile {
+    pub id: i64,
+    pub instance: i64,
+    pub path: String,
+    pub reader: String,
+    pub framing: Framing,
+    pub encoding: Encoding,
+    /// The version that rows point into.
+    pub version: i64,
+    pub modified: Option<Time>,
+}
+
+impl Store {
+    /// The files that tell of a session, in the order of `transcript_files`.
+    pub fn transcript_sources(&self, _scope: &Scope, session: i64) -> Result<Vec<TranscriptFile>> {
+        let mut statement = self.connection.prepare_cached(crate::sql!(
+            "select file.id, file.instance, file.path, file.reader, file.framing, file.encoding, file.rows_version,
+                    file.modified
+             from session_part part join file on file.id = part.file
+             where part.session = $1 and file.twin_of is null order by file.unit, file.id"
+        ))?;
+        let rows = statement.query_map([session], |row| {
+            let lines = row.get_ref(4)?.as_str()? == "lines";
+            Ok(TranscriptFile {
+                id: row.get(0)?,
+                instance: row.get(1)?,
+                path: row.get(2)?,
+                reader: row.get(3)?,
+                framing: if lines { Framing::Lines } else { Framing::Whole },
+                encoding: crate::blobs::encoding(row.get_ref(5)?.as_str()?),
+                version: row.get(6)?,
+                modified: super::time(row, 7)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The files that a session's rows stand in, by name (which begins with their start).
+    pub fn transcript_files(&self, _scope: &Scope, session: i64) -> Result<Vec<i64>> {
+        let mut statement = self.connection.prepare_cached(crate::sql!(
+            "select part.file from session_part part join file on file.id = part.file
+             where part.session = $1 order by file.unit, file.id"
+        ))?;
+        let rows = statement.query_map([session], |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn messages_in(&self, _scope: &Scope, stretch: &Stretch) -> Result<Vec<MessageRow>> {
+        let text = format!(
+            "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place > ?3
+             and (?5 or not message.copied) order by message.place limit ?4"
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let Stretch { session, file, after, limit, copies } = *stretch;
+        let rows = statement.query_map(params![session, file, after, limit, copies], message_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Responses that stand at or behind a place and before another.
+    pub fn usage_between(
+        &self,
+        _scope: &Scope,
+        session: i64,
+        file: i64,
+        from: i64,
+        until: i64,
+    ) -> Result<Vec<UsageSum>> {
+        let mut statement = self.connection.prepare_cached(crate::sql!(
+            "select null, '', coalesce(usage.at, 0) / 86400000000, name.text,
+                    (usage.input + cache_read + cache_write + cache_write_hour > 100000)
+                    + (usage.input + cache_read + cache_write + cache_write_hour > 200000)
+                    + (usage.input + cache_read + cache_write + cache_write_hour > 272000),
+                    1, usage.input, usage.output, cache_read, cache_write, cache_write_hour, reasoning
+             from usage left join name on name.id = usage.model
+             where usage.session = $1 and usage.file = $2 and usage.place >= $3 and usage.place < $4"
+        ))?;
+        let rows = statement.query_map([session, file, from, until], usage_sum)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The session that a call started.
+    pub fn agent_of_call(&self, _scope: &Scope, session: i64, call_id: &str) -> Result<Option<String>> {
+        let mut statement = self.connection.prepare_cached(crate::sql!(
+            "select link.other from link join session on session.id = link.session
+             join session child on child.instance = session.instance and child.key = link.other
+             where link.session = $1 and link.kind = 'sub_agent' and link.position = $2 limit 1"
+        ))?;
+        Ok(statement.query_row(params![session, call_id], |row| row.get(0)).optional()?)
+    }
+
+    pub fn message_at(
+        &self,
+        _scope: &Scope,
+        session: i64,
+        file: i64,
+        place: u64,
+    ) -> Result<Option<MessageRow>> {
+        let text =
+            format!("{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place = ?3");
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_row([session, file, place as i64], message_row).optional()?)
+    }
+
+    pub fn call_at(&self, _scope: &Scope, session: i64, file: i64, place: u64) -> Result<Option<CallRow>> {
+        let text =
+            format!("{CALLS} where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place = ?3");
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_row([session, file, place as i64], call_row).optional()?)
+    }
+
+    /// The call whose whole output is kept as this record, `stream/key`.
+    pub fn call_with_output(&self, scope: &Scope, record: &str) -> Result<Option<CallRow>> {
+        let text = format!(
+            "{CALLS} where tool_call.full_output = ?1 and {{visible}} order by tool_call.copied limit 1"
+        );
+        let mut statement = self.connection.prepare_cached(&crate::scoped(scope, &text))?;
+        Ok(statement.query_row([record], call_row).optional()?)
+    }
+
+    /// How many steps of a session stand before a place: what its number is when the session is shown.
+    pub fn steps_before(&self, scope: &Scope, session: i64, file: i64, place: u64) -> Result<i64> {
+        let mut before = 0;
+        for other in self.transcript_files(scope, session)? {
+            let until = if other == file { place as i64 } else { i64::MAX };
+            let mut statement = self.connection.prepare_cached(crate::sql!(
+                "select (select count(*) from message where session = $1 and file = $2 and place < $3 and not copied)
+                      + (select count(*) from tool_call where session = $1 and file = $2 and place < $3
+                         and message is null and not copied)"
+            ))?;
+            before += statement.query_row([session, other, until], |row| row.get::<_, i64>(0))?;
+            if other == file {
+                break;
+            }
+        }
+        Ok(before)
+    }
+
+    /// The message that a call is a block of.
+    pub fn message_of_call(&self, _scope: &Scope, call: &CallRow) -> Result<Option<u64>> {
+        let mut statement = self.connection.prepare_cached(crate::sql!(
+            "select message from tool_call where session = $1 and file = $2 and place = $3"
+        ))?;
+        let place: Option<i64> = statement
+            .query_row([call.session_id, call.file, call.span.offset as i64], |row| row.get(0))
+            .optional()?
+            .flatten();
+        Ok(place.map(|place| place as u64))
+    }
+
+    /// The record that stands at a place of a file, as it is now.
+    pub fn record_at(&self, scope: &Scope, file: i64, place: u64) -> Result<Option<PlacedRecord>> {
+        let text = crate::scoped(
+            scope,
+            crate::sql!(
+                "select instance.source, record.stream, record.key, record.at, record.file_version, file.encoding,
+                        record.place, record.length
+                 from record join instance on instance.id = record.instance join file on file.id = record.file
+                 where record.id = (select newest.id from record newest where newest.file = $1 and newest.place = $2
+                                    order by newest.file_version desc, newest.id desc limit 1)
+                 and record.deleted_at is null and {visible}"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let row = statement.query_row([file, place as i64], |row| {
+            Ok(PlacedRecord {
+                source: row.get(0)?,
+                stream: row.get(1)?,
+                key: row.get(2)?,
+                at: super::time(row, 3)?,
+                file,
+                file_version: row.get(4)?,
+                encoding: crate::blobs::encoding(row.get_ref(5)?.as_str().unwrap_or_default()),
+                span: super::span(row, 6)?,
+            })
+        });
+        Ok(row.optional()?)
+    }
+
+    /// The session that the newest version of a record belongs to.
+    pub fn record_session(
+        &self,
+        scope: &Scope,
+        source: &str,
+        stream: &str,
+        key: &str,
+    ) -> Result<Option<String>> {
+        let text = crate::scoped(
+            scope,
+            crate::sql!(
+                // Homes first: they are few, and in each a record is found by its name.
+                "select record.session from instance cross join record
+                 where record.instance = instance.id and instance.source = $1 and record.stream = $2
+                 and record.key = $3 and {visible}
+                 order by record.version desc limit 1"
+            ),
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let session = statement.query_row(params![source, stream, key], |row| row.get(0)).optional()?;
+        Ok(session.flatten())
+    }
+
+    /// Calls that are not blocks of a message.
+    pub fn lone_calls_in(&self, _scope: &Scope, stretch: &Stretch) -> Result<Vec<CallRow>> {
+        let text = format!(
+            "{CALLS} where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place > ?3
+             and tool_call.message is null and (?5 or not tool_call.copied) order by tool_call.place limit ?4"
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let Stretch { session, file, after, limit, copies } = *stretch;
+        let rows = statement.query_map(params![session, file, after, limit, copies], call_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Calls that are blocks of a message, whose last line ends at `end`.
+    pub fn calls_of_message(&self, _scope: &Scope, message: &MessageRow, end: u64) -> Result<Vec<CallRow>> {
+        let text = format!(
+            "{CALLS} where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place >= ?3
+             and tool_call.place < ?4 and tool_call.message = ?3 order by tool_call.place"
+        );
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let place = message.span.offset as i64;
+        let rows =
+            statement.query_map(params![message.session_id, message.file, place, end as i64], call_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}

@@ -1,0 +1,67 @@
+//! Questions about conversations that branch: their nodes, parents before children.
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::error::Result;
+use crate::{Store, sql};
+use annals_core::{Key, Scope};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeRow {
+    pub file: i64,
+    pub place: u64,
+    pub key: Key,
+    pub parent: Option<Key>,
+    /// On the branch that the client shows.
+    pub current: bool,
+    /// A step of its own; the result of a call is told with the call.
+    pub told: bool,
+}
+
+impl Store {
+    /// All nodes of a session; none when it does not branch.
+    pub fn tree(&self, _scope: &Scope, session: i64) -> Result<Vec<NodeRow>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select file, place, key, parent, current, told from node where session = $1 order by file, position"
+        ))?;
+        let rows = statement.query_map([session], node_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The node of the row at a place.
+    pub fn node_at(&self, _scope: &Scope, session: i64, file: i64, place: u64) -> Result<Option<NodeRow>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select file, place, key, parent, current, told from node
+             where session = $1 and file = $2 and place = $3"
+        ))?;
+        Ok(statement.query_row(params![session, file, place as i64], node_row).optional()?)
+    }
+
+    /// How many steps of the branch that is shown stand before a node; nothing when it is on another one.
+    pub fn steps_on_branch(
+        &self,
+        _scope: &Scope,
+        session: i64,
+        file: i64,
+        place: u64,
+    ) -> Result<Option<i64>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select (select count(*) from node before
+                     where before.session = node.session and before.file = node.file
+                     and before.position < node.position and before.current and before.told)
+             from node where session = $1 and file = $2 and place = $3 and current"
+        ))?;
+        Ok(statement.query_row(params![session, file, place as i64], |row| row.get(0)).optional()?)
+    }
+}
+
+fn node_row(row: &Row<'_>) -> rusqlite::Result<NodeRow> {
+    Ok(NodeRow {
+        file: row.get(0)?,
+        place: row.get::<_, i64>(1)? as u64,
+        key: Key::from_stored(row.get(2)?),
+        parent: row.get::<_, Option<i64>>(3)?.map(Key::from_stored),
+        current: row.get(4)?,
+        told: row.get(5)?,
+    })
+}

@@ -1,0 +1,323 @@
+//! Questions about tokens and tools: sums by what a person asks for, the responses behind them, calls and files.
+
+use rusqlite::{Row, ToSql, params};
+
+use super::{optional_raw, span, time};
+use crate::error::Result;
+use crate::{Store, scoped, sql};
+use annals_core::{CallKind, Operation, Raw, Scope, Span, Time};
+
+/// What sums are made by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsageBy {
+    Day,
+    Model,
+    Project,
+    Session,
+    Source,
+}
+
+impl UsageBy {
+    pub const ALL: [UsageBy; 5] =
+        [UsageBy::Day, UsageBy::Model, UsageBy::Project, UsageBy::Session, UsageBy::Source];
+
+    // no scope: a word
+    pub fn name(self) -> &'static str {
+        match self {
+            UsageBy::Day => "day",
+            UsageBy::Model => "model",
+            UsageBy::Project => "project",
+            UsageBy::Session => "session",
+            UsageBy::Source => "source",
+        }
+    }
+
+    // no scope: a word
+    pub fn from_name(name: &str) -> Option<UsageBy> {
+        UsageBy::ALL.into_iter().find(|by| by.name() == name)
+    }
+}
+
+/// Responses of one group, day, model and class of prompt length.
+#[derive(Debug, Clone)]
+pub struct UsageSum {
+    /// A session, model, project or source; nothing for days, and where it is not known.
+    pub group: Option<Raw>,
+    pub source: String,
+    pub day: i64,
+    pub model: Option<String>,
+    pub prompt_class: i64,
+    pub responses: i64,
+    /// Input, output, cache read, cache write, cache write for an hour, reasoning.
+    pub tokens: [i64; 6],
+}
+
+/// Which responses: those of days on or after `since`, and of a session, model, project or source.
+#[derive(Debug, Clone, Default)]
+pub struct ResponseFilter {
+    pub source: Option<String>,
+    /// The row of a session.
+    pub session: Option<i64>,
+    pub model: Option<String>,
+    /// A working folder: the folder itself and everything below it.
+    pub project: Option<String>,
+    pub since_day: Option<i64>,
+    pub until_day: Option<i64>,
+}
+
+/// One response, or a copy of one.
+#[derive(Debug, Clone)]
+pub struct ResponseRow {
+    pub place: crate::RowPlace,
+    pub source: String,
+    pub session: String,
+    pub file: i64,
+    pub span: Span,
+    pub at: Option<Time>,
+    pub key: annals_core::Key,
+    pub model: Option<String>,
+    pub tokens: [i64; 6],
+    pub copied: bool,
+    /// The session that it counts in, when this is a copy.
+    pub counted_in: Option<String>,
+}
+
+/// Which calls analytics look at: of sessions in a folder or below it, where one is named.
+#[derive(Debug, Clone, Copy)]
+pub struct CallFilter<'f> {
+    pub source: &'f str,
+    pub since: Time,
+    pub project: Option<&'f str>,
+}
+
+impl CallFilter<'_> {
+    /// In the order of the parameters of a query.
+    fn values(&self) -> (&str, i64, Option<&str>) {
+        (self.source, self.since.micros(), self.project.map(|project| project.trim_end_matches('/')))
+    }
+}
+
+/// One call, as far as analytics look at it.
+#[derive(Debug)]
+pub struct CallTally<'r> {
+    pub name: i64,
+    pub kind: CallKind,
+    pub title: &'r str,
+    /// Made by a script that counts itself.
+    pub inner: bool,
+    pub ok: Option<bool>,
+}
+
+const SUMS: &str = "cast(sum(responses) as bigint), cast(sum(usage_sum.input) as bigint),
+    cast(sum(usage_sum.output) as bigint), cast(sum(usage_sum.cache_read) as bigint),
+    cast(sum(usage_sum.cache_write) as bigint), cast(sum(usage_sum.cache_write_hour) as bigint),
+    cast(sum(usage_sum.reasoning) as bigint)";
+
+impl Store {
+    pub fn usage_sums(&self, scope: &Scope, by: UsageBy, filter: &ResponseFilter) -> Result<Vec<UsageSum>> {
+        let group = match by {
+            UsageBy::Day => "null",
+            UsageBy::Model => "name.text",
+            UsageBy::Project => "session.cwd",
+            UsageBy::Session => "session.key",
+            UsageBy::Source => "instance.source",
+        };
+        let (conditions, values) = conditions(filter, "usage_sum");
+        let text = format!(
+            "select {group}, instance.source, usage_sum.day, name.text, prompt_class, {SUMS}
+             from usage_sum join session on session.id = usage_sum.session
+             join instance on instance.id = session.instance left join name on name.id = usage_sum.model
+             where {{visible}}{conditions}
+             group by 1, 2, 3, 4, 5 order by 3, 1, 2, 4, 5"
+        );
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+        let rows = statement.query_map(values.as_slice(), usage_sum)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn session_usage(&self, _scope: &Scope, session: i64) -> Result<Vec<UsageSum>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select null, '', day, name.text, prompt_class, responses, input, output, cache_read, cache_write,
+                    cache_write_hour, reasoning
+             from usage_sum left join name on name.id = usage_sum.model where session = $1"
+        ))?;
+        let rows = statement.query_map([session], usage_sum)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Responses and copies of responses, after a place.
+    pub fn each_response(
+        &self,
+        scope: &Scope,
+        filter: &ResponseFilter,
+        after: crate::RowPlace,
+        see: &mut dyn FnMut(ResponseRow) -> Result<bool>,
+    ) -> Result<()> {
+        let (conditions, mut values) = conditions(filter, "usage");
+        let first = values.len() + 1;
+        let crate::RowPlace(session, file, place) = after;
+        values.extend([session, file, place].map(|value| Box::new(value) as Box<dyn ToSql>));
+        let text = format!(
+            "select usage.session, usage.file, usage.place, usage.length, instance.source, session.key, usage.at,
+                    usage.key, name.text, usage.input, usage.output, usage.cache_read, usage.cache_write,
+                    usage.cache_write_hour, usage.reasoning, usage.copied,
+                    case when usage.copied then (select origin.key from usage original
+                        join session origin on origin.id = original.session
+                        join instance on instance.id = origin.instance
+                        where original.key = usage.key and original.copied = 0 and {{visible}} limit 1) end
+             from usage join session on session.id = usage.session
+             join instance on instance.id = session.instance left join name on name.id = usage.model
+             where {{visible}}{conditions}
+             and (usage.session, usage.file, usage.place) > (?{first}, ?{}, ?{})
+             order by usage.session, usage.file, usage.place",
+            first + 1,
+            first + 2
+        );
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+        let mut rows = statement.query(values.as_slice())?;
+        while let Some(row) = rows.next()? {
+            if !see(response_row(row)?)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn count_copied_responses(&self, scope: &Scope, filter: &ResponseFilter) -> Result<i64> {
+        let (conditions, values) = conditions(filter, "usage");
+        let text = format!(
+            "select count(*) from usage join session on session.id = usage.session
+             join instance on instance.id = session.instance left join name on name.id = usage.model
+             where usage.copied = 1 and {{visible}}{conditions}"
+        );
+        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+        Ok(statement.query_row(values.as_slice(), |row| row.get(0))?)
+    }
+
+    /// Every call of a source since then that is no copy. A session ends with its last row, so that one which ended
+    /// before needs no look at its calls.
+    pub fn each_call_tally(
+        &self,
+        scope: &Scope,
+        filter: &CallFilter<'_>,
+        see: &mut dyn FnMut(CallTally<'_>),
+    ) -> Result<()> {
+        let text = sql!(
+            "select tool_call.name, kind, tool_call.title, tool_call.parent is not null, ok
+             from instance join session on session.instance = instance.id
+             join tool_call on tool_call.session = session.id
+             where instance.source = $1 and {visible} and tool_call.copied = 0
+             and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2
+             and ($3 is null or session.cwd = $3 or substr(session.cwd, 1, length($3) + 1) = $3 || '/')"
+        );
+        let mut statement = self.connection.prepare_cached(&scoped(scope, text))?;
+        let (source, since, project) = filter.values();
+        let mut rows = statement.query(params![source, since, project])?;
+        while let Some(row) = rows.next()? {
+            see(CallTally {
+                name: row.get(0)?,
+                kind: CallKind::from_stored(row.get(1)?),
+                title: row.get_ref(2)?.as_str().unwrap_or_default(),
+                inner: row.get(3)?,
+                ok: row.get(4)?,
+            });
+        }
+        Ok(())
+    }
+
+    /// Every touch of a file since then, of calls that are no copies.
+    pub fn each_touch_tally(
+        &self,
+        scope: &Scope,
+        filter: &CallFilter<'_>,
+        see: &mut dyn FnMut(i64, Operation),
+    ) -> Result<()> {
+        let text = sql!(
+            "select file_touch.path, file_touch.operation
+             from instance join session on session.instance = instance.id
+             join file_touch on file_touch.session = session.id
+             join tool_call on tool_call.session = file_touch.session and tool_call.file = file_touch.file
+                  and tool_call.place = file_touch.place
+             where instance.source = $1 and {visible} and tool_call.copied = 0
+             and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2
+             and ($3 is null or session.cwd = $3 or substr(session.cwd, 1, length($3) + 1) = $3 || '/')"
+        );
+        let mut statement = self.connection.prepare_cached(&scoped(scope, text))?;
+        let (source, since, project) = filter.values();
+        let mut rows = statement.query(params![source, since, project])?;
+        while let Some(row) = rows.next()? {
+            see(row.get(0)?, Operation::from_stored(row.get(1)?));
+        }
+        Ok(())
+    }
+
+    /// What a number of a tool, model or path stands for.
+    pub fn word(&self, _scope: &Scope, id: i64) -> Result<Raw> {
+        let mut statement = self.connection.prepare_cached(sql!("select text from name where id = $1"))?;
+        Ok(statement.query_row([id], |row| super::raw(row, 0))?)
+    }
+}
+
+fn conditions(filter: &ResponseFilter, table: &str) -> (String, Vec<Box<dyn ToSql>>) {
+    let mut text = String::new();
+    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+    let mut add = |condition: &str, value: Box<dyn ToSql>| {
+        values.push(value);
+        text.push_str(" and ");
+        text.push_str(&condition.replace('#', &format!("?{}", values.len())));
+    };
+    if let Some(source) = &filter.source {
+        add("instance.source = #", Box::new(source.clone()));
+    }
+    if let Some(session) = filter.session {
+        add(&format!("{table}.session = #"), Box::new(session));
+    }
+    if let Some(model) = &filter.model {
+        add("name.text = #", Box::new(model.clone()));
+    }
+    if let Some(project) = &filter.project {
+        let project = project.trim_end_matches('/').to_owned();
+        add("(session.cwd = # or substr(session.cwd, 1, length(#) + 1) = # || '/')", Box::new(project));
+    }
+    // Sums have days, responses have moments.
+    let day = |day: i64| if table == "usage" { Time::from_day(day).micros() } else { day };
+    let column = if table == "usage" { "coalesce(usage.at, 0)" } else { "usage_sum.day" };
+    if let Some(since) = filter.since_day {
+        add(&format!("{column} >= #"), Box::new(day(since)));
+    }
+    if let Some(until) = filter.until_day {
+        add(&format!("{column} < #"), Box::new(day(until)));
+    }
+    (text, values)
+}
+
+pub(crate) fn usage_sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
+    Ok(UsageSum {
+        group: optional_raw(row, 0)?,
+        source: row.get(1)?,
+        day: row.get(2)?,
+        model: row.get(3)?,
+        prompt_class: row.get(4)?,
+        responses: row.get(5)?,
+        tokens: [row.get(6)?, row.get(7)?, row.get(8)?, row.get(9)?, row.get(10)?, row.get(11)?],
+    })
+}
+
+fn response_row(row: &Row<'_>) -> rusqlite::Result<ResponseRow> {
+    Ok(ResponseRow {
+        place: crate::RowPlace(row.get(0)?, row.get(1)?, row.get(2)?),
+        file: row.get(1)?,
+        span: span(row, 2)?,
+        source: row.get(4)?,
+        session: row.get(5)?,
+        at: time(row, 6)?,
+        key: annals_core::Key::from_stored(row.get(7)?),
+        model: row.get(8)?,
+        tokens: [row.get(9)?, row.get(10)?, row.get(11)?, row.get(12)?, row.get(13)?, row.get(14)?],
+        copied: row.get(15)?,
+        counted_in: row.get(16)?,
+    })
+}

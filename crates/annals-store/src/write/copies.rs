@@ -1,0 +1,370 @@
+//! Counted once: of rows with one key, one is the original and the others are copies.
+//!
+//! Forks, resumes, sub-agents and replays repeat history. Which row is the original must not depend on the order in
+//! which files arrive: a line that stands in its own session's stretch goes before one that may be inherited, then
+//! the earlier one, then the session's name decides.
+
+use std::sync::Arc;
+
+use rusqlite::{OptionalExtension, params};
+
+use super::Writer;
+use crate::error::Result;
+use crate::sql;
+use annals_core::{Key, Role, Tally, Time};
+
+/// Where a row stands, and what decides whether it is the original.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Settled {
+    pub session: i64,
+    pub file: i64,
+    pub place: i64,
+    pub inherited: bool,
+    pub at: Option<Time>,
+}
+
+impl Writer<'_> {
+    /// True when the new row is a copy; when it is the original instead, the row that was becomes a copy.
+    pub(crate) fn settle(&mut self, table: &'static str, key: Key, new: &Settled) -> Result<bool> {
+        let Some(old) = self.original(table, key)? else { return Ok(false) };
+        if self.precedence(new)? < self.precedence(&old)? {
+            self.mark(table, &old, true)?;
+            // All copies have another original now.
+            let copies = self.copies(table, key)?;
+            self.copying.extend(copies.iter().map(|copy| copy.session));
+            return Ok(false);
+        }
+        self.copying.insert(new.session);
+        Ok(true)
+    }
+
+    /// Rows of this file go; where one was an original, the best of its copies takes its place.
+    pub(crate) fn forget_rows(&mut self, file: i64) -> Result<()> {
+        let mut statement =
+            self.transaction.prepare_cached(sql!("select session from session_part where file = $1"))?;
+        let sessions: Vec<i64> =
+            statement.query_map([file], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        for session in &sessions {
+            for table in ["message", "tool_call", "usage"] {
+                self.forget_in(table, *session, file)?;
+            }
+            for table in ["message_line", "file_touch", "link", "landmark", "node", "session_part"] {
+                let text = format!("delete from {table} where session = ?1 and file = ?2");
+                self.transaction.prepare_cached(&text)?.execute([*session, file])?;
+            }
+            self.touched.insert(*session);
+            self.copying.insert(*session);
+        }
+        let mut statement = self
+            .transaction
+            .prepare_cached(sql!("update file set search_epoch = search_epoch + 1 where id = $1"))?;
+        statement.execute([file])?;
+        drop(statement);
+        for table in ["coverage", "problem", "summary"] {
+            let text = format!("delete from {table} where file = ?1");
+            self.transaction.prepare_cached(&text)?.execute([file])?;
+        }
+        Ok(())
+    }
+
+    /// Remembers which session a session's copies come from: most of them from one.
+    pub(crate) fn link_copies(&mut self) -> Result<()> {
+        for session in std::mem::take(&mut self.copying) {
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "select origin.key from message copy
+                 join message original on original.key = copy.key and original.copied = 0
+                      and original.session <> copy.session
+                 join session origin on origin.id = original.session
+                 where copy.session = $1 and copy.copied = 1
+                 group by origin.key order by count(*) desc, origin.key limit 1"
+            ))?;
+            let origin: Option<String> = statement.query_row([session], |row| row.get(0)).optional()?;
+            drop(statement);
+            let mut statement = self
+                .transaction
+                .prepare_cached(sql!("delete from link where session = $1 and kind = 'copy'"))?;
+            statement.execute([session])?;
+            drop(statement);
+            if let Some(origin) = origin {
+                let mut statement = self.transaction.prepare_cached(sql!(
+                    "insert into link (session, file, kind, other) values ($1, 0, 'copy', $2)"
+                ))?;
+                statement.execute(params![session, origin])?;
+            }
+            self.touched.insert(session);
+        }
+        Ok(())
+    }
+
+    fn forget_in(&mut self, table: &'static str, session: i64, file: i64) -> Result<()> {
+        let text = format!(
+            "select place, key, inherited, at from {table} where session = ?1 and file = ?2 and copied = 0"
+        );
+        let mut statement = self.transaction.prepare_cached(&text)?;
+        let originals: Vec<(Key, Settled)> = statement
+            .query_map([session, file], |row| {
+                let key = Key::from_stored(row.get(1)?);
+                Ok((key, settled(session, file, row.get(0)?, row.get(2)?, row.get(3)?)))
+            })?
+            .collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        for (_, row) in &originals {
+            self.count_row(table, row, -1)?;
+        }
+        if table == "message" {
+            self.count_copies_out(session, file)?;
+        }
+        let text = format!("delete from {table} where session = ?1 and file = ?2");
+        self.transaction.prepare_cached(&text)?.execute([session, file])?;
+        for (key, _) in originals {
+            self.promote(table, key)?;
+        }
+        Ok(())
+    }
+
+    /// One row goes; the best of its copies takes its place.
+    pub(crate) fn forget_row(
+        &mut self,
+        table: &'static str,
+        session: i64,
+        file: i64,
+        place: i64,
+    ) -> Result<()> {
+        let text = format!(
+            "select key, inherited, at, copied from {table} where session = ?1 and file = ?2 and place = ?3"
+        );
+        let mut statement = self.transaction.prepare_cached(&text)?;
+        let found = statement
+            .query_row([session, file, place], |row| {
+                let row_at = settled(session, file, place, row.get(1)?, row.get(2)?);
+                Ok((Key::from_stored(row.get(0)?), row_at, row.get::<_, bool>(3)?))
+            })
+            .optional()?;
+        drop(statement);
+        let Some((key, row, copied)) = found else { return Ok(()) };
+        if !copied {
+            self.count_row(table, &row, -1)?;
+        } else if table == "message" {
+            let (role, tally) = self.tally_of(&row)?;
+            self.count_message(session, role, tally.parts().1, -1);
+        }
+        let text = format!("delete from {table} where session = ?1 and file = ?2 and place = ?3");
+        self.transaction.prepare_cached(&text)?.execute([session, file, place])?;
+        if copied { Ok(()) } else { self.promote(table, key) }
+    }
+
+    /// What counts of copies too goes with them.
+    fn count_copies_out(&mut self, session: i64, file: i64) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select role, tally, count(*) from message where session = $1 and file = $2 and copied = 1
+             group by role, tally"
+        ))?;
+        let copies: Vec<(Role, Tally, i64)> = statement
+            .query_map([session, file], |row| {
+                Ok((Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?), row.get(2)?))
+            })?
+            .collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        for (role, tally, count) in copies {
+            let (_, everywhere) = tally.parts();
+            self.count_message(session, role, everywhere, -count);
+        }
+        Ok(())
+    }
+
+    /// The original with this key is gone: the best of its copies takes its place.
+    fn promote(&mut self, table: &'static str, key: Key) -> Result<()> {
+        let mut heirs = self.copies(table, key)?;
+        self.copying.extend(heirs.iter().map(|heir| heir.session));
+        let mut best: Option<Settled> = None;
+        for heir in heirs.drain(..) {
+            let better = match &best {
+                None => true,
+                Some(best) => self.precedence(&heir)? < self.precedence(best)?,
+            };
+            if better {
+                best = Some(heir);
+            }
+        }
+        match best {
+            Some(heir) => self.mark(table, &heir, false),
+            None => Ok(()),
+        }
+    }
+
+    /// Under its new key a message may be a copy, or the original of copies, that it was not before.
+    pub(crate) fn rekey(
+        &mut self,
+        instance: i64,
+        file: i64,
+        session: &Arc<str>,
+        offset: u64,
+        key: Key,
+    ) -> Result<()> {
+        let (session, place) = (self.session(instance, session)?, offset as i64);
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select key, inherited, at, copied from message where session = $1 and file = $2 and place = $3"
+        ))?;
+        let found = statement
+            .query_row(params![session, file, place], |row| {
+                let settled = settled(session, file, place, row.get(1)?, row.get(2)?);
+                Ok((Key::from_stored(row.get(0)?), settled, row.get::<_, bool>(3)?))
+            })
+            .optional()?;
+        drop(statement);
+        let Some((before, row, copied)) = found else { return Ok(()) };
+        self.mark_rewritten(&row)?;
+        if !copied {
+            self.mark("message", &row, true)?;
+        }
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update message set key = $4 where session = $1 and file = $2 and place = $3"
+        ))?;
+        statement.execute(params![session, file, place, key.stored()])?;
+        drop(statement);
+        if !copied {
+            self.promote("message", before)?;
+        }
+        if !self.settle("message", key, &row)? {
+            self.mark("message", &row, false)?;
+        }
+        Ok(())
+    }
+
+    /// From now on its record counts wherever it stands.
+    fn mark_rewritten(&mut self, row: &Settled) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select role, tally, copied from message where session = $1 and file = $2 and place = $3"
+        ))?;
+        let (role, tally, copied) =
+            statement.query_row(params![row.session, row.file, row.place], |row| {
+                let (role, tally) = (Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?));
+                Ok((role, tally, row.get::<_, bool>(2)?))
+            })?;
+        drop(statement);
+        let rewritten = tally.rewritten();
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update message set tally = $4 where session = $1 and file = $2 and place = $3"
+        ))?;
+        statement.execute(params![row.session, row.file, row.place, rewritten.stored()])?;
+        drop(statement);
+        if copied && rewritten != tally {
+            let (_, everywhere) = rewritten.parts();
+            self.count_message(row.session, role, everywhere, 1);
+        }
+        Ok(())
+    }
+
+    fn original(&self, table: &'static str, key: Key) -> Result<Option<Settled>> {
+        let text = select_by_key(table, 0);
+        let mut statement = self.transaction.prepare_cached(text)?;
+        let found = statement
+            .query_row([key.stored()], |row| {
+                Ok(settled(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+            })
+            .optional()?;
+        Ok(found)
+    }
+
+    fn copies(&self, table: &'static str, key: Key) -> Result<Vec<Settled>> {
+        let mut statement = self.transaction.prepare_cached(select_by_key(table, 1))?;
+        let rows = statement.query_map([key.stored()], |row| {
+            Ok(settled(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn mark(&mut self, table: &'static str, row: &Settled, copied: bool) -> Result<()> {
+        let text = format!("update {table} set copied = ?4 where session = ?1 and file = ?2 and place = ?3");
+        let mut statement = self.transaction.prepare_cached(&text)?;
+        statement.execute(params![row.session, row.file, row.place, copied])?;
+        drop(statement);
+        self.touched.insert(row.session);
+        let by = if copied { -1 } else { 1 };
+        if table == "message" {
+            let (role, tally) = self.tally_of(row)?;
+            let (once, _) = tally.parts();
+            self.count_message(row.session, role, once, by);
+            return Ok(());
+        }
+        self.count_row(table, row, by)
+    }
+
+    fn tally_of(&self, row: &Settled) -> Result<(Role, Tally)> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select role, tally from message where session = $1 and file = $2 and place = $3"
+        ))?;
+        Ok(statement.query_row(params![row.session, row.file, row.place], |row| {
+            Ok((Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?)))
+        })?)
+    }
+
+    /// Adds a row to its session's totals, or takes it out.
+    pub(crate) fn count_row(&mut self, table: &'static str, row: &Settled, by: i64) -> Result<()> {
+        let place = params![row.session, row.file, row.place];
+        match table {
+            "message" => {
+                let (role, tally) = self.tally_of(row)?;
+                self.count_message(row.session, role, tally, by);
+            }
+            "tool_call" => {
+                let mut statement = self.transaction.prepare_cached(sql!(
+                    "select parent from tool_call where session = $1 and file = $2 and place = $3"
+                ))?;
+                let parent: Option<i64> = statement.query_row(place, |row| row.get(0))?;
+                drop(statement);
+                if parent.is_none() {
+                    self.deltas.entry(row.session).or_default().calls += by;
+                }
+            }
+            _ => {
+                let mut statement = self.transaction.prepare_cached(sql!(
+                    "select input, output, cache_read, cache_write, cache_write_hour, reasoning, at, model
+                     from usage where session = $1 and file = $2 and place = $3"
+                ))?;
+                let (tokens, at, model) = statement.query_row(place, |row| {
+                    let tokens =
+                        [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?];
+                    Ok((tokens, row.get::<_, Option<i64>>(6)?, row.get(7)?))
+                })?;
+                drop(statement);
+                self.count_usage(row.session, at.map(Time::from_micros), model, tokens, by);
+            }
+        }
+        Ok(())
+    }
+
+    /// The smaller is the original.
+    fn precedence(&self, row: &Settled) -> Result<(bool, i64, String, i64)> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select session.key || ' ' || file.path || ' ' || instance.root from session, file, instance
+             where session.id = $1 and file.id = $2 and instance.id = file.instance"
+        ))?;
+        let name = statement.query_row([row.session, row.file], |row| row.get(0))?;
+        Ok((row.inherited, row.at.map_or(i64::MAX, Time::micros), name, row.place))
+    }
+}
+
+fn settled(session: i64, file: i64, place: i64, inherited: bool, at: Option<i64>) -> Settled {
+    Settled { session, file, place, inherited, at: at.map(Time::from_micros) }
+}
+
+fn select_by_key(table: &str, copied: u8) -> &'static str {
+    match (table, copied) {
+        ("message", 0) => {
+            sql!("select session, file, place, inherited, at from message where key = $1 and copied = 0")
+        }
+        ("message", _) => {
+            sql!("select session, file, place, inherited, at from message where key = $1 and copied = 1")
+        }
+        ("tool_call", 0) => {
+            sql!("select session, file, place, inherited, at from tool_call where key = $1 and copied = 0")
+        }
+        ("tool_call", _) => {
+            sql!("select session, file, place, inherited, at from tool_call where key = $1 and copied = 1")
+        }
+        (_, 0) => sql!("select session, file, place, inherited, at from usage where key = $1 and copied = 0"),
+        (_, _) => sql!("select session, file, place, inherited, at from usage where key = $1 and copied = 1"),
+    }
+}

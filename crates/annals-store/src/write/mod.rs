@@ -1,0 +1,388 @@
+//! Writes batches: bytes, rows, counts and cursor of a stretch of a file in one transaction.
+
+mod copies;
+mod live;
+mod runs;
+mod sessions;
+mod transcript;
+mod tree;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rusqlite::{OptionalExtension, Transaction, params};
+
+use crate::error::Result;
+use crate::index::write::IndexBuilder;
+use crate::{Batch, Count, Store, sql};
+use annals_core::{Encoding, Framing, Item, Scope, SessionFacts, Span, Time};
+
+/// Problems of one file that are kept with their places; all are counted.
+const PROBLEMS: i64 = 100;
+/// Words remembered while writing; beyond that the memory is emptied and filled again.
+const WORDS: usize = 50_000;
+
+/// An open transaction. Dropping it without `commit` undoes everything.
+pub struct Writer<'s> {
+    pub(crate) transaction: Transaction<'s>,
+    pub(crate) now: Time,
+    sessions: HashMap<(i64, Arc<str>), i64>,
+    words: HashMap<Arc<str>, i64>,
+    pub(crate) deltas: HashMap<i64, Delta>,
+    pub(crate) usage_deltas: HashMap<UsagePlace, UsageSums>,
+    pub(crate) touched: BTreeSet<i64>,
+    /// Sessions in which copies of other sessions' rows were found.
+    pub(crate) copying: BTreeSet<i64>,
+    pub(crate) index: IndexBuilder,
+}
+
+/// How a session's totals change by this transaction.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Delta {
+    pub messages: i64,
+    pub user: i64,
+    pub assistant: i64,
+    pub calls: i64,
+    pub tokens: [i64; 6],
+}
+
+/// Where a response's tokens are summed up: session, day, model, class of prompt length.
+pub(crate) type UsagePlace = (i64, i64, i64, i64);
+/// Responses, then tokens in the order of `Delta`.
+pub(crate) type UsageSums = [i64; 7];
+
+impl Store {
+    pub fn writer(&mut self, _scope: &Scope, now: Time) -> Result<Writer<'_>> {
+        let transaction =
+            self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        Ok(Writer {
+            transaction,
+            now,
+            sessions: HashMap::new(),
+            words: HashMap::new(),
+            deltas: HashMap::new(),
+            usage_deltas: HashMap::new(),
+            touched: BTreeSet::new(),
+            copying: BTreeSet::new(),
+            index: IndexBuilder::default(),
+        })
+    }
+}
+
+impl Writer<'_> {
+    /// Writes as if it were then: rows that are read anew keep the times of their first reading.
+    // no scope: the writer was opened with one
+    pub fn pretend(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// Everything of this batch or nothing; answers the file's id.
+    // no scope: the writer was opened with one
+    pub fn apply(&mut self, batch: Batch) -> Result<i64> {
+        let (file, version) = self.file_row(&batch)?;
+        if batch.replace_rows {
+            self.forget_rows(file)?;
+        }
+        if let Some(other) = batch.supersedes {
+            self.forget_rows(other)?;
+            // Should it have rows again one day, they are read from its start.
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "update file set twin_of = $2, parsed = 0, content_size = 0 where id = $1"
+            ))?;
+            statement.execute([other, file])?;
+        }
+        for segment in &batch.segments {
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "insert into segment (file, version, place, length, hash, packing, data)
+                 values ($1, $2, $3, $4, $5, $6, $7)
+                 on conflict (file, version, place) do update
+                 set length = excluded.length, hash = excluded.hash, packing = excluded.packing,
+                     data = excluded.data"
+            ))?;
+            statement.execute(params![
+                file,
+                version,
+                segment.place as i64,
+                segment.length as i64,
+                segment.hash.as_slice(),
+                segment.packed,
+                segment.data,
+            ])?;
+        }
+        for capture in &batch.captures {
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "insert into capture (file, hash) values ($1, $2) on conflict (file, hash) do nothing"
+            ))?;
+            statement.execute(params![file, capture.as_slice()])?;
+        }
+        self.apply_rows(batch.instance, file, version, batch.items, batch.facts)?;
+        self.apply_counts(file, &batch.counts, &batch.problems)?;
+        if batch.part.mutable && batch.new_version {
+            self.end_unseen(file, version, self.now)?;
+        }
+        Ok(file)
+    }
+
+    /// Rows of a stretch of a file that is in the archive.
+    // no scope: the writer was opened with one
+    pub fn apply_rows(
+        &mut self,
+        instance: i64,
+        file: i64,
+        version: i64,
+        items: Vec<Item>,
+        facts: Vec<(Arc<str>, u8, SessionFacts)>,
+    ) -> Result<()> {
+        let epoch = self.epoch(file)?;
+        for item in items {
+            match item {
+                Item::Passage(passage) => self.passage(instance, file, epoch, &passage)?,
+                item => self.item(instance, file, version, item)?,
+            }
+        }
+        for (session, rank, facts) in facts {
+            let session = self.session(instance, &session)?;
+            self.touched.insert(session);
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "insert into session_part (session, file, rank, facts) values ($1, $2, $3, $4)
+                 on conflict (session, file) do update set rank = excluded.rank, facts = excluded.facts"
+            ))?;
+            statement.execute(params![session, file, rank, serde_json::to_string(&facts)?])?;
+        }
+        Ok(())
+    }
+
+    // no scope: the writer was opened with one
+    pub fn apply_counts(&mut self, file: i64, counts: &[Count], problems: &[(Span, String)]) -> Result<()> {
+        for count in counts {
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "insert into coverage (file, status, kind, lines, bytes) values ($1, $2, $3, $4, $5)
+                 on conflict (file, status, kind) do update
+                 set lines = coverage.lines + excluded.lines, bytes = coverage.bytes + excluded.bytes"
+            ))?;
+            statement.execute(params![
+                file,
+                count.status,
+                count.kind,
+                count.lines as i64,
+                count.bytes as i64
+            ])?;
+        }
+        for (span, what) in problems {
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "insert into problem (file, place, length, what)
+                 select $1, $2, $3, $4 where (select count(*) from problem where file = $1) < $5
+                 on conflict (file, place) do nothing"
+            ))?;
+            statement.execute(params![file, span.offset as i64, span.length as i64, what, PROBLEMS])?;
+        }
+        Ok(())
+    }
+
+    /// Where reading of a file's rows stands.
+    // no scope: the writer was opened with one
+    pub fn apply_place(
+        &mut self,
+        file: i64,
+        parsed: u64,
+        content_size: u64,
+        state: &str,
+        reader_version: u32,
+    ) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update file set parsed = $2, content_size = $3, reader_version = $4 where id = $1"
+        ))?;
+        statement.execute(params![file, parsed as i64, content_size as i64, reader_version])?;
+        self.save_state(file, state)
+    }
+
+    fn save_state(&self, file: i64, state: &str) -> Result<()> {
+        if state.is_empty() {
+            return Ok(());
+        }
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into reader_state (file, state) values ($1, $2)
+             on conflict (file) do update set state = excluded.state"
+        ))?;
+        statement.execute(params![file, state])?;
+        Ok(())
+    }
+
+    /// Makes sessions and totals agree with the rows, and commits.
+    // no scope: the writer was opened with one
+    pub fn commit(mut self) -> Result<()> {
+        self.settle_sessions()?;
+        self.write_index()?;
+        self.transaction.commit()?;
+        Ok(())
+    }
+
+    /// Throws away all rows that came from files, so that they can be read again from the bytes.
+    // no scope: the writer was opened with one
+    pub fn forget_everything(&mut self) -> Result<()> {
+        for table in [
+            "message",
+            "message_line",
+            "node",
+            "summary",
+            "landmark",
+            "tool_call",
+            "usage",
+            "usage_sum",
+            "file_touch",
+            "link",
+            "record",
+            "coverage",
+            "problem",
+            "session_part",
+            "session",
+            "name",
+            "search_segment",
+            "search_block",
+        ] {
+            self.transaction.execute_batch(&format!("delete from {table}"))?;
+        }
+        self.transaction.execute_batch(
+            "update file set parsed = 0, search_epoch = 0;
+             delete from reader_state;
+             insert into setting (name, value) values ('rebuilding', 1) on conflict (name) do nothing",
+        )?;
+        self.sessions.clear();
+        self.words.clear();
+        Ok(())
+    }
+
+    /// All rows are there again.
+    // no scope: the writer was opened with one
+    pub fn rebuilt(&mut self) -> Result<()> {
+        self.transaction.execute_batch("delete from setting where name = 'rebuilding'")?;
+        Ok(())
+    }
+
+    fn file_row(&mut self, batch: &Batch) -> Result<(i64, i64)> {
+        let part = &batch.part;
+        let framing = match part.framing {
+            Framing::Lines => "lines",
+            Framing::Sequence => "sequence",
+            Framing::Whole => "whole",
+        };
+        let encoding = match part.encoding {
+            Encoding::Plain => "plain",
+            Encoding::Zstd => "zstd",
+        };
+        let now = self.now.micros();
+        let known = match batch.file {
+            Some(file) => Some(file),
+            None => {
+                let mut statement = self
+                    .transaction
+                    .prepare_cached(sql!("select id from file where instance = $1 and path = $2"))?;
+                statement.query_row(params![batch.instance, part.path], |row| row.get(0)).optional()?
+            }
+        };
+        let file = match known {
+            Some(file) => file,
+            None => {
+                let mut statement = self.transaction.prepare_cached(sql!(
+                    "insert into file (instance, path, unit, store, reader, framing, encoding, document, mutable, version,
+                                       rows_version, size, content_size, parsed, reader_version, first_seen)
+                     values ($1, $2, $3, $4, $5, $6, $7, $8, $10, 0, 0, 0, 0, 0, 0, $9)"
+                ))?;
+                statement.execute(params![
+                    batch.instance,
+                    part.path,
+                    part.unit,
+                    part.store,
+                    part.reader,
+                    framing,
+                    encoding,
+                    part.document,
+                    now,
+                    part.mutable
+                ])?;
+                self.transaction.last_insert_rowid()
+            }
+        };
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update file set path = $2, version = version + $3,
+                    rows_version = case when $4 then version + $3 else rows_version end,
+                    size = $5, content_size = case when $4 then $6 else content_size end,
+                    parsed = case when $4 then $7 else parsed end,
+                    inode = $8, modified = $9, changed = $10, reader_version = $11, twin_of = $12, gone_at = null
+             where id = $1 returning version"
+        ))?;
+        let version: i64 = statement.query_row(
+            params![
+                file,
+                part.path,
+                batch.new_version,
+                batch.follows_rows,
+                batch.size as i64,
+                batch.content_size as i64,
+                batch.parsed as i64,
+                batch.stat.map(|stat| stat.inode),
+                batch.stat.map(|stat| stat.modified.micros()),
+                batch.stat.map(|stat| stat.changed.micros()),
+                batch.reader_version,
+                batch.twin_of,
+            ],
+            |row| row.get(0),
+        )?;
+        if batch.follows_rows {
+            self.save_state(file, &batch.state)?;
+        }
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into version (file, version, size, modified, captured_at) values ($1, $2, $3, $4, $5)
+             on conflict (file, version) do update set size = excluded.size, modified = excluded.modified"
+        ))?;
+        let modified = batch.stat.map(|stat| stat.modified.micros());
+        statement.execute(params![file, version, batch.size as i64, modified, now])?;
+        Ok((file, version))
+    }
+
+    pub(crate) fn session(&mut self, instance: i64, key: &Arc<str>) -> Result<i64> {
+        if let Some(id) = self.sessions.get(&(instance, Arc::clone(key))) {
+            return Ok(*id);
+        }
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into session (instance, key, models, archived, facts, messages, user_messages, assistant_messages,
+                                  tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
+                                  cache_write_hour_tokens, reasoning_tokens)
+             values ($1, $2, '[]', 0, '{}', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+             on conflict (instance, key) do update set key = excluded.key returning id"
+        ))?;
+        let id = statement.query_row(params![instance, key.as_ref()], |row| row.get(0))?;
+        drop(statement);
+        if self.sessions.len() >= WORDS {
+            self.sessions.clear();
+        }
+        self.sessions.insert((instance, Arc::clone(key)), id);
+        self.touched.insert(id);
+        Ok(id)
+    }
+
+    /// The number of a word that repeats.
+    pub(crate) fn word(&mut self, word: Option<&Arc<str>>) -> Result<Option<i64>> {
+        let Some(word) = word else { return Ok(None) };
+        if let Some(id) = self.words.get(word) {
+            return Ok(Some(*id));
+        }
+        let mut statement = self.transaction.prepare_cached(sql!("select id from name where text = $1"))?;
+        let known: Option<i64> = statement.query_row([word.as_ref()], |row| row.get(0)).optional()?;
+        drop(statement);
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let mut statement =
+                    self.transaction.prepare_cached(sql!("insert into name (text) values ($1)"))?;
+                statement.execute([word.as_ref()])?;
+                self.transaction.last_insert_rowid()
+            }
+        };
+        if self.words.len() >= WORDS {
+            self.words.clear();
+        }
+        self.words.insert(Arc::clone(word), id);
+        Ok(Some(id))
+    }
+}

@@ -1,0 +1,251 @@
+//! Homes, runs, cursors and marks of what is gone: what the collector remembers besides files.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::Writer;
+use crate::error::Result;
+use crate::{Store, sql};
+use annals_core::{Key, Scope, Time};
+
+impl Store {
+    pub fn instance(&self, scope: &Scope, source: &str, machine: &str, root: &str, now: Time) -> Result<i64> {
+        // A write would empty the caches of all who read, and most looks find what they know.
+        if let Some(known) = self.known_instance(scope, source, machine, root)? {
+            return Ok(known);
+        }
+        let mut statement = self.connection.prepare_cached(sql!(
+            "insert into instance (source, machine, root, status, reason, first_seen)
+             values ($1, $2, $3, 'available', '', $4)
+             on conflict (source, machine, root) do update set root = excluded.root returning id"
+        ))?;
+        Ok(statement.query_row(params![source, machine, root, now.micros()], |row| row.get(0))?)
+    }
+
+    /// The home, if it was ever captured.
+    pub fn known_instance(
+        &self,
+        _scope: &Scope,
+        source: &str,
+        machine: &str,
+        root: &str,
+    ) -> Result<Option<i64>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select id from instance where source = $1 and machine = $2 and root = $3"
+        ))?;
+        Ok(statement.query_row(params![source, machine, root], |row| row.get(0)).optional()?)
+    }
+
+    pub fn last_scanned(&self, _scope: &Scope, instance: i64) -> Result<Option<Time>> {
+        let mut statement =
+            self.connection.prepare_cached(sql!("select last_scanned from instance where id = $1"))?;
+        Ok(statement.query_row([instance], |row| crate::read::time(row, 0))?)
+    }
+
+    pub fn cursor(&self, _scope: &Scope, instance: i64, name: &str) -> Result<Option<String>> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("select value from cursor where instance = $1 and name = $2"))?;
+        Ok(statement.query_row(params![instance, name], |row| row.get(0)).optional()?)
+    }
+
+    /// All places of an instance to go on from whose names begin so, without that beginning.
+    pub fn cursors(&self, _scope: &Scope, instance: i64, prefix: &str) -> Result<Vec<(String, String)>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select substr(name, length($2) + 1), value from cursor
+             where instance = $1 and substr(name, 1, length($2)) = $2 order by name"
+        ))?;
+        let rows = statement.query_map(params![instance, prefix], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Whether a record is there with this content, and did not end.
+    pub fn has_record(
+        &self,
+        _scope: &Scope,
+        instance: i64,
+        stream: &str,
+        key: &str,
+        content: Key,
+    ) -> Result<bool> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select hash, deleted_at is null from record where instance = $1 and stream = $2 and key = $3
+             order by version desc limit 1"
+        ))?;
+        let newest: Option<(i64, bool)> = statement
+            .query_row(params![instance, stream, key], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(newest == Some((content.stored(), true)))
+    }
+
+    /// A value made once for this archive, such as the key that masks secrets.
+    pub fn setting_or_make(
+        &self,
+        _scope: &Scope,
+        name: &str,
+        make: impl FnOnce() -> Vec<u8>,
+    ) -> Result<Vec<u8>> {
+        let mut statement =
+            self.connection.prepare_cached(sql!("select value from setting where name = $1"))?;
+        if let Some(value) = statement.query_row([name], |row| row.get(0)).optional()? {
+            return Ok(value);
+        }
+        let mut insert = self.connection.prepare_cached(sql!(
+            "insert into setting (name, value) values ($1, $2) on conflict (name) do nothing"
+        ))?;
+        insert.execute(params![name, make()])?;
+        Ok(statement.query_row([name], |row| row.get(0))?)
+    }
+
+    /// True when rows must be read anew before anything is added: a rebuild was cut off, or readers have changed.
+    pub fn needs_rebuild(&self, _scope: &Scope, source: &str, reader_version: u32) -> Result<bool> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select exists (select 1 from setting where name = 'rebuilding')
+                 or exists (select 1 from file join instance on instance.id = file.instance
+                            where instance.source = $1 and file.reader_version < $2 and file.twin_of is null)"
+        ))?;
+        Ok(statement.query_row(params![source, reader_version], |row| row.get(0))?)
+    }
+
+    /// The number of the run that wrote last; the archive is as it was while it stays the same.
+    pub fn last_run(&self, _scope: &Scope) -> Result<i64> {
+        let mut statement = self.connection.prepare_cached(sql!("select coalesce(max(id), 0) from run"))?;
+        Ok(statement.query_row([], |row| row.get(0))?)
+    }
+
+    pub fn start_run(&self, _scope: &Scope, command: &str, now: Time) -> Result<i64> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("insert into run (started_at, process, command) values ($1, $2, $3)"))?;
+        statement.execute(params![now.micros(), std::process::id(), command])?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    pub fn finish_run(&self, _scope: &Scope, run: i64, report: &str, now: Time) -> Result<()> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("update run set ended_at = $2, report = $3 where id = $1"))?;
+        statement.execute(params![run, now.micros(), report])?;
+        Ok(())
+    }
+
+    /// Moves the log into the database file, so that the archive is one file at rest.
+    // no scope: touches no content
+    pub fn checkpoint(&self) -> Result<()> {
+        self.connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
+        Ok(())
+    }
+}
+
+impl Writer<'_> {
+    // no scope: the writer was opened with one
+    pub fn set_instance_status(
+        &mut self,
+        instance: i64,
+        status: &str,
+        reason: &str,
+        now: Time,
+    ) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update instance set status = $2, reason = $3, last_scanned = $4 where id = $1"
+        ))?;
+        statement.execute(params![instance, status, reason, now.micros()])?;
+        Ok(())
+    }
+
+    // no scope: the writer was opened with one
+    pub fn set_cursor(&mut self, instance: i64, name: &str, value: &str) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into cursor (instance, name, value) values ($1, $2, $3)
+             on conflict (instance, name) do update set value = excluded.value"
+        ))?;
+        statement.execute(params![instance, name, value])?;
+        Ok(())
+    }
+
+    /// The client no longer has these files. Their bytes and rows stay; a record of a mutable thing gets its end.
+    // no scope: the writer was opened with one
+    pub fn mark_gone(&mut self, files: &[i64], now: Time) -> Result<()> {
+        for file in files {
+            let mut statement = self
+                .transaction
+                .prepare_cached(sql!("update file set gone_at = $2 where id = $1 and gone_at is null"))?;
+            statement.execute([*file, now.micros()])?;
+            drop(statement);
+            // Rows can be read again from the bytes; that their source ended can not.
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "update version set gone_at = $2 where file = $1 and gone_at is null
+                 and version = (select version from file where id = $1 and mutable)"
+            ))?;
+            let ended = statement.execute([*file, now.micros()])?;
+            drop(statement);
+            if ended > 0 {
+                self.end_records(*file, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that a new version of their file no longer holds have ended.
+    // no scope: the writer was opened with one
+    pub fn end_unseen(&mut self, file: i64, version: i64, at: Time) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update record set deleted_at = $3 where file = $1 and deleted_at is null and seen_version < $2
+             and not exists (select 1 from record newer where newer.instance = record.instance
+                             and newer.stream = record.stream and newer.key = record.key
+                             and newer.version > record.version)"
+        ))?;
+        statement.execute(params![file, version, at.micros()])?;
+        Ok(())
+    }
+
+    /// Records of a mutable thing end with it; their content stays.
+    // no scope: the writer was opened with one
+    pub fn end_records(&mut self, file: i64, at: Time) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update record set deleted_at = $2 where file = $1 and deleted_at is null
+             and not exists (select 1 from record newer where newer.instance = record.instance
+                             and newer.stream = record.stream and newer.key = record.key
+                             and newer.version > record.version)"
+        ))?;
+        statement.execute([file, at.micros()])?;
+        Ok(())
+    }
+
+    /// A session is gone when all its transcripts are, and back when one is. `gone` are the files of this run.
+    // no scope: the writer was opened with one
+    pub fn mark_sessions(&mut self, instance: i64, gone: &[i64], now: Time) -> Result<()> {
+        for file in gone {
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "update session set gone_at = $2
+                 where gone_at is null
+                 and id in (select part.session from session_part part where part.rank = 0 and part.file in
+                            (select $1 union select twin_of from file where id = $1))
+                 and not exists (select 1 from session_part part
+                                 join file on file.id = part.file
+                                 join file other on other.instance = file.instance and other.unit = file.unit
+                                 where part.session = session.id and part.rank = 0 and other.gone_at is null)"
+            ))?;
+            statement.execute([*file, now.micros()])?;
+        }
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update session set gone_at = null
+             where instance = $1 and gone_at is not null
+             and exists (select 1 from session_part part
+                         join file on file.id = part.file
+                         join file other on other.instance = file.instance and other.unit = file.unit
+                         where part.session = session.id and part.rank = 0 and other.gone_at is null)"
+        ))?;
+        statement.execute([instance])?;
+        Ok(())
+    }
+
+    /// Only what the disk says of it changed; its content did not.
+    // no scope: the writer was opened with one
+    pub fn restat(&mut self, file: i64, path: &str, stat: crate::Stat) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update file set path = $2, inode = $3, modified = $4, changed = $5, gone_at = null where id = $1"
+        ))?;
+        statement.execute(params![file, path, stat.inode, stat.modified.micros(), stat.changed.micros()])?;
+        Ok(())
+    }
+}

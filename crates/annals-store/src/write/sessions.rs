@@ -1,0 +1,210 @@
+//! Session rows: the merge of what all files say, with totals that follow the rows.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::Writer;
+use crate::error::Result;
+use crate::sql;
+use annals_core::{LinkKind, SessionFacts, Time};
+
+impl Writer<'_> {
+    /// Makes sessions and totals agree with the rows before the commit does.
+    // no scope: the writer was opened with one
+    pub fn settle_now(&mut self) -> Result<()> {
+        self.settle_sessions()
+    }
+
+    /// Gives titles that were found to the sessions they name, once both are known.
+    // no scope: the writer was opened with one
+    pub fn resolve_summaries(&mut self) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update summary set session = (select min(landmark.session) from landmark
+                                           where landmark.row_key = summary.row_key)
+             where session is null
+             and exists (select 1 from landmark where landmark.row_key = summary.row_key)
+             returning session"
+        ))?;
+        let named: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        self.touched.extend(named);
+        self.settle_now()
+    }
+
+    /// Brings every session that this transaction touched up to date.
+    pub(crate) fn settle_sessions(&mut self) -> Result<()> {
+        for (session, delta) in std::mem::take(&mut self.deltas) {
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "update session set messages = messages + $11, user_messages = user_messages + $2,
+                        assistant_messages = assistant_messages + $3, tool_calls = tool_calls + $4,
+                        input_tokens = input_tokens + $5, output_tokens = output_tokens + $6,
+                        cache_read_tokens = cache_read_tokens + $7, cache_write_tokens = cache_write_tokens + $8,
+                        cache_write_hour_tokens = cache_write_hour_tokens + $9,
+                        reasoning_tokens = reasoning_tokens + $10
+                 where id = $1"
+            ))?;
+            let tokens = delta.tokens;
+            statement.execute(params![
+                session,
+                delta.user,
+                delta.assistant,
+                delta.calls,
+                tokens[0],
+                tokens[1],
+                tokens[2],
+                tokens[3],
+                tokens[4],
+                tokens[5],
+                delta.messages,
+            ])?;
+        }
+        self.settle_usage()?;
+        self.link_copies()?;
+        for session in std::mem::take(&mut self.touched) {
+            self.merge_session(session)?;
+        }
+        Ok(())
+    }
+
+    fn settle_usage(&mut self) -> Result<()> {
+        for ((session, day, model, class), sums) in std::mem::take(&mut self.usage_deltas) {
+            let [responses, input, output, read, write, write_hour, reasoning] = sums;
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "insert into usage_sum (session, day, model, prompt_class, responses, input, output, cache_read,
+                                        cache_write, cache_write_hour, reasoning)
+                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+                 on conflict (session, day, model, prompt_class) do update
+                 set responses = usage_sum.responses + excluded.responses,
+                     input = usage_sum.input + excluded.input, output = usage_sum.output + excluded.output,
+                     cache_read = usage_sum.cache_read + excluded.cache_read,
+                     cache_write = usage_sum.cache_write + excluded.cache_write,
+                     cache_write_hour = usage_sum.cache_write_hour + excluded.cache_write_hour,
+                     reasoning = usage_sum.reasoning + excluded.reasoning"
+            ))?;
+            statement.execute(params![
+                session, day, model, class, responses, input, output, read, write, write_hour, reasoning
+            ])?;
+            drop(statement);
+            if responses <= 0 {
+                let mut statement = self.transaction.prepare_cached(sql!(
+                    "delete from usage_sum where session = $1 and day = $2 and model = $3 and prompt_class = $4
+                     and responses = 0"
+                ))?;
+                statement.execute(params![session, day, model, class])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_session(&mut self, session: i64) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select part.rank, part.facts from session_part part join file on file.id = part.file
+             where part.session = $1 order by part.rank desc, file.path"
+        ))?;
+        let parts: Vec<(i64, String)> = statement
+            .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        if parts.is_empty() {
+            // Nothing speaks of it any more: a file was rewritten under another session's name.
+            let mut statement = self.transaction.prepare_cached(sql!(
+                "delete from session where id = $1
+                 and not exists (select 1 from message where session = $1)
+                 and not exists (select 1 from tool_call where session = $1)"
+            ))?;
+            statement.execute([session])?;
+            return Ok(());
+        }
+        let mut facts = merge(&parts);
+        if facts.parent.is_none() {
+            // A fork that does not say so: its rows do.
+            let mut statement = self
+                .transaction
+                .prepare_cached(sql!("select other from link where session = $1 and kind = 'copy'"))?;
+            facts.parent = statement.query_row([session], |row| row.get(0)).optional()?;
+            facts.parent_kind = facts.parent.as_ref().map(|_| LinkKind::Fork);
+        }
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select text from summary where session = $1 order by file desc, place desc limit 1"
+        ))?;
+        let summary: Option<String> = statement.query_row([session], |row| row.get(0)).optional()?;
+        drop(statement);
+        let title = facts.name.clone().or(facts.title.clone()).or(summary).or(facts.first_prompt.clone());
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update session set title = $2, cwd = $3, git_branch = $4, parent = $5, parent_kind = $6, models = $7,
+                    archived = $8, started_at = $9, last_at = $10, facts = $11
+             where id = $1"
+        ))?;
+        statement.execute(params![
+            session,
+            title,
+            facts.cwd,
+            facts.git_branch,
+            facts.parent,
+            facts.parent_kind.map(|kind| kind.name()),
+            serde_json::to_string(&facts.models)?,
+            facts.archived.unwrap_or(false),
+            facts.started_at.map(Time::micros),
+            facts.last_at.map(Time::micros),
+            serde_json::to_string(&facts)?,
+        ])?;
+        Ok(())
+    }
+}
+
+/// Strongest first. Moments come from the transcripts themselves where there are any: a table's row changes when a
+/// thread is only renamed.
+fn merge(parts: &[(i64, String)]) -> SessionFacts {
+    let read = |text: &str| serde_json::from_str::<SessionFacts>(text).unwrap_or_default();
+    let mut merged = SessionFacts::default();
+    for (_, text) in parts {
+        merged.fill_from(&read(text));
+    }
+    let lowest: Vec<SessionFacts> =
+        parts.iter().filter(|(rank, _)| *rank == 0).map(|(_, text)| read(text)).collect();
+    if !lowest.is_empty() {
+        merged.started_at = lowest.iter().filter_map(|facts| facts.started_at).min();
+        merged.last_at = lowest.iter().filter_map(|facts| facts.last_at).max();
+        // Models in the order of their use, not as the table has the last one first.
+        let mut models = Vec::new();
+        for model in lowest.iter().flat_map(|facts| &facts.models).chain(&merged.models) {
+            if !models.contains(model) {
+                models.push(model.clone());
+            }
+        }
+        merged.models = models;
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::merge;
+    use annals_core::{SessionFacts, Time};
+
+    fn part(rank: i64, facts: &SessionFacts) -> (i64, String) {
+        (rank, serde_json::to_string(facts).unwrap())
+    }
+
+    #[test]
+    fn stronger_parts_win_and_transcripts_tell_the_time() {
+        let table = SessionFacts {
+            title: Some("table".into()),
+            models: vec!["b".into()],
+            last_at: Some(Time::from_seconds(99)),
+            ..SessionFacts::default()
+        };
+        let transcript = SessionFacts {
+            title: Some("first prompt".into()),
+            cwd: Some("/w".into()),
+            models: vec!["a".into(), "b".into()],
+            last_at: Some(Time::from_seconds(5)),
+            ..SessionFacts::default()
+        };
+        let merged = merge(&[part(10, &table), part(0, &transcript)]);
+        assert_eq!(merged.title.as_deref(), Some("table"));
+        assert_eq!(merged.cwd.as_deref(), Some("/w"));
+        assert_eq!(merged.models, ["a", "b"]);
+        assert_eq!(merged.last_at, Some(Time::from_seconds(5)));
+        assert_eq!(merge(&[part(10, &table)]).last_at, Some(Time::from_seconds(99)));
+    }
+}

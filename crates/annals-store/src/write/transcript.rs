@@ -1,0 +1,417 @@
+//! Writes what readers found: messages, calls, usage, touches, links and records, each counted where it belongs.
+
+use std::sync::Arc;
+
+use rusqlite::{OptionalExtension, params};
+
+use super::Writer;
+use super::copies::Settled;
+use crate::error::Result;
+use crate::sql;
+use annals_core::{
+    Call, CallResult, Document, Item, Key, LONG_PROMPTS, Link, Message, MessageKind, Role, Span, Summary,
+    Tally, Time, Touch, Usage,
+};
+
+impl Writer<'_> {
+    pub(crate) fn item(&mut self, instance: i64, file: i64, version: i64, item: Item) -> Result<()> {
+        match item {
+            Item::Message(message) => self.message(instance, file, &message),
+            Item::Amend { session, offset, kind } => self.amend(instance, file, &session, offset, kind),
+            Item::Rekey { session, offset, key } => self.rekey(instance, file, &session, offset, key),
+            Item::Extend { session, message, span } => self.extend(instance, file, &session, message, span),
+            Item::Summary(summary) => self.summary(file, &summary),
+            Item::Landmark { session, row } => self.landmark(instance, file, &session, row),
+            Item::Call(call) => self.call(instance, file, &call),
+            Item::Result(result) => self.result(instance, file, &result),
+            Item::Usage(usage) => self.usage(instance, file, &usage),
+            Item::Touch(touch) => self.touch(instance, file, &touch),
+            Item::Link(link) => self.link(instance, file, &link),
+            Item::Document(document) => self.document(instance, file, version, &document),
+            Item::Ended { stream, key, at } => self.end_record(instance, stream, &key, at),
+            Item::Forget { session, offset } => self.forget_message(instance, file, &session, offset),
+            Item::Recount { session, offset, tally } => {
+                self.recount_message(instance, file, &session, offset, tally)
+            }
+            Item::Tree(tree) => self.tree(instance, file, &tree),
+            // Passages go into the index, beside the rows.
+            Item::Passage(_) => Ok(()),
+        }
+    }
+
+    fn message(&mut self, instance: i64, file: i64, message: &Message) -> Result<()> {
+        let session = self.session(instance, &message.session)?;
+        let model = self.word(message.model.as_ref())?;
+        let place = message.span.offset as i64;
+        let settled = self.settle(
+            "message",
+            message.key,
+            &Settled { session, file, place, inherited: message.inherited, at: message.at },
+        )?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into message (session, file, place, length, role, kind, at, key, inherited, copied, tally, model)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+        ))?;
+        statement.execute(params![
+            session,
+            file,
+            place,
+            message.span.length as i64,
+            message.role.stored(),
+            message.kind.stored(),
+            message.at.map(Time::micros),
+            message.key.stored(),
+            message.inherited,
+            settled,
+            message.tally.stored(),
+            model,
+        ])?;
+        drop(statement);
+        if !settled {
+            self.count_message(session, message.role, message.tally, 1);
+        }
+        Ok(())
+    }
+
+    fn amend(
+        &mut self,
+        instance: i64,
+        file: i64,
+        session: &Arc<str>,
+        offset: u64,
+        kind: MessageKind,
+    ) -> Result<()> {
+        let session = self.session(instance, session)?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select role, tally, copied from message where session = $1 and file = $2 and place = $3"
+        ))?;
+        let before = statement
+            .query_row(params![session, file, offset as i64], |row| {
+                let (role, tally) = (Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?));
+                Ok((role, tally, row.get::<_, bool>(2)?))
+            })
+            .optional()?;
+        drop(statement);
+        let Some((role, before, copied)) = before else { return Ok(()) };
+        let tally = Tally::of(kind);
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update message set kind = $4, tally = $5 where session = $1 and file = $2 and place = $3"
+        ))?;
+        statement.execute(params![session, file, offset as i64, kind.stored(), tally.stored()])?;
+        drop(statement);
+        if !copied {
+            self.count_message(session, role, before, -1);
+            self.count_message(session, role, tally, 1);
+        }
+        Ok(())
+    }
+
+    fn extend(
+        &mut self,
+        instance: i64,
+        file: i64,
+        session: &Arc<str>,
+        message: u64,
+        span: Span,
+    ) -> Result<()> {
+        let session = self.session(instance, session)?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into message_line (session, file, place, line, length) values ($1, $2, $3, $4, $5)"
+        ))?;
+        statement.execute(params![session, file, message as i64, span.offset as i64, span.length as i64])?;
+        Ok(())
+    }
+
+    fn summary(&mut self, file: i64, summary: &Summary) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into summary (file, place, row_key, text) values ($1, $2, $3, $4)"
+        ))?;
+        statement.execute(params![file, summary.offset as i64, summary.row.stored(), summary.text])?;
+        Ok(())
+    }
+
+    fn landmark(&mut self, instance: i64, file: i64, session: &Arc<str>, row: Key) -> Result<()> {
+        let session = self.session(instance, session)?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into landmark (row_key, session, file) values ($1, $2, $3)
+             on conflict (row_key, session, file) do nothing"
+        ))?;
+        statement.execute(params![row.stored(), session, file])?;
+        Ok(())
+    }
+
+    pub(crate) fn count_message(&mut self, session: i64, role: Role, tally: Tally, by: i64) {
+        let delta = self.deltas.entry(session).or_default();
+        let (message, record) = match tally {
+            Tally::Nothing => (0, 0),
+            Tally::Record | Tally::RewrittenRecord => (0, by),
+            Tally::Message | Tally::Rewritten => (by, by),
+            Tally::Aside => (by, 0),
+        };
+        delta.messages += message;
+        match role {
+            Role::User => delta.user += record,
+            Role::Assistant => delta.assistant += record,
+            Role::System | Role::Developer | Role::Tool => {}
+        }
+    }
+
+    fn call(&mut self, instance: i64, file: i64, call: &Call) -> Result<()> {
+        let session = self.session(instance, &call.session)?;
+        let name = self.word(Some(&call.name))?;
+        let model = self.word(call.model.as_ref())?;
+        let place = call.span.offset as i64;
+        let settled = self.settle(
+            "tool_call",
+            call.key,
+            &Settled { session, file, place, inherited: call.inherited, at: call.at },
+        )?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into tool_call (session, file, place, length, at, key, inherited, copied, call_id, name, kind,
+                                    title, parent, message, model)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
+        ))?;
+        statement.execute(params![
+            session,
+            file,
+            place,
+            call.span.length as i64,
+            call.at.map(Time::micros),
+            call.key.stored(),
+            call.inherited,
+            settled,
+            call.call_id,
+            name,
+            call.kind.stored(),
+            call.title,
+            call.parent.map(|parent| parent as i64),
+            call.message.map(|message| message as i64),
+            model,
+        ])?;
+        drop(statement);
+        if !settled && call.parent.is_none() {
+            self.deltas.entry(session).or_default().calls += 1;
+        }
+        Ok(())
+    }
+
+    fn result(&mut self, instance: i64, file: i64, result: &CallResult) -> Result<()> {
+        let session = self.session(instance, &result.session)?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update tool_call
+             set output_place = coalesce($4, output_place), output_length = coalesce($5, output_length),
+                 detail_place = coalesce($6, detail_place), detail_length = coalesce($7, detail_length),
+                 ended_at = coalesce($8, ended_at), ok = coalesce($9, ok), exit_code = coalesce($10, exit_code),
+                 duration_ms = coalesce($11, duration_ms), full_output = coalesce($12, full_output)
+             where session = $1 and file = $2 and place = $3"
+        ))?;
+        statement.execute(params![
+            session,
+            file,
+            result.call as i64,
+            result.output.map(|span| span.offset as i64),
+            result.output.map(|span| span.length as i64),
+            result.detail.map(|span| span.offset as i64),
+            result.detail.map(|span| span.length as i64),
+            result.at.map(Time::micros),
+            result.ok,
+            result.exit_code,
+            result.duration_ms.map(|millis| millis as i64),
+            result.full,
+        ])?;
+        Ok(())
+    }
+
+    fn usage(&mut self, instance: i64, file: i64, usage: &Usage) -> Result<()> {
+        let session = self.session(instance, &usage.session)?;
+        let model = self.word(usage.model.as_ref())?;
+        let place = usage.span.offset as i64;
+        if usage.again {
+            return self.recount(session, file, usage);
+        }
+        let settled = self.settle(
+            "usage",
+            usage.key,
+            &Settled { session, file, place, inherited: usage.inherited, at: usage.at },
+        )?;
+        let tokens = tokens_of(usage);
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into usage (session, file, place, length, at, key, inherited, copied, model, input, output,
+                                cache_read, cache_write, cache_write_hour, reasoning)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
+        ))?;
+        statement.execute(params![
+            session,
+            file,
+            place,
+            usage.span.length as i64,
+            usage.at.map(Time::micros),
+            usage.key.stored(),
+            usage.inherited,
+            settled,
+            model,
+            tokens[0],
+            tokens[1],
+            tokens[2],
+            tokens[3],
+            tokens[4],
+            tokens[5],
+        ])?;
+        drop(statement);
+        if !settled {
+            self.count_usage(session, usage.at, model, tokens, 1);
+        }
+        Ok(())
+    }
+
+    /// Early records of a response are partial: the last one has its numbers.
+    fn recount(&mut self, session: i64, file: i64, usage: &Usage) -> Result<()> {
+        let row = Settled { session, file, place: usage.span.offset as i64, inherited: false, at: None };
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select copied from usage where session = $1 and file = $2 and place = $3"
+        ))?;
+        let copied: Option<bool> =
+            statement.query_row(params![session, file, row.place], |row| row.get(0)).optional()?;
+        drop(statement);
+        let Some(copied) = copied else { return Ok(()) };
+        if !copied {
+            self.count_row("usage", &row, -1)?;
+        }
+        let tokens = tokens_of(usage);
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update usage set input = $4, output = $5, cache_read = $6, cache_write = $7, cache_write_hour = $8,
+                    reasoning = $9
+             where session = $1 and file = $2 and place = $3"
+        ))?;
+        statement.execute(params![
+            session, file, row.place, tokens[0], tokens[1], tokens[2], tokens[3], tokens[4], tokens[5]
+        ])?;
+        drop(statement);
+        if copied { Ok(()) } else { self.count_row("usage", &row, 1) }
+    }
+
+    /// Adds a response to the totals of its session, or takes it out.
+    pub(crate) fn count_usage(
+        &mut self,
+        session: i64,
+        at: Option<Time>,
+        model: Option<i64>,
+        tokens: [i64; 6],
+        by: i64,
+    ) {
+        let delta = self.deltas.entry(session).or_default();
+        let day = at.map_or(0, Time::day);
+        let place = (session, day, model.unwrap_or(0), prompt_class(&tokens));
+        let [responses, sums @ ..] = self.usage_deltas.entry(place).or_default();
+        *responses += by;
+        for ((total, sum), tokens) in delta.tokens.iter_mut().zip(sums).zip(tokens) {
+            *total += by * tokens;
+            *sum += by * tokens;
+        }
+    }
+
+    fn touch(&mut self, instance: i64, file: i64, touch: &Touch) -> Result<()> {
+        let session = self.session(instance, &touch.session)?;
+        let path = self.word(Some(&touch.path.as_str().into()))?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into file_touch (session, file, place, number, path, operation, before_start, before_end,
+                                     after_start, after_end)
+             select $1, $2, $3, (select count(*) from file_touch where session = $1 and file = $2 and place = $3),
+                    $4, $5, $6, $7, $8, $9"
+        ))?;
+        statement.execute(params![
+            session,
+            file,
+            touch.call as i64,
+            path,
+            touch.operation.stored(),
+            touch.before.map(|range| range.start),
+            touch.before.map(|range| range.end),
+            touch.after.map(|range| range.start),
+            touch.after.map(|range| range.end),
+        ])?;
+        Ok(())
+    }
+
+    fn link(&mut self, instance: i64, file: i64, link: &Link) -> Result<()> {
+        let session = self.session(instance, &link.session)?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into link (session, file, kind, other, position) values ($1, $2, $3, $4, $5)
+             on conflict (session, file, kind, other) do update set position = excluded.position"
+        ))?;
+        statement.execute(params![session, file, link.kind.name(), link.other, link.position])?;
+        Ok(())
+    }
+
+    /// A record seen again with the same content is the same version; with other content it is the next one.
+    fn document(&mut self, instance: i64, file: i64, version: i64, document: &Document) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select version, hash, deleted_at from record
+             where instance = $1 and stream = $2 and key = $3 order by version desc limit 1"
+        ))?;
+        let last: Option<(i64, i64, Option<i64>)> = statement
+            .query_row(params![instance, document.stream, document.key], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .optional()?;
+        drop(statement);
+        let number = match last {
+            Some((number, hash, None)) if hash == document.content.stored() => {
+                return self.seen_again(instance, document, number, version);
+            }
+            Some((number, _, _)) => number + 1,
+            None => 1,
+        };
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into record (instance, stream, key, version, session, at, file, file_version, place, length,
+                                 hash, seen_at, seen_version)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $8)"
+        ))?;
+        statement.execute(params![
+            instance,
+            document.stream,
+            document.key,
+            number,
+            document.session.as_deref(),
+            document.at.map(Time::micros),
+            file,
+            version,
+            document.span.offset as i64,
+            document.span.length as i64,
+            document.content.stored(),
+            self.now.micros(),
+        ])?;
+        Ok(())
+    }
+
+    fn end_record(&mut self, instance: i64, stream: &str, key: &str, at: Option<Time>) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update record set deleted_at = $4 where instance = $1 and stream = $2 and key = $3
+             and deleted_at is null
+             and not exists (select 1 from record newer where newer.instance = record.instance
+                             and newer.stream = record.stream and newer.key = record.key
+                             and newer.version > record.version)"
+        ))?;
+        statement.execute(params![instance, stream, key, at.unwrap_or(self.now).micros()])?;
+        Ok(())
+    }
+
+    /// The same content in a newer version of its file: the record goes on.
+    fn seen_again(&mut self, instance: i64, document: &Document, number: i64, version: i64) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update record set seen_version = $5 where instance = $1 and stream = $2 and key = $3 and version = $4"
+        ))?;
+        statement.execute(params![instance, document.stream, document.key, number, version])?;
+        Ok(())
+    }
+}
+
+fn tokens_of(usage: &Usage) -> [i64; 6] {
+    [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.cache_write_hour, usage.reasoning]
+}
+
+/// Prices may differ beyond these lengths of a prompt; a migration counts by the same ones.
+fn prompt_class([input, _, read, write, write_hour, _]: &[i64; 6]) -> i64 {
+    let prompt = input + read + write + write_hour;
+    LONG_PROMPTS.iter().map(|limit| i64::from(prompt > *limit)).sum()
+}

@@ -1,0 +1,91 @@
+//! Writes how rows of a conversation that branches hang together, and takes back what is told better elsewhere.
+
+use std::sync::Arc;
+
+use rusqlite::{OptionalExtension, params};
+
+use super::Writer;
+use crate::error::Result;
+use crate::sql;
+use annals_core::{Key, Role, Tally, Tree};
+
+impl Writer<'_> {
+    pub(crate) fn tree(&mut self, instance: i64, file: i64, tree: &Tree) -> Result<()> {
+        let session = self.session(instance, &tree.session)?;
+        let mut statement =
+            self.transaction.prepare_cached(sql!("delete from node where session = $1 and file = $2"))?;
+        statement.execute([session, file])?;
+        drop(statement);
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into node (session, file, position, place, key, parent, current, told)
+             values ($1, $2, $3, $4, $5, $6, $7, $8)"
+        ))?;
+        for (position, node) in tree.nodes.iter().enumerate() {
+            statement.execute(params![
+                session,
+                file,
+                position as i64,
+                node.offset as i64,
+                node.key.stored(),
+                node.parent.map(Key::stored),
+                node.current,
+                node.told,
+            ])?;
+        }
+        Ok(())
+    }
+
+    /// The row of a message, and of the call in it.
+    pub(crate) fn forget_message(
+        &mut self,
+        instance: i64,
+        file: i64,
+        session: &Arc<str>,
+        offset: u64,
+    ) -> Result<()> {
+        let session = self.session(instance, session)?;
+        let place = offset as i64;
+        for table in ["message", "tool_call"] {
+            self.forget_row(table, session, file, place)?;
+        }
+        for table in ["message_line", "file_touch"] {
+            let text = format!("delete from {table} where session = ?1 and file = ?2 and place = ?3");
+            self.transaction.prepare_cached(&text)?.execute([session, file, place])?;
+        }
+        self.touched.insert(session);
+        Ok(())
+    }
+
+    pub(crate) fn recount_message(
+        &mut self,
+        instance: i64,
+        file: i64,
+        session: &Arc<str>,
+        offset: u64,
+        tally: Tally,
+    ) -> Result<()> {
+        let session = self.session(instance, session)?;
+        let place = params![session, file, offset as i64];
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select role, tally, copied from message where session = $1 and file = $2 and place = $3"
+        ))?;
+        let before = statement
+            .query_row(place, |row| {
+                let (role, tally) = (Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?));
+                Ok((role, tally, row.get::<_, bool>(2)?))
+            })
+            .optional()?;
+        drop(statement);
+        let Some((role, before, copied)) = before else { return Ok(()) };
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update message set tally = $4 where session = $1 and file = $2 and place = $3"
+        ))?;
+        statement.execute(params![session, file, offset as i64, tally.stored()])?;
+        drop(statement);
+        if !copied {
+            self.count_message(session, role, before, -1);
+            self.count_message(session, role, tally, 1);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+//! `annals audit`: found = kept + left out + unknown + malformed + gaps, for every source.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::settings::Declared;
+use crate::cli::ui::table::{number, size, table};
+use crate::cli::{Answer, Desk, now};
+use crate::collect::{HomeState, look_at, survey_homes};
+use crate::view::{Audit, IndexAudit, OnDisk, audit, captured, index_audit, used_sources};
+use annals_core::Result;
+use annals_sources::{Source, of_programs};
+use annals_store::Store;
+
+#[derive(Args)]
+pub struct Options {
+    /// Exit with 1 when a source is below this percentage
+    #[arg(long, value_name = "P")]
+    fail_under: Option<f64>,
+}
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    let store = desk.archive_or_new()?;
+    let door = desk.door(&store)?;
+    let mut audits = Vec::new();
+    for source in used_sources(&desk.scope, Some(&store))? {
+        let disk = on_disk(desk, &store, source)?;
+        audits.push(audit(&desk.scope, &store, &door, source, &disk, now())?);
+    }
+    let index = index_audit(&desk.scope, &store)?;
+    if desk.json {
+        desk.output.json(&json!({"sources": audits, "index": index, "next_cursor": null}))?;
+    } else {
+        print(desk, &audits)?;
+        print_index(desk, &index)?;
+    }
+    let below = options.fail_under.is_some_and(|bar| audits.iter().any(|audit| audit.percent < bar));
+    Ok(if below { Answer::Nothing } else { Answer::Done })
+}
+
+fn on_disk(desk: &Desk, store: &Store, source: &'static dyn Source) -> Result<OnDisk> {
+    // What programs handed over is on no disk but the archive's.
+    if source.manifest().source == of_programs().manifest().source {
+        return captured(&desk.scope, store, source);
+    }
+    let mut disk = OnDisk::default();
+    for (home, state) in survey_homes(source, &Declared(&desk.config)) {
+        if state != HomeState::Available {
+            continue;
+        }
+        let survey = look_at(source, &home)?;
+        disk.found.extend(survey.found.into_iter().map(|found| (found.path, found.size, found.rule.store)));
+        let databases = survey.databases.into_iter();
+        // Their rows are kept as documents; the files themselves are left to the client.
+        disk.left_out.extend(databases.map(|found| {
+            (found.path, 1, found.size, found.rule.store, "its rows are kept as documents, not the file")
+        }));
+        let left_out = survey.left_out.into_iter();
+        disk.left_out.extend(left_out.map(|left| (left.path, left.files, left.bytes, left.store, left.why)));
+        let outside = survey.outside.into_iter();
+        disk.left_out.extend(outside.map(|path| (path, 1, 0, "links", "a link that leads out of the home")));
+        disk.unaccounted.extend(survey.unaccounted);
+    }
+    Ok(disk)
+}
+
+fn print_index(desk: &mut Desk, index: &IndexAudit) -> Result<()> {
+    let title = desk.output.strong("Text index");
+    let bytes = size(u64::try_from(index.bytes).unwrap_or(0));
+    desk.output.line(format!("{title}  {} passages, {bytes}", number(index.passages)))?;
+    for (word, list) in [("indexed", index.indexed), ("left out", index.left_out)] {
+        for what in list {
+            desk.output.line(format!("  {word}  {what}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn print(desk: &mut Desk, audits: &[Audit]) -> Result<()> {
+    for audit in audits {
+        let title = desk.output.strong(audit.provider_label);
+        desk.output.line(format!("{title}  {}% accounted for", audit.percent))?;
+        let head = ["", "#found", "#kept", "#left out", "#unaccounted", "#gaps"];
+        let (files, bytes) = (audit.files, audit.bytes);
+        let count = |value: u64| number(i64::try_from(value).unwrap_or(i64::MAX));
+        let row = |name: &str, values: [u64; 5], form: &dyn Fn(u64) -> String| {
+            std::iter::once(name.to_owned()).chain(values.map(form)).collect::<Vec<_>>()
+        };
+        let rows = [
+            row("files", [files.found, files.kept, files.left_out, files.unaccounted, files.gaps], &count),
+            row("bytes", [bytes.found, bytes.kept, bytes.left_out, bytes.unaccounted, bytes.gaps], &size),
+        ];
+        for line in table(&head, &rows) {
+            desk.output.line(format!("  {line}"))?;
+        }
+        let lines = &audit.lines;
+        desk.output.line(format!(
+            "  lines  {} found = {} kept + {} unknown + {} malformed + {} skipped",
+            number(lines.found),
+            number(lines.kept.lines),
+            number(lines.unknown.lines),
+            number(lines.malformed.lines),
+            number(lines.skipped.lines)
+        ))?;
+        for store in &audit.stores {
+            let why =
+                if store.reason.as_str().is_empty() { String::new() } else { format!(": {}", store.reason) };
+            let treatment = store.treatment.replace('_', " ");
+            desk.output.line(format!(
+                "  {treatment}  {} ({}, {}){why}",
+                store.store,
+                count(store.files),
+                size(store.bytes)
+            ))?;
+        }
+        for file in &audit.unaccounted {
+            desk.output.line(format!("  unaccounted  {} ({})", file.path, size(file.bytes)))?;
+        }
+        for kind in &audit.unknown {
+            let version =
+                kind.client_version.as_ref().map(|version| format!(" since {version}")).unwrap_or_default();
+            desk.output.line(format!("  unknown  {} ({} lines{version})", kind.kind, number(kind.lines)))?;
+        }
+        for broken in audit.malformed.iter().take(10) {
+            desk.output
+                .line(format!("  malformed  {} at byte {}: {}", broken.path, broken.offset, broken.what))?;
+        }
+        for stream in &audit.streams {
+            for field in stream
+                .undeclared
+                .iter()
+                .map(|name| format!("undeclared {name}"))
+                .chain(stream.other_type.iter().cloned())
+            {
+                desk.output.line(format!("  field  {}: {field}", stream.stream))?;
+            }
+        }
+        for line in &audit.surface {
+            let state = line.surface.state.words();
+            let reason = if line.surface.reason.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", line.surface.reason)
+            };
+            desk.output.line(format!("  {state}  {} ({}){reason}", line.surface.item, number(line.count)))?;
+        }
+    }
+    Ok(())
+}

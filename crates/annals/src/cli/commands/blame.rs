@@ -1,0 +1,357 @@
+//! `annals blame`: which conversation wrote each line of a file, a passage, or a whole folder.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::ui::table::counted;
+use crate::cli::ui::{table, time};
+use crate::cli::{Answer, Desk, git};
+use crate::view::{Blame, BlameSums, CodeFile, Door, Origin, Share, blame, blame_sums, shown_lines};
+use annals_core::{Error, Result, Shown, Time};
+use annals_store::Store;
+
+#[derive(Args)]
+#[command(
+    after_help = "Grades: exact (the edit's text is still there), moved (the same text elsewhere or in another \
+                        file), changed (similar text), read (a session saw it, none wrote it), unknown. Lines are \
+                        found by content, not by commit: renames, rebases and formatters do not matter."
+)]
+pub struct Options {
+    /// A file, or some lines of it: FILE:12, FILE:12-40
+    #[arg(value_name = "FILE[:A[-B]]", required_unless_present_any = ["text", "stat"])]
+    file: Option<String>,
+    /// A passage instead of a file
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["file", "stat"])]
+    text: Option<String>,
+    /// Sum up a folder: share of lines by session, source and model
+    #[arg(long, value_name = "DIR", conflicts_with = "file")]
+    stat: Option<PathBuf>,
+    /// For programs, line by line, like git's
+    #[arg(long, conflicts_with = "stat")]
+    porcelain: bool,
+    /// Do not ask git for the top of the repository and the commits
+    #[arg(long)]
+    no_git: bool,
+}
+
+/// A larger file is data.
+const LARGEST: u64 = 8 << 20;
+/// Lines of files that are traced at once.
+const AT_ONCE: usize = 200_000;
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    let store = desk
+        .archive()?
+        .ok_or_else(|| Error::new("there is no archive yet").hint("`annals sync` makes one"))?;
+    let door = desk.door(&store)?;
+    if let Some(folder) = &options.stat {
+        return sum_up(desk, &store, &door, folder, options);
+    }
+    let (file, lines, commits) = match (&options.text, &options.file) {
+        (Some(text), _) => {
+            let file = CodeFile { path: String::new(), root: None, text: text.clone(), modified: None };
+            (file, None, None)
+        }
+        (None, Some(asked)) => {
+            let (path, lines) = split_lines(asked)?;
+            let path = path.canonicalize().map_err(|error| {
+                Error::new(format!("cannot read {}: {error}", path.display())).hint("name a file")
+            })?;
+            let top = if options.no_git { None } else { path.parent().and_then(git::top_of) };
+            let commits = top.as_ref().and_then(|_| git::commits_of(&path));
+            (read(&path, top.as_deref())?, lines, commits)
+        }
+        (None, None) => return Err(Error::bad_request("name a file")),
+    };
+    let traced = trace(desk, &store, &door, std::slice::from_ref(&file))?;
+    let Some(traced) = traced.into_iter().next() else { return Ok(Answer::Nothing) };
+    let shown = shown_lines(&desk.scope, &door, &file.text);
+    let (from, to) = lines.unwrap_or((1, usize::MAX));
+    if from > shown.len() {
+        return Err(Error::bad_request(format!("the file has {}", counted(shown.len(), "line"))));
+    }
+    let part =
+        Part { blame: &traced, lines: &shown, commits: commits.as_deref(), from, to: to.min(shown.len()) };
+    if options.porcelain {
+        porcelain(desk, &part)?;
+    } else if desk.json {
+        desk.output.json(&document(&part)?)?;
+    } else {
+        table(desk, &part)?;
+    }
+    let known =
+        traced.spans.iter().any(|span| span.origin.is_some() && span.start <= part.to && span.end >= from);
+    Ok(if known { Answer::Done } else { Answer::Nothing })
+}
+
+/// One look at the archive: its locks are taken once.
+fn trace(desk: &Desk, store: &Store, door: &Door, files: &[CodeFile]) -> Result<Vec<Blame>> {
+    store.at_once(&desk.scope, || blame(&desk.scope, store, door, files))
+}
+
+/// The lines that were asked for, with all that is known of them.
+struct Part<'a> {
+    blame: &'a Blame,
+    lines: &'a [Shown],
+    commits: Option<&'a [Option<String>]>,
+    from: usize,
+    to: usize,
+}
+
+impl Part<'_> {
+    /// Number, text, grade, origin, line when written, and commit of each line.
+    fn each(&self) -> impl Iterator<Item = (usize, &Shown, &'static str, Option<usize>, Option<u32>)> {
+        self.blame.spans.iter().flat_map(move |span| {
+            let lines = span.start.max(self.from)..=span.end.min(self.to);
+            lines.filter_map(move |number| {
+                let step = u32::try_from(number - span.start).ok()?;
+                let written = span.written_at_line.and_then(|line| line.checked_add(step));
+                Some((number, self.lines.get(number - 1)?, span.grade, span.origin, written))
+            })
+        })
+    }
+
+    fn commit(&self, number: usize) -> Option<&str> {
+        self.commits?.get(number - 1)?.as_deref()
+    }
+}
+
+fn table(desk: &mut Desk, part: &Part<'_>) -> Result<()> {
+    let width = part.to.to_string().len();
+    let mut last = None;
+    for (number, text, grade, origin, _) in part.each() {
+        let told = origin.and_then(|origin| part.blame.origins.get(origin));
+        // Said once for a stretch: the eye finds where the next begins.
+        let whose = match told {
+            Some(told) if last != Some((origin, grade)) => whose(told),
+            Some(_) | None => String::new(),
+        };
+        last = Some((origin, grade));
+        let commit = match (part.commits.is_some(), part.commit(number)) {
+            (true, Some(commit)) => format!("{} ", &commit[..8]),
+            (true, None) => "         ".to_owned(),
+            (false, _) => String::new(),
+        };
+        let grade = if grade == "unknown" { "-" } else { grade };
+        let head = desk.output.faint(&format!("{commit}{grade:<7} {whose:<54} {number:>width$} │"));
+        desk.output.line(format!("{head} {text}").trim_end())?;
+    }
+    if desk.quiet {
+        return Ok(());
+    }
+    desk.output.flush()?;
+    let mut shown = HashSet::new();
+    for (_, _, _, origin, _) in part.each() {
+        let Some(number) = origin.filter(|origin| shown.insert(*origin)) else { continue };
+        let Some(told) = part.blame.origins.get(number) else { continue };
+        let prompt = told.prompt.as_ref().map_or("(no prompt)", Shown::as_str);
+        let show = format!("annals show {} --at {}", told.session_id, told.message_id);
+        desk.output.note(format!("{}  {prompt}\n", whose(told)).trim_end());
+        desk.output.note(format!("    {show}"));
+    }
+    let lines = part.blame.lines;
+    desk.output.note(format!(
+        "{}: {} exact, {} moved, {} changed, {} read, {} unknown",
+        counted(lines.total, "line"),
+        lines.exact,
+        lines.moved,
+        lines.changed,
+        lines.read,
+        lines.unknown
+    ));
+    Ok(())
+}
+
+/// A call in a few words.
+fn whose(told: &Origin) -> String {
+    let at = time::local_text(told.at.as_ref());
+    let id: String = told.session_id.chars().take(13).collect();
+    let model = told.model.as_deref().unwrap_or("");
+    let words = format!("{at} {id} {model} {}", told.tool);
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn document(part: &Part<'_>) -> Result<Value> {
+    let mut document = serde_json::to_value(part.blame)?;
+    let spans = part.blame.spans.iter().filter(|span| span.start <= part.to && span.end >= part.from);
+    document["spans"] = serde_json::to_value(spans.collect::<Vec<_>>())?;
+    if part.commits.is_some() {
+        let commits = (part.from..=part.to).map(|number| json!(part.commit(number)));
+        document["commits"] = Value::Array(commits.collect());
+        document["commits_from"] = Value::from(part.from);
+    }
+    Ok(document)
+}
+
+/// Like `git blame --porcelain`: a header for each line, more of it where its call is named first.
+fn porcelain(desk: &mut Desk, part: &Part<'_>) -> Result<()> {
+    let mut told_before = HashSet::new();
+    for (number, text, grade, origin, written) in part.each() {
+        let told = origin.and_then(|origin| part.blame.origins.get(origin));
+        let id = told.map_or("0000000000000000", |told| told.id.as_str());
+        desk.output
+            .line(format!("{id} {} {number}", written.map_or_else(|| "0".into(), |line| line.to_string())))?;
+        desk.output.line(format!("grade {grade}"))?;
+        if let Some(commit) = part.commit(number) {
+            desk.output.line(format!("commit {commit}"))?;
+        }
+        if let (Some(told), Some(origin)) = (told, origin)
+            && told_before.insert(origin)
+        {
+            let at = told.at.as_deref().and_then(Time::parse).map_or(0, |at| at.micros() / 1_000_000);
+            let prompt = told.prompt.as_ref().map_or("", Shown::as_str);
+            for (name, value) in [
+                ("source", told.source.as_str()),
+                ("session", &told.session_id),
+                ("call", told.call_id.as_str()),
+                ("tool", &told.tool),
+                ("model", told.model.as_deref().unwrap_or_default()),
+                ("time", &at.to_string()),
+                ("summary", prompt),
+                ("filename", told.file.as_str()),
+            ] {
+                desk.output.line(format!("{name} {value}").trim_end())?;
+            }
+        }
+        desk.output.line(format!("\t{text}"))?;
+    }
+    Ok(())
+}
+
+fn sum_up(desk: &mut Desk, store: &Store, door: &Door, folder: &Path, options: &Options) -> Result<Answer> {
+    let folder = folder.canonicalize().map_err(|error| {
+        Error::new(format!("cannot read {}: {error}", folder.display())).hint("name a folder")
+    })?;
+    let top = if options.no_git { None } else { git::top_of(&folder) };
+    let known = top.as_ref().and_then(|_| git::files_of(&folder));
+    let paths = match known {
+        Some(paths) => paths,
+        None => files_below(&folder)?,
+    };
+    let root = top.unwrap_or_else(|| folder.clone());
+    let (mut files, mut lines, mut traced) = (Vec::new(), 0, Vec::new());
+    for path in paths {
+        // What is no text has no lines; what is gone since it was listed has none either.
+        let Ok(file) = read(&path, Some(&root)) else { continue };
+        lines += file.text.lines().count();
+        files.push(file);
+        if lines >= AT_ONCE {
+            traced.extend(trace(desk, store, door, &std::mem::take(&mut files))?);
+            lines = 0;
+        }
+    }
+    traced.extend(trace(desk, store, door, &files)?);
+    let sums = blame_sums(&desk.scope, &traced);
+    if desk.json {
+        desk.output.json(&sums)?;
+    } else {
+        print_sums(desk, &sums)?;
+    }
+    Ok(if sums.sessions.is_empty() { Answer::Nothing } else { Answer::Done })
+}
+
+fn print_sums(desk: &mut Desk, sums: &BlameSums) -> Result<()> {
+    let rows: Vec<Vec<String>> = sums
+        .files
+        .iter()
+        .map(|file| {
+            let lines = file.lines;
+            let counts = [lines.total, lines.exact, lines.moved, lines.changed, lines.read, lines.unknown];
+            [&[file.file.to_string()], &counts.map(|count| count.to_string())[..]].concat()
+        })
+        .collect();
+    let head = ["file", "#lines", "#exact", "#moved", "#changed", "#read", "#unknown"];
+    for line in table::table(&head, &rows) {
+        desk.output.line(line)?;
+    }
+    for (title, shares) in [("session", &sums.sessions), ("source", &sums.sources), ("model", &sums.models)] {
+        desk.output.line("")?;
+        let row = |share: &Share| {
+            let title = share.title.as_ref().map_or(String::new(), ToString::to_string);
+            vec![share.name.clone(), share.lines.to_string(), percent(share), title]
+        };
+        let rows: Vec<Vec<String>> = shares.iter().map(row).collect();
+        for line in table::table(&[title, "#lines", "#share", ""], &rows) {
+            desk.output.line(line)?;
+        }
+    }
+    let lines = sums.lines;
+    desk.output.line("")?;
+    desk.output.line(format!(
+        "{} in {}: {} exact, {} moved, {} changed, {} read, {} unknown",
+        counted(lines.total, "line"),
+        counted(sums.files.len(), "file"),
+        lines.exact,
+        lines.moved,
+        lines.changed,
+        lines.read,
+        lines.unknown
+    ))
+}
+
+fn percent(share: &Share) -> String {
+    format!("{:.1} %", share.share * 100.0)
+}
+
+/// `FILE:12` and `FILE:12-40`; a file whose own name ends so is that file.
+fn split_lines(asked: &str) -> Result<(PathBuf, Option<(usize, usize)>)> {
+    let whole = PathBuf::from(asked);
+    let Some((path, lines)) = asked.rsplit_once(':').filter(|_| !whole.exists()) else {
+        return Ok((whole, None));
+    };
+    let (from, to) = lines.split_once('-').unwrap_or((lines, lines));
+    match (from.parse::<usize>(), to.parse::<usize>()) {
+        (Ok(from), Ok(to)) if from >= 1 && to >= from => Ok((PathBuf::from(path), Some((from, to)))),
+        (Ok(_), Ok(_)) => {
+            Err(Error::bad_request(format!("{lines} are no lines")).hint("FILE:12 or FILE:12-40"))
+        }
+        _ => Ok((whole, None)),
+    }
+}
+
+fn read(path: &Path, root: Option<&Path>) -> Result<CodeFile> {
+    let failed = |error: std::io::Error| {
+        Error::new(format!("cannot read {}: {error}", path.display())).hint("name a file of text")
+    };
+    let facts = std::fs::symlink_metadata(path).map_err(failed)?;
+    if !facts.is_file() || facts.len() > LARGEST {
+        return Err(Error::new(format!("{} is no file of text", path.display())));
+    }
+    let bytes = std::fs::read(path).map_err(failed)?;
+    if bytes.contains(&0) {
+        return Err(Error::new(format!("{} is no text", path.display())));
+    }
+    let modified = facts.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    let modified = modified.and_then(|since| i64::try_from(since.as_micros()).ok()).map(Time::from_micros);
+    let folder = root.or_else(|| path.parent()).map(|root| root.to_string_lossy().into_owned());
+    Ok(CodeFile {
+        path: path.to_string_lossy().into_owned(),
+        root: folder,
+        text: String::from_utf8_lossy(&bytes).into_owned(),
+        modified,
+    })
+}
+
+/// Without git: everything but what is hidden, and no link is followed.
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if entry.file_name().to_string_lossy().starts_with('.') {
+                continue;
+            }
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}

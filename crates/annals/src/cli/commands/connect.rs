@@ -1,0 +1,86 @@
+//! `annals connect`: one login in a browser of annals' own, after which `sync` may ask the provider for what is new.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use super::sync::source_named;
+use crate::cli::live::{Wish, ask, stop_json, words};
+use crate::cli::settings::Declared;
+use crate::cli::{Answer, Desk};
+use crate::collect::{Lock, Stop, connect, disconnect};
+use annals_core::{Error, Result};
+use annals_sources::registry;
+
+#[derive(Args)]
+pub struct Options {
+    /// The source to connect
+    #[arg(value_name = "SOURCE")]
+    source: String,
+    /// End it: nothing is asked any more, and the browser profile is deleted. The archive keeps what it has
+    #[arg(long)]
+    remove: bool,
+    /// Show no window (for tests: nobody can log in)
+    #[arg(long, hide = true)]
+    headless: bool,
+    /// How long to wait for the login
+    #[arg(long, value_name = "MINUTES", default_value_t = 15)]
+    wait: u64,
+}
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    let source = source_named(&options.source)?;
+    let (name, label) = (source.manifest().source, source.manifest().label);
+    if source.live().is_none() {
+        let connectable = registry().iter().filter(|source| source.live().is_some());
+        let names: Vec<&str> = connectable.map(|source| source.manifest().source).collect();
+        return Err(Error::new(format!("{label} is read from files, not from a browser"))
+            .hint(format!("sources that can be connected: {}", names.join(", "))));
+    }
+    let config = desk.config.clone();
+    let _lock = Lock::take(&config.home, "connect")?;
+    let settings = Declared(&config);
+    let environment = settings.environment(1);
+    if options.remove {
+        desk.archive_or_new()?;
+        disconnect(source, &environment, &desk.scope)?;
+        return told(desk, name, "removed", format!("{label} is no longer connected"));
+    }
+    let wish = Wish { headless: options.headless, ..Wish::default() };
+    let asked = ask(&config, source, wish)?;
+    if !desk.quiet {
+        desk.output.note(format!("a browser opens; log in to {label} there, and it closes by itself"));
+        desk.output
+            .note("annals uses your own session, at the provider's pace, and solves no check in your place");
+    }
+    let patience = Duration::from_secs(60 * options.wait);
+    match connect(&asked, &environment, &desk.scope, patience)? {
+        None => told(
+            desk,
+            name,
+            "connected",
+            format!("{label} is connected; `annals sync {name}` fetches what is new"),
+        ),
+        Some(Stop::Failed(problem)) => Err(problem),
+        Some(stop) if desk.json => {
+            desk.output
+                .json(&json!({"source": name, "status": "stopped", "interaction": stop_json(&stop, name)}))?;
+            Ok(Answer::Stopped)
+        }
+        Some(stop) => {
+            let (_, message, _) = words(&stop, name);
+            desk.output.note(format!("stopped: {message}"));
+            desk.output.note(format!("hint: `annals connect {name}` opens the browser again"));
+            Ok(Answer::Stopped)
+        }
+    }
+}
+
+fn told(desk: &mut Desk, source: &str, status: &str, words: String) -> Result<Answer> {
+    match desk.json {
+        true => desk.output.json(&json!({"source": source, "status": status}))?,
+        false => desk.output.line(words)?,
+    }
+    Ok(Answer::Done)
+}

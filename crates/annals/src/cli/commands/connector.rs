@@ -1,0 +1,172 @@
+//! `annals sync --connector`: runs a program of the owner's, shows what it says, and tells what came of it.
+
+use std::io::{BufRead, IsTerminal};
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::settings::Declared;
+use crate::cli::ui::table::{counted, number};
+use crate::cli::{Answer, Desk};
+use crate::collect::{ConnectorAsk, ConnectorReport, InteractionKind, Lock, Notice, Reply, run_connector};
+use annals_core::{Error, Result};
+use annals_store::Store;
+
+#[derive(Args, Default)]
+#[group(skip)]
+pub struct Options {
+    /// Run this program and keep the records that it hands over; all words after it are its arguments (docs/protocol.md)
+    #[arg(long, value_names = ["PROGRAM", "ARG"], num_args = 1.., allow_hyphen_values = true,
+          conflicts_with_all = ["sources", "since", "no_projects"])]
+    connector: Vec<String>,
+    /// What the connector is called [default: the program's file without its ending]
+    #[arg(long, value_name = "NAME", requires = "connector")]
+    connector_name: Option<String>,
+    /// How long the connector may say nothing
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, requires = "connector",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    connector_silence: u64,
+}
+
+/// What `sync` was told besides.
+pub struct Wish<'w> {
+    pub full: bool,
+    pub gaps_only: bool,
+    pub member: Option<&'w String>,
+}
+
+impl Options {
+    pub fn is_asked(&self) -> bool {
+        !self.connector.is_empty()
+    }
+}
+
+pub fn run(desk: &mut Desk, options: &Options, wish: &Wish<'_>) -> Result<Answer> {
+    let Some((program, arguments)) = options.connector.split_first() else { return Ok(Answer::Nothing) };
+    let stem = Path::new(program).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let ask = ConnectorAsk {
+        program: program.clone(),
+        arguments: arguments.to_vec(),
+        name: options.connector_name.clone().or(stem).unwrap_or_default(),
+        full: wish.full,
+        gaps_only: wish.gaps_only,
+        silence: Duration::from_secs(options.connector_silence),
+        hidden: desk.config.own_variables(),
+        member: wish.member.cloned(),
+    };
+    let _lock = Lock::take(&desk.config.home, "sync --connector")?;
+    let config = std::sync::Arc::clone(&desk.config);
+    let settings = Declared(&config);
+    let environment = settings.environment(1);
+    // What a program says may hold anything: it leaves through the door like all text.
+    let door = desk.door(&Store::open(&config.home)?)?;
+    let scope = desk.scope;
+    let shown = |text: &str| door.show(&scope, text).to_string();
+    // A key that is written over several lines is a secret only as a whole.
+    let mut held = String::new();
+    let report = run_connector(&ask, &environment, &scope, &mut |notice| {
+        if let Notice::Said(text) = notice {
+            if !holds_back(&mut held, text) {
+                show(desk, &shown, &Notice::Said(&std::mem::take(&mut held)));
+            }
+            return Reply::NotDone;
+        }
+        show(desk, &shown, &notice)
+    })?;
+    if !held.is_empty() {
+        desk.output.note("(a key without its end)");
+    }
+    if !desk.quiet {
+        let told = if desk.verbose { report.problems.len() } else { 5 };
+        for problem in report.problems.iter().take(told) {
+            desk.output.note(format!("warning: {}", shown(problem)));
+        }
+        if report.problem_count > 0 {
+            desk.output
+                .note(format!("warning: {} lines were not understood", number_of(report.problem_count)));
+        }
+    }
+    if let Some(problem) = report.failure {
+        let failed = Error::new(shown(&problem.what));
+        return Err(match problem.hint {
+            Some(hint) => failed.hint(hint),
+            None => failed,
+        });
+    }
+    tell(desk, &report, &shown)?;
+    Ok(Answer::Done)
+}
+
+/// Adds a line to what is held back; false when it can be shown now.
+fn holds_back(held: &mut String, line: &str) -> bool {
+    if !held.is_empty() {
+        held.push('\n');
+    }
+    held.push_str(line);
+    held.len() < 1 << 16 && held.contains("-----BEGIN ") && !held.contains("-----END ")
+}
+
+fn show(desk: &mut Desk, shown: &dyn Fn(&str) -> String, notice: &Notice<'_>) -> Reply {
+    match notice {
+        Notice::Asked(asked) => {
+            desk.output.note(format!("to do: {}", shown(&asked.message)));
+            if let Some(link) = &asked.link {
+                desk.output.note(format!("link: {}", shown(link)));
+            }
+            let answers = asked.kind == InteractionKind::ManualAction && std::io::stdin().is_terminal();
+            if !answers {
+                return Reply::NotDone;
+            }
+            desk.output.note("press Enter when it is done");
+            let read = std::io::stdin().lock().read_line(&mut String::new());
+            return if read.is_ok_and(|length| length > 0) { Reply::Done } else { Reply::NotDone };
+        }
+        Notice::Said(_) | Notice::Progress { .. } | Notice::SecondsLeft(_) if desk.quiet => {}
+        Notice::Said(text) => desk.output.note(shown(text)),
+        Notice::Progress { message, count, total } => {
+            let part = match (count, total) {
+                (Some(count), Some(total)) => format!(" ({count} of {total})"),
+                (Some(count), None) => format!(" ({count})"),
+                (None, _) => String::new(),
+            };
+            desk.output.note(format!("{}{part}", shown(message)));
+        }
+        Notice::SecondsLeft(seconds) => {
+            desk.output.note(format!("about {} min left", number_of(seconds.div_ceil(60))));
+        }
+    }
+    Reply::NotDone
+}
+
+fn tell(desk: &mut Desk, report: &ConnectorReport, shown: &dyn Fn(&str) -> String) -> Result<()> {
+    if desk.json {
+        return desk.output.json(&json!({"connector": {
+            "name": report.name,
+            "records": report.records,
+            "new": report.new,
+            "unchanged": report.unchanged,
+            "skipped": report.skipped,
+            "gaps_opened": report.gaps_opened,
+            "gaps_recovered": report.gaps_recovered,
+            "commits": report.commits,
+            "problems": report.problems.iter().map(|problem| shown(problem)).collect::<Vec<_>>(),
+            "problem_count": report.problem_count,
+        }}));
+    }
+    desk.output.line(format!(
+        "{}: {}, {} new, {} unchanged, {} skipped, {} opened, {} recovered",
+        report.name,
+        counted(report.records, "record"),
+        number_of(report.new),
+        number_of(report.unchanged),
+        number_of(report.skipped),
+        counted(report.gaps_opened, "gap"),
+        number_of(report.gaps_recovered),
+    ))
+}
+
+fn number_of(count: u64) -> String {
+    number(i64::try_from(count).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,72 @@
+//! `annals doctor`: checks the archive, the homes, retention and free space, and says what to do.
+
+use clap::Args;
+use serde_json::json;
+
+use super::sources;
+use crate::cli::ui::table::size;
+use crate::cli::{Answer, Desk};
+use crate::view::{Finding, examine};
+use annals_core::{Result, Shown};
+
+/// Less than this is too little for the next syncs.
+const LITTLE_SPACE: u64 = 1 << 30;
+
+#[derive(Args)]
+pub struct Options {}
+
+pub fn run(desk: &mut Desk, _options: &Options) -> Result<Answer> {
+    let mut findings = match desk.archive()? {
+        Some(store) => {
+            let door = desk.door(&store)?;
+            examine(&desk.scope, &store, &door)?
+        }
+        None => vec![Finding {
+            check: "archive",
+            ok: true,
+            what: Shown::new("there is none yet"),
+            hint: Some("`annals sync` makes it"),
+        }],
+    };
+    for card in sources::all(desk)? {
+        let reachable = card.source_status != "error";
+        let mut what = format!("{}: {}", card.provider_label, card.source_status);
+        if let Some(days) = card.retention_days {
+            what.push_str(&format!("; the client deletes after {days} days"));
+        }
+        let hint = Some(card.setup_hint).filter(|_| !reachable);
+        findings.push(Finding { check: "homes", ok: reachable, what: Shown::new(what), hint });
+    }
+    findings.extend(free_space(desk));
+    let well = findings.iter().all(|finding| finding.ok);
+    if desk.json {
+        desk.output.json(&json!({"ok": well, "findings": findings}))?;
+    } else {
+        for finding in &findings {
+            let mark = if finding.ok { "ok   " } else { "WRONG" };
+            desk.output.line(format!("{mark}  {}  {}", finding.check, finding.what))?;
+            if let Some(hint) = finding.hint {
+                desk.output.line(format!("       hint: {hint}"))?;
+            }
+        }
+    }
+    Ok(if well { Answer::Done } else { Answer::Nothing })
+}
+
+#[cfg(unix)]
+fn free_space(desk: &Desk) -> Option<Finding> {
+    let home = desk.config.home.ancestors().find(|folder| folder.is_dir())?;
+    let disk = rustix::fs::statvfs(home).ok()?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    Some(Finding {
+        check: "space",
+        ok: free >= LITTLE_SPACE,
+        what: Shown::new(format!("{} free where the archive is", size(free))),
+        hint: Some("make room, or move the archive with --home DIR").filter(|_| free < LITTLE_SPACE),
+    })
+}
+
+#[cfg(not(unix))]
+fn free_space(_desk: &Desk) -> Option<Finding> {
+    None
+}

@@ -1,0 +1,150 @@
+//! `annals gaps`: what could not be had, when it is tried again, and what became of it; `gaps retry` tries now.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::sync::{collect, collect_live, gaps_only, source_named, tell_stops};
+use crate::cli::live::tell_time_left;
+use crate::cli::ui::table::{number, table};
+use crate::cli::ui::time;
+use crate::cli::{Answer, Desk, now};
+use crate::collect::Lock;
+use crate::view::gaps;
+use crate::view::{GapAsk, GapView, LACKING, OPEN, Paging};
+use annals_core::{Error, Result};
+use annals_store::GapFilter;
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Only this source
+    #[arg(long, value_name = "SOURCE")]
+    source: Option<String>,
+    /// Also gaps that were closed or given up
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Try open gaps now: files, and providers that are connected; outside connectors try theirs when they run next
+    Retry {
+        /// Only these, also when they were given up
+        #[arg(value_name = "KEY")]
+        keys: Vec<String>,
+        /// Also all that were given up
+        #[arg(long, conflicts_with = "keys")]
+        all: bool,
+        /// Only this source
+        #[arg(long, value_name = "SOURCE")]
+        source: Option<String>,
+    },
+}
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    match &options.action {
+        Some(Action::Retry { keys, all, source }) => retry(desk, keys, *all, source.as_ref()),
+        None => list(desk, options),
+    }
+}
+
+fn list(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    if let Some(source) = &options.source {
+        source_named(source)?;
+    }
+    let store = desk.archive_or_new()?;
+    let door = desk.door(&store)?;
+    let statuses = if options.all { Vec::new() } else { OPEN.iter().map(ToString::to_string).collect() };
+    let page = Paging { limit: i64::MAX - 1, cursor: None };
+    let ask = GapAsk { source: options.source.clone(), statuses, page };
+    let list = gaps(&desk.scope, &store, &door, &ask, now())?;
+    if desk.json {
+        desk.output.json(&list)?;
+        return Ok(Answer::Done);
+    }
+    if list.gaps.is_empty() {
+        desk.output.line("no gaps: everything that was found was read")?;
+    } else {
+        let head = ["source", "stream", "what", "why", "status", "#tries", "last try", "next try", "reason"];
+        let rows: Vec<Vec<String>> = list.gaps.iter().map(row).collect();
+        for line in table(&head, &rows) {
+            desk.output.line(line)?;
+        }
+    }
+    if !desk.quiet {
+        tell_time_left(desk, options.source.as_deref())?;
+    }
+    let filter = GapFilter { source: options.source.as_deref(), statuses: &["terminal"] };
+    let given_up = store.gaps(&desk.scope, &filter, 0, i64::MAX, now())?.len();
+    if given_up > 0 && !options.all && !desk.quiet {
+        desk.output.note(format!("note: {given_up} more were given up; --all lists them"));
+    }
+    Ok(Answer::Done)
+}
+
+fn row(gap: &GapView) -> Vec<String> {
+    vec![
+        gap.source.clone(),
+        gap.stream.clone(),
+        gap.key.to_string(),
+        gap.why.replace('_', " "),
+        gap.ended.as_ref().map_or(gap.status.clone(), |ended| format!("{}, {ended}", gap.status)),
+        number(gap.attempts),
+        time::local_text(Some(&gap.last_tried_at)),
+        gap.eta.clone(),
+        gap.reason.to_string(),
+    ]
+}
+
+/// Gaps of files and of providers are tried here; those of outside connectors by whoever runs them next.
+fn retry(desk: &mut Desk, keys: &[String], all: bool, source: Option<&String>) -> Result<Answer> {
+    if let Some(source) = source {
+        source_named(source)?;
+    }
+    let mut store = desk.archive_or_new()?;
+    let door = desk.door(&store)?;
+    let scope = desk.scope;
+    let statuses = if all || !keys.is_empty() { LACKING } else { OPEN };
+    let page = Paging { limit: i64::MAX - 1, cursor: None };
+    let statuses = statuses.iter().map(ToString::to_string).collect();
+    let ask = GapAsk { source: source.cloned(), statuses, page };
+    let mut due = 0;
+    {
+        let _lock = Lock::take(&desk.config.home, "gaps retry")?;
+        // A key is named as it is shown.
+        let wanted = gaps(&scope, &store, &door, &ask, now())?.gaps.into_iter();
+        let wanted: Vec<i64> = wanted
+            .filter(|gap| keys.is_empty() || keys.iter().any(|key| key == gap.key.as_str()))
+            .map(|gap| gap.id)
+            .collect();
+        let mut writer = store.writer(&scope, now())?;
+        for id in wanted {
+            writer.retry_gap(id)?;
+            due += 1;
+        }
+        writer.commit()?;
+    }
+    if due == 0 && !keys.is_empty() {
+        return Err(Error::new(format!("no gap is called {}", keys.join(", ")))
+            .hint("`annals gaps --all` lists their names in the column `what`"));
+    }
+    let open = GapFilter { source: source.map(String::as_str), statuses: OPEN };
+    let before = store.gaps(&scope, &open, 0, i64::MAX, now())?.len();
+    let mut answer = Answer::Done;
+    if before > 0 {
+        let options = gaps_only(source);
+        collect(desk, &options)?;
+        let reports = collect_live(desk, &options)?;
+        answer = tell_stops(desk, &reports);
+    }
+    let left = store.gaps(&scope, &open, 0, i64::MAX, now())?.len();
+    let recovered = before.saturating_sub(left);
+    if desk.json {
+        desk.output.json(&json!({"due": due, "recovered": recovered, "open": left}))?;
+    } else {
+        desk.output.line(format!("{due} made due, {recovered} recovered now, {left} open"))?;
+    }
+    Ok(answer)
+}

@@ -1,0 +1,174 @@
+//! `annals import`: takes in exports and traces, and tells of each path what it was recognised as.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::settings::Declared;
+use crate::cli::ui::measure::{Clock, cpu_ms, peak_memory_bytes};
+use crate::cli::ui::progress::Bar;
+use crate::cli::ui::table::{number, size};
+use crate::cli::{Answer, Desk};
+use crate::collect::{ContainerReport, ImportAsk, Lock, MemberReport, import, importing};
+use crate::view::Door;
+use annals_core::Result;
+use annals_sources::{Wish, by_name};
+
+/// Members of one kind that are told by name; all are with --verbose.
+const TOLD: usize = 3;
+
+#[derive(Args)]
+#[command(
+    after_help = "What was imported before is not taken twice: a newer export adds what is new, an older one \
+                        only what was missing. Nothing is removed because an export lacks it."
+)]
+pub struct Options {
+    /// Exports and traces: files, folders or zips
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Also images, audio and other files in them, not only what is known about these
+    #[arg(long)]
+    with_files: bool,
+    /// They belong to this member of `annals members`
+    #[arg(long, value_name = "NAME")]
+    member: Option<String>,
+}
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    let clock = Clock::start();
+    let ask = ImportAsk {
+        paths: options.paths.clone(),
+        wish: Wish { with_files: options.with_files },
+        member: options.member.clone(),
+        sources: Vec::new(),
+    };
+    let _lock = Lock::take(&desk.config.home, "import")?;
+    let config = std::sync::Arc::clone(&desk.config);
+    let settings = Declared(&config);
+    let environment = settings.environment(1);
+    let mut bar = Bar::new(desk.quiet);
+    let reports = import(&ask, &environment, &desk.scope, &mut bar)?;
+    let store = desk.archive_or_new()?;
+    let door = desk.door(&store)?;
+    if desk.json {
+        let containers: Vec<Value> = reports.iter().map(|report| report_json(desk, &door, report)).collect();
+        desk.output.json(&json!({
+            "imports": containers,
+            "wall_ms": clock.wall_ms(),
+            "cpu_ms": cpu_ms(),
+            "peak_memory_bytes": peak_memory_bytes(),
+            "next_cursor": null,
+        }))?;
+    } else {
+        for report in &reports {
+            print(desk, &door, report)?;
+        }
+    }
+    let unknown = reports.iter().all(|report| !report.is_recognised());
+    if unknown && !desk.quiet {
+        let known: Vec<&str> = importing().map(|source| source.manifest().label).collect();
+        desk.output.note(format!("nothing was recognised; annals imports data of {}", known.join(" and ")));
+        for source in importing() {
+            desk.output.note(format!("hint: {}", source.manifest().setup_hint));
+        }
+    }
+    Ok(if unknown { Answer::Nothing } else { Answer::Done })
+}
+
+fn print(desk: &mut Desk, door: &Door, report: &ContainerReport) -> Result<()> {
+    let shown = |text: &str| door.show(&desk.scope, text).to_string();
+    let path = shown(&report.path.to_string_lossy());
+    let mut lines = vec![format!("{path} ({})", if report.failed { "not read" } else { report.kind })];
+    for (source, totals) in &report.totals {
+        let label = by_name(source).map_or(*source, |source| source.manifest().label);
+        let counted = [(totals.new, "new"), (totals.changed, "changed"), (totals.unchanged, "unchanged")];
+        let counted = counted.map(|(count, word)| format!("{} {word}", whole(count)));
+        lines.push(format!("  {label}: {} ({} captured)", counted.join(", "), size(totals.captured_bytes)));
+    }
+    let mut kinds: Vec<(&str, &str, Vec<&MemberReport>)> = Vec::new();
+    for member in &report.members {
+        match kinds.iter_mut().find(|(verdict, what, _)| *verdict == member.verdict && *what == member.what) {
+            Some((_, _, members)) => members.push(member),
+            None => kinds.push((member.verdict, &member.what, vec![member])),
+        }
+    }
+    for (verdict, what, members) in kinds {
+        let words = match verdict {
+            "taken" => format!("taken as {what}"),
+            "opened" => "looked into".to_owned(),
+            "left_out" => format!("left out, {what}"),
+            "refused" => format!("refused, {what}"),
+            _ => "unknown, not kept".to_owned(),
+        };
+        let count = if desk.verbose { members.len() } else { TOLD };
+        let names: Vec<String> = members.iter().take(count).map(|member| shown(&member.name)).collect();
+        let more = members.len().saturating_sub(count);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        lines.push(format!("  {words}: {}{more}", names.join(", ")));
+    }
+    for line in lines {
+        desk.output.line(line)?;
+    }
+    if desk.quiet {
+        return Ok(());
+    }
+    let told = if desk.verbose { report.problems.len() } else { 10 };
+    for problem in report.problems.iter().take(told) {
+        let problem = door.show(&desk.scope, problem);
+        desk.output.note(format!("warning: {problem}"));
+    }
+    if report.problems.len() > told {
+        desk.output.note(format!("warning: {} more; --verbose shows them", report.problems.len() - told));
+    }
+    if report.failed {
+        desk.output.note("hint: name a file, a folder or a zip that is whole and that you may read");
+    }
+    Ok(())
+}
+
+fn whole(count: u64) -> String {
+    number(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+fn report_json(desk: &Desk, door: &Door, report: &ContainerReport) -> Value {
+    let shown = |text: &str| door.show(&desk.scope, text);
+    let members: Vec<Value> = report
+        .members
+        .iter()
+        .map(|member| {
+            json!({
+                "name": shown(&member.name),
+                "bytes": member.bytes,
+                "verdict": member.verdict,
+                "source": member.source,
+                "what": member.what,
+                "elements": member.elements,
+                "kept_aside": member.aside,
+            })
+        })
+        .collect();
+    let sources: Vec<Value> = report
+        .totals
+        .iter()
+        .map(|(source, totals)| {
+            json!({
+                "source": source,
+                "new": totals.new,
+                "changed": totals.changed,
+                "unchanged": totals.unchanged,
+                "kept_aside": totals.aside,
+                "captured_bytes": totals.captured_bytes,
+            })
+        })
+        .collect();
+    let problems: Vec<_> = report.problems.iter().map(|problem| shown(problem)).collect();
+    json!({
+        "path": shown(&report.path.to_string_lossy()),
+        "kind": report.kind,
+        "recognised": report.is_recognised(),
+        "sources": sources,
+        "members": members,
+        "problems": problems,
+    })
+}

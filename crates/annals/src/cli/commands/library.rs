@@ -1,0 +1,121 @@
+//! `annals library`: authored things and memory, as they are, as they were, and how they changed.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::ui::table::{fit, size, table};
+use crate::cli::ui::time;
+use crate::cli::{Answer, Desk, now};
+use crate::view::{LibraryAsk, history, library};
+use annals_core::{Result, Time};
+
+#[derive(Args)]
+pub struct Options {
+    /// Only this source
+    #[arg(long, value_name = "SOURCE")]
+    source: Option<String>,
+    /// Only this kind: skills, prompts, memory_notes and so on
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// What was in force then (2026-03-01, 7d, yesterday)
+    #[arg(long, value_name = "WHEN", conflicts_with = "history")]
+    as_of: Option<String>,
+    /// All versions of one item with their differences
+    #[arg(long, value_name = "ITEM")]
+    history: Option<String>,
+}
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    if let Some(source) = &options.source {
+        super::sync::source_named(source)?;
+    }
+    let then = match &options.as_of {
+        Some(text) => time::parse(text, now())?,
+        None => Time::from_micros(i64::MAX),
+    };
+    let ask = LibraryAsk { source: options.source.clone(), kind: options.kind.clone(), project: None };
+    match &options.history {
+        Some(item) => show_history(desk, &ask, item),
+        None => list(desk, &ask, then),
+    }
+}
+
+fn list(desk: &mut Desk, ask: &LibraryAsk, then: Time) -> Result<Answer> {
+    let items = match desk.archive()? {
+        Some(store) => {
+            let door = desk.door(&store)?;
+            library(&desk.scope, &store, &door, ask, then)?
+        }
+        None => Vec::new(),
+    };
+    let answer = if items.is_empty() { Answer::Nothing } else { Answer::Done };
+    if desk.json {
+        desk.output.json(&json!({"items": items, "next_cursor": null}))?;
+        return Ok(answer);
+    }
+    let head = ["kind", "scope", "project", "name", "#size", "changed", "#versions", "source"];
+    let rows: Vec<Vec<String>> = items
+        .iter()
+        .map(|item| {
+            let project = item.project.as_ref().map_or("", |project| project.as_str());
+            vec![
+                item.kind.to_owned(),
+                item.scope.to_owned(),
+                fit(project.rsplit('/').next().unwrap_or(project), 20),
+                fit(item.name.as_str(), 50),
+                size(item.bytes),
+                time::local_text(Some(&item.changed_at)),
+                item.versions.to_string(),
+                item.source.to_owned(),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        if !desk.quiet {
+            desk.output.note("nothing authored was found");
+            desk.output.note("hint: `annals sync` captures skills, prompts, rules, memory and instructions");
+        }
+        return Ok(answer);
+    }
+    for line in table(&head, &rows) {
+        desk.output.line(line)?;
+    }
+    Ok(answer)
+}
+
+fn show_history(desk: &mut Desk, ask: &LibraryAsk, item: &str) -> Result<Answer> {
+    let found = match desk.archive()? {
+        Some(store) => {
+            let door = desk.door(&store)?;
+            history(&desk.scope, &store, &door, ask, item)?
+        }
+        None => Vec::new(),
+    };
+    if desk.json {
+        let items: Vec<_> =
+            found.iter().map(|(item, versions)| json!({"item": item, "versions": versions})).collect();
+        desk.output.json(&json!({"items": items, "next_cursor": null}))?;
+    } else {
+        for (item, versions) in &found {
+            let title = desk.output.strong(&format!("{} {} ({})", item.kind, item.id, item.source));
+            desk.output.line(title)?;
+            for version in versions {
+                let changed = time::local_text(Some(&version.changed_at));
+                desk.output.line(format!(
+                    "── version {} · {changed} · {}",
+                    version.version,
+                    size(version.bytes)
+                ))?;
+                desk.output.line(version.diff.as_str().trim_end())?;
+                if let Some(deleted) = &version.deleted_at {
+                    desk.output.line(format!("── removed {}", time::local_text(Some(deleted))))?;
+                }
+            }
+        }
+        if found.is_empty() && !desk.quiet {
+            desk.output.note(format!("no item is called {item:?}"));
+            desk.output.note("hint: `annals library` lists them");
+        }
+    }
+    Ok(if found.is_empty() { Answer::Nothing } else { Answer::Done })
+}

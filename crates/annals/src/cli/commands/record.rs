@@ -1,0 +1,135 @@
+//! `annals record`: one session's native lines in, its tape out, with or without an archive.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use tempfile::SpooledTempFile;
+
+use crate::cli::{Answer, Desk};
+use crate::view::{Door, Recording, TapeAsk, TapeEnd, TapeFormat, record};
+use annals_core::{Error, Framing, Result, ShownJson};
+use annals_sources::{by_format, registry};
+
+#[derive(Args)]
+pub struct Options {
+    /// A transcript as its client wrote it, also compressed (`.zst`)
+    #[arg(value_name = "FILE", required_unless_present = "stdin", conflicts_with = "stdin")]
+    file: Option<PathBuf>,
+    /// Read the lines from standard input
+    #[arg(long)]
+    stdin: bool,
+    /// What the lines are
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    format: String,
+    /// What to write: `tape`, or `agent-trace` for Agent Trace records of the edits
+    #[arg(long, value_name = "FORMAT", default_value = "tape", value_parser = ["tape", "agent-trace"])]
+    to_format: String,
+    /// A line that is not as it should be is an error: its number, and exit code 2
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Tape lines wait here for the first one; more than this goes into a file without a name.
+const IN_MEMORY: usize = 8 << 20;
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    let source = by_format(&options.format).ok_or_else(|| Error::bad_request("no such format"))?;
+    let door = door(desk)?;
+    let ask = TapeAsk { strict: options.strict, format: written_format(&options.to_format), resolve: false };
+    let path = options.file.as_ref().map(|path| path.to_string_lossy().replace('\\', "/"));
+    let compressed = path.as_deref().is_some_and(|path| path.ends_with(".zst"));
+    let plain = path.as_deref().map(|path| path.strip_suffix(".zst").unwrap_or(path));
+    let whole = plain.is_some_and(|path| path.ends_with(".json"));
+    let mut input: Box<dyn Read> = match &options.file {
+        Some(file) => {
+            let opened = File::open(file).map_err(|error| {
+                Error::new(format!("cannot read {}: {error}", file.display())).hint("name a transcript")
+            })?;
+            let plain = BufReader::with_capacity(256 << 10, opened);
+            if compressed {
+                Box::new(zstd::stream::read::Decoder::with_buffer(plain)?)
+            } else {
+                Box::new(plain)
+            }
+        }
+        None => Box::new(io::stdin().lock()),
+    };
+    let framing = if whole { Framing::Whole } else { Framing::Lines };
+    let recording = Recording { source, path: path.as_deref(), framing };
+    let mut spool = Spool::new();
+    let end =
+        record(&desk.scope, &door, &recording, ask, &mut input, &mut |line: ShownJson| spool.keep(&line))?;
+    report(desk, &end);
+    spool.print(desk, end.first.as_ref())?;
+    Ok(Answer::Done)
+}
+
+/// The archive's own marks where there is an archive; `record` makes none.
+fn door(desk: &Desk) -> Result<Door> {
+    if desk.reveal {
+        return Ok(Door::revealing(&desk.scope));
+    }
+    match desk.archive()? {
+        Some(store) => Door::masking(&desk.scope, &store),
+        None => Ok(Door::masking_alone(&desk.scope)),
+    }
+}
+
+fn formats() -> Vec<&'static str> {
+    registry().iter().filter_map(|source| source.recorder()).map(|recorder| recorder.form().format).collect()
+}
+
+pub fn written_format(name: &str) -> TapeFormat {
+    if name == "agent-trace" { TapeFormat::AgentTrace } else { TapeFormat::Tape }
+}
+
+/// What was not as it should be, on stderr.
+pub fn report(desk: &mut Desk, end: &TapeEnd) {
+    if desk.quiet || end.drift_count == 0 {
+        return;
+    }
+    let shown = if desk.verbose { end.drifts.len() } else { 10 };
+    for drift in end.drifts.iter().take(shown) {
+        desk.output.note(format!("line {}: {}", drift.line, drift.what));
+    }
+    let more = end.drift_count - end.drifts.len().min(shown) as u64;
+    if more > 0 {
+        desk.output.note(format!("and {more} more"));
+    }
+    desk.output.note("hint: --strict makes the first of these an error");
+}
+
+/// Holds lines until the first one is known.
+pub struct Spool {
+    lines: SpooledTempFile,
+}
+
+impl Spool {
+    pub fn new() -> Spool {
+        Spool { lines: SpooledTempFile::new(IN_MEMORY) }
+    }
+
+    pub fn keep(&mut self, line: &ShownJson) -> Result<()> {
+        let mut bytes = serde_json::to_vec(line)?;
+        bytes.push(b'\n');
+        self.lines.write_all(&bytes)?;
+        Ok(())
+    }
+
+    pub fn write(&mut self, out: &mut dyn Write, first: Option<&ShownJson>) -> io::Result<()> {
+        if let Some(first) = first {
+            let mut bytes = serde_json::to_vec(first)?;
+            bytes.push(b'\n');
+            out.write_all(&bytes)?;
+        }
+        self.lines.seek(SeekFrom::Start(0))?;
+        io::copy(&mut self.lines, out).map(|_| ())
+    }
+
+    pub fn print(&mut self, desk: &mut Desk, first: Option<&ShownJson>) -> Result<()> {
+        let wrote = self.write(desk.output.stream(), first);
+        desk.output.settled(wrote)
+    }
+}

@@ -1,0 +1,101 @@
+//! `annals records`: native records of one stream.
+
+use clap::Args;
+
+use crate::cli::{Answer, Desk, now};
+use crate::view::{RecordsAsk, records};
+use annals_core::{Error, Result};
+use annals_sources::{by_name, of_programs};
+
+#[derive(Args)]
+pub struct Options {
+    /// A source and one of its streams, as SOURCE/messages (`annals manifest SOURCE` lists them), or of an outside
+    /// connector
+    #[arg(value_name = "SOURCE/STREAM")]
+    stream: String,
+    /// Only records with this key; of a mutable stream all its versions
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// How many at most
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// One record a line (the form on a pipe as well)
+    #[arg(long, conflicts_with = "json")]
+    jsonl: bool,
+    /// Whole texts instead of previews
+    #[arg(long)]
+    full: bool,
+}
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    let ask = read(desk, options)?;
+    let Some(store) = desk.archive()? else {
+        if desk.json {
+            desk.output.piece("{\"records\":[],\"next_cursor\":null}\n")?;
+        }
+        return Ok(Answer::Nothing);
+    };
+    let door = desk.door(&store)?;
+    let scope = desk.scope;
+    let json = desk.json && !options.jsonl;
+    if json {
+        desk.output.piece("{\"records\":[")?;
+    }
+    let mut first = true;
+    let count = records(&scope, &store, &door, &ask, now(), &mut |record| {
+        if json {
+            let comma = if std::mem::take(&mut first) { "" } else { "," };
+            return desk.output.piece(&format!("{comma}{}", serde_json::to_string(&record)?));
+        }
+        desk.output.json_line(&record)
+    })?;
+    if json {
+        desk.output.piece("],\"next_cursor\":null}\n")?;
+    }
+    Ok(if count == 0 { Answer::Nothing } else { Answer::Done })
+}
+
+fn read(desk: &Desk, options: &Options) -> Result<RecordsAsk> {
+    let (source, stream) = options.stream.split_once('/').ok_or_else(|| {
+        Error::new(format!("not a stream: {:?}", options.stream))
+            .hint("give SOURCE/STREAM; `annals sources` lists sources, `annals manifest SOURCE` its streams")
+    })?;
+    if let Some(ask) = of_connector(desk, options, source, stream)? {
+        return Ok(ask);
+    }
+    let source = super::sync::source_named(source)?;
+    let manifest = source.manifest();
+    let stream = manifest.stream(stream).ok_or_else(|| {
+        let known: Vec<&str> = manifest.streams.iter().map(|stream| stream.name).collect();
+        Error::new(format!("{} has no stream {stream:?}", manifest.source))
+            .hint(format!("its streams: {}", known.join(", ")))
+    })?;
+    Ok(RecordsAsk {
+        source,
+        stream,
+        key: options.key.clone(),
+        within: None,
+        limit: options.limit,
+        cursor: None,
+        full: options.full,
+    })
+}
+
+/// The records of one stream of an outside connector, which are part of one stream here.
+fn of_connector(desk: &Desk, options: &Options, name: &str, stream: &str) -> Result<Option<RecordsAsk>> {
+    let source = of_programs();
+    let Some(store) = desk.archive()?.filter(|_| by_name(name).is_none()) else { return Ok(None) };
+    let manifest = source.manifest();
+    let known = store.known_instance(&desk.scope, manifest.source, &desk.config.machine, name)?;
+    let Some((_, records)) = known.zip(manifest.stream("records")) else { return Ok(None) };
+    let within = format!("{name}/{stream}/");
+    Ok(Some(RecordsAsk {
+        source,
+        stream: records,
+        key: options.key.as_ref().map(|key| format!("{within}{key}")),
+        within: Some(within),
+        limit: options.limit,
+        cursor: None,
+        full: options.full,
+    }))
+}

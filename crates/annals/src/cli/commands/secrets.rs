@@ -1,0 +1,75 @@
+//! `annals secrets`: where secrets appear, by their marks.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::ui::table::{fit, number, table};
+use crate::cli::ui::time;
+use crate::cli::{Answer, Desk, now};
+use crate::view::Door;
+use crate::view::secrets;
+use annals_core::{Error, Result};
+use annals_store::SessionFilter;
+
+#[derive(Args)]
+pub struct Options {
+    /// Only this source
+    #[arg(long, value_name = "SOURCE")]
+    source: Option<String>,
+    /// Only sessions that ran in this folder or below it
+    #[arg(long, value_name = "DIR")]
+    project: Option<String>,
+    /// Only sessions with something since then (2026-03-01, 7d, yesterday)
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+}
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    if let Some(source) = &options.source {
+        super::sync::source_named(source)?;
+    }
+    let since = options.since.as_deref().map(|text| time::parse(text, now())).transpose()?;
+    let store = desk
+        .archive()?
+        .ok_or_else(|| Error::new("there is no archive yet").hint("`annals sync` makes one"))?;
+    let filter = SessionFilter {
+        source: options.source.clone(),
+        project: options.project.as_deref().map(super::sessions::absolute),
+        since,
+        with_agents: true,
+        ..SessionFilter::default()
+    };
+    // Values are never listed, whatever else may be revealed.
+    let door = Door::masking(&desk.scope, &store)?;
+    let found = secrets(&desk.scope, &store, &door, &filter, now())?;
+    if desk.json {
+        desk.output.json(&json!({"secrets": found, "next_cursor": null}))?;
+    } else if found.is_empty() {
+        desk.output.line("no secrets found")?;
+    } else {
+        let rows: Vec<Vec<String>> = found
+            .iter()
+            .map(|secret| {
+                let tools: Vec<&str> = secret.tools.iter().map(|tool| tool.as_str()).collect();
+                vec![
+                    secret.mark.clone(),
+                    number(secret.occurrences),
+                    time::local_text(secret.first_seen_at.as_ref()),
+                    number(i64::try_from(secret.session_count).unwrap_or(i64::MAX)),
+                    secret.sessions.first().map_or_else(String::new, |id| fit(id, 13)),
+                    fit(&tools.join(", "), 40),
+                    secret.places.join(", "),
+                ]
+            })
+            .collect();
+        let head = ["mark", "#times", "first seen", "#sessions", "one of them", "tools", "in"];
+        for line in table(&head, &rows) {
+            desk.output.line(line)?;
+        }
+        if !desk.quiet {
+            desk.output.flush()?;
+            desk.output.note("a key that an assistant saw should be replaced where it opens something");
+        }
+    }
+    Ok(Answer::Done)
+}

@@ -1,0 +1,273 @@
+//! `annals sync`: captures what is new and tells what was found.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::connector;
+use crate::cli::settings::Declared;
+use crate::cli::ui::measure::{Clock, cpu_ms, peak_memory_bytes};
+use crate::cli::ui::progress::Bar;
+use crate::cli::ui::table::{number, size, table};
+use crate::cli::ui::time;
+use crate::cli::{Answer, Desk, live, now};
+use crate::collect::{Ask, HomeState, LiveReport, Lock, SourceReport, sync};
+use annals_core::{Error, Result};
+use annals_sources::{Source, by_name, of_programs, registry};
+
+#[derive(Args, Default)]
+pub struct Options {
+    /// Sources to sync [default: all]
+    #[arg(value_name = "SOURCE")]
+    sources: Vec<String>,
+    /// Only files that changed since then (2026-03-01, 7d, yesterday)
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Compare every file with the archive, even those that look unchanged; walk lists of providers to their end
+    #[arg(long)]
+    full: bool,
+    /// Only try again what could not be had before (see `annals gaps`)
+    #[arg(long)]
+    gaps_only: bool,
+    /// Ask no provider, also where `annals connect` was called
+    #[arg(long)]
+    no_live: bool,
+    /// Also fetch the bytes of files that live conversations speak of
+    #[arg(long)]
+    with_files: bool,
+    /// Go on at the provider's pace until all is here, over days if it must be
+    #[arg(long)]
+    wait: bool,
+    /// Show no browser window while a provider is asked
+    #[arg(long)]
+    headless: bool,
+    /// Leave the repositories alone that sessions ran in (their instructions, skills, rules)
+    #[arg(long)]
+    no_projects: bool,
+    /// The homes that are read belong to this member of `annals members`
+    #[arg(long, value_name = "NAME")]
+    member: Option<String>,
+    #[command(flatten)]
+    connector: connector::Options,
+}
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    if options.connector.is_asked() {
+        let Options { full, gaps_only, ref member, .. } = *options;
+        let wish = connector::Wish { full, gaps_only, member: member.as_ref() };
+        return connector::run(desk, &options.connector, &wish);
+    }
+    let clock = Clock::start();
+    let reports = collect(desk, options)?;
+    let lively = collect_live(desk, options)?;
+    if desk.json {
+        let sources: Vec<Value> = reports.iter().map(report_json).collect();
+        let document = json!({
+            "sources": sources,
+            "live": lively.iter().map(live::report_json).collect::<Vec<_>>(),
+            "wall_ms": clock.wall_ms(),
+            "cpu_ms": cpu_ms(),
+            "peak_memory_bytes": peak_memory_bytes(),
+        });
+        desk.output.json(&document)?;
+    } else {
+        print(desk, &reports)?;
+        for report in &lively {
+            live::print(desk, report)?;
+        }
+    }
+    Ok(tell_stops(desk, &lively))
+}
+
+/// Asks the providers that the owner connected.
+pub fn collect_live(desk: &mut Desk, options: &Options) -> Result<Vec<LiveReport>> {
+    let &Options { gaps_only, with_files, headless, full, wait, .. } = options;
+    let wish = live::Wish { gaps_only, with_files, headless, full, waits: wait };
+    let asked = if options.no_live { Vec::new() } else { named(&options.sources)? };
+    live::collect(desk, &asked, wish)
+}
+
+pub fn tell_stops(desk: &mut Desk, reports: &[LiveReport]) -> Answer {
+    let mut answer = Answer::Done;
+    for (source, stop) in reports.iter().filter_map(|report| Some((report.source, report.stop.as_ref()?))) {
+        let (_, message, hint) = live::words(stop, source);
+        desk.output.note(format!("stopped: {message}"));
+        if !hint.is_empty() {
+            desk.output.note(format!("hint: {hint}"));
+        }
+        answer = Answer::Stopped;
+    }
+    answer
+}
+
+/// The sync itself, for every verb that starts with one.
+pub fn collect(desk: &mut Desk, options: &Options) -> Result<Vec<SourceReport>> {
+    let since = options.since.as_deref().map(|text| time::parse(text, now())).transpose()?;
+    let ask = Ask {
+        sources: named(&options.sources)?,
+        since,
+        verify: options.full,
+        repositories: !options.no_projects,
+        gaps_only: options.gaps_only,
+        in_passing: false,
+        member: options.member.clone(),
+    };
+    let _lock = Lock::take(&desk.config.home, "sync")?;
+    let config = std::sync::Arc::clone(&desk.config);
+    let settings = Declared(&config);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+    let environment = settings.environment(threads);
+    let mut bar = Bar::new(desk.quiet);
+    let mut reports = sync(&ask, &environment, &desk.scope, &mut bar)?;
+    // Names of files may hold anything: they leave through the door like all text.
+    let problems = reports.iter().any(|report| !report.problems.is_empty());
+    let archive = if problems { desk.archive()? } else { None };
+    if let Some(store) = archive {
+        let door = desk.door(&store)?;
+        for problem in reports.iter_mut().flat_map(|report| &mut report.problems) {
+            *problem = door.show(&desk.scope, problem).to_string();
+        }
+    }
+    tell_problems(desk, &reports);
+    Ok(reports)
+}
+
+fn named(names: &[String]) -> Result<Vec<&'static dyn Source>> {
+    if names.is_empty() {
+        // Programs hand their records over when they are run: there is nothing to look for.
+        let outside = of_programs().manifest().source;
+        return Ok(registry().iter().copied().filter(|source| source.manifest().source != outside).collect());
+    }
+    names.iter().map(|name| source_named(name)).collect()
+}
+
+pub fn source_named(name: &str) -> Result<&'static dyn Source> {
+    by_name(name).ok_or_else(|| {
+        let known: Vec<&str> = registry().iter().map(|source| source.manifest().source).collect();
+        Error::new(format!("no source is called {name:?}")).hint(format!("sources: {}", known.join(", ")))
+    })
+}
+
+/// A run for gaps alone.
+pub fn gaps_only(source: Option<&String>) -> Options {
+    Options { sources: source.into_iter().cloned().collect(), gaps_only: true, ..Options::default() }
+}
+
+fn tell_problems(desk: &mut Desk, reports: &[SourceReport]) {
+    if desk.quiet {
+        return;
+    }
+    for report in reports {
+        let shown = if desk.verbose { report.problems.len() } else { 5 };
+        for problem in report.problems.iter().take(shown) {
+            desk.output.note(format!("warning: {}: {problem}", report.source.manifest().source));
+        }
+        if report.problems.len() > shown {
+            let more = report.problems.len() - shown;
+            desk.output.note(format!("warning: {more} more problems; --verbose shows them"));
+        }
+    }
+}
+
+fn print(desk: &mut Desk, reports: &[SourceReport]) -> Result<()> {
+    let head = [
+        "source",
+        "#found",
+        "#bytes",
+        "#captured",
+        "#new",
+        "#changed",
+        "#unchanged",
+        "#gone",
+        "#unknown",
+        "#broken",
+    ];
+    let rows: Vec<Vec<String>> = reports.iter().map(row).collect();
+    for line in table(&head, &rows) {
+        desk.output.line(line)?;
+    }
+    for report in reports {
+        let totals = &report.totals;
+        if totals.unaccounted_files > 0 {
+            let count = totals.unaccounted_files;
+            desk.output.note(format!("note: {count} files of unknown kinds were not opened"));
+        }
+        for (path, state) in &report.homes {
+            if *state != HomeState::Available && !desk.quiet {
+                let manifest = report.source.manifest();
+                desk.output.note(format!(
+                    "{}: {} ({})",
+                    manifest.label,
+                    path.display(),
+                    state_words(state).0
+                ));
+                desk.output.note(format!("hint: {}", manifest.setup_hint));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn row(report: &SourceReport) -> Vec<String> {
+    let totals = &report.totals;
+    let count = |number_of: u64| number(i64::try_from(number_of).unwrap_or(i64::MAX));
+    vec![
+        report.source.manifest().source.to_owned(),
+        count(totals.found_files),
+        size(totals.found_bytes),
+        size(totals.captured_bytes),
+        count(totals.new_files + totals.new_documents),
+        count(totals.changed_files),
+        count(totals.unchanged_files),
+        count(totals.gone_files),
+        count(totals.unknown_lines),
+        count(totals.malformed_lines + totals.failed_files),
+    ]
+}
+
+/// Status and reason of a home, in the words of the answers.
+pub fn state_words(state: &HomeState) -> (&'static str, String) {
+    match state {
+        HomeState::Available => ("available", String::new()),
+        HomeState::Empty => ("empty", "nothing of this source in it".into()),
+        HomeState::Missing => ("unavailable", "no such folder".into()),
+        HomeState::Unreadable(why) => ("error", why.clone()),
+    }
+}
+
+fn report_json(report: &SourceReport) -> Value {
+    let totals = &report.totals;
+    let homes: Vec<Value> = report
+        .homes
+        .iter()
+        .map(|(path, state)| {
+            let (status, reason) = state_words(state);
+            json!({"path": path, "source_status": status, "reason": reason})
+        })
+        .collect();
+    json!({
+        "source": report.source.manifest().source,
+        "provider_label": report.source.manifest().label,
+        "homes": homes,
+        "setup_hint": report.source.manifest().setup_hint,
+        "found_files": totals.found_files,
+        "found_bytes": totals.found_bytes,
+        "captured_bytes": totals.captured_bytes,
+        "new_files": totals.new_files,
+        "changed_files": totals.changed_files,
+        "unchanged_files": totals.unchanged_files,
+        "put_off_files": totals.put_off_files,
+        "failed_files": totals.failed_files,
+        "gone_files": totals.gone_files,
+        "documents": totals.documents,
+        "new_documents": totals.new_documents,
+        "lines": {
+            "kept": totals.kept_lines,
+            "unknown": totals.unknown_lines,
+            "malformed": totals.malformed_lines,
+            "skipped": totals.skipped_lines,
+        },
+        "left_out_files": totals.left_out_files,
+        "unaccounted_files": totals.unaccounted_files,
+        "problems": report.problems,
+    })
+}

@@ -1,0 +1,89 @@
+//! `annals tools`: which tools were called, which files they touched, which commands they ran.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::ui::table::{fit, number, table};
+use crate::cli::{Answer, Desk, now};
+use crate::view::tools;
+use crate::view::{ToolAnalytics, ToolsAsk};
+use annals_core::{Error, Result};
+use annals_sources::registry;
+
+#[derive(Args)]
+pub struct Options {
+    /// Only this source [default: all]
+    #[arg(long, value_name = "SOURCE")]
+    source: Option<String>,
+    /// The last so many days, or `all`
+    #[arg(long, value_name = "N", default_value = "30")]
+    days: String,
+}
+
+pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+    let days = days(&options.days)?;
+    let sources = match &options.source {
+        Some(name) => vec![super::sync::source_named(name)?],
+        None => registry().to_vec(),
+    };
+    let store = desk.archive_or_new()?;
+    let door = desk.door(&store)?;
+    let disk = super::sources::on_disk(&desk.config);
+    let mut all = Vec::new();
+    for source in sources {
+        all.push(tools(&desk.scope, &store, &door, &ToolsAsk { source, days, project: None }, &disk, now())?);
+    }
+    if desk.json {
+        desk.output.json(&json!({"sources": all, "next_cursor": null}))?;
+    } else {
+        for analytics in all.iter().filter(|analytics| analytics.tool_call_count > 0) {
+            print(desk, analytics)?;
+        }
+    }
+    let calls: i64 = all.iter().map(|analytics| analytics.tool_call_count).sum();
+    if calls == 0 && !desk.json && !desk.quiet {
+        desk.output.note("no tool calls in these days");
+        desk.output.note("hint: --days all looks at everything; `annals sources` shows what there is");
+    }
+    Ok(if calls == 0 { Answer::Nothing } else { Answer::Done })
+}
+
+/// A number of days, or none for all.
+pub fn days(text: &str) -> Result<Option<i64>> {
+    if text == "all" {
+        return Ok(None);
+    }
+    let number = text.parse::<i64>().ok().filter(|days| (1..=100_000).contains(days));
+    number.map(Some).ok_or_else(|| {
+        Error::new(format!("not a number of days: {text:?}")).hint("for example 7, 30, 90 or all")
+    })
+}
+
+fn print(desk: &mut Desk, analytics: &ToolAnalytics) -> Result<()> {
+    let title = desk.output.strong(analytics.state.provider_label);
+    let days = analytics.date_range_days.map_or("all days".to_owned(), |days| format!("{days} days"));
+    desk.output.line(format!(
+        "{title}  {days}: {} sessions, {} calls, {} failed",
+        number(analytics.session_count),
+        number(analytics.tool_call_count),
+        number(analytics.failed_call_count)
+    ))?;
+    let counts = analytics.tool_counts.0.iter();
+    let tools = counts.map(|(name, count)| (name.clone(), count.as_i64().unwrap_or(0))).collect();
+    let read = analytics.top_files_read.iter().map(|file| (file.path.to_string(), file.count)).collect();
+    let written =
+        analytics.top_files_written.iter().map(|file| (file.path.to_string(), file.count)).collect();
+    let commands =
+        analytics.top_commands.iter().map(|command| (command.command.to_string(), command.count)).collect();
+    let lists: [(&str, Vec<(String, i64)>); 4] =
+        [("tool", tools), ("file read", read), ("file written", written), ("command", commands)];
+    for (name, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
+        let rows: Vec<Vec<String>> =
+            list.iter().map(|(text, count)| vec![number(*count), fit(text, 90)]).collect();
+        desk.output.line("")?;
+        for line in table(&["#count", name], &rows) {
+            desk.output.line(format!("  {line}"))?;
+        }
+    }
+    desk.output.line("")
+}

@@ -1,0 +1,202 @@
+//! Live collection from the command line: starts it for sources that are connected, shows how far it is, tells how it ended.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Desk;
+use super::settings::Declared;
+use super::ui::table::{counted, number};
+use crate::collect::{
+    BrowserSetup, LiveAsk, LiveNews, LiveReport, Lock, Pace, Stop, collect_live, profile_of, time_left,
+};
+use crate::config::Config;
+use annals_core::{Error, Result};
+use annals_sources::{Source, registry};
+
+/// Between two lines of news.
+const NEWS: Duration = Duration::from_secs(10);
+
+/// What to ask for beside conversations, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wish {
+    pub gaps_only: bool,
+    pub with_files: bool,
+    pub headless: bool,
+    pub full: bool,
+    pub waits: bool,
+}
+
+/// Runs every source of these that the owner connected.
+pub fn collect(desk: &mut Desk, sources: &[&'static dyn Source], wish: Wish) -> Result<Vec<LiveReport>> {
+    let Some(store) = desk.archive()? else { return Ok(Vec::new()) };
+    let mut reports = Vec::new();
+    for source in sources.iter().copied().filter(|source| source.live().is_some()) {
+        if !store.is_connected(&desk.scope, source.manifest().source)? {
+            continue;
+        }
+        let config = desk.config.clone();
+        let _lock = Lock::take(&config.home, "sync")?;
+        let asked = match ask(&config, source, wish) {
+            Ok(asked) => asked,
+            Err(problem) => {
+                // What was read from files is told all the same.
+                let (name, label) = (source.manifest().source, source.manifest().label);
+                let stop = Some(Stop::Failed(problem));
+                reports.push(LiveReport { source: name, label, stop, ..LiveReport::default() });
+                continue;
+            }
+        };
+        let shown = !desk.quiet && std::io::stderr().is_terminal();
+        let mut last: Option<Instant> = None;
+        let mut tell = |news: LiveNews| {
+            if shown && last.is_none_or(|last| last.elapsed() >= NEWS) {
+                last = Some(Instant::now());
+                let (done, wanted) = (number_of(news.done), number_of(news.wanted));
+                let left = duration(news.time_left);
+                let name = source.manifest().label;
+                desk.output.note(format!("{name}: {done} of {wanted} conversations, about {left} left"));
+            }
+        };
+        let mut report = collect_live(&asked, &Declared(&config).environment(1), &desk.scope, &mut tell)?;
+        // What providers call things is text like any other.
+        let door = desk.door(&store)?;
+        for problem in &mut report.problems {
+            *problem = door.show(&desk.scope, problem).to_string();
+        }
+        reports.push(report);
+    }
+    Ok(reports)
+}
+
+pub fn ask(config: &Config, source: &'static dyn Source, wish: Wish) -> Result<LiveAsk> {
+    let browser = config.browser();
+    let program = browser.program.ok_or_else(|| {
+        Error::new("no Chromium or Chrome was found")
+            .hint("install one, or name it: ANNALS_BROWSER=/path/to/chromium, or `program` under [browser] in config.toml")
+    })?;
+    let setup = BrowserSetup {
+        program,
+        profile: profile_of(&config.home, source.manifest().source),
+        visible: !wish.headless && !browser.headless,
+        arguments: browser.arguments,
+    };
+    let pace = Pace { second: config.second() };
+    let Wish { gaps_only, with_files, full, waits, headless: _ } = wish;
+    Ok(LiveAsk { source, setup, pace, gaps_only, with_files, full, waits })
+}
+
+/// How long what is lacking takes, for each source that is connected.
+pub fn tell_time_left(desk: &mut Desk, only: Option<&str>) -> Result<()> {
+    let Some(store) = desk.archive()? else { return Ok(()) };
+    let config = desk.config.clone();
+    let settings = Declared(&config);
+    for source in registry().iter().copied().filter(|source| source.live().is_some()) {
+        let manifest = source.manifest();
+        let asked = only.is_none_or(|only| only == manifest.source);
+        if !asked || !store.is_connected(&desk.scope, manifest.source)? {
+            continue;
+        }
+        let pace = Pace { second: config.second() };
+        let left = time_left(source, &settings.environment(1), &desk.scope, pace)?;
+        if let Some((open, left)) = left {
+            let (label, open, left) = (manifest.label, counted(open, "conversation"), duration(left));
+            desk.output.note(format!("{label}: {open}, about {left} at the provider's pace"));
+        }
+    }
+    Ok(())
+}
+
+pub fn print(desk: &mut Desk, report: &LiveReport) -> Result<()> {
+    let files = if report.files > 0 { format!(", {}", counted(report.files, "file")) } else { String::new() };
+    desk.output.line(format!(
+        "{} live: {} fetched ({} of them gaps), {} unchanged, {}{files}, {}, {}",
+        report.label,
+        counted(report.fetched, "conversation"),
+        number_of(report.recovered),
+        number_of(report.unchanged),
+        counted(report.documents, "document"),
+        counted(report.new_gaps, "new gap"),
+        counted(report.requests, "request"),
+    ))?;
+    if desk.quiet {
+        return Ok(());
+    }
+    for problem in &report.problems {
+        desk.output.note(format!("warning: {}: {problem}", report.source));
+    }
+    if report.gaps_open > 0 {
+        desk.output.note(format!(
+            "{} still missing, about {} at the provider's pace; `annals sync {}` goes on, `annals gaps` lists them",
+            counted(report.gaps_open, "conversation"),
+            duration(report.time_left),
+            report.source
+        ));
+    }
+    Ok(())
+}
+
+/// What stopped a run, and what the owner does about it.
+pub fn words(stop: &Stop, source: &str) -> (&'static str, String, String) {
+    match stop {
+        Stop::Manual { what, link } => (
+            "manual_action",
+            what.clone(),
+            format!(
+                "`annals connect {source}` opens {link} in the browser of annals; then `annals sync {source}` goes on"
+            ),
+        ),
+        Stop::BrowserClosed => (
+            "browser_closed",
+            "the browser was closed".into(),
+            format!("what was had is kept; `annals sync {source}` goes on"),
+        ),
+        Stop::Unreachable => (
+            "unreachable",
+            "the provider can not be reached".into(),
+            format!("what was had is kept; `annals sync {source}` goes on once the network is back"),
+        ),
+        Stop::Failed(problem) => ("failed", problem.what.clone(), problem.hint.clone().unwrap_or_default()),
+    }
+}
+
+pub fn stop_json(stop: &Stop, source: &str) -> Value {
+    let (kind, message, hint) = words(stop, source);
+    let link = match stop {
+        Stop::Manual { link, .. } => Some(link.as_str()),
+        Stop::BrowserClosed | Stop::Unreachable | Stop::Failed(_) => None,
+    };
+    json!({"kind": kind, "message": message, "hint": hint, "link": link})
+}
+
+pub fn report_json(report: &LiveReport) -> Value {
+    json!({
+        "source": report.source,
+        "fetched": report.fetched,
+        "recovered": report.recovered,
+        "unchanged": report.unchanged,
+        "documents": report.documents,
+        "files": report.files,
+        "new_gaps": report.new_gaps,
+        "gaps_open": report.gaps_open,
+        "captured_bytes": report.captured_bytes,
+        "requests": report.requests,
+        "seconds_left": report.time_left.as_secs(),
+        "problems": report.problems,
+        "interaction": report.stop.as_ref().map(|stop| stop_json(stop, report.source)),
+    })
+}
+
+fn number_of(count: u64) -> String {
+    number(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+fn duration(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds} seconds"),
+        seconds @ 120..7_200 => format!("{} minutes", seconds / 60),
+        seconds @ 7_200..172_800 => format!("{} hours", seconds / 3_600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}

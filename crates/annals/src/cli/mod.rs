@@ -1,0 +1,206 @@
+//! The command line: reads arguments, calls a verb, turns its answer into an exit code.
+
+mod commands;
+mod git;
+mod live;
+mod settings;
+mod ui;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::Config;
+pub use crate::config::now;
+use crate::view::Door;
+use annals_core::{Result, Scope};
+use annals_store::Store;
+use ui::output::Output;
+
+/// Keeps your whole history with AI assistants in one file you own, and answers questions about it.
+#[derive(Parser)]
+#[command(name = "annals", version, about, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    after_help = "Everything stays on this machine: no telemetry, no network unless you call `connect`, and nobody else \
+                  may ask unless you say so. \
+                        Secrets are masked in every answer; the archive keeps the bytes as they are."
+)]
+struct Arguments {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Args)]
+struct Common {
+    /// Folder of the archive [default: the platform's data folder; env: ANNALS_HOME]
+    #[arg(long, value_name = "DIR", global = true)]
+    home: Option<PathBuf>,
+    /// Answer with one JSON document
+    #[arg(long, global = true)]
+    json: bool,
+    /// No progress, no hints
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// Say more on stderr: time, memory, every problem
+    #[arg(long, short, global = true)]
+    verbose: bool,
+    /// Show secrets instead of masks (for the owner, at this machine)
+    #[arg(long, global = true)]
+    reveal: bool,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Bring the archive up to date, show what it has, and serve it: the main job
+    Up(commands::up::Options),
+    /// Answer over HTTP, and keep the archive current while it runs
+    Serve(commands::serve::Options),
+    /// Capture what is new in the clients' homes
+    Sync(commands::sync::Options),
+    /// Read exports and traces that you have: files, folders, zips
+    Import(commands::import::Options),
+    /// Log in once in a browser of annals' own, so that `sync` can ask a provider for what is new
+    Connect(commands::connect::Options),
+    /// Show each source: available, empty, or how to set it up
+    Sources(commands::sources::Options),
+    /// List sessions, newest first
+    Sessions(commands::sessions::Options),
+    /// Show one session's conversation
+    Show(commands::show::Options),
+    /// Find words in everything that was said and done
+    Search(commands::search::Options),
+    /// Tell one session's native lines as a tape, from a file or standard input
+    Record(commands::record::Options),
+    /// Tell sessions of the archive as tapes: who read and changed which code when
+    Tape(commands::tape::Options),
+    /// Say for each line of a file which session, prompt and call wrote it
+    Blame(commands::blame::Options),
+    /// Print native records of a stream
+    Records(commands::records::Options),
+    /// Count tools, files and commands
+    Tools(commands::tools::Options),
+    /// Sum up tokens and cost, each response once
+    Usage(commands::usage::Options),
+    /// List skills, prompts, rules, instructions and memory, with their versions
+    Library(commands::library::Options),
+    /// Account for every file, byte and line: kept, left out, unknown, and why
+    Audit(commands::audit::Options),
+    /// List where secrets appear, by their marks
+    Secrets(commands::secrets::Options),
+    /// List what could not be had, why, and when it is tried again; `retry` tries now
+    Gaps(commands::gaps::Options),
+    /// Say who else may ask, and give them tokens
+    Members(commands::members::Options),
+    /// Check the archive, the homes and the disk, and say what to do
+    Doctor(commands::doctor::Options),
+    /// Print what a source reads, keeps and never opens
+    Manifest(commands::manifest::Options),
+    /// Write captured files back out, byte for byte
+    Restore(commands::restore::Options),
+    /// Read all rows anew from the archived bytes
+    Rebuild(commands::rebuild::Options),
+}
+
+/// How a verb ended, when it did not fail.
+pub enum Answer {
+    Done,
+    /// Nothing matched: exit code 1.
+    Nothing,
+    /// The owner has to do something first: exit code 2, after the answer.
+    Stopped,
+}
+
+/// What every verb works with.
+pub struct Desk {
+    pub config: Arc<Config>,
+    pub output: Output,
+    pub scope: Scope,
+    pub json: bool,
+    pub quiet: bool,
+    pub verbose: bool,
+    reveal: bool,
+}
+
+impl Desk {
+    /// The archive, or none when nothing was ever captured.
+    pub fn archive(&self) -> Result<Option<Store>> {
+        Ok(Store::open_existing(&self.config.home)?)
+    }
+
+    /// The archive, also one that has nothing in it yet.
+    pub fn archive_or_new(&self) -> Result<Store> {
+        Ok(Store::open(&self.config.home)?)
+    }
+
+    pub fn door(&self, store: &Store) -> Result<Door> {
+        if self.reveal { Ok(Door::revealing(&self.scope)) } else { Door::masking(&self.scope, store) }
+    }
+}
+
+/// The program: everything that `main` does.
+pub fn run() -> ExitCode {
+    let arguments = Arguments::parse();
+    let mut output = Output::new();
+    let common = arguments.common;
+    let config = match Config::load(common.home) {
+        Ok(config) => config,
+        Err(problem) => {
+            output.problem(&problem, common.json);
+            return ExitCode::from(2);
+        }
+    };
+    output.colour(config.colour);
+    let mut desk = Desk {
+        config: Arc::new(config),
+        output,
+        scope: Scope::owner(),
+        json: common.json,
+        quiet: common.quiet,
+        verbose: common.verbose,
+        reveal: common.reveal,
+    };
+    let answer = match arguments.verb {
+        Verb::Up(options) => commands::up::run(&mut desk, &options),
+        Verb::Serve(options) => commands::serve::run(&mut desk, &options),
+        Verb::Sync(options) => commands::sync::run(&mut desk, &options),
+        Verb::Import(options) => commands::import::run(&mut desk, &options),
+        Verb::Connect(options) => commands::connect::run(&mut desk, &options),
+        Verb::Sources(options) => commands::sources::run(&mut desk, &options),
+        Verb::Sessions(options) => commands::sessions::run(&mut desk, &options),
+        Verb::Show(options) => commands::show::run(&mut desk, &options),
+        Verb::Search(options) => commands::search::run(&mut desk, &options),
+        Verb::Record(options) => commands::record::run(&mut desk, &options),
+        Verb::Tape(options) => commands::tape::run(&mut desk, &options),
+        Verb::Blame(options) => commands::blame::run(&mut desk, &options),
+        Verb::Records(options) => commands::records::run(&mut desk, &options),
+        Verb::Tools(options) => commands::tools::run(&mut desk, &options),
+        Verb::Usage(options) => commands::usage::run(&mut desk, &options),
+        Verb::Library(options) => commands::library::run(&mut desk, &options),
+        Verb::Audit(options) => commands::audit::run(&mut desk, &options),
+        Verb::Secrets(options) => commands::secrets::run(&mut desk, &options),
+        Verb::Gaps(options) => commands::gaps::run(&mut desk, &options),
+        Verb::Members(options) => commands::members::run(&mut desk, &options),
+        Verb::Doctor(options) => commands::doctor::run(&mut desk, &options),
+        Verb::Manifest(options) => commands::manifest::run(&mut desk, &options),
+        Verb::Restore(options) => commands::restore::run(&mut desk, &options),
+        Verb::Rebuild(options) => commands::rebuild::run(&mut desk, &options),
+    };
+    if desk.verbose {
+        ui::measure::report(&mut desk.output);
+    }
+    match answer {
+        Ok(Answer::Done) => ExitCode::SUCCESS,
+        Ok(Answer::Nothing) => ExitCode::from(1),
+        Ok(Answer::Stopped) => ExitCode::from(2),
+        // A reader that went away, as `head` does, has all it wanted.
+        Err(_) if desk.output.is_closed() => ExitCode::SUCCESS,
+        Err(problem) => {
+            desk.output.problem(&problem, desk.json);
+            ExitCode::from(2)
+        }
+    }
+}

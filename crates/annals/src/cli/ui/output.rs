@@ -1,0 +1,179 @@
+//! The only place that prints: data on stdout, everything else on stderr, control bytes made visible.
+
+use std::borrow::Cow;
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+
+use serde::Serialize;
+
+use annals_core::{Error, Result};
+
+pub struct Output {
+    stdout: BufWriter<Stdout>,
+    terminal: bool,
+    colour: bool,
+    closed: bool,
+}
+
+/// A line on stderr from a thread that has no `Output`.
+pub fn log_line(text: &str) {
+    // Nobody to tell when stderr is closed.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+impl Output {
+    pub fn new() -> Output {
+        let stdout = io::stdout();
+        let terminal = stdout.is_terminal();
+        Output {
+            stdout: BufWriter::with_capacity(64 << 10, stdout),
+            terminal,
+            colour: terminal,
+            closed: false,
+        }
+    }
+
+    pub fn colour(&mut self, allowed: bool) {
+        self.colour = self.terminal && allowed;
+    }
+
+    /// The other end of the pipe is gone.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub fn line(&mut self, text: impl AsRef<str>) -> Result<()> {
+        let text = visible(text.as_ref(), self.colour);
+        let wrote = self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.write_all(b"\n"));
+        self.settle(wrote)
+    }
+
+    /// Text that stands out, on a terminal.
+    pub fn strong(&self, text: &str) -> String {
+        if self.colour { format!("{BOLD}{}{PLAIN}", visible(text, false)) } else { text.to_owned() }
+    }
+
+    pub fn faint(&self, text: &str) -> String {
+        if self.colour { format!("{FAINT}{}{PLAIN}", visible(text, false)) } else { text.to_owned() }
+    }
+
+    pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
+        let written =
+            if self.terminal { serde_json::to_vec_pretty(value)? } else { serde_json::to_vec(value)? };
+        self.raw_line(&written)
+    }
+
+    /// One JSON value on a line of its own.
+    pub fn json_line(&mut self, value: &impl Serialize) -> Result<()> {
+        let written = serde_json::to_vec(value)?;
+        self.raw_line(&written)
+    }
+
+    /// A piece of a JSON document that is written as it is made.
+    pub fn piece(&mut self, text: &str) -> Result<()> {
+        let wrote = self.stdout.write_all(text.as_bytes());
+        self.settle(wrote)
+    }
+
+    /// For data that comes from elsewhere as lines; `settled` has to hear how it went.
+    pub fn stream(&mut self) -> &mut dyn Write {
+        &mut self.stdout
+    }
+
+    pub fn settled(&mut self, wrote: io::Result<()>) -> Result<()> {
+        self.settle(wrote)
+    }
+
+    pub fn note(&mut self, text: impl AsRef<str>) {
+        // Nobody to tell when stderr is closed.
+        // One note, one line: a file's name must not forge another.
+        let text = visible(text.as_ref(), false).replace('\n', "\u{240a}");
+        // In the order in which things were said.
+        let _ = self.stdout.flush();
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+
+    pub fn problem(&mut self, problem: &Error, json: bool) {
+        let _ = self.stdout.flush();
+        if json {
+            let hint = problem.hint.as_deref();
+            let error = serde_json::json!({"error": {"message": problem.what, "hint": hint}});
+            let _ = writeln!(io::stderr(), "{error}");
+            return;
+        }
+        self.note(format!("error: {}", problem.what));
+        if let Some(hint) = &problem.hint {
+            self.note(format!("hint: {hint}"));
+        }
+    }
+
+    pub fn flush(&mut self) -> Result<()> {
+        let flushed = self.stdout.flush();
+        self.settle(flushed)
+    }
+
+    fn raw_line(&mut self, bytes: &[u8]) -> Result<()> {
+        let wrote = self.stdout.write_all(bytes).and_then(|()| self.stdout.write_all(b"\n"));
+        self.settle(wrote)
+    }
+
+    fn settle(&mut self, wrote: io::Result<()>) -> Result<()> {
+        if let Err(error) = wrote {
+            self.closed = error.kind() == io::ErrorKind::BrokenPipe;
+            return Err(error.into());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        let _ = self.stdout.flush();
+    }
+}
+
+const BOLD: &str = "\u{1b}[1m";
+const FAINT: &str = "\u{1b}[2m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// Escape sequences in somebody's text must not reach the terminal; our own three styles may, where they are in use.
+fn visible(text: &str, styled: bool) -> Cow<'_, str> {
+    let control = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(control) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let style = [BOLD, FAINT, PLAIN].into_iter().find(|style| styled && rest.starts_with(style));
+        if let Some(style) = style {
+            out.push_str(style);
+            rest = &rest[style.len()..];
+            continue;
+        }
+        match c {
+            '\r' => {}
+            c if control(c) => match u32::from(c) {
+                code @ 0..0x20 => out.push(char::from_u32(0x2400 + code).unwrap_or('\u{fffd}')),
+                0x7f => out.push('\u{2421}'),
+                _ => out.push('\u{fffd}'),
+            },
+            c => out.push(c),
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn control_bytes_do_not_reach_the_terminal() {
+        assert_eq!(visible("plain\ttext\n", false), "plain\ttext\n");
+        assert_eq!(visible("a\u{1b}[31mred\u{0}", true), "a\u{241b}[31mred\u{2400}");
+        assert_eq!(visible("a\r\nb\u{9b}x", true), "a\nb\u{fffd}x");
+        assert_eq!(visible("\u{1b}[1mbold", true), "\u{1b}[1mbold");
+        assert_eq!(visible("\u{1b}[1mbold", false), "\u{241b}[1mbold");
+    }
+}

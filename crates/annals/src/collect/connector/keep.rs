@@ -1,0 +1,140 @@
+//! What a connector said since its last state: waits on the disk, and is committed with its gaps and its cursor.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+
+use serde_json::Value;
+
+use super::wire::Operation;
+use super::{Change, STATE, Session, Stream, wire};
+use crate::collect::ingest::append::Target;
+use annals_core::{Key, Result, Why};
+use annals_sources::{content_key, of_programs};
+use annals_store::Failure;
+
+/// A file of the archive that has this much is full.
+const FULL: u64 = 1 << 20;
+/// Bytes of lines that become rows at once.
+const PIECE: usize = 8 << 20;
+
+impl Session<'_, '_> {
+    pub fn record(&mut self, record: wire::Record, line: &[u8]) -> Result<()> {
+        self.report.records += 1;
+        self.stream(&record.stream)?.records += 1;
+        let key = format!("{}/{}/{}", self.ask.name, record.stream, record.key);
+        let data = record.data.map_or(Value::Null, Value::Object);
+        let known = record.op == Operation::Upsert && self.is_there("records", &key, &data)?;
+        if known {
+            self.report.unchanged += 1;
+        } else {
+            self.report.new += 1;
+            self.waiting_new += 1;
+            self.keep(line)?;
+            self.waiting.insert(Key::of(&[key.as_bytes()]));
+        }
+        let name = (record.stream, record.key);
+        if self.served.contains(&name) {
+            self.changes.insert(name, Change::Recovered);
+        }
+        Ok(())
+    }
+
+    /// Whether the archive has it so already. Of what waits, nobody knows yet.
+    pub fn is_there(&self, stream: &str, key: &str, data: &Value) -> Result<bool> {
+        if self.waiting.contains(&Key::of(&[key.as_bytes()])) {
+            return Ok(false);
+        }
+        Ok(self.store.has_record(&self.scope, self.instance, stream, key, content_key(data))?)
+    }
+
+    pub fn stream(&mut self, name: &str) -> Result<&mut Stream> {
+        if !self.streams.contains_key(name) {
+            return Err(self.failed(
+                format!("speaks of the stream {name:?}, which it did not declare"),
+                "a SCHEMA message declares a stream, before its first record",
+            ));
+        }
+        Ok(self.streams.entry(name.to_owned()).or_default())
+    }
+
+    pub fn gap(&mut self, stream: String, key: String, locator: String, why: Why, reason: String) {
+        self.changes.insert((stream, key), Change::Failed { locator, why, reason });
+    }
+
+    pub fn keep(&mut self, line: &[u8]) -> Result<()> {
+        self.spool.write_all(line)?;
+        self.spool.write_all(b"\n")?;
+        self.spooled += line.len() as u64 + 1;
+        Ok(())
+    }
+
+    /// Everything since the last time, in one transaction: lines, rows, gaps and the cursor that covers them.
+    pub fn commit(&mut self, state: Option<(&str, &Value)>) -> Result<()> {
+        let now = (self.environment.now)();
+        self.spool.seek(SeekFrom::Start(0))?;
+        let mut spool = (&self.spool).take(self.spooled);
+        let files = self.store.captured_files(&self.scope, self.instance)?;
+        let (mut number, last) = (files.len(), files.last().map_or(FULL, |file| file.size));
+        // The last file goes on until it is full.
+        if last < FULL {
+            number -= 1;
+        }
+        let mut writer = self.store.writer(&self.scope, now)?;
+        let mut piece = Vec::new();
+        loop {
+            spool.by_ref().take(PIECE.saturating_sub(piece.len()) as u64).read_to_end(&mut piece)?;
+            let Some(end) = memchr::memrchr(b'\n', &piece) else {
+                // A line may be longer than a piece.
+                if spool.limit() == 0 {
+                    break;
+                }
+                spool.by_ref().take(wire::LONGEST_LINE as u64).read_to_end(&mut piece)?;
+                continue;
+            };
+            let rest = piece.split_off(end + 1);
+            number += 1;
+            let path = format!("{}/{number:08}.jsonl", self.ask.name);
+            let target = Target {
+                instance: self.instance,
+                source: of_programs(),
+                path: &path,
+                store: "what connectors said",
+                reader: "wire",
+            };
+            writer.apply(self.appender.lines(&target, &piece)?)?;
+            piece = rest;
+        }
+        let mut failures = Vec::new();
+        for ((stream, key), change) in &self.changes {
+            match change {
+                Change::Failed { locator, why, reason } => failures.push(Failure {
+                    instance: self.instance,
+                    stream,
+                    key,
+                    locator,
+                    why: *why,
+                    reason,
+                    version: &self.version,
+                }),
+                Change::Recovered => {
+                    let closed = writer.close_gap(self.instance, stream, key, now)?;
+                    self.report.gaps_recovered += u64::from(closed);
+                }
+            }
+        }
+        self.report.gaps_opened += failures.len() as u64;
+        let cursor = state.map(|(stream, cursor)| (format!("{STATE}{stream}"), cursor.to_string()));
+        match &cursor {
+            Some((name, value)) => writer.pass(self.instance, (name, value), &failures, now)?,
+            None => failures.iter().try_for_each(|failure| writer.fail(failure, now).map(|_| ()))?,
+        }
+        writer.commit()?;
+        self.report.commits += 1;
+        self.report.committed += std::mem::take(&mut self.waiting_new);
+        self.changes.clear();
+        self.waiting.clear();
+        self.spool.set_len(0)?;
+        self.spool.seek(SeekFrom::Start(0))?;
+        self.spooled = 0;
+        Ok(())
+    }
+}

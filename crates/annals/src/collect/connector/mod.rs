@@ -1,0 +1,417 @@
+//! `sync --connector`: runs an outside program, commits what it says at each of its states, and nothing of a run that fails
+//! after the last of them.
+
+pub(super) mod keep;
+pub(super) mod program;
+pub(super) mod wire;
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::import::containers::private_file;
+use super::ingest::append::Appender;
+use super::options::Environment;
+use annals_core::{Error, Key, Result, Scope, Time, Why};
+use annals_sources::of_programs;
+use annals_store::{Lease, Store};
+use program::{ENDING, Heard, Program};
+use wire::{DoneStatus, Interaction, InteractionKind, Message, Mode, Unread};
+
+/// Gaps that one run is told of.
+const GAPS: usize = 1_000;
+/// How long they are the run's own, should it die.
+const LEASE: i64 = 3_600_000_000;
+/// Problems that are told; all are counted.
+const TOLD: usize = 100;
+
+pub struct ConnectorAsk {
+    pub program: String,
+    pub arguments: Vec<String>,
+    pub name: String,
+    pub full: bool,
+    pub gaps_only: bool,
+    /// How long it may say nothing.
+    pub silence: Duration,
+    /// Variables that it does not get.
+    pub hidden: Vec<String>,
+    /// The member whose records these are.
+    pub member: Option<String>,
+}
+
+/// Something for the owner to see.
+#[derive(Debug)]
+pub enum Notice<'n> {
+    /// On the program's standard error.
+    Said(&'n str),
+    Progress {
+        message: &'n str,
+        count: Option<u64>,
+        total: Option<u64>,
+    },
+    SecondsLeft(u64),
+    /// Something has to be done by hand, and the answer says whether it was.
+    Asked(&'n Interaction),
+}
+
+/// What the owner says to a notice that asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    Done,
+    NotDone,
+}
+
+#[derive(Debug, Default)]
+pub struct ConnectorReport {
+    pub name: String,
+    /// `RECORD`s that were said, those of them that were new, and those that were there already.
+    pub records: u64,
+    pub new: u64,
+    pub unchanged: u64,
+    pub skipped: u64,
+    pub gaps_opened: u64,
+    pub gaps_recovered: u64,
+    pub commits: u64,
+    /// Of `new`, what is in the archive.
+    pub committed: u64,
+    pub problem_count: u64,
+    pub problems: Vec<String>,
+    /// Why the run failed.
+    pub failure: Option<Error>,
+}
+
+/// The caller holds the lock.
+pub fn run_connector(
+    ask: &ConnectorAsk,
+    environment: &Environment<'_>,
+    scope: &Scope,
+    see: &mut dyn FnMut(Notice<'_>) -> Reply,
+) -> Result<ConnectorReport> {
+    if !wire::is_name(&ask.name) {
+        return Err(Error::new(format!("{:?} can not be the name of a connector", ask.name))
+            .hint("give it a name of letters, digits, `_` and `-` with --connector-name NAME"));
+    }
+    let now = (environment.now)();
+    let mut store = Store::open(environment.home)?;
+    let source = of_programs();
+    let manifest = source.manifest();
+    if store.needs_rebuild(scope, manifest.source, manifest.reader_version)? {
+        super::rebuild(environment.home, scope, now, &mut |_| {})?;
+    }
+    let instance = store.instance(scope, manifest.source, &environment.machine, &ask.name, now)?;
+    if let Some(member) = &ask.member {
+        store.give_homes(scope, &[instance], member)?;
+    }
+    let run = store.start_run(scope, &format!("sync --connector {}", ask.name), now)?;
+    let version = version_of(ask);
+    let holder = format!("run {run}");
+    let mut writer = store.writer(scope, now)?;
+    writer.release_gaps(instance, None)?;
+    writer.reopen_gaps(instance, &version, now)?;
+    let lease = Lease { holder: &holder, until: Time::from_micros(now.micros().saturating_add(LEASE)) };
+    let gaps = writer.claim_gaps(instance, lease, GAPS, now)?;
+    writer.commit()?;
+    let state = store.cursors(scope, instance, STATE)?;
+    let mode = match (ask.gaps_only, ask.full) {
+        (true, _) => Mode::GapsOnly,
+        (false, true) => Mode::FullRefresh,
+        (false, false) => Mode::Incremental,
+    };
+    let mut session = Session {
+        ask,
+        environment,
+        scope: *scope,
+        appender: Appender::new(Store::open(environment.home)?, scope)?,
+        store: &mut store,
+        instance,
+        version,
+        streams: BTreeMap::new(),
+        served: gaps.iter().map(|gap| (gap.stream.clone(), gap.key.clone())).collect(),
+        spool: private_file(&environment.home.join("scratch"))?,
+        spooled: 0,
+        waiting: HashSet::new(),
+        waiting_new: 0,
+        changes: BTreeMap::new(),
+        report: ConnectorReport { name: ask.name.clone(), ..ConnectorReport::default() },
+    };
+    let talked = match Program::start(&ask.program, &ask.arguments, &ask.hidden) {
+        Ok(mut program) => {
+            program.tell(&wire::start(run, mode, &state, &gaps));
+            session.talk(&mut program, see)
+        }
+        Err(problem) => Err(problem),
+    };
+    let mut report = session.report;
+    let (status, reason) = match &talked {
+        Ok(()) => ("available", String::new()),
+        Err(problem) => ("error", format!("the last run failed: {}", problem.what)),
+    };
+    let now = (environment.now)();
+    let mut writer = store.writer(scope, now)?;
+    writer.release_gaps(instance, Some(&holder))?;
+    writer.set_instance_status(instance, status, &reason, now)?;
+    writer.commit()?;
+    report.failure = talked.err();
+    let outcome = if report.failure.is_some() { "failed" } else { "succeeded" };
+    let summary = format!("{outcome}: {} records, {} committed", report.records, report.committed);
+    store.finish_run(scope, run, &summary, now)?;
+    store.checkpoint()?;
+    Ok(report)
+}
+
+/// Cursors of streams are called so, and then as the stream.
+pub const STATE: &str = "state ";
+
+/// Another program is another version: what an older one gave up, it may get. Arguments that are files are scripts.
+fn version_of(ask: &ConnectorAsk) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for path in std::iter::once(&ask.program).chain(&ask.arguments) {
+        if let Ok(file) = File::open(path) {
+            // What can not be read says nothing, as what is no file.
+            drop(hasher.update_reader(file.take(64 << 20)));
+        }
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
+}
+
+/// A stream that was declared, and what was said of it in this run.
+#[derive(Default)]
+pub struct Stream {
+    pub records: u64,
+    pub gaps: u64,
+    pub skipped: u64,
+}
+
+/// What happened to a gap last.
+pub enum Change {
+    Failed { locator: String, why: Why, reason: String },
+    Recovered,
+}
+
+pub struct Session<'r, 'e> {
+    pub ask: &'r ConnectorAsk,
+    pub environment: &'r Environment<'e>,
+    pub scope: Scope,
+    pub appender: Appender,
+    pub store: &'r mut Store,
+    pub instance: i64,
+    pub version: String,
+    pub streams: BTreeMap<String, Stream>,
+    /// Gaps that the connector was told of.
+    pub served: HashSet<(String, String)>,
+    /// Lines since the last commit: of any number, so they wait on the disk.
+    pub spool: File,
+    pub spooled: u64,
+    /// Records among them.
+    pub waiting: HashSet<Key>,
+    pub waiting_new: u64,
+    /// By stream and key.
+    pub changes: BTreeMap<(String, String), Change>,
+    pub report: ConnectorReport,
+}
+
+impl Session<'_, '_> {
+    /// Until the end of the program; an error is why the run failed.
+    fn talk(&mut self, program: &mut Program, see: &mut dyn FnMut(Notice<'_>) -> Reply) -> Result<()> {
+        let mut done: Option<Instant> = None;
+        let outcome = loop {
+            // Who has said all may take a while to end, and no longer.
+            if done.is_some_and(|done| done.elapsed() > ENDING) {
+                break Ok(());
+            }
+            match program.hear(if done.is_some() { ENDING } else { self.ask.silence }) {
+                Heard::Aside(text) => {
+                    see(Notice::Said(&text));
+                }
+                Heard::Silence | Heard::Ended if done.is_some() => break Ok(()),
+                Heard::Silence => {
+                    let seconds = self.ask.silence.as_secs();
+                    break Err(self.failed(
+                        format!("said nothing for {seconds} seconds"),
+                        "--connector-silence SECONDS gives it more time",
+                    ));
+                }
+                Heard::Ended => {
+                    break Err(self.failed(
+                        "ended without DONE".into(),
+                        "what it wrote to standard error may say why; what it had committed stays",
+                    ));
+                }
+                Heard::TooLong(length) => {
+                    self.problem(format!("a line of {length} bytes is too long and was not kept"));
+                }
+                Heard::Line(line) if done.is_some() && !line.is_empty() => {
+                    self.problem("it went on after DONE".into());
+                }
+                Heard::Line(line) => match self.line(&line, program, see) {
+                    Ok(true) => done = Some(Instant::now()),
+                    Ok(false) => {}
+                    Err(problem) => break Err(problem),
+                },
+            }
+        };
+        let outcome = outcome.and_then(|()| match program.ends_well()? {
+            true => self.commit(None),
+            false => Err(self.failed(
+                "said DONE and did not end with exit code 0".into(),
+                "a run that succeeded ends with exit code 0",
+            )),
+        });
+        for text in program.asides() {
+            see(Notice::Said(&text));
+        }
+        outcome
+    }
+
+    /// One line; true when it was the last.
+    fn line(
+        &mut self,
+        line: &[u8],
+        program: &mut Program,
+        see: &mut dyn FnMut(Notice<'_>) -> Reply,
+    ) -> Result<bool> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Ok(false);
+        }
+        let message = match wire::read(line) {
+            Ok(message) => message,
+            Err(Unread::Wrong(what)) => return Err(self.broke_protocol(what)),
+            Err(Unread::Garbage) => {
+                self.problem("a line is no message".into());
+                self.keep(line)?;
+                return Ok(false);
+            }
+            Err(Unread::UnknownKind(kind)) => {
+                // A line can say anything: only what looks like a kind is told.
+                let odd =
+                    kind.len() > 40 || !kind.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+                let kind = if odd { "an odd kind".to_owned() } else { format!("the unknown kind {kind:?}") };
+                self.problem(format!("a message of {kind}"));
+                self.keep(line)?;
+                return Ok(false);
+            }
+        };
+        match message {
+            Message::Schema { stream, schema } => {
+                self.streams.entry(stream.clone()).or_default();
+                let key = format!("{}/{stream}", self.ask.name);
+                if !self.is_there("schemas", &key, &Value::Object(schema))? {
+                    self.keep(line)?;
+                }
+            }
+            Message::Record(record) => self.record(record, line)?,
+            Message::RecordError { stream, key, message } => {
+                self.stream(&stream)?.gaps += 1;
+                self.gap(stream, key, String::new(), Why::Malformed, message);
+            }
+            Message::DetailGap(gap) => {
+                self.stream(&gap.stream)?.gaps += 1;
+                let why = gap.why();
+                let locator = gap.locator.map(|locator| locator.to_string()).unwrap_or_default();
+                let reason = gap.message.unwrap_or_else(|| why.name().replace('_', " "));
+                self.gap(gap.stream, gap.key, locator, why, reason);
+            }
+            Message::DetailGapRecovered { stream, key } => {
+                if self.served.contains(&(stream.clone(), key.clone())) {
+                    self.changes.insert((stream, key), Change::Recovered);
+                } else {
+                    self.problem(format!("a gap was recovered that was not asked for: {stream}/{key}"));
+                }
+            }
+            Message::DetailCoverage(told) => {
+                let stream = self.stream(&told.stream)?;
+                let counted = (stream.records, stream.gaps, stream.skipped);
+                let sum = stream.records + stream.gaps + stream.skipped;
+                if (told.records, told.gaps, told.skipped) != counted || told.considered != sum {
+                    let (records, gaps, skipped) = counted;
+                    return Err(self.miscounted(format!(
+                        "{} considered = {} records + {} gaps + {} skipped of {}, but it said {records}, {gaps} and \
+                         {skipped}, which is {sum}",
+                        told.considered, told.records, told.gaps, told.skipped, told.stream
+                    )));
+                }
+            }
+            Message::SkipResult { stream, count, reason: _ } => {
+                let count = count.unwrap_or(1);
+                let skipped = &mut self.stream(&stream)?.skipped;
+                *skipped = skipped.saturating_add(count);
+                self.report.skipped = self.report.skipped.saturating_add(count);
+            }
+            Message::State { stream, cursor, records } => {
+                self.stream(&stream)?;
+                if let Some(told) = records.filter(|told| *told != self.report.records) {
+                    return Err(self.miscounted(format!(
+                        "{told} records at STATE, but it said {}",
+                        self.report.records
+                    )));
+                }
+                self.commit(Some((&stream, &cursor)))?;
+            }
+            Message::Progress { message, count, total } => {
+                see(Notice::Progress { message: &message, count, total });
+            }
+            Message::Estimate { seconds_left } => {
+                see(Notice::SecondsLeft(seconds_left));
+            }
+            Message::Interaction(asked) => {
+                let reply = see(Notice::Asked(&asked));
+                let done = reply == Reply::Done && asked.kind == InteractionKind::ManualAction;
+                program.tell(&wire::interaction_response(
+                    &asked.request_id,
+                    if done { "success" } else { "cancelled" },
+                ));
+                if !done {
+                    let link = asked.link.map(|link| format!(" ({link})")).unwrap_or_default();
+                    return Err(self.failed(
+                        format!("needs you: {}{link}", asked.message),
+                        "do that, then run it again; what it had committed stays",
+                    ));
+                }
+            }
+            Message::Done(done) => {
+                match done.status {
+                    DoneStatus::Succeeded => {}
+                    DoneStatus::Failed | DoneStatus::Cancelled => {
+                        let said = done.error.map_or("no reason".into(), |error| error.message);
+                        let hint = "what it had committed stays; the next run goes on from there";
+                        return Err(self.failed(format!("gave up: {said}"), hint));
+                    }
+                }
+                if done.records_emitted != self.report.records {
+                    return Err(self.miscounted(format!(
+                        "{} records at DONE, but it said {}",
+                        done.records_emitted, self.report.records
+                    )));
+                }
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    pub fn problem(&mut self, what: String) {
+        self.report.problem_count += 1;
+        if self.report.problems.len() < TOLD && !self.report.problems.contains(&what) {
+            self.report.problems.push(what);
+        }
+    }
+
+    pub fn failed(&self, what: String, hint: &str) -> Error {
+        Error::new(format!("{} {what}", self.ask.name)).hint(hint)
+    }
+
+    fn broke_protocol(&self, what: String) -> Error {
+        self.failed(format!("said what docs/protocol.md does not allow: {what}"), "mend the connector")
+    }
+
+    fn miscounted(&self, what: String) -> Error {
+        self.failed(
+            format!("counts wrongly: {what}"),
+            "nothing after its last STATE was kept; mend the connector, then run it again",
+        )
+    }
+}

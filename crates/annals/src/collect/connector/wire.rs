@@ -1,0 +1,328 @@
+//! The messages between annals and an outside connector, as `docs/protocol.md` describes them.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use annals_core::{Time, Why};
+use annals_store::DueGap;
+
+/// Raised when a connector has to know.
+pub const VERSION: u32 = 1;
+/// A longer line is not read.
+pub const LONGEST_LINE: usize = 16 << 20;
+const LONGEST_NAME: usize = 64;
+const LONGEST_KEY: usize = 1_000;
+const LONGEST_LOCATOR: usize = 16 << 10;
+
+/// What a connector says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Message {
+    Schema { stream: String, schema: serde_json::Map<String, Value> },
+    Record(Record),
+    RecordError { stream: String, key: String, message: String },
+    State { stream: String, cursor: Value, records: Option<u64> },
+    DetailGap(Gap),
+    DetailGapRecovered { stream: String, key: String },
+    DetailCoverage(Coverage),
+    SkipResult { stream: String, reason: String, count: Option<u64> },
+    Progress { message: String, count: Option<u64>, total: Option<u64> },
+    Estimate { seconds_left: u64 },
+    Interaction(Interaction),
+    Done(Done),
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Record {
+    pub stream: String,
+    pub key: String,
+    pub emitted_at: String,
+    #[serde(default)]
+    pub op: Operation,
+    pub data: Option<serde_json::Map<String, Value>>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    #[default]
+    Upsert,
+    Delete,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Gap {
+    pub stream: String,
+    pub key: String,
+    /// A word of the retry policy.
+    pub reason: Option<String>,
+    /// What the other side answered; says why when `reason` does not.
+    pub http_status: Option<u16>,
+    pub message: Option<String>,
+    pub locator: Option<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Coverage {
+    pub stream: String,
+    pub considered: u64,
+    pub records: u64,
+    pub gaps: u64,
+    pub skipped: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Interaction {
+    pub request_id: String,
+    pub kind: InteractionKind,
+    pub message: String,
+    pub link: Option<String>,
+}
+
+/// Only the first can be answered: annals takes no passwords for others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InteractionKind {
+    ManualAction,
+    Credentials,
+    Otp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Done {
+    pub status: DoneStatus,
+    pub records_emitted: u64,
+    pub error: Option<DoneError>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DoneStatus {
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct DoneError {
+    pub message: String,
+}
+
+/// Why a line is no message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unread {
+    /// Not an object of JSON with a `type`.
+    Garbage,
+    /// A kind that this version does not know.
+    UnknownKind(String),
+    /// A known kind that is not as it should be: the two sides do not understand each other.
+    Wrong(String),
+}
+
+const KINDS: [&str; 12] = [
+    "SCHEMA",
+    "RECORD",
+    "RECORD_ERROR",
+    "STATE",
+    "DETAIL_GAP",
+    "DETAIL_GAP_RECOVERED",
+    "DETAIL_COVERAGE",
+    "SKIP_RESULT",
+    "PROGRESS",
+    "ESTIMATE",
+    "INTERACTION",
+    "DONE",
+];
+
+pub fn read(line: &[u8]) -> Result<Message, Unread> {
+    let value: Value = serde_json::from_slice(line).map_err(|_| Unread::Garbage)?;
+    let kind = value.get("type").and_then(Value::as_str).ok_or(Unread::Garbage)?.to_owned();
+    if !KINDS.contains(&kind.as_str()) {
+        return Err(Unread::UnknownKind(kind));
+    }
+    let message = Message::deserialize(value).map_err(|error| Unread::Wrong(format!("{kind}: {error}")))?;
+    match wrong_part(&message) {
+        Some(wrong) => Err(Unread::Wrong(format!("{kind}: {wrong}"))),
+        None => Ok(message),
+    }
+}
+
+/// What the types can not say.
+fn wrong_part(message: &Message) -> Option<&'static str> {
+    let (stream, key, wrong) = match message {
+        Message::Schema { stream, .. }
+        | Message::State { stream, .. }
+        | Message::SkipResult { stream, .. } => (stream, None, None),
+        Message::Record(record) => (&record.stream, Some(&record.key), record.wrong_part()),
+        Message::RecordError { stream, key, .. } | Message::DetailGapRecovered { stream, key } => {
+            (stream, Some(key), None)
+        }
+        Message::DetailGap(gap) => (&gap.stream, Some(&gap.key), gap.wrong_part()),
+        Message::DetailCoverage(coverage) => (&coverage.stream, None, None),
+        Message::Progress { .. } | Message::Estimate { .. } | Message::Interaction(_) | Message::Done(_) => {
+            return None;
+        }
+    };
+    if !is_name(stream) {
+        return Some("`stream` has to be a name of letters, digits, `_` and `-`");
+    }
+    if key.is_some_and(|key| key.is_empty() || key.len() > LONGEST_KEY) {
+        return Some("`key` has to have 1 to 1,000 bytes");
+    }
+    wrong
+}
+
+/// A name of a connector or a stream: part of paths and keys.
+pub fn is_name(name: &str) -> bool {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain)
+}
+
+impl Record {
+    fn wrong_part(&self) -> Option<&'static str> {
+        if Time::parse(&self.emitted_at).is_none() {
+            return Some("`emitted_at` has to be a time as of RFC 3339");
+        }
+        (self.op == Operation::Upsert && self.data.is_none()).then_some("`data` is missing")
+    }
+}
+
+impl Gap {
+    fn wrong_part(&self) -> Option<&'static str> {
+        if self.reason.is_none() && self.http_status.is_none() {
+            return Some("`reason` or `http_status` has to say why");
+        }
+        if self.reason.as_ref().is_some_and(|why| Why::from_name(why).is_none()) {
+            return Some("`reason` is no word of the retry policy");
+        }
+        let long = self.locator.as_ref().is_some_and(|locator| locator.to_string().len() > LONGEST_LOCATOR);
+        long.then_some("`locator` is longer than 16 KiB")
+    }
+
+    pub fn why(&self) -> Why {
+        let named = self.reason.as_deref().and_then(Why::from_name);
+        named.or(self.http_status.map(Why::of_status)).unwrap_or(Why::Failed)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// From the state on.
+    Incremental,
+    /// As if there were no state, which is not told.
+    FullRefresh,
+    /// Only the gaps.
+    GapsOnly,
+}
+
+/// The first line that a connector is told.
+pub fn start(run: i64, mode: Mode, state: &[(String, String)], gaps: &[DueGap]) -> String {
+    let cursor = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    let state: serde_json::Map<String, Value> = match mode {
+        Mode::FullRefresh => serde_json::Map::new(),
+        Mode::Incremental | Mode::GapsOnly => {
+            state.iter().map(|(stream, text)| (stream.clone(), cursor(text))).collect()
+        }
+    };
+    let gaps: Vec<Value> = gaps
+        .iter()
+        .map(|gap| {
+            json!({
+                "stream": gap.stream,
+                "key": gap.key,
+                "reason": gap.why.name(),
+                "attempts": gap.attempts,
+                "locator": cursor(&gap.locator),
+            })
+        })
+        .collect();
+    let mode = match mode {
+        Mode::Incremental => "incremental",
+        Mode::FullRefresh => "full_refresh",
+        Mode::GapsOnly => "gaps_only",
+    };
+    json!({
+        "type": "START",
+        "protocol_version": VERSION,
+        "run_id": run.to_string(),
+        "mode": mode,
+        "state": state,
+        "gaps": gaps,
+    })
+    .to_string()
+}
+
+pub fn interaction_response(request_id: &str, status: &str) -> String {
+    json!({"type": "INTERACTION_RESPONSE", "request_id": request_id, "status": status}).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page that people write connectors by.
+    const PAGE: &str = include_str!("../../../../../docs/protocol.md");
+
+    #[test]
+    fn every_example_of_the_page_is_a_message() {
+        let mut seen = Vec::new();
+        for line in PAGE.lines().filter_map(|line| line.strip_prefix("← ")) {
+            let message = read(line.as_bytes());
+            assert!(message.is_ok(), "{line}: {message:?}");
+            let value: Value = serde_json::from_str(line).unwrap();
+            seen.push(value["type"].as_str().unwrap().to_owned());
+        }
+        for kind in KINDS {
+            assert!(seen.iter().any(|seen| seen == kind), "docs/protocol.md has no example of {kind}");
+        }
+        let told = PAGE.lines().filter_map(|line| line.strip_prefix("→ "));
+        let told: Vec<Value> = told.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let gap = DueGap {
+            id: 1,
+            stream: "notes".into(),
+            key: "n7".into(),
+            locator: r#"{"page":7}"#.into(),
+            why: Why::RateLimited,
+            attempts: 2,
+        };
+        let state = [("notes".to_owned(), r#"{"seen":41}"#.to_owned())];
+        let start: Value = serde_json::from_str(&start(12, Mode::Incremental, &state, &[gap])).unwrap();
+        assert!(told.contains(&start), "{start}");
+        let response: Value = serde_json::from_str(&interaction_response("r1", "success")).unwrap();
+        assert!(told.contains(&response), "{response}");
+        for why in Why::ALL {
+            assert!(PAGE.contains(&format!("`{}`", why.name())), "docs/protocol.md does not say {why:?}");
+        }
+    }
+
+    #[test]
+    fn lines_that_are_no_messages() {
+        let table = [
+            ("", Unread::Garbage),
+            ("hello", Unread::Garbage),
+            ("[1]", Unread::Garbage),
+            (r#"{"type":7}"#, Unread::Garbage),
+            (r#"{"type":"RECORD""#, Unread::Garbage),
+            (r#"{"type":"HELLO"}"#, Unread::UnknownKind("HELLO".into())),
+        ];
+        for (line, unread) in table {
+            assert_eq!(read(line.as_bytes()), Err(unread), "{line}");
+        }
+        let wrong = [
+            r#"{"type":"RECORD","stream":"notes"}"#,
+            r#"{"type":"RECORD","stream":"a/b","key":"1","emitted_at":"2026-11-15T10:00:00Z","data":{}}"#,
+            r#"{"type":"RECORD","stream":"notes","key":"","emitted_at":"2026-11-15T10:00:00Z","data":{}}"#,
+            r#"{"type":"RECORD","stream":"notes","key":"1","emitted_at":"today","data":{}}"#,
+            r#"{"type":"RECORD","stream":"notes","key":"1","emitted_at":"2026-11-15T10:00:00Z"}"#,
+            r#"{"type":"RECORD","stream":"notes","key":"1","emitted_at":"2026-11-15T10:00:00Z","data":[1]}"#,
+            r#"{"type":"STATE","stream":"notes"}"#,
+            r#"{"type":"DETAIL_GAP","stream":"notes","key":"1"}"#,
+            r#"{"type":"DETAIL_GAP","stream":"notes","key":"1","reason":"bored"}"#,
+            r#"{"type":"DONE","status":"great","records_emitted":1}"#,
+            r#"{"type":"DONE","status":"succeeded","records_emitted":-1}"#,
+        ];
+        for line in wrong {
+            assert!(matches!(read(line.as_bytes()), Err(Unread::Wrong(_))), "{line}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Rows of a client's databases, captured as one document each with versions.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::walk::Found;
+use crate::collect::ingest::documents::{Document, is_same};
+use annals_core::{Database, Result, Scope};
+use annals_sources::Source;
+use annals_store::{Batch, CapturedFile, Store, Unreadable, read_table};
+
+/// What one declared table gave.
+pub struct TableReport {
+    pub pattern: &'static str,
+    pub batches: Vec<Batch>,
+    pub unchanged: u64,
+    /// Documents whose row is no longer there; only after a complete reading.
+    pub gone: Vec<i64>,
+    /// Remembered so that an unchanged database is not opened again.
+    pub cursor: (String, String),
+    pub problem: Option<String>,
+}
+
+/// The newest database of the pattern, unless nothing about it changed.
+pub fn read_database(
+    store: &Store,
+    scope: &Scope,
+    instance: i64,
+    source: &'static dyn Source,
+    declared: &'static Database,
+    found: &[Found],
+    scratch: &Path,
+) -> Result<Option<TableReport>> {
+    let Some(newest) = newest(declared, found) else { return Ok(None) };
+    let name = format!("{}/{}", declared.pattern, declared.table);
+    let fingerprint = fingerprint(newest);
+    if store.cursor(scope, instance, &name)?.as_deref() == Some(fingerprint.as_str()) {
+        return Ok(None);
+    }
+    let mut report = TableReport {
+        pattern: declared.pattern,
+        batches: Vec::new(),
+        unchanged: 0,
+        gone: Vec::new(),
+        cursor: (name.clone(), fingerprint),
+        problem: None,
+    };
+    let rows = match read_table(&newest.disk, declared.table, declared.key_column, scratch) {
+        Ok(rows) => rows,
+        Err(Unreadable::NoTable) => return Ok(Some(report)),
+        Err(Unreadable::Broken(why)) => {
+            report.problem = Some(format!("{}: {why}", newest.path));
+            return Ok(Some(report));
+        }
+    };
+    let captured = store.captured_files(scope, instance)?;
+    let prefix = format!("{name}/");
+    let mut known: HashMap<&str, &CapturedFile> = captured
+        .iter()
+        .filter(|file| file.document)
+        .filter_map(|file| file.path.strip_prefix(prefix.as_str()).map(|key| (key, file)))
+        .collect();
+    for row in &rows {
+        let before = known.remove(row.key.as_str());
+        let bytes = row.document.as_bytes();
+        if let Some(before) = before.filter(|before| !before.gone)
+            && is_same(store, scope, before, bytes)?
+        {
+            report.unchanged += 1;
+            continue;
+        }
+        let path = format!("{prefix}{}", row.key);
+        let document = Document {
+            instance,
+            source,
+            path,
+            store: declared.table,
+            reader: declared.reader,
+            of_database: true,
+        };
+        report.batches.push(document.batch(before, bytes)?);
+    }
+    report.gone = known.values().filter(|file| !file.gone).map(|file| file.id).collect();
+    Ok(Some(report))
+}
+
+/// The highest number in the name wins: `state_5` before `state_4` before `state`.
+fn newest<'f>(declared: &Database, found: &'f [Found]) -> Option<&'f Found> {
+    let candidates = found.iter().filter(|found| found.rule.pattern == declared.pattern);
+    candidates.max_by_key(|found| {
+        let digits: String = found.path.chars().filter(char::is_ascii_digit).collect();
+        (digits.parse::<u64>().unwrap_or(0), found.stat.modified)
+    })
+}
+
+/// Size and times of the database and its log: a change of either is a change.
+fn fingerprint(database: &Found) -> String {
+    let mut wal = database.disk.as_os_str().to_owned();
+    wal.push("-wal");
+    let log = std::fs::metadata(&wal).map(|metadata| {
+        let stat = super::walk::stat_of(&metadata);
+        format!("{}:{}:{}", metadata.len(), stat.modified.micros(), stat.inode)
+    });
+    format!(
+        "{} {}:{}:{} {}",
+        database.path,
+        database.size,
+        database.stat.modified.micros(),
+        database.stat.inode,
+        log.unwrap_or_default()
+    )
+}

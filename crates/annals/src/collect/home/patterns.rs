@@ -1,0 +1,180 @@
+//! Patterns of footprints: `*` stands for anything within a part of a path, `**` for any number of parts, `{a,b}` for
+//! either. Every file of a home is held against all of them, so this is about speed.
+
+use std::collections::HashMap;
+
+pub struct Patterns {
+    /// In their order, each with the number of the one that was given.
+    all: Vec<(usize, Vec<Part>)>,
+    /// Those that a path may fit, by its first part, and those that any path may.
+    by_first: HashMap<String, Vec<usize>>,
+    others: Vec<usize>,
+}
+
+#[derive(Debug)]
+enum Part {
+    /// `**`
+    Any,
+    Plain(String),
+    /// What stands before, between and behind stars.
+    Starred(Vec<String>),
+}
+
+impl Patterns {
+    pub fn of<'p>(patterns: impl Iterator<Item = &'p str>) -> Patterns {
+        let mut all: Vec<(usize, Vec<Part>)> = Vec::new();
+        for (number, pattern) in patterns.enumerate() {
+            all.extend(choices(pattern).iter().map(|text| (number, text.split('/').map(Part::of).collect())));
+        }
+        let first = |at: usize| match all[at].1.first() {
+            Some(Part::Plain(name)) => Some(name.as_str()),
+            Some(Part::Any | Part::Starred(_)) | None => None,
+        };
+        let fitting = |name: Option<&str>| -> Vec<usize> {
+            (0..all.len()).filter(|at| first(*at).is_none_or(|first| Some(first) == name)).collect()
+        };
+        let names = (0..all.len()).filter_map(first);
+        let by_first = names.map(|name| (name.to_owned(), fitting(Some(name)))).collect();
+        let others = fitting(None);
+        Patterns { all, by_first, others }
+    }
+
+    /// The first that fits a path, with `/` between its parts.
+    pub fn first(&self, path: &str) -> Option<usize> {
+        let parts: Vec<&str> = path.split('/').collect();
+        let may_fit = self.by_first.get(parts[0]).unwrap_or(&self.others);
+        may_fit.iter().map(|at| &self.all[*at]).find(|(_, pattern)| fits(pattern, &parts)).map(|(at, _)| *at)
+    }
+}
+
+/// `a{b,c}d` is `abd` and `acd`.
+fn choices(pattern: &str) -> Vec<String> {
+    let Some((before, rest)) = pattern.split_once('{') else { return vec![pattern.to_owned()] };
+    let Some((within, behind)) = rest.split_once('}') else { return vec![pattern.to_owned()] };
+    let behind = choices(behind);
+    within
+        .split(',')
+        .flat_map(|choice| behind.iter().map(move |behind| format!("{before}{choice}{behind}")))
+        .collect()
+}
+
+fn fits(pattern: &[Part], path: &[&str]) -> bool {
+    let Some((first, others)) = pattern.split_first() else { return path.is_empty() };
+    if !matches!(first, Part::Any) {
+        let Some((name, rest)) = path.split_first() else { return false };
+        return first.is(name) && fits(others, rest);
+    }
+    // What is below a folder is not the folder.
+    let least = others.len().max(1);
+    let Some(most) = path.len().checked_sub(least) else { return false };
+    match others.iter().any(|part| matches!(part, Part::Any)) {
+        true => (0..path.len()).any(|skipped| fits(others, &path[skipped..])),
+        // As many parts as are left stand at the end.
+        false => others.is_empty() || fits(others, &path[most..]),
+    }
+}
+
+impl Part {
+    fn of(text: &str) -> Part {
+        match text {
+            "**" => Part::Any,
+            _ if text.contains('*') => Part::Starred(text.split('*').map(str::to_owned).collect()),
+            _ => Part::Plain(text.to_owned()),
+        }
+    }
+
+    fn is(&self, name: &str) -> bool {
+        let pieces = match self {
+            Part::Any => return true,
+            Part::Plain(text) => return text == name,
+            Part::Starred(pieces) => pieces,
+        };
+        let [first, middle @ .., last] = pieces.as_slice() else { return false };
+        let Some(mut rest) = name.strip_prefix(first.as_str()) else { return false };
+        for piece in middle {
+            let Some(at) = rest.find(piece.as_str()) else { return false };
+            rest = &rest[at + piece.len()..];
+        }
+        rest.ends_with(last.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+    use proptest::prelude::*;
+
+    use super::*;
+    use annals_sources::registry;
+
+    fn declared() -> Vec<&'static str> {
+        let footprints = registry().iter().map(|source| &source.manifest().footprint);
+        footprints
+            .flat_map(|told| told.rules.iter().chain(told.repository_rules))
+            .map(|rule| rule.pattern)
+            .collect()
+    }
+
+    fn as_globs(patterns: &[&str]) -> GlobSet {
+        let mut builder = GlobSetBuilder::new();
+        for pattern in patterns {
+            builder.add(GlobBuilder::new(pattern).literal_separator(true).build().unwrap());
+        }
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn patterns_fit_what_they_say() {
+        let table = [
+            ("a/*.json", "a/b.json", true),
+            ("a/*.json", "a/b/c.json", false),
+            ("a/*.json", "a/.json", true),
+            ("a/**", "a/b/c", true),
+            ("a/**", "a", false),
+            ("**/x.key", "x.key", true),
+            ("**/*.key", "a/b/c.key", true),
+            ("a/**/b.txt", "a/b.txt", true),
+            ("a/**/b.txt", "a/c/d/b.txt", true),
+            ("{a,b}/c{1,2}", "b/c2", true),
+            ("{a,b}/c{1,2}", "b/c3", false),
+            ("rollout-*-*.jsonl", "rollout-1-2.jsonl", true),
+            ("rollout-*-*.jsonl", "rollout-1.jsonl", false),
+            ("a*a", "a", false),
+        ];
+        for (pattern, path, expected) in table {
+            let fits = Patterns::of([pattern].into_iter()).first(path).is_some();
+            assert_eq!(fits, expected, "{pattern} {path}");
+            assert_eq!(as_globs(&[pattern]).is_match(path), expected, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn declared_patterns_say_nothing_else() {
+        for pattern in declared() {
+            assert!(!pattern.contains(['?', '[', ']', '!', '\\']), "{pattern}");
+            let nested = pattern.split('{').skip(1).any(|part| part.split_once('}').is_none());
+            assert!(!nested, "{pattern}");
+            let odd = pattern.split('/').any(|part| part.contains("**") && part != "**");
+            assert!(!odd, "{pattern}");
+        }
+    }
+
+    proptest! {
+        /// Paths made of what the patterns themselves are made of fit the same as by another's hand.
+        #[test]
+        fn all_declared_patterns_fit_as_globs_do(picks in proptest::collection::vec((0..4000_usize, "[a-z.]{0,3}"), 1..6)) {
+            let patterns = declared();
+            let words: Vec<String> = patterns
+                .iter()
+                .flat_map(|pattern| choices(pattern))
+                .flat_map(|choice| choice.split('/').map(str::to_owned).collect::<Vec<_>>())
+                .collect();
+            let part = |(pick, noise): &(usize, String)| words[pick % words.len()].replace('*', noise);
+            let parts: Vec<String> = picks.iter().map(part).filter(|part| !part.is_empty()).collect();
+            prop_assume!(!parts.is_empty());
+            let path = parts.join("/");
+            let expected = as_globs(&patterns).matches(&path).first().copied();
+            prop_assert_eq!(Patterns::of(patterns.iter().copied()).first(&path), expected, "{}", path);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Compares a home with the archive: what is new, changed, moved, compressed, or gone.
+
+use std::collections::{HashMap, HashSet};
+
+use super::walk::{Found, Survey};
+use annals_core::{Encoding, Time};
+use annals_sources::Source;
+use annals_store::CapturedFile;
+
+/// A file to be looked into.
+pub struct Job {
+    pub instance: i64,
+    pub source: &'static dyn Source,
+    pub found: Found,
+    pub unit: String,
+    pub known: Option<CapturedFile>,
+    pub rows: Rows,
+    /// Another file of the unit that has the rows now.
+    pub rival: Option<CapturedFile>,
+    /// The rival is on disk too. It may change at any time, so that its rows are taken over at once.
+    pub rival_stays: bool,
+}
+
+impl Job {
+    pub fn reader(&self) -> &'static str {
+        self.found.rule.reader.unwrap_or("kept")
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// Its lines become rows.
+    Own,
+    /// A second form of a file whose rows are read from the first: bytes are kept, no more.
+    Bytes,
+}
+
+#[derive(Default)]
+pub struct Plan {
+    pub jobs: Vec<Job>,
+    pub unchanged: (u64, u64),
+    /// Too old for this run's `--since`.
+    pub put_off: u64,
+    pub gone: Vec<i64>,
+}
+
+pub fn plan(
+    instance: i64,
+    source: &'static dyn Source,
+    survey: &mut Survey,
+    captured: Vec<CapturedFile>,
+    since: Option<Time>,
+    verify: bool,
+) -> Plan {
+    let found = std::mem::take(&mut survey.found);
+    if all_known(&found, &captured) {
+        let known = captured.into_iter().filter(is_here);
+        return plan_known(instance, source, found, known, since, verify);
+    }
+    let on_disk: HashSet<String> = found.iter().map(|file| file.path.clone()).collect();
+    let units: Vec<String> = found.iter().map(|file| source.unit(&file.path)).collect();
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    for (at, unit) in units.iter().enumerate() {
+        let best = first.entry(unit).or_insert(at);
+        // Of two copies the one that was written last goes on.
+        let merit = |at: usize| (found[at].rule.encoding == Encoding::Plain, found[at].stat.modified);
+        if merit(at) > merit(*best) {
+            *best = at;
+        }
+    }
+    let primaries: HashSet<usize> = first.into_values().collect();
+    let mut by_path: HashMap<&str, &CapturedFile> = HashMap::new();
+    let mut by_unit: HashMap<&str, Vec<&CapturedFile>> = HashMap::new();
+    for file in captured.iter().filter(|file| !file.document) {
+        by_path.insert(&file.path, file);
+        by_unit.entry(&file.unit).or_default().push(file);
+    }
+    let mut plan = Plan::default();
+    let mut moved = HashSet::new();
+    for (at, (file, unit)) in found.into_iter().zip(units).enumerate() {
+        let rows = if primaries.contains(&at) { Rows::Own } else { Rows::Bytes };
+        let kin = by_unit.get(unit.as_str()).map(Vec::as_slice).unwrap_or_default();
+        let known = by_path.get(file.path.as_str()).copied().or_else(|| {
+            // The client moved it: the same thing, at another place.
+            let from = kin.iter().find(|kin| {
+                !on_disk.contains(&kin.path) && kin.encoding == file.rule.encoding && !moved.contains(&kin.id)
+            })?;
+            moved.insert(from.id);
+            Some(*from)
+        });
+        let rival =
+            kin.iter().find(|kin| kin.twin_of.is_none() && Some(kin.id) != known.map(|known| known.id));
+        let rival = rival.filter(|_| rows == Rows::Own);
+        let rival_stays = rival.is_some_and(|rival| on_disk.contains(&rival.path));
+        let untouched = known.is_some_and(|known| {
+            known.path == file.path
+                && !known.gone
+                && known.size == file.size
+                && known.stat == Some(file.stat)
+                && (rows == Rows::Bytes || known.twin_of != Some(0) && !rival_stays)
+        });
+        if untouched && !verify {
+            plan.unchanged = (plan.unchanged.0 + 1, plan.unchanged.1 + file.size);
+            continue;
+        }
+        if since.is_some_and(|since| file.stat.modified < since) {
+            plan.put_off += 1;
+            continue;
+        }
+        plan.jobs.push(Job {
+            instance,
+            source,
+            found: file,
+            unit,
+            known: known.cloned(),
+            rows,
+            rival: rival.map(|rival| (*rival).clone()),
+            rival_stays,
+        });
+    }
+    let absent = captured.iter().filter(|file| {
+        !file.document && !file.gone && !on_disk.contains(&file.path) && !moved.contains(&file.id)
+    });
+    plan.gone = absent.filter(|file| !survey.hides(&file.path)).map(|file| file.id).collect();
+    plan
+}
+
+/// The usual case: every file is where it was, and no two are forms of one. Both lists are in the order of paths.
+fn all_known(found: &[Found], captured: &[CapturedFile]) -> bool {
+    let mut here = captured.iter().filter(|file| is_here(file));
+    let same = found.iter().all(|found| here.next().is_some_and(|known| known.path == found.path));
+    same && here.next().is_none() && captured.iter().all(|file| file.twin_of.is_none())
+}
+
+fn is_here(file: &CapturedFile) -> bool {
+    !file.document && !file.gone
+}
+
+fn plan_known(
+    instance: i64,
+    source: &'static dyn Source,
+    found: Vec<Found>,
+    known: impl Iterator<Item = CapturedFile>,
+    since: Option<Time>,
+    verify: bool,
+) -> Plan {
+    let mut plan = Plan::default();
+    for (file, known) in found.into_iter().zip(known) {
+        if known.size == file.size && known.stat == Some(file.stat) && !verify {
+            plan.unchanged = (plan.unchanged.0 + 1, plan.unchanged.1 + file.size);
+        } else if since.is_some_and(|since| file.stat.modified < since) {
+            plan.put_off += 1;
+        } else {
+            let (unit, known) = (source.unit(&file.path), Some(known));
+            let (rows, rival, rival_stays) = (Rows::Own, None, false);
+            plan.jobs.push(Job { instance, source, found: file, unit, known, rows, rival, rival_stays });
+        }
+    }
+    plan
+}

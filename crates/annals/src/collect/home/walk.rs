@@ -1,0 +1,352 @@
+//! Looks at a home: every file falls under a declared rule or is unaccounted; nothing is opened.
+
+use std::ffi::OsStr;
+use std::fs::{DirEntry, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use super::patterns::Patterns;
+use crate::collect::names::text_of;
+use annals_core::{Error, Manifest, Result, Rule, Time, Treatment};
+use annals_sources::{Choice, Home};
+use annals_store::Stat;
+
+/// Whether a home can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HomeState {
+    Available,
+    /// It is there, with nothing of this source in it.
+    Empty,
+    Missing,
+    Unreadable(String),
+}
+
+#[derive(Debug)]
+pub struct Found {
+    /// Relative to the home, with `/` on every system.
+    pub path: String,
+    pub disk: PathBuf,
+    pub size: u64,
+    pub stat: Stat,
+    pub rule: &'static Rule,
+}
+
+/// How closely to look at what is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    Names,
+    /// Folders that are left out are weighed; those never opened are not looked into either.
+    Weighed,
+}
+
+/// What is not kept, on purpose.
+#[derive(Debug, Clone)]
+pub struct LeftOut {
+    pub path: String,
+    pub store: &'static str,
+    pub why: &'static str,
+    pub files: u64,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Survey {
+    pub found: Vec<Found>,
+    pub databases: Vec<Found>,
+    /// Files and bytes by reason and path.
+    pub left_out: Vec<LeftOut>,
+    pub unaccounted: Vec<(String, u64)>,
+    /// Folders and files that could not be looked at: nothing below them counts as gone.
+    pub unreadable: Vec<(String, String)>,
+    pub outside: Vec<String>,
+}
+
+impl Survey {
+    /// True for what is, or stands below, something that could not be looked at.
+    pub fn hides(&self, path: &str) -> bool {
+        self.unreadable.iter().any(|(at, _)| {
+            at.is_empty()
+                || path == at
+                || path.strip_prefix(at.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        })
+    }
+}
+
+/// The rules of one source, of which the first that fits counts.
+pub struct Rules {
+    rules: &'static [Rule],
+    patterns: Patterns,
+}
+
+impl Rules {
+    pub fn of(manifest: &'static Manifest) -> Rules {
+        let rules = manifest.footprint.rules;
+        Rules { rules, patterns: Patterns::of(rules.iter().map(|rule| rule.pattern)) }
+    }
+
+    fn decide(&self, path: &str) -> Option<&'static Rule> {
+        self.patterns.first(path).map(|at| &self.rules[at])
+    }
+}
+
+pub fn state_of(home: &Home) -> HomeState {
+    match std::fs::metadata(&home.root) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => HomeState::Missing,
+        Err(error) => HomeState::Unreadable(error.to_string()),
+        Ok(metadata) if !metadata.is_dir() => HomeState::Unreadable("not a folder".into()),
+        Ok(_) => match std::fs::read_dir(&home.root) {
+            Ok(_) => HomeState::Available,
+            Err(error) => HomeState::Unreadable(error.to_string()),
+        },
+    }
+}
+
+/// Walks the home without recursion on the stack and without following links out of it.
+pub fn survey(home: &Home, rules: &Rules, detail: Detail) -> Result<Survey> {
+    let root = home.root.canonicalize()?;
+    let mut survey = Survey::default();
+    let chosen = home.choice.as_ref().map(Chosen::of).transpose()?;
+    let place =
+        Place { root: &root, prefix: home.prefix, rules, chosen, detail, follows_links: home.follows_links };
+    let mut folders = vec![(root.clone(), home.prefix.to_owned())];
+    while let Some((folder, at)) = folders.pop() {
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) => {
+                survey.unreadable.push((at, error.to_string()));
+                continue;
+            }
+        };
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    survey.unreadable.push((at.clone(), error.to_string()));
+                    continue;
+                }
+            };
+            let path = join(&at, &entry.file_name());
+            look(&place, &entry, path, &mut survey, &mut folders);
+        }
+    }
+    survey.found.sort_by(|a, b| a.path.cmp(&b.path));
+    survey.databases.sort_by(|a, b| a.path.cmp(&b.path));
+    survey.unaccounted.sort();
+    Ok(survey)
+}
+
+/// The home that is looked at.
+struct Place<'a> {
+    root: &'a Path,
+    prefix: &'a str,
+    rules: &'a Rules,
+    chosen: Option<Chosen>,
+    detail: Detail,
+    follows_links: bool,
+}
+
+/// A choice of folders, as patterns that match.
+struct Chosen {
+    below: &'static str,
+    include: Option<GlobSet>,
+    exclude: GlobSet,
+}
+
+impl Chosen {
+    fn of(choice: &Choice) -> Result<Chosen> {
+        let set = |patterns: &[String]| -> Result<GlobSet> {
+            let mut builder = GlobSetBuilder::new();
+            for pattern in patterns {
+                let glob = GlobBuilder::new(pattern).build().map_err(|error| {
+                    Error::new(format!("not a pattern: {pattern:?}: {error}"))
+                        .hint("for example *-work or api-*")
+                })?;
+                builder.add(glob);
+            }
+            builder.build().map_err(|error| Error::new(error.to_string()))
+        };
+        let include = if choice.include.is_empty() { None } else { Some(set(&choice.include)?) };
+        Ok(Chosen { below: choice.below, include, exclude: set(&choice.exclude)? })
+    }
+
+    /// False for a folder that the person's settings leave out.
+    fn wants(&self, path: &str) -> bool {
+        let name = path.strip_prefix(self.below).and_then(|rest| rest.strip_prefix('/'));
+        let Some(name) = name.filter(|name| !name.contains('/')) else { return true };
+        self.include.as_ref().is_none_or(|include| include.is_match(name)) && !self.exclude.is_match(name)
+    }
+}
+
+fn join(folder: &str, name: &OsStr) -> String {
+    let name = text_of(name);
+    if folder.is_empty() { name } else { format!("{folder}/{name}") }
+}
+
+fn look(
+    place: &Place<'_>,
+    entry: &DirEntry,
+    path: String,
+    survey: &mut Survey,
+    folders: &mut Vec<(PathBuf, String)>,
+) {
+    if place.chosen.as_ref().is_some_and(|chosen| !chosen.wants(&path)) {
+        let (store, why) = ("settings", "left out by the person's settings");
+        survey.left_out.push(LeftOut { path, store, why, files: 1, bytes: 0 });
+        return;
+    }
+    let rule = place.rules.decide(&path);
+    let barred = rule.filter(|rule| matches!(rule.treatment, Treatment::Never | Treatment::LeftOut));
+    // A folder's list tells what is a file, a folder or a link: files cost one look, folders none, links more.
+    let kind = entry.file_type().ok();
+    let link = kind.is_some_and(|kind| kind.is_symlink());
+    let barred = barred.or_else(|| if link { never_behind(place, &entry.path()) } else { None });
+    if let Some(rule) = barred {
+        let never = rule.treatment == Treatment::Never;
+        let (files, bytes) = match place.detail {
+            Detail::Weighed if !never => weigh(entry),
+            Detail::Weighed | Detail::Names => (1, entry.metadata().map_or(0, |metadata| metadata.len())),
+        };
+        let (store, why) = (rule.store, rule.why);
+        survey.left_out.push(LeftOut { path, store, why, files, bytes });
+        return;
+    }
+    if kind.is_some_and(|kind| kind.is_dir()) {
+        folders.push((entry.path(), path));
+        return;
+    }
+    let looked = if link { resolve(place, &entry.path()) } else { entry.metadata().map(Some) };
+    let metadata = match looked {
+        Ok(Some(metadata)) => metadata,
+        Ok(None) => {
+            survey.outside.push(path);
+            return;
+        }
+        Err(error) => {
+            survey.unreadable.push((path, error.to_string()));
+            return;
+        }
+    };
+    if metadata.is_dir() {
+        // A link to a folder inside the home leads to what is walked anyway.
+        if !link {
+            folders.push((entry.path(), path));
+        }
+        return;
+    }
+    let Some(rule) = rule.filter(|_| metadata.is_file()) else {
+        if metadata.is_file() {
+            survey.unaccounted.push((path, metadata.len()));
+        }
+        return;
+    };
+    // A link inside the home is read where it leads.
+    let disk = entry.path();
+    let disk = if link { disk.canonicalize().unwrap_or(disk) } else { disk };
+    let found = Found { path, disk, size: metadata.len(), stat: stat_of(&metadata), rule };
+    match rule.treatment {
+        Treatment::Database => survey.databases.push(found),
+        Treatment::Capture | Treatment::LeftOut | Treatment::Never => survey.found.push(found),
+    }
+}
+
+/// How much a file or folder holds.
+fn weigh(entry: &DirEntry) -> (u64, u64) {
+    let Ok(metadata) = entry.metadata() else { return (1, 0) };
+    if !metadata.is_dir() {
+        return (1, metadata.len());
+    }
+    let (mut files, mut bytes) = (0, 0);
+    let mut left = vec![entry.path()];
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => left.push(entry.path()),
+                Ok(metadata) => (files, bytes) = (files + 1, bytes + metadata.len()),
+                Err(_) => files += 1,
+            }
+        }
+    }
+    (files, bytes)
+}
+
+/// The rule that bars what a link leads to: another name does not make a never-opened file another file.
+fn never_behind(place: &Place<'_>, disk: &Path) -> Option<&'static Rule> {
+    let target = disk.canonicalize().ok()?;
+    let mut path = place.prefix.to_owned();
+    target.strip_prefix(place.root).ok()?.components().find_map(|part| {
+        path = join(&path, part.as_os_str());
+        place.rules.decide(&path).filter(|rule| rule.treatment == Treatment::Never)
+    })
+}
+
+/// What a link leads to; `None` when that is out of the root and the person did not ask for it.
+fn resolve(place: &Place<'_>, disk: &Path) -> io::Result<Option<Metadata>> {
+    let target = disk.canonicalize()?;
+    let metadata = std::fs::metadata(&target)?;
+    let name = target.file_name().map(text_of).unwrap_or_default();
+    let barred = place.rules.decide(&name).is_some_and(|rule| rule.treatment == Treatment::Never);
+    let wanted = place.follows_links && metadata.is_file() && !barred;
+    Ok(Some(metadata).filter(|_| target.starts_with(place.root) || wanted))
+}
+
+#[cfg(unix)]
+pub fn stat_of(metadata: &Metadata) -> Stat {
+    use std::os::unix::fs::MetadataExt;
+    let micros = |seconds: i64, nanos: i64| {
+        Time::from_micros(Time::from_seconds(seconds).micros().saturating_add(nanos / 1_000))
+    };
+    Stat {
+        inode: metadata.ino() as i64,
+        modified: micros(metadata.mtime(), metadata.mtime_nsec()),
+        changed: micros(metadata.ctime(), metadata.ctime_nsec()),
+    }
+}
+
+#[cfg(not(unix))]
+pub fn stat_of(metadata: &Metadata) -> Stat {
+    let modified = metadata
+        .modified()
+        .ok()
+        .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
+        .map_or(0, |since| since.as_micros() as i64);
+    Stat { inode: 0, modified: Time::from_micros(modified), changed: Time::from_micros(modified) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rules;
+    use annals_core::Treatment;
+    use annals_sources::registry;
+
+    /// The treatment of a path by the rules of the source that has a `sessions` folder.
+    fn treatment(path: &str) -> Option<Treatment> {
+        let rules = Rules::of(registry()[0].manifest());
+        rules.decide(path).map(|rule| rule.treatment)
+    }
+
+    #[test]
+    fn credentials_and_environments_are_never_opened() {
+        for path in
+            ["auth.json", ".credentials.json", "secrets", "keys/a.age", "logs_2.sqlite", "logs_2.sqlite-wal"]
+        {
+            assert_eq!(treatment(path), Some(Treatment::Never), "{path}");
+        }
+        assert_eq!(treatment("shell_snapshots"), Some(Treatment::Never));
+    }
+
+    #[test]
+    fn transcripts_are_kept_wherever_they_are() {
+        for path in [
+            "sessions/2026/11/15/rollout-x.jsonl",
+            "sessions/rollout-x.jsonl",
+            "sessions/rollout-x.json",
+            "archived_sessions/rollout-x.jsonl.zst",
+        ] {
+            assert_eq!(treatment(path), Some(Treatment::Capture), "{path}");
+        }
+        assert_eq!(treatment("newthing.db"), None);
+        assert_eq!(treatment("state_5.sqlite"), Some(Treatment::Database));
+    }
+}

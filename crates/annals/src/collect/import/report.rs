@@ -1,0 +1,59 @@
+//! What became of containers, their members and what was in them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::collect::ingest::append::Added;
+
+/// What became of a container.
+#[derive(Debug, Default)]
+pub struct ContainerReport {
+    pub path: PathBuf,
+    pub kind: &'static str,
+    pub members: Vec<MemberReport>,
+    /// By the name of the source.
+    pub totals: BTreeMap<&'static str, ImportTotals>,
+    pub problems: Vec<String>,
+    /// It could not be opened at all.
+    pub failed: bool,
+    pub hash: String,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct ImportTotals {
+    pub new: u64,
+    pub changed: u64,
+    pub unchanged: u64,
+    pub captured_bytes: u64,
+    /// Elements that were kept as they are because nobody could read them.
+    pub aside: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct MemberReport {
+    pub name: String,
+    pub bytes: u64,
+    /// `taken`, `opened`, `left_out`, `refused` or `unknown`.
+    pub verdict: &'static str,
+    pub source: Option<&'static str>,
+    /// What it was taken for, or why it was not.
+    pub what: String,
+    pub elements: u64,
+    pub aside: u64,
+}
+
+impl ContainerReport {
+    pub fn is_recognised(&self) -> bool {
+        self.members.iter().any(|member| member.source.is_some())
+    }
+}
+
+impl ImportTotals {
+    pub fn count(&mut self, added: Option<Added>) {
+        match added {
+            Some(Added::New) => self.new += 1,
+            Some(Added::Changed) => self.changed += 1,
+            None => self.unchanged += 1,
+        }
+    }
+}

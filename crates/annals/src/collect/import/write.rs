@@ -1,0 +1,199 @@
+//! What an import adds to the archive: captures, what nobody takes, gaps, and the account of each container.
+
+use serde_json::{Map, Value, json};
+
+use super::containers::Container;
+use super::report::{ContainerReport, MemberReport};
+use super::triage::Desk;
+use super::{COMMIT_BATCHES, COMMIT_BYTES, Importer, instance_of};
+use crate::collect::ingest::append::Target;
+use annals_core::{Result, Time, Why};
+use annals_sources::{Body, Capture, Source};
+use annals_store::Batch;
+
+impl Importer<'_, '_> {
+    /// Captures that go to one file one after another are added to it together.
+    pub fn captures(
+        &mut self,
+        source: &'static dyn Source,
+        header: &Map<String, Value>,
+        captures: Vec<Capture<'_>>,
+        report: &mut ContainerReport,
+    ) -> Result<()> {
+        let instance = self.instance(source)?;
+        let mut captures = captures.into_iter().peekable();
+        while let Some(first) = captures.next() {
+            let (path, store, reader, counts) = (first.path.clone(), first.store, first.reader, first.counts);
+            let (mut group, mut bytes) = (vec![first], 0);
+            while let Some(next) = captures.next_if(|next| next.path == path && bytes < COMMIT_BYTES) {
+                bytes += match &next.body {
+                    Body::Text(body) => body.len() as u64,
+                    Body::Member => 0,
+                };
+                group.push(next);
+            }
+            let mut texts = Vec::new();
+            for capture in &mut group {
+                let Body::Text(body) = &capture.body else { continue };
+                let mut told = self.container.clone();
+                told.extend(header.clone());
+                told.append(&mut capture.header);
+                texts.push((told, body.as_ref()));
+            }
+            self.make_room(instance, &path)?;
+            let target = Target { instance, source, path: &path, store, reader };
+            let (added, batch) = self.appender.texts(&target, &texts)?;
+            let totals = report.totals.entry(source.manifest().source).or_default();
+            if counts {
+                added.into_iter().for_each(|added| totals.count(added));
+            }
+            if let Some(batch) = batch {
+                totals.captured_bytes += batch.new_bytes;
+                self.hold(batch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What nobody could read is kept as it is.
+    pub fn aside(
+        &mut self,
+        source: &'static dyn Source,
+        header: &Map<String, Value>,
+        what: &str,
+        bytes: &[u8],
+        report: &mut ContainerReport,
+    ) -> Result<()> {
+        let instance = self.instance(source)?;
+        let hash = &blake3::hash(bytes).to_hex()[..32];
+        let base = header.get("member").and_then(Value::as_str).unwrap_or_default();
+        let base = annals_sources::path_part(base.rsplit('/').next().unwrap_or_default());
+        let path = format!("aside/{base}/{what}-{hash}");
+        self.make_room(instance, &path)?;
+        let target =
+            Target { instance, source, path: &path, store: "elements nobody knows", reader: "aside" };
+        let added = self.appender.whole(&target, bytes)?;
+        let totals = report.totals.entry(source.manifest().source).or_default();
+        totals.aside += 1;
+        if let Some((_, batch)) = added {
+            totals.captured_bytes += batch.new_bytes;
+            self.hold(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Parts that are missing stay known until an import has them.
+    pub fn gaps(&mut self, desk: &Desk, container: &str, report: &mut ContainerReport) -> Result<()> {
+        let missing = desk.intake.missing();
+        if !missing.is_empty() {
+            let names = missing.iter().take(10).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = if missing.len() > 10 { " and more" } else { "" };
+            report.problems.push(format!(
+                "{container} lists {} files that are not in it: {names}{more}; ask for it again to have them",
+                missing.len()
+            ));
+        }
+        let instance = self.instance(desk.source)?;
+        let open = self.store.open_gaps(&self.scope, instance, "imports")?;
+        if missing.is_empty() && open.is_empty() {
+            return Ok(());
+        }
+        self.flush()?;
+        let now = (self.environment.now)();
+        let mut writer = self.store.writer(&self.scope, now)?;
+        for member in report.members.iter().filter(|member| member.verdict == "taken") {
+            let base = member.name.rsplit('/').next().unwrap_or_default();
+            if open.iter().any(|name| name == base) {
+                writer.close_gap(instance, "imports", base, now)?;
+            }
+        }
+        for name in &missing {
+            let reason = format!("{container} lists it and lacks it");
+            writer.open_gap(instance, "imports", name, (Why::Unreadable, &reason), now)?;
+        }
+        Ok(writer.commit()?)
+    }
+
+    /// The account of the import, so that the audit can say what was in the container and what became of it.
+    pub fn account(
+        &mut self,
+        source: &'static dyn Source,
+        container: &Container,
+        name: &str,
+        report: &mut ContainerReport,
+    ) -> Result<()> {
+        let own = source.manifest().source;
+        let mine = |member: &&MemberReport| member.source.is_none_or(|source| source == own);
+        let members: Vec<Value> = report
+            .members
+            .iter()
+            .filter(mine)
+            .map(|member| {
+                json!({
+                    "name": member.name, "bytes": member.bytes, "verdict": member.verdict,
+                    "what": member.what, "elements": member.elements, "aside": member.aside,
+                })
+            })
+            .collect();
+        let account = json!({
+            "id": container.hash, "name": name, "kind": container.kind.name(), "members": members,
+            "problems": report.problems,
+        });
+        let capture = Capture {
+            path: format!("imports/{}.json-seq", container.hash),
+            store: "accounts of imports",
+            reader: "import",
+            header: Map::new(),
+            body: Body::Text(serde_json::to_vec(&account)?.into()),
+            counts: false,
+        };
+        self.captures(source, &Map::new(), vec![capture], report)
+    }
+
+    pub fn instance(&mut self, source: &'static dyn Source) -> Result<i64> {
+        let name = source.manifest().source;
+        if let Some(known) = self.instances.get(name) {
+            return Ok(*known);
+        }
+        self.flush()?;
+        let instance = instance_of(self.store, &self.scope, source, self.environment, self.member)?;
+        self.instances.insert(name, instance);
+        Ok(instance)
+    }
+
+    /// What the appender has to know of a file must be committed.
+    pub fn make_room(&mut self, instance: i64, path: &str) -> Result<()> {
+        let full = self.held_bytes >= COMMIT_BYTES || self.batches.len() >= COMMIT_BATCHES;
+        if full || self.held.contains(&(instance, path.to_owned())) { self.flush() } else { Ok(()) }
+    }
+
+    pub fn hold(&mut self, batch: Batch) -> Result<()> {
+        self.held.insert((batch.instance, batch.part.path.clone()));
+        self.held_bytes += batch.new_bytes;
+        self.batches.push(batch);
+        Ok(())
+    }
+
+    pub fn flush(&mut self) -> Result<()> {
+        if self.batches.is_empty() {
+            return Ok(());
+        }
+        let mut writer = self.store.writer(&self.scope, (self.environment.now)())?;
+        for batch in self.batches.drain(..) {
+            writer.apply(batch)?;
+        }
+        writer.commit()?;
+        self.held.clear();
+        self.held_bytes = 0;
+        Ok(())
+    }
+
+    pub fn settle(&mut self, now: Time) -> Result<()> {
+        let mut writer = self.store.writer(&self.scope, now)?;
+        writer.resolve_summaries()?;
+        for instance in self.instances.values() {
+            writer.set_instance_status(*instance, "available", "", now)?;
+        }
+        Ok(writer.commit()?)
+    }
+}

@@ -1,0 +1,7 @@
+//! From bytes to rows: capture, line splitting, readers, passages of the text index.
+
+pub(super) mod append;
+pub(super) mod capture;
+pub(super) mod documents;
+pub(super) mod parse;
+pub(super) mod passages;

@@ -1,0 +1,309 @@
+//! Feeds a file's content to its reader line by line, and counts every line once.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::passages::Passages;
+use annals_core::{Framing, Item, Span, Verdict};
+use annals_sources::{Facts, Reader, Source, json};
+use annals_store::Count;
+
+/// A line longer than this is kept in the bytes and counted, but not read.
+const LONGEST_LINE: usize = 160 << 20;
+/// A whole document longer than this is kept and not taken apart.
+const LONGEST_DOCUMENT: usize = 64 << 20;
+/// Ends each text of `Framing::Sequence`.
+pub const SEQUENCE_END: u8 = 0x1E;
+/// What a line says of its own type is counted under this many bytes of it.
+const LONGEST_KIND: usize = 200;
+/// Problems with their places between two takes; all are counted.
+const PROBLEMS: usize = 100;
+/// Lines beyond this are held by one thread at a time, so that memory does not grow with the number of threads.
+const LARGE: usize = 16 << 20;
+static LARGE_LINE: Mutex<()> = Mutex::new(());
+
+/// The reading of one file, from where the last run stopped.
+pub struct Parse {
+    reader: Box<dyn Reader>,
+    passages: Passages,
+    framing: Framing,
+    /// A line that is not complete yet starts here.
+    parsed: u64,
+    position: u64,
+    carry: Vec<u8>,
+    /// The line at hand began before `parsed`: its start was read when the file ended without a newline.
+    inside_line: bool,
+    too_long: bool,
+    large: Option<MutexGuard<'static, ()>>,
+    items: Vec<Item>,
+    counts: HashMap<(&'static str, String), (u64, u64)>,
+    problems: Vec<(Span, String)>,
+    /// Bytes of newlines: they belong to no line's type.
+    line_ends: u64,
+    /// Lines with nothing in them.
+    blank_lines: u64,
+    /// What is fed was counted before.
+    again: bool,
+}
+
+/// What was read since the last take.
+pub struct Taken {
+    pub items: Vec<Item>,
+    pub counts: Vec<Count>,
+    pub problems: Vec<(Span, String)>,
+    pub facts: Vec<Facts>,
+    pub parsed: u64,
+    pub position: u64,
+    pub state: String,
+}
+
+impl Parse {
+    pub fn new(
+        source: &'static dyn Source,
+        reader: Box<dyn Reader>,
+        framing: Framing,
+        parsed: u64,
+        inside_line: bool,
+    ) -> Parse {
+        Parse {
+            reader,
+            passages: Passages::new(source),
+            framing,
+            parsed,
+            position: parsed,
+            carry: Vec::new(),
+            inside_line,
+            too_long: false,
+            large: None,
+            items: Vec::new(),
+            counts: HashMap::new(),
+            problems: Vec::new(),
+            line_ends: 0,
+            blank_lines: 0,
+            again: false,
+        }
+    }
+
+    /// The next bytes of the content.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        match self.framing {
+            Framing::Whole => {
+                self.position += bytes.len() as u64;
+                self.hold(bytes, LONGEST_DOCUMENT);
+            }
+            Framing::Lines | Framing::Sequence => {
+                let mut rest = bytes;
+                let delimiter = self.delimiter();
+                while let Some(end) = memchr::memchr(delimiter, rest) {
+                    // No reader sees empty lines: a file can hold a billion of them.
+                    if end == 0 && self.carry.is_empty() && !self.too_long && !self.inside_line {
+                        let run = rest.iter().take_while(|byte| **byte == delimiter).count();
+                        self.blank_lines += run as u64;
+                        self.line_ends += run as u64;
+                        self.position += run as u64;
+                        self.parsed = self.position;
+                        rest = &rest[run..];
+                        continue;
+                    }
+                    self.position += end as u64 + 1;
+                    self.end_line(&rest[..end]);
+                    rest = &rest[end + 1..];
+                }
+                self.position += rest.len() as u64;
+                self.hold(rest, LONGEST_LINE);
+            }
+        }
+    }
+
+    /// The content ends here: a last line without newline is read if it is complete.
+    pub fn finish(&mut self) {
+        match self.framing {
+            Framing::Whole => {
+                let bytes = std::mem::take(&mut self.carry);
+                let length = self.position;
+                let verdict = match self.too_long {
+                    true => Verdict::Skipped("document over 64 MiB".into()),
+                    false if bytes.is_empty() => Verdict::Kept("empty file".into()),
+                    false => self.read(0, &bytes),
+                };
+                self.count(verdict, 0, length, 1);
+                self.parsed = self.position;
+            }
+            Framing::Lines | Framing::Sequence => {
+                let complete = !self.carry.is_empty()
+                    && !self.too_long
+                    && json::objects(&self.carry).all(|object| object.is_ok())
+                    && json::objects(&self.carry).next().is_some();
+                if complete {
+                    let line = std::mem::take(&mut self.carry);
+                    // Half of a line's end may be there already.
+                    let text = line.strip_suffix(b"\r").unwrap_or(&line);
+                    self.line_ends += (line.len() - text.len()) as u64;
+                    self.read_line(text);
+                    self.parsed = self.position;
+                    self.inside_line = true;
+                }
+            }
+        }
+        self.release();
+    }
+
+    /// Content that was read by an earlier run: the reader sees it again to know where it stands, and nothing comes of
+    /// it a second time.
+    pub fn replay(&mut self, bytes: &[u8]) {
+        self.again = true;
+        self.feed(bytes);
+        self.again = false;
+        (self.line_ends, self.blank_lines) = (0, 0);
+        self.counts.clear();
+        self.problems.clear();
+    }
+
+    fn delimiter(&self) -> u8 {
+        match self.framing {
+            Framing::Sequence => SEQUENCE_END,
+            Framing::Lines | Framing::Whole => b'\n',
+        }
+    }
+
+    /// What follows can not be had: the line at hand ends here, broken.
+    pub fn broken(&mut self, reason: &str) {
+        let length = self.position - self.parsed;
+        self.carry = Vec::new();
+        self.count(Verdict::Malformed(reason.into()), self.parsed, length, 1);
+        self.parsed = self.position;
+        self.framing = Framing::Lines;
+    }
+
+    pub fn take(&mut self) -> Taken {
+        if self.line_ends > 0 {
+            self.counts.insert(("kept", "line end".into()), (0, std::mem::take(&mut self.line_ends)));
+        }
+        if self.blank_lines > 0 {
+            let blank = self.counts.entry(("skipped", "blank line".into())).or_default();
+            blank.0 += std::mem::take(&mut self.blank_lines);
+        }
+        let counts = std::mem::take(&mut self.counts).into_iter();
+        Taken {
+            items: std::mem::take(&mut self.items),
+            counts: counts
+                .map(|((status, kind), (lines, bytes))| Count { status, kind, lines, bytes })
+                .collect(),
+            problems: std::mem::take(&mut self.problems),
+            facts: self.reader.facts(),
+            parsed: self.parsed,
+            position: self.position,
+            state: self.reader.save(),
+        }
+    }
+
+    fn hold(&mut self, bytes: &[u8], longest: usize) {
+        if self.too_long {
+            return;
+        }
+        if self.carry.len() + bytes.len() > longest {
+            self.too_long = true;
+            self.carry = Vec::new();
+            return;
+        }
+        if self.carry.len() + bytes.len() > LARGE && self.large.is_none() {
+            self.large = Some(LARGE_LINE.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        self.carry.extend_from_slice(bytes);
+    }
+
+    fn release(&mut self) {
+        if self.large.is_some() {
+            self.carry = Vec::new();
+            self.large = None;
+        }
+    }
+
+    /// `tail` is the line, or what follows the part held so far.
+    fn end_line(&mut self, tail: &[u8]) {
+        if self.carry.is_empty() && !self.too_long {
+            self.read_ended(tail);
+        } else {
+            self.hold(tail, LONGEST_LINE);
+            if self.too_long {
+                let length = self.position - self.parsed - 1;
+                self.problem(Span { offset: self.parsed, length }, "line too long to read");
+                self.count_line(Verdict::Skipped("line over 160 MiB".into()), length);
+                self.line_ends += 1;
+                self.too_long = false;
+            } else {
+                let line = std::mem::take(&mut self.carry);
+                self.read_ended(&line);
+                self.carry = line;
+                self.carry.clear();
+            }
+        }
+        self.release();
+        self.parsed = self.position;
+        self.inside_line = false;
+    }
+
+    /// A line with its newline behind it; a carriage return belongs to the newline.
+    fn read_ended(&mut self, line: &[u8]) {
+        let text = line.strip_suffix(b"\r").unwrap_or(line);
+        self.line_ends += (line.len() - text.len()) as u64 + 1;
+        self.read_line(text);
+    }
+
+    fn read_line(&mut self, line: &[u8]) {
+        if self.inside_line && line.is_empty() {
+            return;
+        }
+        let verdict = self.read(self.parsed, line);
+        self.count_line(verdict, line.len() as u64);
+    }
+
+    fn read(&mut self, offset: u64, bytes: &[u8]) -> Verdict {
+        let before = self.items.len();
+        if self.again {
+            let verdict = self.reader.read(offset, bytes, &mut self.items);
+            self.items.clear();
+            return verdict;
+        }
+        let verdict = self.reader.read(offset, bytes, &mut self.items);
+        self.passages.gather(offset, bytes, &mut self.items, before);
+        verdict
+    }
+
+    fn count_line(&mut self, verdict: Verdict, bytes: u64) {
+        // A line whose start was counted already adds only its bytes.
+        let lines = u64::from(!self.inside_line);
+        self.count(verdict, self.parsed, bytes, lines);
+    }
+
+    fn count(&mut self, verdict: Verdict, offset: u64, bytes: u64, lines: u64) {
+        let (status, mut kind) = match verdict {
+            Verdict::Kept(kind) => ("kept", kind),
+            Verdict::Unknown(kind) => ("unknown", kind),
+            Verdict::Malformed(kind) => {
+                self.problem(Span { offset, length: bytes }, &kind);
+                ("malformed", kind)
+            }
+            Verdict::Skipped(kind) => ("skipped", kind),
+            Verdict::Parts(parts) => {
+                for (verdict, bytes) in parts {
+                    self.count(verdict, offset, bytes, lines);
+                }
+                return;
+            }
+        };
+        let mut end = kind.len().min(LONGEST_KIND);
+        while !kind.is_char_boundary(end) {
+            end -= 1;
+        }
+        kind.truncate(end);
+        let count = self.counts.entry((status, kind)).or_default();
+        *count = (count.0 + lines, count.1 + bytes);
+    }
+
+    fn problem(&mut self, span: Span, what: &str) {
+        if self.problems.len() < PROBLEMS {
+            self.problems.push((span, what.to_owned()));
+        }
+    }
+}

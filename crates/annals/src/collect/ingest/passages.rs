@@ -1,0 +1,310 @@
+//! Makes searchable passages of what a reader found: words of messages, calls, outputs, paths and authored things.
+
+use std::collections::{HashSet, VecDeque};
+
+use annals_core::{
+    Block, Call, CallKind, CallResult, Document, FILE_MARK, Family, Item, LONGEST_TEXT, MODEL_MARK, Message,
+    MessageKind, Operation, Passage, PassageKind, Role, Span, TOOL_MARK, TermSet, Touch, each_gram_term,
+    each_line_term, each_sampled_line_term, each_text, each_told, line_print,
+};
+use annals_sources::Source;
+
+/// Outputs that are remembered until they are told again: calls may run beside each other.
+const REMEMBERED: usize = 4;
+
+pub struct Passages {
+    source: &'static dyn Source,
+    words: TermSet,
+    thoughts: TermSet,
+    /// The last outputs, by the place of their call.
+    outputs: VecDeque<(u64, String)>,
+}
+
+impl Passages {
+    pub fn new(source: &'static dyn Source) -> Passages {
+        let (words, thoughts) = (TermSet::default(), TermSet::default());
+        Passages { source, words, thoughts, outputs: VecDeque::new() }
+    }
+
+    /// Adds the passages of the items behind `from`, all of which came from this line.
+    pub fn gather(&mut self, offset: u64, line: &[u8], items: &mut Vec<Item>, from: usize) {
+        let mut found = Vec::new();
+        // Results that are found with their call.
+        let told: HashSet<u64> = items
+            .iter()
+            .skip(from)
+            .filter_map(|item| match item {
+                Item::Result(result) => result.output.map(|span| span.offset),
+                _ => None,
+            })
+            .collect();
+        for item in items.iter().skip(from) {
+            let within = |span: Span| {
+                let start = usize::try_from(span.offset.checked_sub(offset)?).ok()?;
+                line.get(start..start.checked_add(usize::try_from(span.length).ok()?)?)
+            };
+            match item {
+                Item::Message(message)
+                    if message.kind == MessageKind::Result && told.contains(&message.span.offset) => {}
+                Item::Message(message) => self.message(message, within(message.span), &mut found),
+                Item::Extend { session, message, span } => {
+                    if let Some(bytes) = within(*span) {
+                        let said =
+                            Said { session, place: *message, kind: PassageKind::Assistant, whole: false };
+                        self.said(&said, bytes, &mut found);
+                    }
+                }
+                Item::Call(call) => self.call(call, within(call.span), &mut found),
+                // Of both, the first is shown.
+                Item::Result(result) => {
+                    if let Some(span) = result.output.or(result.detail) {
+                        let work = items.iter().skip(from).find_map(|item| match item {
+                            Item::Touch(touch) if touch.call == result.call => Some(touch.operation),
+                            _ => None,
+                        });
+                        let detail = result.detail.and_then(within);
+                        self.output(result, within(span), work.map(|work| (work, detail)), &mut found);
+                    }
+                }
+                // What was put before the model turns out to be typed; this line holds the same words.
+                Item::Amend { session, offset: place, kind: MessageKind::Prompt } => {
+                    let said = Said { session, place: *place, kind: PassageKind::User, whole: false };
+                    self.said(&said, line, &mut found);
+                }
+                Item::Touch(touch) => self.touch(touch, &mut found),
+                Item::Document(document) => self.record(document, within(document.span), &mut found),
+                Item::Amend { .. }
+                | Item::Rekey { .. }
+                | Item::Usage(_)
+                | Item::Summary(_)
+                | Item::Landmark { .. }
+                | Item::Link(_)
+                | Item::Ended { .. }
+                | Item::Forget { .. }
+                | Item::Recount { .. }
+                | Item::Tree(_)
+                | Item::Passage(_) => {}
+            }
+        }
+        items.extend(found.into_iter().map(Item::Passage));
+    }
+
+    fn message(&mut self, message: &Message, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
+        let kind = match (message.kind, message.role) {
+            // What the client put before the model is in the library, or nobody's words.
+            (MessageKind::Injected, _) => return,
+            (MessageKind::Thinking, _) => PassageKind::Thinking,
+            // An output whose call comes later, or never.
+            (MessageKind::Result, _) => PassageKind::Result,
+            (_, Role::User) => PassageKind::User,
+            (_, Role::Assistant | Role::System | Role::Developer | Role::Tool) => PassageKind::Assistant,
+        };
+        let Some(bytes) = bytes else { return };
+        let before = found.len();
+        let whole = message.kind == MessageKind::Result;
+        let said = Said { session: &message.session, place: message.span.offset, kind, whole };
+        if let Some(model) = &message.model {
+            self.words.add(&joined(MODEL_MARK, &model.to_lowercase()));
+        }
+        self.said(&said, bytes, found);
+        for passage in &mut found[before..] {
+            passage.at = message.at;
+        }
+    }
+
+    fn said(&mut self, said: &Said<'_>, bytes: &[u8], found: &mut Vec<Passage>) {
+        for block in self.source.blocks(&[bytes]) {
+            match block {
+                Block::Text(text) | Block::Event { text, .. } => self.words.add_text(&text),
+                Block::Thinking(text) => self.thoughts.add_text(&text),
+                Block::Attachment { name } => self.words.add_text(&name),
+                Block::Image { path, .. } => self.words.add_text(path.as_deref().unwrap_or_default()),
+                Block::ToolResult { output, .. } if said.whole => self.words.add_text(&output),
+                // Calls and results have rows of their own.
+                Block::ToolCall { .. } | Block::ToolResult { .. } => {}
+            }
+        }
+        let kinds = [(&mut self.words, said.kind), (&mut self.thoughts, PassageKind::Thinking)];
+        for (words, kind) in kinds {
+            let terms = words.take();
+            if terms.length > 0 {
+                let session = Some(said.session.clone());
+                found.push(Passage { session, place: said.place, kind, at: None, terms });
+            }
+        }
+    }
+
+    fn call(&mut self, call: &Call, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
+        self.words.add(&joined(TOOL_MARK, &call.name.to_lowercase()));
+        if let Some(model) = &call.model {
+            self.words.add(&joined(MODEL_MARK, &model.to_lowercase()));
+        }
+        self.words.add_text(&call.name);
+        for block in bytes.map(|bytes| self.source.blocks(&[bytes])).into_iter().flatten() {
+            if let Block::ToolCall { input, .. } = block {
+                each_text(&input, &mut |text| self.words.add_text(text));
+            }
+        }
+        if call.kind == CallKind::Edit
+            && let (Some(recorder), Some(bytes)) = (self.source.recorder(), bytes)
+        {
+            for text in recorder.written(bytes) {
+                each_line_term(&text, |term| self.words.add(&term));
+                each_gram_term(&text, |term| self.words.add(&term));
+            }
+        }
+        found.push(Passage {
+            session: Some(call.session.clone()),
+            place: call.span.offset,
+            kind: PassageKind::Call,
+            at: call.at,
+            terms: self.words.take(),
+        });
+    }
+
+    /// `work` is what the call did to a file, with the client's record of it.
+    fn output(
+        &mut self,
+        result: &CallResult,
+        bytes: Option<&[u8]>,
+        work: Option<(Operation, Option<&[u8]>)>,
+        found: &mut Vec<Passage>,
+    ) {
+        let recorder = self.source.recorder();
+        if let (Some(recorder), Some((operation, Some(detail)))) = (recorder, work)
+            && operation != Operation::Read
+        {
+            for line in recorder.written_besides(detail) {
+                each_line_term(&line, |term| self.words.add(&term));
+            }
+        }
+        let reads = work.is_some_and(|(operation, _)| operation == Operation::Read);
+        for block in bytes.map(|bytes| self.source.blocks(&[bytes])).into_iter().flatten() {
+            if let Block::ToolResult { output, .. } = block {
+                if let Some(recorder) = recorder.filter(|_| reads) {
+                    let lines = output.lines().map(|line| line_print(recorder.unnumbered(line)));
+                    each_sampled_line_term(lines, |term| self.words.add(&term));
+                }
+                self.add_output(result.call, output);
+            }
+        }
+        let terms = self.words.take();
+        if !terms.is_empty() {
+            let (session, place, at) = (Some(result.session.clone()), result.call, result.at);
+            found.push(Passage { session, place, kind: PassageKind::Result, at, terms });
+        }
+    }
+
+    /// Clients tell an output twice, once for the model and once for themselves: the second time only what is new.
+    fn add_output(&mut self, call: u64, output: String) {
+        match self.outputs.iter().find(|(of, _)| *of == call) {
+            Some((_, before)) => self.words.add_text(untold(before, &output)),
+            None => {
+                each_told(&output, &mut |text| self.words.add_text(text));
+                if output.len() <= LONGEST_TEXT {
+                    self.outputs.truncate(REMEMBERED - 1);
+                    self.outputs.push_front((call, output));
+                }
+            }
+        }
+    }
+
+    fn touch(&mut self, touch: &Touch, found: &mut Vec<Passage>) {
+        let last = touch.path.rsplit(['/', '\\']).next().unwrap_or(&touch.path);
+        self.words.add(&joined(FILE_MARK, &last.to_lowercase()));
+        self.words.add_text(&touch.path);
+        let (session, place, terms) = (Some(touch.session.clone()), touch.call, self.words.take());
+        found.push(Passage { session, place, kind: PassageKind::Files, at: None, terms });
+    }
+
+    fn record(&mut self, document: &Document, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
+        let manifest = self.source.manifest();
+        let written = manifest
+            .stream(document.stream)
+            .is_some_and(|stream| matches!(stream.family, Family::Authored | Family::Memory));
+        let kind = match manifest.searched.contains(&document.stream) {
+            true => PassageKind::Output,
+            false if written => PassageKind::Record,
+            false => return,
+        };
+        if kind == PassageKind::Record {
+            self.words.add_text(&document.key);
+        }
+        self.words.add_text(&String::from_utf8_lossy(bytes.unwrap_or_default()));
+        let (place, at, terms) = (document.span.offset, document.at, self.words.take());
+        found.push(Passage { session: None, place, kind, at, terms });
+    }
+}
+
+/// What a text has between its start and its end that another one begins and ends with as well, with the words that
+/// are cut.
+fn untold<'t>(before: &str, text: &'t str) -> &'t str {
+    let end = text.len() - shared_end(before.as_bytes(), text.as_bytes());
+    let start = shared_start(before.as_bytes(), &text.as_bytes()[..end]);
+    let start = text.as_bytes()[..start].iter().rposition(u8::is_ascii_whitespace).unwrap_or(0);
+    let rest = &text.as_bytes()[end..];
+    let end = end + rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+    text.get(start..end).unwrap_or(text)
+}
+
+fn shared_start(before: &[u8], text: &[u8]) -> usize {
+    const STEP: usize = 32;
+    let steps = before.chunks_exact(STEP).zip(text.chunks_exact(STEP));
+    let start = STEP * steps.take_while(|(before, text)| before == text).count();
+    start + before[start..].iter().zip(&text[start..]).take_while(|(before, text)| before == text).count()
+}
+
+fn shared_end(before: &[u8], text: &[u8]) -> usize {
+    const STEP: usize = 32;
+    let steps = before.rchunks_exact(STEP).zip(text.rchunks_exact(STEP));
+    let end = STEP * steps.take_while(|(before, text)| before == text).count();
+    let rest = before[..before.len() - end].iter().rev().zip(text[..text.len() - end].iter().rev());
+    end + rest.take_while(|(before, text)| before == text).count()
+}
+
+/// Whose words a line holds.
+struct Said<'a> {
+    session: &'a std::sync::Arc<str>,
+    place: u64,
+    kind: PassageKind,
+    /// The line is a result that answers no call: its words are found in itself.
+    whole: bool,
+}
+
+fn joined(mark: &[u8], word: &str) -> Vec<u8> {
+    [mark, word.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::untold;
+    use annals_core::TermSet;
+
+    #[test]
+    fn nothing_new_is_lost_and_little_is_told_again() {
+        let long = "some line of output\n".repeat(20);
+        let pairs = [
+            (long.as_str(), long.clone()),
+            (&long, format!("exit 0\n{long}")),
+            (&long, format!("{long}the end")),
+            (&long, format!("{}middle {long}", &long[..50])),
+            ("one two", "one tool two".to_owned()),
+            ("one to", "one two".to_owned()),
+            ("one two", "one two one two".to_owned()),
+            ("", "new".to_owned()),
+            ("new", String::new()),
+            ("äö 修复", "äü 修登复".to_owned()),
+        ];
+        let terms = |text: &str| {
+            let mut terms = TermSet::default();
+            terms.add_text(text);
+            terms.take().iter().map(<[u8]>::to_vec).collect::<Vec<_>>()
+        };
+        for (before, text) in pairs {
+            let new = untold(before, &text);
+            let told = [terms(before), terms(new)].concat();
+            assert!(terms(&text).iter().all(|term| told.contains(term)), "{before:?} {text:?} {new:?}");
+            assert!(new.len() < 30, "{new:?}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Keeps what live collection gets: captures, the moments they were changed at, gaps and cursors, each with the others
+//! that it belongs to in one transaction.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+
+use super::{FILES, LEARNT, Learnt, THINGS, Wanted};
+use crate::collect::ingest::append::{Appender, Target};
+use crate::collect::ingest::documents::{Document, is_same};
+use crate::collect::options::Environment;
+use annals_core::{Result, Scope, Time, Why};
+use annals_sources::{Body, Capture, Listing, Source};
+use annals_store::{Batch, DueGap, Failure, Lease, Store};
+
+/// A kill costs what was not committed: little, and at a slow pace nothing.
+const HELD: usize = 25;
+const HELD_BYTES: u64 = 16 << 20;
+const HELD_FOR: Duration = Duration::from_secs(1);
+/// Cursors: when a thing was changed that is here; how far down a list everything is here.
+const SEEN: &str = "seen ";
+const LIST: &str = "list ";
+/// The cursor that sums what was captured.
+const BYTES: &str = "live bytes";
+
+pub struct Keeper {
+    store: Store,
+    appender: Appender,
+    scope: Scope,
+    source: &'static dyn Source,
+    instance: i64,
+    now: fn() -> Time,
+    /// Where answers come from.
+    origin: String,
+    version: &'static str,
+    held: Held,
+    since: Instant,
+}
+
+/// What is committed together.
+#[derive(Default)]
+struct Held {
+    batches: Vec<Batch>,
+    paths: HashSet<String>,
+    done: Vec<Wanted>,
+    failed: Vec<(Wanted, Why, String)>,
+    files: Vec<String>,
+    bytes: u64,
+}
+
+impl Keeper {
+    pub fn new(
+        environment: &Environment<'_>,
+        scope: &Scope,
+        source: &'static dyn Source,
+        instance: i64,
+        origin: String,
+    ) -> Result<Keeper> {
+        Ok(Keeper {
+            store: Store::open(environment.home)?,
+            appender: Appender::new(Store::open(environment.home)?, scope)?,
+            scope: *scope,
+            source,
+            instance,
+            now: environment.now,
+            origin,
+            version: source.live().map_or("", |live| live.version()),
+            held: Held::default(),
+            since: Instant::now(),
+        })
+    }
+
+    /// A thing as it was answered. Answers the bytes that are new.
+    pub fn thing(&mut self, thing: Wanted, captures: Vec<Capture<'_>>) -> Result<u64> {
+        let added = self.captures(captures, &[])?;
+        self.held.done.push(thing);
+        Ok(added)
+    }
+
+    /// A part of a thing, which is lacking all the same.
+    pub fn part(&mut self, captures: Vec<Capture<'_>>) -> Result<u64> {
+        self.captures(captures, &[])
+    }
+
+    /// Bytes of a file, and what is noted of it.
+    pub fn file(&mut self, id: &str, captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
+        let added = self.captures(captures, bytes)?;
+        self.held.files.push(id.to_owned());
+        Ok(added)
+    }
+
+    /// Files that things speak of, with what speaks of them.
+    pub fn files(&self) -> Result<Vec<(String, Option<String>)>> {
+        let mut files = Vec::new();
+        let name = self.source.manifest().source;
+        self.store.each_record(&self.scope, name, FILES, None, 0, &mut |record| {
+            files.push((record.key, record.session));
+            Ok(true)
+        })?;
+        Ok(files)
+    }
+
+    pub fn has(&self, path: &str) -> Result<bool> {
+        Ok(self.store.captured_file(&self.scope, self.instance, path)?.is_some())
+    }
+
+    pub fn fail_thing(&mut self, thing: Wanted, why: Why, reason: &str) {
+        self.held.failed.push((thing, why, reason.to_owned()));
+    }
+
+    fn captures(&mut self, captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
+        // The appender sees what is committed: a file gets one batch at a time. Large ones do not wait for others.
+        let again = captures.iter().any(|capture| self.held.paths.contains(&capture.path));
+        if again || self.held.bytes >= HELD_BYTES {
+            self.flush(None, &[])?;
+        }
+        let now = Time::from_millis((self.now)().micros().div_euclid(1_000));
+        let mut added = 0;
+        let mut by_path: Vec<(String, Vec<Capture<'_>>)> = Vec::new();
+        for capture in captures {
+            match by_path.iter_mut().find(|(path, _)| *path == capture.path) {
+                Some((_, group)) => group.push(capture),
+                None => by_path.push((capture.path.clone(), vec![capture])),
+            }
+        }
+        for (path, mut group) in by_path {
+            let Some((store, reader)) = group.first().map(|first| (first.store, first.reader)) else {
+                continue;
+            };
+            let target = Target { instance: self.instance, source: self.source, path: &path, store, reader };
+            let mut texts = Vec::new();
+            let mut batch = None;
+            for capture in &mut group {
+                match &capture.body {
+                    Body::Member => batch = self.appender.whole(&target, bytes)?.map(|(_, batch)| batch),
+                    Body::Text(body) => {
+                        let mut header = Map::from_iter([
+                            ("annals_capture".to_owned(), Value::from(1)),
+                            ("container_name".to_owned(), Value::from("live")),
+                            ("member".to_owned(), Value::from(self.origin.as_str())),
+                            ("captured_at".to_owned(), Value::from(now.rfc3339())),
+                        ]);
+                        header.append(&mut capture.header);
+                        texts.push((header, body.as_ref()));
+                    }
+                }
+            }
+            if !texts.is_empty() {
+                batch = self.appender.texts(&target, &texts)?.1;
+            }
+            if let Some(batch) = batch {
+                added += batch.new_bytes;
+                self.held.bytes += batch.new_bytes;
+                self.held.paths.insert(path);
+                self.held.batches.push(batch);
+            }
+        }
+        Ok(added)
+    }
+
+    /// Commits when there is enough, or it waited long enough.
+    pub fn settle(&mut self, learnt: &Learnt) -> Result<()> {
+        let count = self.held.done.len() + self.held.failed.len() + self.held.files.len();
+        if count >= HELD || self.since.elapsed() >= HELD_FOR { self.commit(learnt) } else { Ok(()) }
+    }
+
+    pub fn commit(&mut self, learnt: &Learnt) -> Result<()> {
+        self.flush(Some(learnt), &[])
+    }
+
+    /// Everything in these lists is here, or a gap: the last of those and the cursors are one transaction.
+    pub fn pass(&mut self, learnt: &Learnt, ends: &[(String, String)]) -> Result<()> {
+        self.flush(Some(learnt), ends)
+    }
+
+    fn flush(&mut self, learnt: Option<&Learnt>, ends: &[(String, String)]) -> Result<()> {
+        let held = std::mem::take(&mut self.held);
+        self.since = Instant::now();
+        let now = (self.now)();
+        let before = self.store.cursor(&self.scope, self.instance, BYTES)?;
+        let mut writer = self.store.writer(&self.scope, now)?;
+        for batch in held.batches {
+            writer.apply(batch)?;
+        }
+        for thing in &held.done {
+            writer.set_cursor(self.instance, &format!("{SEEN}{}", thing.id), &thing.mark())?;
+            writer.close_gap(self.instance, THINGS, &thing.id, now)?;
+        }
+        for id in &held.files {
+            writer.close_gap(self.instance, FILES, id, now)?;
+        }
+        for (thing, why, reason) in &held.failed {
+            let failure = Failure {
+                instance: self.instance,
+                stream: THINGS,
+                key: &thing.id,
+                locator: &thing.mark(),
+                why: *why,
+                reason,
+                version: self.version,
+            };
+            writer.fail(&failure, now)?;
+        }
+        if held.bytes > 0 {
+            let before = before.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+            writer.set_cursor(self.instance, BYTES, &(before + held.bytes).to_string())?;
+        }
+        if let Some(learnt) = learnt {
+            writer.set_cursor(self.instance, LEARNT, &serde_json::to_string(learnt)?)?;
+        }
+        for (list, mark) in ends {
+            writer.set_cursor(self.instance, &format!("{LIST}{list}"), mark)?;
+            writer.close_gap(self.instance, super::LISTS, list, now)?;
+        }
+        Ok(writer.commit()?)
+    }
+
+    /// A document with all its pages, as a new version unless it is the same. Answers the bytes that are new.
+    pub fn document(&mut self, listing: &Listing, pages: &[String], details: &[String]) -> Result<u64> {
+        let name = Value::from(listing.name);
+        let (pages, details) = (pages.join(","), details.join(","));
+        let body = format!("{{\"listing\":{name},\"pages\":[{pages}],\"details\":[{details}]}}");
+        let path = format!("live/{}.json", listing.name);
+        let known = self.store.captured_file(&self.scope, self.instance, &path)?;
+        let same = match &known {
+            Some(known) => is_same(&self.store, &self.scope, known, body.as_bytes())?,
+            None => false,
+        };
+        let document = Document {
+            instance: self.instance,
+            source: self.source,
+            path,
+            store: "documents of the account",
+            reader: "listing",
+            of_database: false,
+        };
+        let now = (self.now)();
+        let mut added = 0;
+        let mut writer = self.store.writer(&self.scope, now)?;
+        if !same {
+            let batch = document.batch(known.as_ref(), body.as_bytes())?;
+            added = batch.new_bytes;
+            self.held.bytes += added;
+            writer.apply(batch)?;
+        }
+        writer.close_gap(self.instance, super::DOCUMENTS, listing.name, now)?;
+        writer.commit()?;
+        Ok(added)
+    }
+
+    /// Whether the archive has something of a listing that these ids are not.
+    pub fn would_end(&self, listing: &Listing, ids: &[String]) -> Result<bool> {
+        let path = format!("live/{}.json", listing.name);
+        let Some(known) = self.store.captured_file(&self.scope, self.instance, &path)? else {
+            return Ok(false);
+        };
+        let (name, mut found) = (self.source.manifest().source, false);
+        self.store.each_record(&self.scope, name, listing.stream, None, 0, &mut |record| {
+            found |= record.file == known.id && record.deleted_at.is_none() && !ids.contains(&record.key);
+            Ok(!found)
+        })?;
+        Ok(found)
+    }
+
+    /// A gap of something that is asked for anew by every run.
+    pub fn fail(
+        &mut self,
+        stream: &str,
+        key: &str,
+        locator: &str,
+        (why, reason): (Why, &str),
+        now: Time,
+    ) -> Result<()> {
+        let failure =
+            Failure { instance: self.instance, stream, key, locator, why, reason, version: self.version };
+        let mut writer = self.store.writer(&self.scope, now)?;
+        writer.fail(&failure, now)?;
+        Ok(writer.commit()?)
+    }
+
+    /// Nothing is lacking there any more.
+    pub fn close(&mut self, stream: &str, key: &str) -> Result<()> {
+        let now = (self.now)();
+        let mut writer = self.store.writer(&self.scope, now)?;
+        writer.close_gap(self.instance, stream, key, now)?;
+        Ok(writer.commit()?)
+    }
+
+    pub fn claim(&mut self, lease: Lease<'_>, now: Time) -> Result<Vec<DueGap>> {
+        let mut writer = self.store.writer(&self.scope, now)?;
+        let gaps = writer.claim_gaps(self.instance, lease, usize::MAX, now)?;
+        writer.commit()?;
+        Ok(gaps)
+    }
+
+    /// When each thing was changed that is here.
+    pub fn seen(&self) -> Result<HashMap<String, String>> {
+        Ok(self.store.cursors(&self.scope, self.instance, SEEN)?.into_iter().collect())
+    }
+
+    /// When each thing was changed that is known to be lacking.
+    pub fn lacking(&self, stream: &str) -> Result<HashMap<String, String>> {
+        Ok(self.store.gap_locators(&self.scope, self.instance, stream)?.into_iter().collect())
+    }
+
+    pub fn list_cursor(&self, list: &str) -> Result<Option<Time>> {
+        let value = self.store.cursor(&self.scope, self.instance, &format!("{LIST}{list}"))?;
+        Ok(value.and_then(|value| value.parse().ok()).map(Time::from_micros))
+    }
+}

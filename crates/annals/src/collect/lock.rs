@@ -1,0 +1,54 @@
+//! One collector at a time: a lock that says who holds it and goes away with its process, even after `kill -9`.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+
+use annals_core::{Error, Result};
+use annals_store::make_private_folder;
+
+/// Held until dropped. Readers of the archive never ask for it.
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    pub fn take(home: &Path, command: &str) -> Result<Lock> {
+        make_private_folder(home)?;
+        let path = home.join("annals.lock");
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                file.read_to_string(&mut holder)?;
+                let holder = if holder.is_empty() { "another process".to_owned() } else { holder };
+                return Err(Error::new(format!("the archive is being written by {}", holder.trim()))
+                    .hint("wait until it is done; reading (sessions, show, records) works meanwhile"));
+            }
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "`annals {command}` (process {})", std::process::id())?;
+        file.flush()?;
+        Ok(Lock { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lock;
+
+    #[test]
+    fn the_second_collector_is_told_who_holds_it() {
+        let home = tempfile::tempdir().unwrap();
+        let first = Lock::take(home.path(), "sync").unwrap();
+        let Err(refused) = Lock::take(home.path(), "sync") else { panic!("two locks") };
+        assert!(
+            refused.what.contains("annals sync") && refused.what.contains(&std::process::id().to_string())
+        );
+        drop(first);
+        assert!(Lock::take(home.path(), "sync").is_ok());
+    }
+}

@@ -1,0 +1,28 @@
+//! Drives the sources: finds what changed, captures bytes, reads rows, commits both together.
+
+mod connector;
+mod home;
+mod import;
+mod ingest;
+mod live;
+mod lock;
+mod names;
+mod options;
+mod rebuild;
+mod restore;
+mod sync;
+
+pub use connector::wire::InteractionKind;
+pub use connector::{ConnectorAsk, ConnectorReport, Notice, Reply, run_connector};
+pub use home::walk::HomeState;
+pub use import::report::{ContainerReport, MemberReport};
+pub use import::{ImportAsk, import, importing};
+pub use live::browser::BrowserSetup;
+pub use live::pace::Pace;
+pub use live::talk::Stop;
+pub use live::{LiveAsk, LiveNews, LiveReport, collect_live, connect, disconnect, profile_of, time_left};
+pub use lock::Lock;
+pub use options::{Ask, Environment, Progress, SourceReport};
+pub use rebuild::{Rebuilt, rebuild};
+pub use restore::{Restored, restore};
+pub use sync::{look_at, survey_homes, sync};

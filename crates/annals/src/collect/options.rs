@@ -1,0 +1,80 @@
+//! What a sync is asked for and told, and what it tells.
+
+use std::path::{Path, PathBuf};
+
+use super::home::walk::HomeState;
+use annals_core::Time;
+use annals_sources::{Settings, Source};
+
+/// What to collect.
+pub struct Ask {
+    pub sources: Vec<&'static dyn Source>,
+    /// Files that changed earlier are left for another run.
+    pub since: Option<Time>,
+    /// Compares every file with the archive's hashes, even when the disk says it is unchanged.
+    pub verify: bool,
+    /// Also the declared files of repositories that sessions ran in.
+    pub repositories: bool,
+    /// Only what could not be read before.
+    pub gaps_only: bool,
+    /// A look on behalf of somebody who asks: when nothing changed, it leaves no trace but a time now and then.
+    pub in_passing: bool,
+    /// The member whose homes these are.
+    pub member: Option<String>,
+}
+
+/// Where the run takes place.
+pub struct Environment<'a> {
+    pub home: &'a Path,
+    pub machine: String,
+    pub settings: &'a dyn Settings,
+    pub threads: usize,
+    pub now: fn() -> Time,
+}
+
+/// Somebody who watches.
+pub trait Progress {
+    fn begin(&mut self, files: u64, bytes: u64);
+    fn advance(&mut self, files: u64, bytes: u64);
+    fn end(&mut self);
+}
+
+#[derive(Debug)]
+pub struct SourceReport {
+    pub source: &'static dyn Source,
+    pub homes: Vec<(PathBuf, HomeState)>,
+    pub totals: Totals,
+    pub problems: Vec<String>,
+}
+
+#[derive(Debug, Default, Clone)]
+pub struct Totals {
+    pub found_files: u64,
+    pub found_bytes: u64,
+    pub captured_bytes: u64,
+    pub new_files: u64,
+    pub changed_files: u64,
+    pub unchanged_files: u64,
+    pub put_off_files: u64,
+    pub failed_files: u64,
+    pub gone_files: u64,
+    pub documents: u64,
+    pub new_documents: u64,
+    /// Lines of this run by status.
+    pub kept_lines: u64,
+    pub unknown_lines: u64,
+    pub malformed_lines: u64,
+    pub skipped_lines: u64,
+    pub left_out_files: u64,
+    pub unaccounted_files: u64,
+    pub links_out: u64,
+}
+
+/// For work that nobody watches.
+pub struct Nobody;
+
+impl Progress for Nobody {
+    fn begin(&mut self, _files: u64, _bytes: u64) {}
+    fn advance(&mut self, _files: u64, _bytes: u64) {}
+    fn end(&mut self) {}
+}

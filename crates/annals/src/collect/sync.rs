@@ -1,0 +1,489 @@
+//! One run: survey the homes, capture what changed with two threads, commit in batches, mark what is gone.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Mutex, PoisonError};
+
+use super::home::databases::read_database;
+use super::home::plan::{Job, Plan, plan};
+use super::home::repositories;
+use super::home::walk::{Detail, HomeState, Rules, Survey, state_of, survey};
+use super::import::drops::import_drops;
+use super::ingest::capture::{Capturer, Outcome, Report};
+use super::options::{Ask, Environment, Nobody, Progress, SourceReport, Totals};
+use annals_core::{Result, Scope, Time, Why};
+use annals_sources::{Home, Settings, Source};
+use annals_store::{Batch, Store, Writer};
+
+/// Raw bytes and batches between two commits.
+const COMMIT_BYTES: u64 = 32 << 20;
+const COMMIT_BATCHES: u32 = 2_000;
+
+/// How often a look in passing that finds nothing new writes down that it looked.
+const TIME_NOW_AND_THEN: i64 = 60_000_000;
+
+/// Each source's homes and whether they can be read.
+pub fn survey_homes(source: &'static dyn Source, settings: &dyn Settings) -> Vec<(Home, HomeState)> {
+    let homes = source.homes(settings).into_iter();
+    homes.map(|home| (home.clone(), state_of(&home))).collect()
+}
+
+/// Looks at a home without touching the archive: for an account of what is there.
+pub fn look_at(source: &'static dyn Source, home: &Home) -> Result<Survey> {
+    survey(home, &Rules::of(source.manifest()), Detail::Weighed)
+}
+
+/// The caller holds the lock.
+pub fn sync(
+    ask: &Ask,
+    environment: &Environment<'_>,
+    scope: &Scope,
+    progress: &mut dyn Progress,
+) -> Result<Vec<SourceReport>> {
+    let now = (environment.now)();
+    let mut store = Store::open(environment.home)?;
+    let mut behind = false;
+    for source in &ask.sources {
+        let manifest = source.manifest();
+        behind |= store.needs_rebuild(scope, manifest.source, manifest.reader_version)?;
+    }
+    if behind {
+        super::rebuild(environment.home, scope, now, &mut |_| {})?;
+    }
+    let mut reports = Vec::new();
+    let mut visits = Vec::new();
+    let mut jobs = VecDeque::new();
+    for source in &ask.sources {
+        let mut report = SourceReport {
+            source: *source,
+            homes: Vec::new(),
+            totals: Totals::default(),
+            problems: Vec::new(),
+        };
+        for (home, state) in survey_homes(*source, environment.settings) {
+            let place = reports.len();
+            visits.extend(visit(
+                &store,
+                scope,
+                ask,
+                environment,
+                place,
+                home,
+                state,
+                &mut report,
+                &mut jobs,
+            )?);
+        }
+        reports.push(report);
+    }
+    if let Some(member) = &ask.member {
+        let instances: Vec<i64> = visits.iter().map(|visit| visit.instance).collect();
+        store.give_homes(scope, &instances, member)?;
+    }
+    let mut run = None;
+    if !ask.in_passing || !jobs.is_empty() {
+        run = Some(store.start_run(scope, "sync", now)?);
+    }
+    let (files, bytes) = (jobs.len() as u64, jobs.iter().map(|job: &Job| job.found.size).sum());
+    progress.begin(files, bytes);
+    let places: BTreeMap<i64, usize> = visits.iter().map(|visit| (visit.instance, visit.place)).collect();
+    capture_all(&mut store, scope, environment, jobs, &places, &mut reports, progress)?;
+    progress.end();
+    if ask.repositories {
+        let jobs = repository_jobs(&store, scope, ask, &mut visits, &mut reports)?;
+        capture_all(&mut store, scope, environment, jobs, &places, &mut reports, &mut Nobody)?;
+    }
+    let mut changed = run.is_some();
+    for report in reports.iter_mut().filter(|_| !ask.gaps_only) {
+        let (source, member) = (report.source, ask.member.as_deref());
+        changed |= import_drops(source, environment, scope, member, report, &mut Nobody)?;
+    }
+    for visit in &visits {
+        changed |= finish_visit(&mut store, scope, ask, environment, visit, &mut reports[visit.place])?;
+    }
+    let run = match run {
+        Some(run) => run,
+        None if changed => store.start_run(scope, "sync", now)?,
+        None => return Ok(reports),
+    };
+    let summary: Vec<String> = reports.iter().map(|report| format!("{:?}", report.totals)).collect();
+    store.finish_run(scope, run, &summary.join("\n"), (environment.now)())?;
+    store.checkpoint()?;
+    Ok(reports)
+}
+
+/// Sessions say in which folders they ran; those are known once transcripts are captured.
+fn repository_jobs(
+    store: &Store,
+    scope: &Scope,
+    ask: &Ask,
+    visits: &mut [Visit],
+    reports: &mut [SourceReport],
+) -> Result<VecDeque<Job>> {
+    let mut jobs = VecDeque::new();
+    for visit in visits.iter_mut().filter(|visit| visit.state == HomeState::Available) {
+        let rules = visit.source.manifest().footprint.repository_rules;
+        let captured = store.captured_files_below(scope, visit.instance, repositories::PREFIX)?;
+        let report = &mut reports[visit.place];
+        let mut survey = Survey::default();
+        let mut looked_at = Vec::new();
+        for folder in store.session_folders(scope, visit.instance)? {
+            let path = Path::new(&folder);
+            if !path.is_absolute() || path.parent().is_none() || !path.is_dir() {
+                continue;
+            }
+            let looked = repositories::look(path, &visit.root, rules);
+            survey.found.extend(looked.found);
+            for link in looked.outside {
+                report
+                    .problems
+                    .push(format!("{link}: a link that leads out of the repository is not followed"));
+            }
+            let root = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            looked_at.push(format!("{}{}/", repositories::PREFIX, root.to_string_lossy()));
+        }
+        survey.found.sort_by(|a, b| a.path.cmp(&b.path));
+        survey.found.dedup_by(|a, b| a.path == b.path);
+        // A repository that is not there now says nothing about its files.
+        let captured = captured
+            .into_iter()
+            .filter(|file| looked_at.iter().any(|root| file.path.starts_with(root.as_str())));
+        report.totals.found_files += survey.found.len() as u64;
+        report.totals.found_bytes += survey.found.iter().map(|found| found.size).sum::<u64>();
+        let plan = plan(visit.instance, visit.source, &mut survey, captured.collect(), ask.since, ask.verify);
+        report.totals.unchanged_files += plan.unchanged.0;
+        report.totals.gone_files += plan.gone.len() as u64;
+        let wanted = Wanted::of(store, scope, ask, visit.instance)?;
+        visit.gone.extend(plan.gone.into_iter().filter(|_| !ask.gaps_only));
+        jobs.extend(wanted.choose(plan.jobs, &mut report.totals));
+    }
+    Ok(jobs)
+}
+
+/// Which files of a home a run is for.
+enum Wanted {
+    All,
+    /// Those that could not be read, and all in folders that could not.
+    Gaps {
+        files: HashSet<String>,
+        folders: Vec<String>,
+        databases: bool,
+    },
+}
+
+impl Wanted {
+    fn of(store: &Store, scope: &Scope, ask: &Ask, instance: i64) -> Result<Wanted> {
+        if !ask.gaps_only {
+            return Ok(Wanted::All);
+        }
+        let mut files: HashSet<String> = store.open_gaps(scope, instance, "files")?.into_iter().collect();
+        files.extend(store.open_gaps(scope, instance, "content")?);
+        let folders = store.open_gaps(scope, instance, "folders")?;
+        let databases = !store.open_gaps(scope, instance, "databases")?.is_empty();
+        Ok(Wanted::Gaps { files, folders, databases })
+    }
+
+    fn is_nothing(&self) -> bool {
+        match self {
+            Wanted::All => false,
+            Wanted::Gaps { files, folders, databases } => {
+                files.is_empty() && folders.is_empty() && !databases
+            }
+        }
+    }
+
+    fn choose(&self, jobs: Vec<Job>, totals: &mut Totals) -> Vec<Job> {
+        let Wanted::Gaps { files, folders, .. } = self else { return jobs };
+        let found = jobs.len();
+        let below = |path: &str, folder: &str| {
+            folder == "." || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let wanted = |path: &str| files.contains(path) || folders.iter().any(|folder| below(path, folder));
+        let chosen: Vec<Job> = jobs.into_iter().filter(|job| wanted(&job.found.path)).collect();
+        totals.put_off_files += (found - chosen.len()) as u64;
+        chosen
+    }
+}
+
+/// A home of this run that the archive knows.
+struct Visit {
+    place: usize,
+    instance: i64,
+    source: &'static dyn Source,
+    root: PathBuf,
+    state: HomeState,
+    survey: Survey,
+    gone: Vec<i64>,
+}
+
+#[allow(clippy::too_many_arguments, reason = "the parts of one run, used once")]
+fn visit(
+    store: &Store,
+    scope: &Scope,
+    ask: &Ask,
+    environment: &Environment<'_>,
+    place: usize,
+    home: Home,
+    state: HomeState,
+    report: &mut SourceReport,
+    jobs: &mut VecDeque<Job>,
+) -> Result<Option<Visit>> {
+    let source = report.source;
+    let manifest = source.manifest();
+    let root = home.root.canonicalize().unwrap_or_else(|_| home.root.clone());
+    let root_name = root.to_string_lossy().into_owned();
+    let known = store.known_instance(scope, manifest.source, &environment.machine, &root_name)?.is_some();
+    if state != HomeState::Available && !known {
+        report.homes.push((home.root, state));
+        return Ok(None);
+    }
+    let instance =
+        store.instance(scope, manifest.source, &environment.machine, &root_name, (environment.now)())?;
+    let wanted = Wanted::of(store, scope, ask, instance)?;
+    if wanted.is_nothing() {
+        report.homes.push((home.root, state));
+        return Ok(None);
+    }
+    let mut looked = match &state {
+        HomeState::Available => survey(&home, &Rules::of(manifest), Detail::Names)?,
+        HomeState::Unreadable(why) => {
+            Survey { unreadable: vec![(String::new(), why.clone())], ..Survey::default() }
+        }
+        HomeState::Missing | HomeState::Empty => Survey::default(),
+    };
+    let totals = &mut report.totals;
+    totals.found_files += looked.found.len() as u64;
+    totals.found_bytes += looked.found.iter().map(|found| found.size).sum::<u64>();
+    totals.left_out_files += looked.left_out.iter().map(|left| left.files).sum::<u64>();
+    totals.unaccounted_files += looked.unaccounted.len() as u64;
+    totals.links_out += looked.outside.len() as u64;
+    let transcripts = looked.found.iter().any(|found| found.rule.reader.is_some());
+    let mut captured = store.captured_files(scope, instance)?;
+    // Files of repositories are looked at once it is known which there are.
+    captured.retain(|file| !file.path.starts_with(repositories::PREFIX));
+    let nothing = !transcripts && captured.is_empty();
+    let state = if state == HomeState::Available && nothing { HomeState::Empty } else { state };
+    let Plan { jobs: new, unchanged, put_off, gone } =
+        plan(instance, source, &mut looked, captured, ask.since, ask.verify);
+    // What is gone is for a run that looks at everything.
+    let gone = if ask.gaps_only { Vec::new() } else { gone };
+    totals.unchanged_files += unchanged.0;
+    totals.put_off_files += put_off;
+    totals.gone_files += gone.len() as u64;
+    for path in &looked.outside {
+        report.problems.push(format!("{path}: a link that leads out of the home is not followed"));
+    }
+    jobs.extend(wanted.choose(new, totals));
+    report.homes.push((home.root, state.clone()));
+    Ok(Some(Visit { place, instance, source, root, state, survey: looked, gone }))
+}
+
+fn capture_all(
+    store: &mut Store,
+    scope: &Scope,
+    environment: &Environment<'_>,
+    jobs: VecDeque<Job>,
+    places: &BTreeMap<i64, usize>,
+    reports: &mut [SourceReport],
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let threads = environment.threads.clamp(1, jobs.len());
+    let mut capturers = Vec::new();
+    for _ in 0..threads {
+        capturers.push(Capturer::new(Store::open(environment.home)?, scope)?);
+    }
+    let jobs = Mutex::new(jobs);
+    let stop = AtomicBool::new(false);
+    let (sender, receiver) = sync_channel::<Report>(4);
+    std::thread::scope(|threads| {
+        for mut capturer in capturers {
+            let (sender, jobs, stop) = (sender.clone(), &jobs, &stop);
+            threads.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                    let Some(job) = job else { break };
+                    capturer.capture(&job, &mut |report| {
+                        if sender.send(report).is_err() {
+                            stop.store(true, Ordering::Relaxed);
+                        }
+                    });
+                }
+            });
+        }
+        drop(sender);
+        let written = write_all(store, scope, environment, &receiver, places, reports, progress);
+        stop.store(true, Ordering::Relaxed);
+        // Threads that wait for room go on, see the mark and end.
+        for _ in receiver {}
+        written
+    })
+}
+
+fn write_all(
+    store: &mut Store,
+    scope: &Scope,
+    environment: &Environment<'_>,
+    receiver: &Receiver<Report>,
+    places: &BTreeMap<i64, usize>,
+    reports: &mut [SourceReport],
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let now = (environment.now)();
+    let mut writer = store.writer(scope, now)?;
+    let (mut bytes, mut batches) = (0, 0);
+    let mut damaged = HashSet::new();
+    for report in receiver {
+        match report {
+            Report::Batch(batch) => {
+                let place = places.get(&batch.instance).copied();
+                if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
+                    count(&mut report.totals, &batch);
+                }
+                let new_bytes = batch.new_bytes;
+                progress.advance(0, new_bytes);
+                bytes += new_bytes;
+                batches += 1;
+                writer.apply(*batch)?;
+            }
+            Report::Restat { file, path, stat } => writer.restat(file, &path, stat)?,
+            Report::Gap { instance, stream, path, why, reason } => {
+                writer.open_gap(instance, stream, &path, (why, &reason), now)?;
+                let place = places.get(&instance).copied();
+                if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
+                    report.problems.push(format!("{path}: {reason}"));
+                }
+                damaged.insert((instance, stream, path));
+            }
+            Report::Done { instance, path, bytes, outcome } => {
+                progress.advance(1, bytes);
+                let place = places.get(&instance).copied();
+                if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
+                    match outcome {
+                        Outcome::New => report.totals.new_files += 1,
+                        Outcome::Changed => report.totals.changed_files += 1,
+                        Outcome::Unchanged => report.totals.unchanged_files += 1,
+                        Outcome::Failed => report.totals.failed_files += 1,
+                    }
+                }
+                let was_damaged = |stream| damaged.contains(&(instance, stream, path.clone()));
+                if outcome != Outcome::Failed && !was_damaged("files") {
+                    writer.close_gap(instance, "files", &path, now)?;
+                }
+                // Unchanged content is as damaged as it was.
+                let read_anew = outcome == Outcome::New || outcome == Outcome::Changed;
+                if read_anew && !was_damaged("content") {
+                    writer.close_gap(instance, "content", &path, now)?;
+                }
+            }
+        }
+        if bytes >= COMMIT_BYTES || batches >= COMMIT_BATCHES {
+            writer.commit()?;
+            writer = store.writer(scope, now)?;
+            (bytes, batches) = (0, 0);
+        }
+    }
+    Ok(writer.commit()?)
+}
+
+fn count(totals: &mut Totals, batch: &Batch) {
+    totals.captured_bytes += batch.new_bytes;
+    for count in &batch.counts {
+        let sum = match count.status {
+            "kept" => &mut totals.kept_lines,
+            "unknown" => &mut totals.unknown_lines,
+            "malformed" => &mut totals.malformed_lines,
+            _ => &mut totals.skipped_lines,
+        };
+        *sum += count.lines;
+    }
+}
+
+/// Databases, what is gone, and the home's status.
+fn finish_visit(
+    store: &mut Store,
+    scope: &Scope,
+    ask: &Ask,
+    environment: &Environment<'_>,
+    visit: &Visit,
+    report: &mut SourceReport,
+) -> Result<bool> {
+    let now = (environment.now)();
+    let scratch = environment.home.join("scratch");
+    let mut tables = Vec::new();
+    let gaps = store.open_gaps(scope, visit.instance, "folders")?;
+    for declared in visit.source.manifest().databases {
+        let databases = &visit.survey.databases;
+        let table = read_database(store, scope, visit.instance, visit.source, declared, databases, &scratch)?;
+        tables.extend(table);
+    }
+    let broken: Vec<&str> =
+        tables.iter().filter(|table| table.problem.is_some()).map(|table| table.pattern).collect();
+    let totals = &report.totals;
+    let idle = totals.new_files + totals.changed_files + totals.failed_files == 0
+        && tables
+            .iter()
+            .all(|table| table.batches.is_empty() && table.gone.is_empty() && table.problem.is_none())
+        && visit.gone.is_empty()
+        && visit.survey.unreadable.is_empty()
+        && gaps.is_empty();
+    let scanned = store.last_scanned(scope, visit.instance)?.map_or(i64::MIN, Time::micros);
+    if ask.in_passing && idle && now.micros().saturating_sub(scanned) < TIME_NOW_AND_THEN {
+        return Ok(false);
+    }
+    let mut writer = store.writer(scope, now)?;
+    for table in tables {
+        report.totals.documents += table.unchanged + table.batches.len() as u64;
+        report.totals.new_documents += table.batches.len() as u64;
+        for batch in table.batches {
+            count(&mut report.totals, &batch);
+            writer.apply(batch)?;
+        }
+        match table.problem {
+            Some(problem) => {
+                // Several tables may be declared of one database: it is broken once.
+                if !report.problems.contains(&problem) {
+                    let seen = (Why::Unreadable, problem.as_str());
+                    writer.open_gap(visit.instance, "databases", table.pattern, seen, now)?;
+                    report.problems.push(problem);
+                }
+            }
+            None => {
+                writer.mark_gone(&table.gone, now)?;
+                writer.set_cursor(visit.instance, &table.cursor.0, &table.cursor.1)?;
+                if !broken.contains(&table.pattern) {
+                    writer.close_gap(visit.instance, "databases", table.pattern, now)?;
+                }
+            }
+        }
+    }
+    let walked = visit.state == HomeState::Available || visit.state == HomeState::Empty;
+    for gap in gaps.iter().filter(|gap| walked && !visit.survey.hides(gap)) {
+        writer.close_gap(visit.instance, "folders", gap, now)?;
+    }
+    for (path, why) in &visit.survey.unreadable {
+        let path = if path.is_empty() { "." } else { path };
+        writer.open_gap(visit.instance, "folders", path, (Why::Unreadable, why), now)?;
+        report.problems.push(format!("{path}: {why}"));
+    }
+    writer.mark_gone(&visit.gone, now)?;
+    finish_sessions(&mut writer, visit, now)?;
+    writer.commit()?;
+    Ok(!idle)
+}
+
+fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, now: Time) -> Result<()> {
+    writer.resolve_summaries()?;
+    writer.mark_sessions(visit.instance, &visit.gone, now)?;
+    let (status, reason) = match &visit.state {
+        HomeState::Available => ("available", String::new()),
+        HomeState::Empty => ("empty", "nothing of this source in it".to_owned()),
+        HomeState::Missing => ("unavailable", "the folder is no longer there".to_owned()),
+        HomeState::Unreadable(why) => ("error", why.clone()),
+    };
+    Ok(writer.set_instance_status(visit.instance, status, &reason, now)?)
+}

@@ -1,0 +1,11 @@
+//! annals keeps a person's whole history with AI assistants and answers questions about it.
+
+mod cli;
+mod collect;
+mod config;
+mod serve;
+mod view;
+
+pub use cli::run;
+#[cfg(feature = "fuzzing")]
+pub use view::fuzz_record;

@@ -1,0 +1,190 @@
+//! Who may ask: names and pages that requests come by, tokens and cookies, and the scope they give.
+
+use std::sync::{Arc, PoisonError};
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CONTENT_SECURITY_POLICY, COOKIE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::answer::Refusal;
+use super::{App, pages};
+use annals_core::{Scope, Time};
+
+/// Names of this machine that only this machine can mean.
+const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+const COOKIE_NAME: &str = "annals";
+/// Addresses that show nothing of the archive.
+const OPEN: [&str; 3] = ["/healthz", "/openapi.json", "/docs"];
+/// A token's last use is written down at most so often.
+const LAST_USE: i64 = 60_000_000;
+
+/// Who asks, once their token is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asker {
+    pub scope: Scope,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Asker {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Asker, Refusal> {
+        parts.extensions.get::<Asker>().copied().ok_or_else(no_token)
+    }
+}
+
+/// Stands before every route.
+pub(super) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let page = pages::is_page(&request).then(|| request.headers().clone());
+    let response = match admit(&app, &mut request).await {
+        Ok(Admitted::In) => next.run(request).await,
+        Ok(Admitted::With(token)) => enter(&app, &token).await,
+        Err(refusal) => refusal.into_response(),
+    };
+    let refusal = response.extensions().get::<Refusal>().cloned();
+    dressed(match (page, refusal) {
+        (Some(headers), Some(refusal)) => pages::refused(&refusal, &headers),
+        _ => response,
+    })
+}
+
+/// How somebody gets in.
+enum Admitted {
+    In,
+    /// By the link that `serve` prints, which holds a token.
+    With(String),
+}
+
+async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusal> {
+    let headers = request.headers();
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if !app.is_ours(host) {
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "asked under a name that is not this machine's")
+            .hint("ask http://127.0.0.1, or allow the name with `annals serve --host NAME`"));
+    }
+    if let Some(origin) = headers.get(ORIGIN) {
+        let origin = origin.to_str().unwrap_or_default();
+        let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        if !name.is_some_and(|name| app.is_ours(name)) {
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "asked from a page that is not annals' own"));
+        }
+    }
+    let path = request.uri().path();
+    if OPEN.contains(&path) || pages::is_asset(path) {
+        return Ok(Admitted::In);
+    }
+    let query = request.uri().query().filter(|_| path == "/").unwrap_or_default();
+    if let Some(token) = query.strip_prefix("token=") {
+        return Ok(Admitted::With(token.to_owned()));
+    }
+    if let Some(once) = query.strip_prefix("once=") {
+        return Ok(Admitted::With(app.token_for(once).unwrap_or_default()));
+    }
+    let token = bearer(headers).or_else(|| cookie(headers)).ok_or_else(no_token)?;
+    let scope = app.scope_of(&token).await.ok_or_else(|| {
+        unauthorized("the token is not valid").hint("`annals serve` prints a link with one that is")
+    })?;
+    request.extensions_mut().insert(Asker { scope });
+    Ok(Admitted::In)
+}
+
+impl App {
+    fn is_ours(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        LOCAL.contains(&name) || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// What the link that opens once stands for, the first time.
+    fn token_for(&self, once: &str) -> Option<String> {
+        let mut held = self.once.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, _) = held.as_ref()?;
+        if self.token_key.hash(known) != self.token_key.hash(once) {
+            return None;
+        }
+        held.take().map(|(_, token)| token)
+    }
+
+    /// Hashes are compared, so that time tells nothing about tokens.
+    async fn scope_of(self: &Arc<Self>, token: &str) -> Option<Scope> {
+        let hash = self.token_key.hash(token);
+        if hash == self.local_token {
+            return Some(Scope::Owner);
+        }
+        let app = self.clone();
+        let asked = tokio::task::spawn_blocking(move || {
+            let store = app.reader().ok()?;
+            let holder = store.token_holder(&hash);
+            app.give_back(store);
+            let holder = holder.ok()??;
+            let now = (app.now)();
+            let last = holder.last_used.map_or(i64::MIN, Time::micros);
+            if now.micros().saturating_sub(last) > LAST_USE {
+                let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
+                // The answer does not depend on it.
+                drop(writer.token_used(holder.token, now));
+            }
+            Some(holder.scope)
+        });
+        asked.await.ok().flatten()
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+}
+
+fn cookie(headers: &HeaderMap) -> Option<String> {
+    let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value.to_owned())
+}
+
+fn no_token() -> Refusal {
+    unauthorized("this needs a token")
+        .hint("send `Authorization: Bearer TOKEN`, or open the link that `annals serve` prints")
+}
+
+fn unauthorized(detail: &str) -> Refusal {
+    Refusal::new(StatusCode::UNAUTHORIZED, detail)
+}
+
+/// The token of the link becomes a cookie, and leaves the address.
+async fn enter(app: &Arc<App>, token: &str) -> Response {
+    let invalid = || {
+        unauthorized("the token of this link is not valid")
+            .hint("`annals serve` prints a link with one that is")
+    };
+    if app.scope_of(token).await.is_none() {
+        return invalid().into_response();
+    }
+    let home = [(LOCATION, HeaderValue::from_static("/"))];
+    let cookie = format!("{COOKIE_NAME}={token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000");
+    match HeaderValue::try_from(cookie) {
+        Ok(cookie) => (StatusCode::SEE_OTHER, home, [(SET_COOKIE, cookie)]).into_response(),
+        Err(_) => invalid().into_response(),
+    }
+}
+
+/// What every answer says to a browser.
+fn dressed(mut response: Response) -> Response {
+    let unauthorized = response.status() == StatusCode::UNAUTHORIZED;
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static("default-src 'none'"));
+    if unauthorized {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"annals\""));
+    }
+    response
+}

@@ -1,0 +1,210 @@
+//! Answers on the wire: JSON with an ETag, problems as RFC 9457, and a log that holds no content.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::{Body, HttpBody as _};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::App;
+use super::access::Asker;
+use crate::view::{DiskState, Door};
+use annals_core::{Error, Result, Scope, Time};
+use annals_store::Store;
+
+/// What went wrong, as RFC 9457 has it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ProblemDocument {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    status: u16,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+/// What every question may be answered with instead of an answer.
+#[derive(utoipa::IntoResponses)]
+#[expect(dead_code, reason = "the document of the API is made from it")]
+pub(super) enum Refusals {
+    /// Nothing changed since the answer whose ETag was sent
+    #[response(status = 304)]
+    NotModified,
+    /// A parameter is unknown or not what it should be
+    #[response(status = 400, content_type = "application/problem+json")]
+    BadRequest(#[to_schema] ProblemDocument),
+    /// No token, or one that is not valid
+    #[response(status = 401, content_type = "application/problem+json")]
+    Unauthorized(#[to_schema] ProblemDocument),
+    /// Asked under a foreign name, or from a foreign page
+    #[response(status = 403, content_type = "application/problem+json")]
+    Forbidden(#[to_schema] ProblemDocument),
+    /// There is no such thing, or it is not the asker's to see
+    #[response(status = 404, content_type = "application/problem+json")]
+    NotFound(#[to_schema] ProblemDocument),
+}
+
+/// An answer, or why there is none.
+pub(super) type Answered = std::result::Result<Response, Refusal>;
+
+/// A question that gets no answer.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    pub status: StatusCode,
+    pub detail: String,
+    pub hint: Option<String>,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Refusal {
+        Refusal { status, detail: detail.into(), hint: None }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Refusal {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(super) fn not_found(what: &str) -> Refusal {
+        Refusal::new(StatusCode::NOT_FOUND, what)
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(problem: Error) -> Refusal {
+        if problem.is_bad_request() {
+            return Refusal { status: StatusCode::BAD_REQUEST, detail: problem.what, hint: problem.hint };
+        }
+        // Names of files and the like stay in the log of the machine.
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the archive could not be read")
+            .hint("`annals doctor` at the machine says more")
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let refusal = self.clone();
+        let document = ProblemDocument {
+            kind: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("problem"),
+            status: self.status.as_u16(),
+            detail: self.detail,
+            hint: self.hint,
+        };
+        let body = serde_json::to_vec(&document).unwrap_or_default();
+        let kind = HeaderValue::from_static("application/problem+json");
+        let mut response = (self.status, [(CONTENT_TYPE, kind)], body).into_response();
+        // A browser that asked for a page is told by a page.
+        response.extensions_mut().insert(refusal);
+        response
+    }
+}
+
+/// What a question is asked of.
+pub(super) struct Desk<'a> {
+    pub scope: &'a Scope,
+    pub store: &'a Store,
+    pub door: &'a Door,
+    /// The homes of the owner's sources as they were at the last look.
+    pub disk: &'a [DiskState],
+    pub now: Time,
+}
+
+/// Asks on a thread of its own, since the archive blocks; nothing found is 404.
+pub(super) async fn answer<T: Serialize>(
+    app: Arc<App>,
+    asker: Asker,
+    headers: HeaderMap,
+    question: impl FnOnce(&Desk<'_>) -> Result<Option<T>> + Send + 'static,
+) -> Response {
+    let found = asked(app, asker, move |desk| {
+        let found = question(desk)?;
+        Ok(found.map(|found| serde_json::to_vec(&found)).transpose()?)
+    });
+    match found.await {
+        Ok(Some(body)) => with_etag(&headers, body),
+        Ok(None) => Refusal::not_found("there is no such thing here").into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// What the archive answers, after a look at what is new.
+pub(super) async fn asked<T: Send + 'static>(
+    app: Arc<App>,
+    asker: Asker,
+    question: impl FnOnce(&Desk<'_>) -> Result<Option<T>> + Send + 'static,
+) -> std::result::Result<Option<T>, Refusal> {
+    app.freshness.look_before_answer().await;
+    // Many more at a time than there are processors would slow each other down; who came first is answered first.
+    let asking = app.clone();
+    let _turn = app.turns.acquire().await;
+    let asked = tokio::task::spawn_blocking(move || -> Result<Option<T>> {
+        let app = asking;
+        let disk = if asker.scope == Scope::Owner { app.freshness.disk() } else { Vec::new() };
+        let store = app.reader()?;
+        let desk =
+            Desk { scope: &asker.scope, store: &store, door: &app.door, disk: &disk, now: (app.now)() };
+        let found = store.at_once(&asker.scope, || question(&desk));
+        app.give_back(store);
+        found
+    });
+    match asked.await {
+        Ok(found) => Ok(found?),
+        Err(_) => Err(Refusal::from(Error::new("the answer failed"))),
+    }
+}
+
+fn with_etag(headers: &HeaderMap, body: Vec<u8>) -> Response {
+    let hash = blake3::hash(&body).to_hex();
+    let etag = format!("W/\"{}\"", &hash[..32]);
+    let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let known = known.flat_map(|value| value.split(',')).any(|known| known.trim() == etag);
+    let etag = HeaderValue::try_from(etag).unwrap_or(HeaderValue::from_static(""));
+    let cache = HeaderValue::from_static("private, no-cache");
+    let headers = [(ETAG, etag), (CACHE_CONTROL, cache)];
+    if known {
+        return (StatusCode::NOT_MODIFIED, headers).into_response();
+    }
+    let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (headers, kind, body).into_response()
+}
+
+pub(super) async fn no_route() -> Response {
+    Refusal::not_found("there is no such address").hint("/docs lists all of them").into_response()
+}
+
+pub(super) async fn no_method() -> Response {
+    let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "questions are asked with GET");
+    let mut response = refusal.into_response();
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET,HEAD"));
+    response
+}
+
+/// One line a request: method, route without its values, status, time, size.
+pub(super) async fn write_log(State(app): State<Arc<App>>, request: Request, next: Next) -> Response<Body> {
+    if app.log.is_none() {
+        return next.run(request).await;
+    }
+    let begun = Instant::now();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let response = next.run(request).await;
+    if let Some(log) = &app.log {
+        let bytes = response.body().size_hint().exact().map_or("-".to_owned(), |bytes| bytes.to_string());
+        log(&format!(
+            "{} {method} {} {} {:.1} ms {bytes} bytes",
+            (app.now)().rfc3339(),
+            route.as_deref().unwrap_or("(no route)"),
+            response.status().as_u16(),
+            begun.elapsed().as_secs_f64() * 1_000.0
+        ));
+    }
+    response
+}

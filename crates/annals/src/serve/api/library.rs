@@ -1,0 +1,66 @@
+//! Authored things and memory, as they are or were, and how they changed.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::parameters::{Asked, ItemParameters, LibraryParameters};
+use crate::serve::App;
+use crate::serve::access::Asker;
+use crate::serve::answer::{Answered, Refusals, answer};
+use crate::view;
+use crate::view::{ItemVersion, LibraryItem};
+
+#[derive(Serialize, ToSchema)]
+pub struct LibraryAnswer {
+    items: Vec<LibraryItem>,
+    next_cursor: Option<String>,
+}
+
+/// Skills, prompts, rules, instructions and memory in force
+#[utoipa::path(get, path = "/api/v1/library", tag = "library", params(LibraryParameters),
+    responses((status = 200, description = "Everything that was in force at a moment", body = LibraryAnswer),
+              Refusals))]
+pub async fn items(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(parameters): Asked<LibraryParameters>,
+) -> Answered {
+    let (ask, then) = parameters.read()?;
+    Ok(answer(app, asker, headers, move |desk| {
+        let items = view::library(desk.scope, desk.store, desk.door, &ask, then)?;
+        Ok(Some(LibraryAnswer { items, next_cursor: None }))
+    })
+    .await)
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct ItemAnswer {
+    #[serde(flatten)]
+    item: LibraryItem,
+    /// Oldest first, each with what it changed.
+    history: Vec<ItemVersion>,
+}
+
+/// All versions of one authored thing
+#[utoipa::path(get, path = "/api/v1/library/item", tag = "library", params(ItemParameters),
+    responses((status = 200, description = "The thing and its versions", body = ItemAnswer), Refusals))]
+pub async fn item(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(parameters): Asked<ItemParameters>,
+) -> Answered {
+    let (ask, id) = parameters.read()?;
+    Ok(answer(app, asker, headers, move |desk| {
+        let mut found = view::history(desk.scope, desk.store, desk.door, &ask, &id)?;
+        let exact = found.iter().position(|(item, _)| item.id.as_str() == id).unwrap_or(0);
+        let first = (!found.is_empty()).then(|| found.swap_remove(exact));
+        Ok(first.map(|(item, history)| ItemAnswer { item, history }))
+    })
+    .await)
+}

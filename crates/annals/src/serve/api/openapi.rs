@@ -1,0 +1,88 @@
+//! The OpenAPI document, made from the handlers and the types that they answer with.
+
+use std::sync::OnceLock;
+
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use utoipa::OpenApi;
+use utoipa::openapi::path::{Parameter, PathItem};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{OpenApi as Document, OpenApiVersion, RefOr};
+
+use super::{activity, archive, library, lineage, search, secrets, sessions, usage};
+use crate::view::{source_named, source_routes};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "annals", description = "A person's whole history with AI assistants, and answers about it."),
+    paths(
+        archive::sources,
+        sessions::list,
+        sessions::one,
+        sessions::messages,
+        activity::outline,
+        activity::lines,
+        sessions::analytics,
+        search::found,
+        lineage::of_file,
+        usage::sums,
+        usage::responses,
+        activity::days,
+        activity::year,
+        activity::all_sessions,
+        library::items,
+        library::item,
+        secrets::list,
+        archive::manifest,
+        archive::records,
+        archive::record,
+        archive::audit,
+        archive::gaps,
+        archive::health
+    ),
+    security(("token" = []))
+)]
+struct Api;
+
+const FAMILY: &str = "/api/v1/agent-sessions/{source}";
+
+/// The document; sources have their own addresses beside the shared ones.
+pub fn document_of_all() -> &'static Document {
+    static DOCUMENT: OnceLock<Document> = OnceLock::new();
+    DOCUMENT.get_or_init(|| {
+        let mut document = Api::openapi();
+        document.openapi = OpenApiVersion::Version31;
+        let shared: Vec<(String, PathItem)> = document
+            .paths
+            .paths
+            .iter()
+            .filter_map(|(path, item)| Some((path.strip_prefix(FAMILY)?.to_owned(), item.clone())))
+            .collect();
+        for (source, route) in source_routes() {
+            for (rest, item) in &shared {
+                let mut item = item.clone();
+                if let Some(operation) = &mut item.get {
+                    operation.operation_id = operation.operation_id.take().map(|id| format!("{source}_{id}"));
+                    operation.tags =
+                        source_named(source).map(|source| vec![source.manifest().label.to_owned()]);
+                    let parameters = operation.parameters.take().unwrap_or_default();
+                    let own = |parameter: &RefOr<Parameter>| match parameter {
+                        RefOr::T(parameter) => parameter.name != "source",
+                        RefOr::Ref(_) => true,
+                    };
+                    operation.parameters = Some(parameters.into_iter().filter(own).collect());
+                }
+                document.paths.paths.insert(format!("/api/v1/{route}{rest}"), item);
+            }
+        }
+        let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        document.components.get_or_insert_default().add_security_scheme("token", token);
+        document
+    })
+}
+
+pub async fn document() -> Response {
+    let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (kind, serde_json::to_vec(document_of_all()).unwrap_or_default()).into_response()
+}

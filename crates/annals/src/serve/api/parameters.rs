@@ -1,0 +1,482 @@
+//! Parameters as they are asked with: unknown ones and absurd values are refused, with the reason.
+
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+
+pub use super::queries::{Asked, InPath, OfSource};
+use crate::view::{LibraryAsk, Paging, UsageAsk, source_named};
+use annals_core::{Error, Result as Answered, Time};
+use annals_store::{ResponseFilter, SessionFilter, UsageBy};
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct BranchParameters {
+    /// Of a conversation that branches: `all`, or the id of a step, for the branch through it
+    pub branch: Option<String>,
+}
+
+/// For questions without parameters.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PageParameters {
+    /// How many at most
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct SessionParameters {
+    /// How many at most
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    cursor: Option<String>,
+    /// A working folder: sessions that ran there or below it
+    project: Option<String>,
+    /// Sessions that used this model
+    model: Option<String>,
+    /// Sessions that were active at or after this moment (RFC 3339)
+    #[param(format = DateTime)]
+    since: Option<String>,
+    /// Sessions that began before this moment (RFC 3339)
+    #[param(format = DateTime)]
+    until: Option<String>,
+    /// Words of the title, folder, branch or id, all of them
+    q: Option<String>,
+    /// Sub-agents and reviewers too, each as a session of its own
+    include_subagents: Option<bool>,
+}
+
+impl SessionParameters {
+    pub fn read(self, source: &str) -> Answered<(SessionFilter, Paging)> {
+        let filter = SessionFilter {
+            source: Some(source.to_owned()),
+            project: self.project,
+            model: self.model,
+            since: moment(self.since.as_deref())?,
+            until: moment(self.until.as_deref())?,
+            words: self.q,
+            with_agents: self.include_subagents.unwrap_or(false),
+            ..SessionFilter::default()
+        };
+        Ok((filter, paging(self.limit, self.cursor)?))
+    }
+}
+
+/// Sessions over all sources; pages keep these in their address.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct AllSessionParameters {
+    /// Only this source
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// How many at most
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    pub limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// A working folder, or a part of its name
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Sessions that used this model
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// A part of the name of a Git branch
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Sessions that were active at or after this moment (RFC 3339)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[param(format = DateTime)]
+    pub since: Option<String>,
+    /// Sessions that began before this moment (RFC 3339)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[param(format = DateTime)]
+    pub until: Option<String>,
+    /// Words of the title, folder, branch or id, all of them
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub q: Option<String>,
+    /// Sub-agents and reviewers too, each as a session of its own
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub include_subagents: Option<bool>,
+    /// Only sessions in which a call failed
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errors: Option<bool>,
+    /// Only sessions that were put away, or only others
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
+    /// Only sessions that the client no longer has
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gone: Option<bool>,
+}
+
+impl AllSessionParameters {
+    pub fn read(self) -> Answered<(SessionFilter, Paging)> {
+        known_source(self.source.as_deref())?;
+        let path = self.project.as_deref().is_some_and(|project| project.starts_with('/'));
+        let filter = SessionFilter {
+            source: self.source,
+            project: self.project.clone().filter(|_| path),
+            project_part: self.project.filter(|_| !path),
+            model: self.model,
+            branch: self.branch,
+            since: moment(self.since.as_deref())?,
+            until: moment(self.until.as_deref())?,
+            words: self.q,
+            with_agents: self.include_subagents.unwrap_or(false),
+            with_errors: self.errors.unwrap_or(false),
+            archived: self.archived,
+            only_gone: self.gone.unwrap_or(false),
+            ..SessionFilter::default()
+        };
+        Ok((filter, paging(self.limit, self.cursor)?))
+    }
+
+    /// A form sends its empty fields too.
+    pub fn without_blanks(mut self) -> AllSessionParameters {
+        for field in [
+            &mut self.source,
+            &mut self.cursor,
+            &mut self.project,
+            &mut self.model,
+            &mut self.branch,
+            &mut self.since,
+            &mut self.until,
+            &mut self.q,
+        ] {
+            *field = field.take().filter(|text| !text.trim().is_empty());
+        }
+        self
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct MessageParameters {
+    /// How many at most
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    cursor: Option<String>,
+    /// Whole texts instead of previews
+    full: Option<bool>,
+    /// Also what was copied from another session
+    copies: Option<bool>,
+    /// Of a conversation that branches: `all`, or the id of a step, for the branch through it
+    branch: Option<String>,
+}
+
+impl MessageParameters {
+    pub fn read(self) -> Answered<(crate::view::TranscriptAsk, Paging)> {
+        let ask = crate::view::TranscriptAsk {
+            full: self.full.unwrap_or(false),
+            copies: self.copies.unwrap_or(false),
+            changes: false,
+            branch: crate::view::Branch::named(self.branch.as_deref()),
+        };
+        Ok((ask, paging(self.limit, self.cursor)?))
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct DayParameters {
+    /// The last so many days (7, 30, 90, any number), or `all`
+    #[param(default = "30", pattern = "^(all|[1-9][0-9]{0,4})$")]
+    days: Option<String>,
+    /// Only sessions that ran in this folder or below it
+    pub project: Option<String>,
+}
+
+impl DayParameters {
+    pub fn read(&self) -> Answered<Option<i64>> {
+        days_of(self.days.as_deref())
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct UsageParameters {
+    /// The last so many days in UTC (7, 30, 90, any number), or `all`
+    #[param(default = "30", pattern = "^(all|[1-9][0-9]{0,4})$")]
+    days: Option<String>,
+    /// What to sum by: day, model, project, session or source
+    #[param(default = "day", pattern = "^(day|model|project|session|source)$")]
+    by: Option<String>,
+    /// Only this source
+    source: Option<String>,
+    /// Only this model
+    model: Option<String>,
+    /// Only sessions that ran in this folder or below it
+    project: Option<String>,
+    /// Only this session, by its whole id; needs `source`
+    session_id: Option<String>,
+    /// How many at most
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    cursor: Option<String>,
+}
+
+impl UsageParameters {
+    /// Also the session that was asked for, by its source and id.
+    pub fn read(self) -> Answered<(UsageAsk, Option<(String, String)>)> {
+        let by = self.by.as_deref().unwrap_or("day");
+        let by = UsageBy::from_name(by).ok_or_else(|| {
+            Error::bad_request("`by` is none of what there is").hint("day, model, project, session or source")
+        })?;
+        known_source(self.source.as_deref())?;
+        let session = match (self.session_id, &self.source) {
+            (None, _) => None,
+            (Some(id), Some(source)) => Some((source.clone(), id)),
+            (Some(_), None) => {
+                return Err(
+                    Error::bad_request("`session_id` needs `source`").hint("an id is one of a source")
+                );
+            }
+        };
+        let ask = UsageAsk {
+            by,
+            days: days_of(self.days.as_deref())?,
+            filter: ResponseFilter {
+                source: self.source,
+                model: self.model,
+                project: self.project,
+                ..ResponseFilter::default()
+            },
+            page: paging(self.limit, self.cursor)?,
+        };
+        Ok((ask, session))
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct SearchParameters {
+    /// Words, a "phrase", prefix*, OR, -not, and filters such as tool:NAME
+    pub q: String,
+    /// Only this source
+    pub source: Option<String>,
+    /// A working folder, or a part of its name
+    pub project: Option<String>,
+    /// Whose words: user, assistant, thinking or tool
+    #[param(pattern = "^(user|assistant|thinking|tool)$")]
+    pub role: Option<String>,
+    /// What: message, call, result or library
+    #[param(pattern = "^(message|call|result|library)$")]
+    pub kind: Option<String>,
+    /// At or after this moment (RFC 3339)
+    #[param(format = DateTime)]
+    pub since: Option<String>,
+    /// Before this moment (RFC 3339)
+    #[param(format = DateTime)]
+    pub until: Option<String>,
+    /// best or recent first
+    #[param(default = "best", pattern = "^(best|recent)$")]
+    pub sort: Option<String>,
+    /// How many at most
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    pub limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    pub cursor: Option<String>,
+}
+
+impl SearchParameters {
+    pub fn read(self) -> Answered<crate::view::SearchAsk> {
+        known_source(self.source.as_deref())?;
+        let recent = match self.sort.as_deref() {
+            None | Some("best") => false,
+            Some("recent") => true,
+            Some(_) => {
+                return Err(Error::bad_request("`sort` is none of what there is").hint("best or recent"));
+            }
+        };
+        Ok(crate::view::SearchAsk {
+            query: self.q,
+            source: self.source,
+            project: self.project,
+            role: self.role,
+            kind: self.kind,
+            since: moment(self.since.as_deref())?,
+            until: moment(self.until.as_deref())?,
+            recent,
+            session: None,
+            page: paging(self.limit, self.cursor)?,
+        })
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct DailyParameters {
+    /// The last so many days in UTC (7, 30, 90, any number), or `all`
+    #[param(default = "30", pattern = "^(all|[1-9][0-9]{0,4})$")]
+    days: Option<String>,
+    /// Only this source
+    source: Option<String>,
+    /// Only sessions that ran in this folder or below it
+    project: Option<String>,
+}
+
+impl DailyParameters {
+    pub fn read(self) -> Answered<(ResponseFilter, Option<i64>)> {
+        known_source(self.source.as_deref())?;
+        let filter =
+            ResponseFilter { source: self.source, project: self.project, ..ResponseFilter::default() };
+        Ok((filter, days_of(self.days.as_deref())?))
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct LibraryParameters {
+    /// Only this source
+    pub source: Option<String>,
+    /// Only this kind: a stream of a manifest
+    pub kind: Option<String>,
+    /// Only things of this repository, besides the person's own
+    pub project: Option<String>,
+    /// What was in force at this moment (RFC 3339)
+    #[param(format = DateTime)]
+    pub as_of: Option<String>,
+}
+
+impl LibraryParameters {
+    pub fn read(self) -> Answered<(LibraryAsk, Time)> {
+        known_source(self.source.as_deref())?;
+        let then = moment(self.as_of.as_deref())?.unwrap_or(Time::from_micros(i64::MAX));
+        Ok((LibraryAsk { source: self.source, kind: self.kind, project: self.project }, then))
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ItemParameters {
+    /// The name of a source
+    source: String,
+    /// A stream of its manifest
+    kind: String,
+    /// The id of an authored thing
+    id: String,
+}
+
+impl ItemParameters {
+    pub fn read(self) -> Answered<(LibraryAsk, String)> {
+        known_source(Some(&self.source))?;
+        Ok((LibraryAsk { source: Some(self.source), kind: Some(self.kind), project: None }, self.id))
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct LineageParameters {
+    /// The whole path of a file, as the client named it
+    file: String,
+    /// First line, counted from 1
+    #[param(minimum = 1)]
+    start: Option<u32>,
+    /// Last line
+    #[param(minimum = 1)]
+    end: Option<u32>,
+}
+
+impl LineageParameters {
+    pub fn read(self) -> Answered<crate::view::LineageAsk> {
+        let line = |line: Option<u32>| line.map(|line| line as usize);
+        Ok(crate::view::LineageAsk { file: self.file, start: line(self.start), end: line(self.end) })
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct GapParameters {
+    /// Only this source
+    source: Option<String>,
+    /// Only gaps of this status: pending, in_progress, recovered or terminal
+    #[param(pattern = "^(pending|in_progress|recovered|terminal)$")]
+    status: Option<String>,
+    /// How many at most
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Where to go on: `next_cursor` of the page before
+    cursor: Option<String>,
+}
+
+impl GapParameters {
+    pub fn read(self) -> Answered<crate::view::GapAsk> {
+        known_source(self.source.as_deref())?;
+        let known = ["pending", "in_progress", "recovered", "terminal"];
+        if self.status.as_deref().is_some_and(|status| !known.contains(&status)) {
+            return Err(Error::bad_request("`status` is none of what there is").hint(known.join(", ")));
+        }
+        let page = paging(self.limit, self.cursor)?;
+        Ok(crate::view::GapAsk { source: self.source, statuses: self.status.into_iter().collect(), page })
+    }
+}
+
+impl PageParameters {
+    pub fn read(self) -> Answered<Paging> {
+        paging(self.limit, self.cursor)
+    }
+}
+
+fn paging(limit: Option<i64>, cursor: Option<String>) -> Answered<Paging> {
+    let limit = limit.unwrap_or(50);
+    if !(1..=500).contains(&limit) {
+        return Err(
+            Error::bad_request(format!("`limit` is {limit}")).hint("from 1 to 500; 50 when not given")
+        );
+    }
+    Ok(Paging { limit, cursor })
+}
+
+pub fn days_of(text: Option<&str>) -> Answered<Option<i64>> {
+    let text = text.unwrap_or("30");
+    if text == "all" {
+        return Ok(None);
+    }
+    let days =
+        text.parse::<i64>().ok().filter(|days| (1..=99_999).contains(days) && !text.starts_with(['+', '0']));
+    days.map(Some)
+        .ok_or_else(|| Error::bad_request("`days` is no number of days").hint("for example 7, 30, 90 or all"))
+}
+
+fn moment(text: Option<&str>) -> Answered<Option<Time>> {
+    text.map(|text| {
+        Time::parse(text).or_else(|| Time::parse(&format!("{text}T00:00:00Z"))).ok_or_else(|| {
+            Error::bad_request("not a moment").hint("RFC 3339, for example 2026-03-01T00:00:00Z")
+        })
+    })
+    .transpose()
+}
+
+pub fn known_source(name: Option<&str>) -> Answered<()> {
+    match name {
+        Some(name) if source_named(name).is_none() => {
+            Err(Error::bad_request("`source` is none of what there is")
+                .hint("/api/v1/agent-sessions/sources lists all of them"))
+        }
+        _ => Ok(()),
+    }
+}

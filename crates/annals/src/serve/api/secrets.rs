@@ -1,0 +1,118 @@
+//! Where secrets appear. Everything has to be read for it, so one thread looks through, and everybody else sees how
+//! far it has come.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::parameters::{Asked, Nothing};
+use crate::serve::App;
+use crate::serve::access::Asker;
+use crate::serve::answer::{Refusals, answer};
+use crate::view;
+use crate::view::SecretView;
+use annals_core::{Result, Scope, Time};
+use annals_store::SessionFilter;
+
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct SecretAnswer {
+    /// `looking` while the archive is looked through, then `done`.
+    pub status: &'static str,
+    pub sessions_looked_at: u64,
+    pub session_count: u64,
+    /// When the look ended that these were found by.
+    pub looked_at: Option<String>,
+    #[schema(value_type = Vec<SecretView>)]
+    pub secrets: Arc<Vec<SecretView>>,
+    pub next_cursor: Option<String>,
+}
+
+/// What is known for each scope.
+#[derive(Default)]
+pub struct Secrets(Mutex<HashMap<String, Known>>);
+
+#[derive(Clone)]
+struct Known {
+    answer: SecretAnswer,
+    /// The run of the archive after which it was looked through.
+    run: i64,
+}
+
+/// Where secrets appear, by their marks; ask again while it looks
+#[utoipa::path(get, path = "/api/v1/secrets", tag = "library",
+    responses((status = 200, description = "Marks, and where they stand", body = SecretAnswer), Refusals))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Response {
+    let looking = app.clone();
+    answer(app, asker, headers, move |desk| {
+        let run = desk.store.last_run(desk.scope)?;
+        Ok(Some(found(&looking, asker.scope, run)))
+    })
+    .await
+}
+
+/// What is known now; a look begins when there is none for this state of the archive.
+pub fn found(app: &Arc<App>, scope: Scope, run: i64) -> SecretAnswer {
+    let key = format!("{scope:?}");
+    let mut all = app.secrets.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = all.entry(key.clone()).or_insert_with(|| Known { answer: nothing(), run: -1 });
+    if known.answer.status == "done" && known.run != run {
+        known.answer.status = "looking";
+        known.answer.sessions_looked_at = 0;
+        known.run = run;
+        let app = app.clone();
+        // Not one of the threads that answers: it takes as long as the archive is large.
+        std::thread::spawn(move || {
+            let secrets = look_through(&app, scope, &key);
+            let now = (app.now)();
+            app.events.secrets(None);
+            change(&app, &key, |answer| {
+                answer.status = "done";
+                if let Ok(secrets) = secrets {
+                    answer.secrets = Arc::new(secrets);
+                    answer.looked_at = Some(now.rfc3339());
+                }
+            });
+        });
+    }
+    known.answer.clone()
+}
+
+fn look_through(app: &Arc<App>, scope: Scope, key: &str) -> Result<Vec<SecretView>> {
+    let store = app.reader()?;
+    let filter = SessionFilter { with_agents: true, ..SessionFilter::default() };
+    let now: Time = (app.now)();
+    let found = view::secrets_watched(&scope, &store, &app.door, &filter, now, &mut |done, all| {
+        app.events.secrets(Some((done, all)));
+        change(app, key, |answer| (answer.sessions_looked_at, answer.session_count) = (done, all));
+    });
+    app.give_back(store);
+    found
+}
+
+fn change(app: &App, key: &str, change: impl FnOnce(&mut SecretAnswer)) {
+    let mut all = app.secrets.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = all.get_mut(key) {
+        change(&mut known.answer);
+    }
+}
+
+fn nothing() -> SecretAnswer {
+    SecretAnswer {
+        status: "done",
+        sessions_looked_at: 0,
+        session_count: 0,
+        looked_at: None,
+        secrets: Arc::default(),
+        next_cursor: None,
+    }
+}

@@ -1,0 +1,138 @@
+//! Sessions, their messages and tool analytics: the same four routes for every source.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use axum::routing::get;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::parameters::{
+    Asked, DayParameters, InPath, MessageParameters, Nothing, OfSource, SessionParameters,
+};
+use crate::serve::App;
+use crate::serve::access::Asker;
+use crate::serve::answer::{Answered, Refusals, answer};
+use crate::view::sessions;
+use crate::view::tools;
+use crate::view::{
+    SessionAsk, SessionList, SessionView, SourceState, ToolAnalytics, ToolsAsk, TranscriptPage,
+    exact_session, source_named, source_state, transcript_page,
+};
+
+/// Below `/api/v1/agent-sessions/{source}`, and below the address of each source's own.
+pub fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/sessions", get(list))
+        .route("/sessions/{session_id}", get(one))
+        .route("/sessions/{session_id}/messages", get(messages))
+        .route("/sessions/{session_id}/outline", get(super::activity::outline))
+        .route("/sessions/{session_id}/lines/{key}", get(super::activity::lines))
+        .route("/analytics/tools", get(analytics))
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct SessionAnswer {
+    #[serde(flatten)]
+    state: SourceState,
+    #[serde(flatten)]
+    list: SessionList,
+}
+
+/// Sessions of a source, newest first
+#[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/sessions", tag = "sessions",
+    params(("source" = String, Path, description = "The name of a source"), SessionParameters),
+    responses((status = 200, description = "A page of sessions, with the state of the source", body = SessionAnswer),
+              Refusals))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    headers: HeaderMap,
+    Asked(parameters): Asked<SessionParameters>,
+) -> Answered {
+    let (filter, page) = parameters.read(source)?;
+    Ok(answer(app, asker, headers, move |desk| {
+        let Some(source) = source_named(source) else { return Ok(None) };
+        let state = source_state(desk.scope, desk.store, desk.door, source, desk.disk)?;
+        let ask = SessionAsk { filter, page, brief: true };
+        let list = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?;
+        Ok(Some(SessionAnswer { state, list }))
+    })
+    .await)
+}
+
+/// One session
+#[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/sessions/{session_id}", tag = "sessions",
+    params(("source" = String, Path, description = "The name of a source"),
+           ("session_id" = String, Path, description = "The whole id of a session")),
+    responses((status = 200, description = "The session", body = SessionView), Refusals))]
+pub async fn one(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    path: InPath,
+    headers: HeaderMap,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Response {
+    answer(app, asker, headers, move |desk| {
+        exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)
+    })
+    .await
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct MessageAnswer {
+    source: &'static str,
+    session_id: String,
+    #[serde(flatten)]
+    page: TranscriptPage,
+}
+
+/// The conversation of a session, in order
+#[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/sessions/{session_id}/messages", tag = "sessions",
+    params(("source" = String, Path, description = "The name of a source"),
+           ("session_id" = String, Path, description = "The whole id of a session"), MessageParameters),
+    responses((status = 200, description = "A page of messages and tool calls with their results",
+               body = MessageAnswer), Refusals))]
+pub async fn messages(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    path: InPath,
+    headers: HeaderMap,
+    Asked(parameters): Asked<MessageParameters>,
+) -> Answered {
+    let (ask, page) = parameters.read()?;
+    Ok(answer(app, asker, headers, move |desk| {
+        let found = exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)?;
+        let Some(session) = found else { return Ok(None) };
+        let page = transcript_page(desk.scope, desk.store, desk.door, &session, ask, &page)?;
+        Ok(Some(MessageAnswer { source, session_id: session.session_id, page }))
+    })
+    .await)
+}
+
+/// Tools, files and commands of a source
+#[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/analytics/tools", tag = "sessions",
+    params(("source" = String, Path, description = "The name of a source"), DayParameters),
+    responses((status = 200, description = "Counts of the last days", body = ToolAnalytics), Refusals))]
+pub async fn analytics(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    headers: HeaderMap,
+    Asked(parameters): Asked<DayParameters>,
+) -> Answered {
+    let days = parameters.read()?;
+    let project = parameters.project;
+    Ok(answer(app, asker, headers, move |desk| {
+        let Some(source) = source_named(source) else { return Ok(None) };
+        let ask = ToolsAsk { source, days, project };
+        tools(desk.scope, desk.store, desk.door, &ask, desk.disk, desk.now).map(Some)
+    })
+    .await)
+}

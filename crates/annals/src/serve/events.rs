@@ -1,0 +1,127 @@
+//! What goes on while a page is open: how far a look has come, and that there is something new.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::App;
+use super::access::Asker;
+use super::api::parameters::{Asked, Nothing};
+use annals_core::Scope;
+
+/// How far some work has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Work {
+    pub files: u64,
+    pub files_done: u64,
+    pub bytes: u64,
+    pub bytes_done: u64,
+}
+
+/// What open pages are told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Happening {
+    /// The look that is under way, when it has something to read.
+    sync: Option<Work>,
+    /// Grows with each look that found something.
+    news: u64,
+    /// Sessions looked through for secrets, of all; while that goes on.
+    secrets: Option<(u64, u64)>,
+}
+
+pub(super) struct Events(watch::Sender<Happening>);
+
+impl Events {
+    pub(super) fn new() -> Events {
+        Events(watch::Sender::new(Happening::default()))
+    }
+
+    pub(super) fn sync(&self, work: Option<Work>) {
+        self.tell(|now| now.sync = work.filter(|work| work.files > 0));
+    }
+
+    pub(super) fn news(&self) {
+        self.tell(|now| now.news += 1);
+    }
+
+    pub(super) fn secrets(&self, progress: Option<(u64, u64)>) {
+        self.tell(|now| now.secrets = progress);
+    }
+
+    /// Nobody is woken for nothing.
+    fn tell(&self, change: impl FnOnce(&mut Happening)) {
+        self.0.send_if_modified(|now| {
+            let before = *now;
+            change(now);
+            *now != before
+        });
+    }
+}
+
+/// Many steps of a work are told as one.
+const PACE: Duration = Duration::from_millis(250);
+/// A line now and then keeps the connection from being taken for dead.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(45);
+
+/// Server-sent events: the state at first, then each change, until the page is closed or the server stops.
+pub(super) async fn stream(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Response {
+    let listener = Listener { told: app.events.0.subscribe(), stop: app.stop.subscribe(), first: true };
+    let owner = asker.scope == Scope::Owner;
+    let lines = stream::unfold(listener, move |mut listener| async move {
+        let mut told = listener.next().await?;
+        if !owner {
+            told = Some(Happening { news: told.map_or(0, |told| told.news), ..Happening::default() });
+        }
+        let line = match told.map(|told| serde_json::to_string(&told).unwrap_or_default()) {
+            Some(json) => format!("data: {json}\n\n"),
+            None => ":\n\n".into(),
+        };
+        Some((Ok::<Bytes, Infallible>(line.into()), listener))
+    });
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (headers, Body::from_stream(lines)).into_response()
+}
+
+struct Listener {
+    told: watch::Receiver<Happening>,
+    stop: watch::Receiver<bool>,
+    first: bool,
+}
+
+impl Listener {
+    /// What happened; nothing but a sign of life; or the end.
+    async fn next(&mut self) -> Option<Option<Happening>> {
+        if std::mem::take(&mut self.first) {
+            return Some(Some(*self.told.borrow_and_update()));
+        }
+        let stopped = async { drop(self.stop.wait_for(|stop| *stop).await) };
+        let changed = tokio::select! {
+            () = stopped => return None,
+            changed = tokio::time::timeout(SIGN_OF_LIFE, self.told.changed()) => changed,
+        };
+        match changed {
+            Ok(Ok(())) => {
+                tokio::time::sleep(PACE).await;
+                Some(Some(*self.told.borrow_and_update()))
+            }
+            Ok(Err(_)) => None,
+            Err(_) => Some(None),
+        }
+    }
+}

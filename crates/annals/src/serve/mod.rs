@@ -1,0 +1,237 @@
+//! The HTTP API: every answer from the archive, every asker with a scope, on this machine unless told otherwise.
+
+mod access;
+mod answer;
+mod api;
+mod events;
+mod pages;
+mod refresh;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::routing::get;
+use axum::{Router, middleware};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tower_http::compression::CompressionLayer;
+
+pub use events::Work;
+pub use refresh::{Found, Look};
+
+use crate::view::{Door, TokenKey, local_token, new_token, source_routes};
+use annals_core::{Error, Result, Scope, Time};
+use annals_store::Store;
+use events::Events;
+use refresh::Freshness;
+
+/// Questions that are answered at the same time; more wait.
+const ANSWERERS: usize = 8;
+/// How long answers that are under way may take when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Takes one line.
+pub type Log = fn(&str);
+
+/// How to serve.
+pub struct Setup {
+    /// The archive's folder.
+    pub home: PathBuf,
+    pub listen: SocketAddr,
+    /// Names beside those of this machine by which people reach it.
+    pub hosts: Vec<String>,
+    pub look: Option<Look>,
+    /// Folders in which a change is worth a look.
+    pub watch: Vec<PathBuf>,
+    /// Where a line for each request goes; none of them holds content.
+    pub log: Option<Log>,
+    pub now: fn() -> Time,
+}
+
+/// Where it is to be found, and what opens it.
+pub struct Address {
+    pub url: String,
+    pub token: String,
+    /// Opens it once: for the command line of a browser, which others can see.
+    pub once: String,
+}
+
+/// What all requests share.
+struct App {
+    home: PathBuf,
+    readers: Mutex<Vec<Store>>,
+    /// The only handle that writes: when a token was last used.
+    writer: Mutex<Store>,
+    door: Door,
+    local_token: [u8; 32],
+    /// The token, until the link that opens once was opened.
+    once: Mutex<Option<(String, String)>>,
+    token_key: TokenKey,
+    hosts: Vec<String>,
+    freshness: Freshness,
+    events: Arc<Events>,
+    secrets: api::secrets::Secrets,
+    /// Becomes true when the server is told to stop.
+    stop: tokio::sync::watch::Sender<bool>,
+    turns: Semaphore,
+    log: Option<Log>,
+    now: fn() -> Time,
+}
+
+impl App {
+    /// A handle for one answer; it goes back with `give_back`.
+    fn reader(&self) -> Result<Store> {
+        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        Ok(idle.map_or_else(|| Store::open_reader(&self.home), Ok)?)
+    }
+
+    fn give_back(&self, reader: Store) {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+    }
+}
+
+/// Serves until the process is told to stop. `ready` hears where, once it listens.
+pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result<()> {
+    let scope = Scope::owner();
+    let store = Store::open(&setup.home)?;
+    if !setup.listen.ip().is_loopback() && !store.has_members(&scope)? {
+        return Err(Error::new(format!(
+            "{} is not of this machine alone, and there are no members",
+            setup.listen
+        ))
+        .hint("`annals members add NAME` says who may ask; or listen on 127.0.0.1"));
+    }
+    let token = local_token(&scope, &store)?;
+    let once = new_token();
+    let token_key = TokenKey::of(&scope, &store)?;
+    let events = Arc::new(Events::new());
+    let app = Arc::new(App {
+        local_token: token_key.hash(&token),
+        once: Mutex::new(Some((once.clone(), token.clone()))),
+        token_key,
+        door: Door::masking(&scope, &store)?,
+        readers: Mutex::new(Vec::new()),
+        writer: Mutex::new(store),
+        hosts: setup.hosts,
+        freshness: Freshness::new(setup.look, events.clone()),
+        events,
+        secrets: api::secrets::Secrets::default(),
+        stop: tokio::sync::watch::Sender::new(false),
+        turns: Semaphore::new(
+            (std::thread::available_parallelism().map_or(1, usize::from) + 1).min(ANSWERERS),
+        ),
+        log: setup.log,
+        home: setup.home,
+        now: setup.now,
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(ANSWERERS + 1)
+        .enable_all()
+        .build()?;
+    let served = runtime.block_on(async {
+        let listener = TcpListener::bind(setup.listen).await.map_err(|error| {
+            Error::new(format!("cannot listen on {}: {error}", setup.listen))
+                .hint("choose another with --listen ADDR:PORT; port 0 takes any that is free")
+        })?;
+        let address = listener.local_addr()?;
+        // Whoever hears the address may say stop at once.
+        let mut stop = Stop::listen()?;
+        let mut hears = app.stop.subscribe();
+        let told = app.clone();
+        tokio::spawn(async move {
+            stop.told().await;
+            told.stop.send_replace(true);
+        });
+        ready(&Address { url: format!("http://{address}"), token, once })?;
+        let routes = routes(app.clone()).into_make_service();
+        let (_watcher, changed) = refresh::watch(&setup.watch, &app);
+        tokio::spawn(refresh::keep_current(app, changed));
+        let mut also_hears = hears.clone();
+        let stopped = async move { drop(hears.wait_for(|told| *told).await) };
+        // Somebody who sends half a question, or never reads the answer, does not keep it from stopping.
+        let grace_is_over = async move {
+            drop(also_hears.wait_for(|told| *told).await);
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            served = axum::serve(listener, routes).with_graceful_shutdown(stopped) => served?,
+            () = grace_is_over => {}
+        }
+        Ok(())
+    });
+    runtime.shutdown_timeout(GRACE);
+    served
+}
+
+fn routes(app: Arc<App>) -> Router {
+    let mut router = pages::routes()
+        .route("/healthz", get(api::archive::health))
+        .route("/openapi.json", get(api::openapi::document))
+        .route("/docs", get(api::docs::page))
+        .route("/api/v1/agent-sessions/sources", get(api::archive::sources))
+        .nest("/api/v1/agent-sessions/{source}", api::sessions::routes())
+        .route("/api/v1/search", get(api::search::found))
+        .route("/api/v1/lineage", get(api::lineage::of_file))
+        .route("/api/v1/usage", get(api::usage::sums))
+        .route("/api/v1/usage/responses", get(api::usage::responses))
+        .route("/api/v1/sources/{source}/manifest", get(api::archive::manifest))
+        .route("/api/v1/sources/{source}/streams/{stream}/records", get(api::archive::records))
+        .route("/api/v1/sources/{source}/streams/{stream}/records/{key}", get(api::archive::record))
+        .route("/api/v1/audit", get(api::archive::audit))
+        .route("/api/v1/gaps", get(api::archive::gaps))
+        .route("/api/v1/sessions", get(api::activity::all_sessions))
+        .route("/api/v1/activity", get(api::activity::year))
+        .route("/api/v1/usage/days", get(api::activity::days))
+        .route("/api/v1/library", get(api::library::items))
+        .route("/api/v1/library/item", get(api::library::item))
+        .route("/api/v1/secrets", get(api::secrets::list))
+        .route("/events", get(events::stream));
+    for (source, route) in source_routes() {
+        let family = api::sessions::routes().layer(axum::Extension(api::parameters::OfSource(source)));
+        router = router.nest(&format!("/api/v1/{route}"), family);
+    }
+    router
+        .fallback(answer::no_route)
+        .method_not_allowed_fallback(answer::no_method)
+        .layer(middleware::from_fn_with_state(app.clone(), access::guard))
+        .layer(CompressionLayer::new())
+        .layer(middleware::from_fn_with_state(app.clone(), answer::write_log))
+        .with_state(app)
+}
+
+/// The signals that say stop.
+struct Stop {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    #[cfg(unix)]
+    fn listen() -> Result<Stop> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Stop { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    #[cfg(unix)]
+    async fn told(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn listen() -> Result<Stop> {
+        Ok(Stop {})
+    }
+
+    #[cfg(not(unix))]
+    async fn told(&mut self) {
+        drop(tokio::signal::ctrl_c().await);
+    }
+}

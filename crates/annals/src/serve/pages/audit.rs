@@ -1,0 +1,164 @@
+//! The audit: for each source what was found and kept, what is not understood, and gaps with their next try.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+use super::{Frame, Look, shown, words};
+use crate::serve::App;
+use crate::serve::access::Asker;
+use crate::serve::answer::Desk;
+use crate::serve::api::parameters::{Asked, Nothing};
+use crate::view;
+use crate::view::{Audit, GapAsk, Paging, used_sources};
+use annals_core::Result;
+
+/// Gaps and lines that a page names.
+const NAMED: usize = 100;
+
+#[derive(Template)]
+#[template(path = "audit.html")]
+struct AuditPage {
+    frame: Frame,
+    sources: Vec<SourceHtml>,
+    /// What, source, why, state, tries, next try.
+    gaps: Vec<(String, String, String, String, i64, String)>,
+    more_gaps: bool,
+    index: String,
+}
+
+struct SourceHtml {
+    name: &'static str,
+    label: &'static str,
+    state: &'static str,
+    percent: String,
+    empty: bool,
+    /// Layer, then found, kept, unknown, malformed, left out.
+    layers: Vec<(&'static str, [String; 5])>,
+    unknown: Vec<(String, String)>,
+    malformed: Vec<(String, String)>,
+    types: Vec<(String, String, String, String)>,
+    surface: Vec<(&'static str, &'static str, String, &'static str)>,
+    streams: Vec<(&'static str, u64, String, String)>,
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Response {
+    let look = Look::of(&headers);
+    shown(app, asker, move |desk| audit_page(desk, look).map(Some)).await
+}
+
+fn audit_page(desk: &Desk<'_>, look: Look) -> Result<AuditPage> {
+    let (mut sources, mut labels) = (Vec::new(), Vec::new());
+    for source in used_sources(desk.scope, Some(desk.store))? {
+        let captured = view::captured(desk.scope, desk.store, source)?;
+        let audit = view::audit(desk.scope, desk.store, desk.door, source, &captured, desk.now)?;
+        labels.push((audit.source, audit.provider_label));
+        sources.push(source_html(&audit));
+    }
+    let page = Paging { limit: NAMED as i64, cursor: None };
+    let lacking = view::LACKING.iter().map(ToString::to_string).collect();
+    let ask = GapAsk { source: None, statuses: lacking, page };
+    let gaps = view::gaps(desk.scope, desk.store, desk.door, &ask, desk.now)?;
+    let index = view::index_audit(desk.scope, desk.store)?;
+    Ok(AuditPage {
+        frame: Frame::new("/audit", "Audit", look),
+        sources,
+        more_gaps: gaps.next_cursor.is_some(),
+        gaps: gaps
+            .gaps
+            .into_iter()
+            .map(|gap| {
+                let label = labels.iter().find(|(name, _)| *name == gap.source);
+                let label = label.map_or(gap.source.clone(), |(_, label)| (*label).to_owned());
+                let why = format!("{}: {}", gap.why.replace('_', " "), gap.reason);
+                (gap.key.to_string(), label, why, gap.status, gap.attempts, gap.eta)
+            })
+            .collect(),
+        index: format!(
+            "{} in {}, {} on the disk.",
+            words::plural(index.passages, "passage", "passages"),
+            words::plural(index.segments, "segment", "segments"),
+            words::bytes(index.bytes)
+        ),
+    })
+}
+
+fn source_html(audit: &Audit) -> SourceHtml {
+    let number = |number: u64| words::count(i64::try_from(number).unwrap_or(i64::MAX));
+    let size = |bytes: u64| words::bytes(i64::try_from(bytes).unwrap_or(i64::MAX));
+    let lines = &audit.lines;
+    let (files, bytes) = (&audit.files, &audit.bytes);
+    let types = audit.types.iter().flat_map(|(status, kinds)| {
+        kinds.iter().map(move |(kind, sum)| {
+            (kind.clone(), status.clone(), words::count(sum.lines), words::bytes(sum.bytes))
+        })
+    });
+    let named = |fields: Vec<String>| match fields.len() {
+        0 => "–".to_owned(),
+        1..=6 => fields.join(", "),
+        more => format!("{} and {} more", fields[..5].join(", "), more - 5),
+    };
+    SourceHtml {
+        name: audit.source,
+        label: audit.provider_label,
+        state: if audit.percent >= 100.0 { "ok" } else { "failed" },
+        percent: format!("{} %", audit.percent),
+        empty: files.found == 0 && lines.found == 0,
+        layers: vec![
+            ("files", [files.found, files.kept, files.unaccounted, files.gaps, files.left_out].map(number)),
+            ("bytes", [bytes.found, bytes.kept, bytes.unaccounted, bytes.gaps, bytes.left_out].map(size)),
+            (
+                "lines",
+                [
+                    lines.found,
+                    lines.kept.lines,
+                    lines.unknown.lines,
+                    lines.malformed.lines,
+                    lines.skipped.lines,
+                ]
+                .map(words::count),
+            ),
+        ],
+        unknown: audit
+            .unknown
+            .iter()
+            .take(NAMED)
+            .map(|line| {
+                let client = line.client_version.as_ref().map_or(String::new(), |v| format!(", client {v}"));
+                (line.kind.to_string(), format!("{}{client}", words::plural(line.lines, "line", "lines")))
+            })
+            .collect(),
+        malformed: audit
+            .malformed
+            .iter()
+            .take(NAMED)
+            .map(|line| (line.path.to_string(), format!("{} at byte {}", line.what, number(line.offset))))
+            .collect(),
+        types: types.collect(),
+        surface: audit
+            .surface
+            .iter()
+            .map(|line| {
+                let surface = line.surface;
+                (surface.item, surface.state.words(), words::count(line.count), surface.reason)
+            })
+            .collect(),
+        streams: audit
+            .streams
+            .iter()
+            .map(|stream| {
+                let undeclared = named(stream.undeclared.iter().cloned().collect());
+                let unfilled = named(stream.never_filled.iter().map(|name| (*name).to_owned()).collect());
+                (stream.stream, stream.sampled, undeclared, unfilled)
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,150 @@
+//! Home: a card for each source, a year of activity, tokens and cost of the last days, recent sessions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+use super::html::Html;
+use super::plot::{HeatDay, heat_map};
+use super::rows::SessionLine;
+use super::usage::{Figure, figures};
+use super::{Frame, Look, shown, words};
+use crate::serve::App;
+use crate::serve::access::Asker;
+use crate::serve::answer::Desk;
+use crate::serve::api::parameters::{Asked, Nothing};
+use crate::view::activity;
+use crate::view::cards;
+use crate::view::sessions;
+use crate::view::{Paging, SessionAsk, SourceCard, daily_usage};
+use annals_core::{Result, Time};
+use annals_store::ResponseFilter;
+
+/// Whole weeks, and the days of this one.
+const DAYS: i64 = 371;
+const USAGE_DAYS: i64 = 30;
+const RECENT: i64 = 8;
+
+#[derive(Template)]
+#[template(path = "home.html")]
+struct HomePage {
+    frame: Frame,
+    headline: String,
+    cards: Vec<Card>,
+    messages_in_year: i64,
+    year_words: String,
+    heat: Html,
+    has_usage: bool,
+    plots: Vec<Figure>,
+    legend: Vec<String>,
+    recent: Vec<SessionLine>,
+}
+
+struct Card {
+    source: &'static str,
+    label: &'static str,
+    href: String,
+    status: String,
+    sessions: i64,
+    sessions_words: String,
+    detail: String,
+    kept: Option<String>,
+    gaps: Option<String>,
+    reason: String,
+    setup: &'static str,
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Response {
+    let look = Look::of(&headers);
+    shown(app, asker, move |desk| home(desk, look).map(Some)).await
+}
+
+fn home(desk: &Desk<'_>, look: Look) -> Result<HomePage> {
+    let cards = cards(desk.scope, Some(desk.store), desk.door, desk.disk, desk.now)?;
+    let year = activity(desk.scope, desk.store, DAYS, desk.now)?;
+    let by_date: HashMap<&str, i64> =
+        year.days.iter().map(|day| (day.date.as_str(), day.message_count)).collect();
+    let today = desk.now.day();
+    let days: Vec<HeatDay> = (today - DAYS + 1..=today)
+        .map(|day| {
+            let date = Time::from_day(day).date();
+            let amount = by_date.get(date.as_str()).copied().unwrap_or(0);
+            HeatDay { day, date, amount }
+        })
+        .collect();
+    let messages_in_year = year.days.iter().map(|day| day.message_count).sum();
+    let usage = daily_usage(
+        desk.scope,
+        desk.store,
+        desk.door,
+        &ResponseFilter::default(),
+        Some(USAGE_DAYS),
+        desk.now,
+    )?;
+    let (plots, legend) = figures(&usage, USAGE_DAYS, desk.now, "");
+    let ask =
+        SessionAsk { page: Paging { limit: RECENT, cursor: None }, brief: true, ..SessionAsk::default() };
+    let recent = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?;
+    let count: i64 = cards.iter().map(|card| card.session_count).sum();
+    let kept: i64 = cards.iter().map(|card| card.bytes).sum();
+    Ok(HomePage {
+        frame: Frame::new("/", "Home", look),
+        headline: match count {
+            0 => "Nothing is kept yet".into(),
+            _ => format!("{} kept, {} safe", words::plural(count, "session", "sessions"), words::bytes(kept)),
+        },
+        cards: cards.iter().map(card).collect(),
+        messages_in_year,
+        year_words: format!(
+            "{} on {}.",
+            words::plural(messages_in_year, "message", "messages"),
+            words::plural(year.days.len() as i64, "day", "days")
+        ),
+        heat: heat_map(&days, "messages"),
+        has_usage: !usage.days.is_empty(),
+        plots,
+        legend,
+        recent: recent.sessions.iter().map(SessionLine::of).collect(),
+    })
+}
+
+fn card(card: &SourceCard) -> Card {
+    let last = card.last_activity_at.as_deref().map(|at| format!("last {}", words::day(at)));
+    let parts = [
+        Some(words::plural(card.message_count, "message", "messages")),
+        Some(format!("{} safe in {}", words::bytes(card.bytes), words::plural(card.files, "file", "files"))),
+        last,
+    ];
+    Card {
+        source: card.source,
+        label: card.provider_label,
+        href: format!("/sessions?source={}", card.source),
+        status: card.source_status.clone(),
+        sessions: card.session_count,
+        sessions_words: words::plural(card.session_count, "session", "sessions"),
+        detail: parts.into_iter().flatten().collect::<Vec<_>>().join(" · "),
+        kept: kept(card),
+        gaps: (card.gaps_open > 0).then(|| words::plural(card.gaps_open, "gap is open", "gaps are open")),
+        reason: card.reason.to_string(),
+        setup: card.setup_hint,
+    }
+}
+
+/// What would be lost without this archive.
+fn kept(card: &SourceCard) -> Option<String> {
+    let sum = card.deleted_this_month;
+    (sum > 0).then(|| {
+        let sessions = words::plural(sum, "session", "sessions");
+        let verb = if sum == 1 { "is" } else { "are" };
+        format!("{sessions} that {} would delete this month {verb} kept", card.provider_label)
+    })
+}

@@ -1,0 +1,201 @@
+//! The library: authored things and memory by kind and project, at any moment, and the versions of each.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+use super::html::{Html, in_address, text};
+use super::{Frame, Look, code, shown, words};
+use crate::serve::App;
+use crate::serve::access::Asker;
+use crate::serve::answer::{Answered, Desk};
+use crate::serve::api::parameters::{Asked, ItemParameters, LibraryParameters};
+use crate::view::{
+    ItemVersion, LibraryAsk, LibraryItem, choices, history, library, library_kinds, library_moments,
+    source_labels,
+};
+use annals_core::{Result, Shown, Time};
+
+#[derive(Template)]
+#[template(path = "library.html")]
+struct LibraryPage {
+    frame: Frame,
+    sources: Vec<(&'static str, &'static str, bool)>,
+    kinds: Vec<(&'static str, bool)>,
+    project: String,
+    projects: Vec<Shown>,
+    as_of: String,
+    as_of_words: String,
+    /// Moments at which something changed, oldest first; the last is now.
+    moments: Vec<String>,
+    moments_text: String,
+    moment: usize,
+    total: String,
+    shelves: Vec<Shelf>,
+}
+
+struct Shelf {
+    kind: &'static str,
+    label: &'static str,
+    items: Vec<ItemLine>,
+}
+
+struct ItemLine {
+    href: String,
+    name: String,
+    project: String,
+    project_name: String,
+    at: (String, String),
+    size: String,
+    versions: i64,
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(mut parameters): Asked<LibraryParameters>,
+) -> Answered {
+    let look = Look::of(&headers);
+    let fields =
+        [&mut parameters.source, &mut parameters.kind, &mut parameters.project, &mut parameters.as_of];
+    for field in fields {
+        *field = field.take().filter(|text| !text.trim().is_empty());
+    }
+    let asked = parameters.clone();
+    let (ask, then) = parameters.read()?;
+    Ok(shown(app, asker, move |desk| library_page(desk, &asked, &ask, then, look).map(Some)).await)
+}
+
+fn library_page(
+    desk: &Desk<'_>,
+    asked: &LibraryParameters,
+    ask: &LibraryAsk,
+    then: Time,
+    look: Look,
+) -> Result<LibraryPage> {
+    let items = library(desk.scope, desk.store, desk.door, ask, then)?;
+    let changes = library_moments(desk.scope, desk.store)?;
+    let moments: Vec<String> = changes.iter().map(|moment| moment.rfc3339()).collect();
+    let chosen = asked.as_of.as_ref().map(|_| then);
+    let moment = chosen.map_or(moments.len(), |then| changes.partition_point(|change| *change <= then));
+    let mut shelves: Vec<Shelf> = Vec::new();
+    for item in &items {
+        let label = source_labels().find(|(source, _)| *source == item.source).map_or("", |(_, label)| label);
+        let known = shelves.iter().position(|shelf| shelf.kind == item.kind && shelf.label == label);
+        let at = known.unwrap_or_else(|| {
+            shelves.push(Shelf { kind: item.kind, label, items: Vec::new() });
+            shelves.len() - 1
+        });
+        if let Some(shelf) = shelves.get_mut(at) {
+            shelf.items.push(line(item));
+        }
+    }
+    let kinds: BTreeSet<&'static str> = library_kinds().collect();
+    // One step beyond the last change is now.
+    let mut steps = moments.clone();
+    steps.push(String::new());
+    Ok(LibraryPage {
+        frame: Frame::new("/library", "Library", look),
+        sources: source_labels()
+            .map(|(source, label)| (source, label, ask.source.as_deref() == Some(source)))
+            .collect(),
+        kinds: kinds.into_iter().map(|kind| (kind, ask.kind.as_deref() == Some(kind))).collect(),
+        project: ask.project.clone().unwrap_or_default(),
+        projects: choices(desk.scope, desk.store, desk.door)?.projects,
+        as_of: chosen.map_or(String::new(), |then| then.rfc3339().get(..19).unwrap_or_default().to_owned()),
+        as_of_words: chosen.map_or("as it is now".into(), |then| {
+            format!("as it was {} UTC", words::minute(&then.rfc3339()))
+        }),
+        moments_text: steps.join(" "),
+        moments: steps,
+        moment: moment.saturating_sub(usize::from(chosen.is_some())),
+        total: words::plural(items.len() as i64, "thing", "things"),
+        shelves,
+    })
+}
+
+fn line(item: &LibraryItem) -> ItemLine {
+    let project = item.project.as_ref().map_or("", |project| project.as_str());
+    ItemLine {
+        href: format!(
+            "/library/item?source={}&kind={}&id={}",
+            item.source,
+            item.kind,
+            in_address(item.id.as_str())
+        ),
+        name: item.name.to_string(),
+        project_name: if project.is_empty() { "mine".into() } else { words::last_part(project).to_owned() },
+        project: project.to_owned(),
+        at: (item.changed_at.clone(), words::minute(&item.changed_at)),
+        size: words::bytes(item.bytes as i64),
+        versions: item.versions,
+    }
+}
+
+#[derive(Template)]
+#[template(path = "library_item.html")]
+struct ItemPage {
+    frame: Frame,
+    kind: &'static str,
+    label: &'static str,
+    name: String,
+    facts: Vec<(&'static str, String)>,
+    versions: Vec<VersionHtml>,
+}
+
+struct VersionHtml {
+    number: i64,
+    at: (String, String),
+    ended: Option<String>,
+    size: String,
+    diff: Html,
+}
+
+pub(super) async fn item(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(parameters): Asked<ItemParameters>,
+) -> std::result::Result<Response, crate::serve::answer::Refusal> {
+    let look = Look::of(&headers);
+    let (ask, id) = parameters.read()?;
+    Ok(shown(app, asker, move |desk| {
+        let found = history(desk.scope, desk.store, desk.door, &ask, &id)?;
+        let mut exact = found.into_iter().filter(|(item, _)| item.id.as_str() == id);
+        Ok(exact.next().map(|(item, versions)| item_page(&item, &versions, look)))
+    })
+    .await)
+}
+
+fn item_page(item: &LibraryItem, versions: &[ItemVersion], look: Look) -> ItemPage {
+    let facts =
+        [("file", Some(item.path.to_string())), ("project", item.project.as_ref().map(ToString::to_string))];
+    let shown = versions.iter().rev().map(|version| {
+        let mut diff = String::new();
+        // The first version has no difference: it is all there was.
+        match version.version == 1 {
+            true => diff = text(version.diff.as_str()).0,
+            false => code::push_diff(&mut diff, version.diff.as_str()),
+        }
+        VersionHtml {
+            number: version.version,
+            at: (version.changed_at.clone(), words::minute(&version.changed_at)),
+            ended: version.deleted_at.as_deref().map(words::minute),
+            size: words::bytes(version.bytes as i64),
+            diff: Html(diff),
+        }
+    });
+    ItemPage {
+        frame: Frame::new("/library", item.name.to_string(), look),
+        kind: item.kind,
+        label: source_labels().find(|(source, _)| *source == item.source).map_or("", |(_, label)| label),
+        name: item.name.to_string(),
+        facts: facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
+        versions: shown.collect(),
+    }
+}

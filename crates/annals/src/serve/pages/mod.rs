@@ -1,0 +1,191 @@
+//! Web pages: what a person opens. Each is made here, from templates inside the program, and loads nothing from
+//! anywhere else.
+
+mod assets;
+mod audit;
+mod code;
+mod entries;
+mod home;
+mod html;
+mod library;
+mod lineage;
+mod markdown;
+mod paste;
+mod plot;
+mod rows;
+mod search;
+mod secrets;
+mod session;
+mod sessions;
+mod tools;
+mod usage;
+mod words;
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use super::App;
+use super::access::Asker;
+use super::answer::{Desk, Refusal, asked};
+use annals_core::Result;
+
+pub(super) use assets::is_asset;
+
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/", get(home::page))
+        .route("/sessions", get(sessions::page))
+        .route("/sessions/{source}/{session_id}", get(session::page))
+        .route("/sessions/{source}/{session_id}/steps", get(session::steps))
+        .route("/sessions/{source}/{session_id}/outline", get(session::outline))
+        .route("/sessions/{source}/{session_id}/markdown", get(session::markdown))
+        .route("/sessions/{source}/{session_id}/find", get(session::find))
+        .route("/sessions/{source}/{session_id}/raw/{key}", get(session::raw))
+        .route("/sessions/{source}/{session_id}/output/{key}/{number}", get(session::output))
+        .route("/sessions/{source}/{session_id}/picture/{key}/{number}", get(session::picture))
+        .route("/search", get(search::page))
+        .route("/tools", get(tools::page))
+        .route("/usage", get(usage::page))
+        .route("/library", get(library::page))
+        .route("/library/item", get(library::item))
+        .route("/lineage", get(lineage::page))
+        .route("/audit", get(audit::page))
+        .route("/secrets", get(secrets::page))
+        .route("/assets/{key}", get(assets::asset))
+}
+
+/// What a browser may do on a page of ours: nothing but show it, and ask this server.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+     form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+);
+
+/// What stands around every page.
+#[derive(Debug, Clone)]
+struct Frame {
+    title: String,
+    /// The address of the part of the program that this page belongs to.
+    place: &'static str,
+    theme: &'static str,
+    styles: &'static str,
+    script: &'static str,
+}
+
+impl Frame {
+    fn new(place: &'static str, title: impl Into<String>, look: Look) -> Frame {
+        Frame {
+            title: title.into(),
+            place,
+            theme: look.theme,
+            styles: assets::styles_address(),
+            script: assets::script_address(),
+        }
+    }
+
+    fn parts(&self) -> [(&'static str, &'static str); 8] {
+        [
+            ("/", "Home"),
+            ("/sessions", "Sessions"),
+            ("/search", "Search"),
+            ("/tools", "Tools"),
+            ("/usage", "Usage"),
+            ("/library", "Library"),
+            ("/audit", "Audit"),
+            ("/secrets", "Secrets"),
+        ]
+    }
+}
+
+/// How the person wants pages to look.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    theme: &'static str,
+}
+
+impl Look {
+    /// The browser keeps it in a cookie, so that a dark page is dark from its first moment.
+    fn of(headers: &HeaderMap) -> Look {
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs = cookies.flat_map(|value| value.split(';')).map(str::trim);
+        let theme = pairs.find_map(|pair| pair.strip_prefix("theme="));
+        Look {
+            theme: match theme {
+                Some("dark") => "dark",
+                Some("light") => "light",
+                _ => "system",
+            },
+        }
+    }
+}
+
+/// Asks the archive, and shows the answer as a page; nothing found is a page that says so.
+async fn shown<T: Template + Send + 'static>(
+    app: Arc<App>,
+    asker: Asker,
+    question: impl FnOnce(&Desk<'_>) -> Result<Option<T>> + Send + 'static,
+) -> Response {
+    let made = asked(app, asker, move |desk| {
+        let found = question(desk)?;
+        let shown = found.map(|found| found.render()).transpose();
+        shown.map_err(|_| annals_core::Error::new("the page could not be made"))
+    });
+    match made.await {
+        Ok(Some(html)) => page_of(StatusCode::OK, html),
+        Ok(None) => Refusal::not_found("there is no such thing here").into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+fn page_of(status: StatusCode, html: String) -> Response {
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    let fresh = HeaderValue::from_static("private, no-cache");
+    let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, fresh), (CONTENT_SECURITY_POLICY, POLICY)];
+    (status, headers, html::visible(html)).into_response()
+}
+
+#[derive(Template)]
+#[template(path = "refused.html")]
+struct RefusedPage {
+    frame: Frame,
+    status: u16,
+    heading: &'static str,
+    detail: String,
+    hint: Option<String>,
+}
+
+/// Whether an address is that of a page: what goes wrong there is told to a person.
+pub(super) fn is_page(request: &Request) -> bool {
+    let path = request.uri().path();
+    let program = path.starts_with("/api/") || path == "/healthz" || path == "/openapi.json";
+    let accepts = request.headers().get(axum::http::header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    !program && accepts.is_some_and(|accept| accept.contains("text/html"))
+}
+
+/// A refusal as a page that says what to do.
+pub(super) fn refused(refusal: &Refusal, headers: &HeaderMap) -> Response {
+    let heading = match refusal.status {
+        StatusCode::UNAUTHORIZED => "This page needs the link that annals prints",
+        StatusCode::NOT_FOUND => "There is nothing here",
+        StatusCode::BAD_REQUEST => "That question can not be read",
+        StatusCode::FORBIDDEN => "Not from here",
+        _ => "That did not work",
+    };
+    let mut frame = Frame::new("", heading, Look::of(headers));
+    frame.place = "";
+    let page = RefusedPage {
+        frame,
+        status: refusal.status.as_u16(),
+        heading,
+        detail: refusal.detail.clone(),
+        hint: refusal.hint.clone(),
+    };
+    let html = page.render().unwrap_or_else(|_| heading.to_owned());
+    page_of(refusal.status, html)
+}

@@ -1,0 +1,281 @@
+//! Search: as you type, grouped by session, what was found marked, filters as chips.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+
+use super::html::{Html, in_address, push_text};
+use super::{Frame, Look, shown, words};
+use crate::serve::App;
+use crate::serve::access::Asker;
+use crate::serve::answer::Desk;
+use crate::serve::api::parameters::{Asked, SearchParameters};
+use crate::view;
+use crate::view::{PassageView, SearchResult, source_labels};
+use annals_core::Result;
+
+#[derive(Template)]
+#[template(path = "search.html")]
+struct SearchPage {
+    frame: Frame,
+    query: String,
+    /// Filters that the form carries on.
+    hidden: Vec<(&'static str, String)>,
+    /// Words, address, whether it is in force.
+    chips: Vec<(String, String, bool)>,
+    problem: Option<(String, String)>,
+    /// Words, the same for an address, what they find.
+    examples: Vec<(&'static str, String, &'static str)>,
+    total: String,
+    results: Vec<ResultHtml>,
+    more: Option<String>,
+}
+
+struct ResultHtml {
+    href: String,
+    title: Html,
+    about: String,
+    passages: Vec<PassageHtml>,
+    more: usize,
+}
+
+struct PassageHtml {
+    href: String,
+    what: String,
+    at: Option<(String, String)>,
+    snippet: Html,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Words {
+    q: String,
+    source: String,
+    role: String,
+    kind: String,
+    sort: String,
+    project: String,
+    since: String,
+    until: String,
+    cursor: String,
+}
+
+impl Words {
+    fn pairs(&self) -> [(&'static str, &String); 9] {
+        [
+            ("q", &self.q),
+            ("source", &self.source),
+            ("role", &self.role),
+            ("kind", &self.kind),
+            ("sort", &self.sort),
+            ("project", &self.project),
+            ("since", &self.since),
+            ("until", &self.until),
+            ("cursor", &self.cursor),
+        ]
+    }
+
+    /// The address of the page with one filter set, or taken away.
+    fn with(&self, name: &str, value: &str) -> String {
+        let mut pairs = Vec::new();
+        for (known, before) in self.pairs() {
+            let value = if known == name {
+                value
+            } else if known == "cursor" {
+                ""
+            } else {
+                before
+            };
+            if !value.is_empty() {
+                pairs.push(format!("{known}={}", in_address(value)));
+            }
+        }
+        format!("/search?{}", pairs.join("&"))
+    }
+
+    fn ask(&self) -> SearchParameters {
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.trim().is_empty());
+        SearchParameters {
+            q: self.q.clone(),
+            source: given(&self.source),
+            project: given(&self.project),
+            role: given(&self.role),
+            kind: given(&self.kind),
+            since: given(&self.since),
+            until: given(&self.until),
+            sort: given(&self.sort),
+            limit: Some(20),
+            cursor: given(&self.cursor),
+        }
+    }
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(words): Asked<Words>,
+) -> Response {
+    let look = Look::of(&headers);
+    shown(app, asker, move |desk| search_page(desk, &words, look).map(Some)).await
+}
+
+fn search_page(desk: &Desk<'_>, words: &Words, look: Look) -> Result<SearchPage> {
+    let mut page = SearchPage {
+        frame: Frame::new("/search", if words.q.is_empty() { "Search" } else { &words.q }, look),
+        query: words.q.clone(),
+        hidden: words
+            .pairs()
+            .into_iter()
+            .filter(|(name, value)| *name != "q" && *name != "cursor" && !value.is_empty())
+            .map(|(name, value)| (name, value.clone()))
+            .collect(),
+        chips: chips(words),
+        problem: None,
+        examples: [
+            ("\"connection refused\"", "a phrase as it stood"),
+            ("tool:Bash cargo test", "commands of a tool"),
+            ("file:src/main.rs", "everything that touched a file"),
+            ("role:user flaky -windows since:30d", "your own words of the last month"),
+        ]
+        .map(|(text, finds)| (text, in_address(text), finds))
+        .to_vec(),
+        total: String::new(),
+        results: Vec::new(),
+        more: None,
+    };
+    if words.q.trim().is_empty() {
+        return Ok(page);
+    }
+    let found =
+        words.ask().read().and_then(|ask| view::search(desk.scope, desk.store, desk.door, &ask, desk.now));
+    match found {
+        Ok(found) => {
+            let more = if found.complete { "" } else { " or more" };
+            let any = if found.mode == "any" { ", with some of the words" } else { "" };
+            page.total = format!("{}{more}{any}", words::plural(found.total as i64, "place", "places"));
+            page.more = found.next_cursor.as_ref().map(|cursor| words.with("cursor", cursor));
+            page.results = found.results.iter().map(|result| result_html(result, &words.q)).collect();
+        }
+        // Half a question is what a box holds that answers while it is typed into.
+        Err(problem) if problem.is_bad_request() => {
+            page.problem = Some((problem.what, problem.hint.unwrap_or_default()));
+        }
+        Err(problem) => return Err(problem),
+    }
+    Ok(page)
+}
+
+fn chips(words: &Words) -> Vec<(String, String, bool)> {
+    let mut chips = Vec::new();
+    let mut chip = |label: &str, name: &str, value: &str, now: &str| {
+        let chosen = now == value;
+        let next = if chosen { "" } else { value };
+        chips.push((label.to_owned(), words.with(name, next), chosen));
+    };
+    for (source, label) in source_labels() {
+        chip(label, "source", source, &words.source);
+    }
+    for (role, label) in
+        [("user", "my words"), ("assistant", "answers"), ("thinking", "thinking"), ("tool", "tools")]
+    {
+        chip(label, "role", role, &words.role);
+    }
+    chip("library", "kind", "library", &words.kind);
+    chip("newest first", "sort", "recent", &words.sort);
+    for (name, value) in [("project", &words.project), ("since", &words.since), ("until", &words.until)] {
+        if !value.is_empty() {
+            chip(&format!("{name}: {value}"), name, value, value);
+        }
+    }
+    chips
+}
+
+fn result_html(result: &SearchResult, query: &str) -> ResultHtml {
+    let base = match (&result.session_id, &result.stream) {
+        (Some(id), _) => format!("/sessions/{}/{}", result.source, in_address(id)),
+        (None, stream) => {
+            let key = result.passages.first().map_or("", |passage| passage.message_id.as_str());
+            format!(
+                "/library/item?source={}&kind={}&id={}",
+                result.source,
+                in_address(stream.as_deref().unwrap_or_default()),
+                in_address(key)
+            )
+        }
+    };
+    let about = [
+        Some(result.provider_label.to_owned()),
+        result.cwd.as_ref().map(|cwd| words::last_part(cwd.as_str()).to_owned()),
+        result.git_branch.as_ref().map(|branch| format!("⎇ {branch}")),
+        result.last_message_at.as_deref().map(words::minute),
+    ];
+    let title = result.title.as_ref().map_or("untitled", |title| title.as_str());
+    let mut title_html = String::new();
+    push_text(&mut title_html, title);
+    ResultHtml {
+        title: Html(title_html),
+        about: about.into_iter().flatten().collect::<Vec<_>>().join(" · "),
+        passages: result.passages.iter().map(|passage| passage_html(&base, result, passage, query)).collect(),
+        more: result.more_passages,
+        href: base,
+    }
+}
+
+fn passage_html(base: &str, result: &SearchResult, passage: &PassageView, query: &str) -> PassageHtml {
+    let id = passage.message_id.as_str();
+    PassageHtml {
+        href: match result.session_id {
+            Some(_) => format!("{base}?at={0}&q={1}#m-{0}", in_address(id), in_address(query)),
+            None => base.to_owned(),
+        },
+        what: match (&passage.tool, passage.kind) {
+            (Some(tool), kind) => format!("{tool} {kind}"),
+            (None, "message") if passage.role == "user" => "you".into(),
+            (None, "message") => passage.role.into(),
+            (None, kind) => kind.into(),
+        },
+        at: passage.at.clone().map(|at| {
+            let shown = words::minute(&at);
+            (at, shown)
+        }),
+        snippet: marked(passage.snippet.as_str(), &passage.highlights),
+    }
+}
+
+/// Places are counted in letters.
+fn marked(text: &str, highlights: &[[usize; 2]]) -> Html {
+    let letters: Vec<char> = text.chars().collect();
+    let piece = |from: usize, to: usize| -> String {
+        letters.get(from..to.min(letters.len())).unwrap_or_default().iter().collect()
+    };
+    let mut html = String::new();
+    let mut at = 0;
+    for [start, length] in highlights.iter().copied().filter(|[start, _]| *start < letters.len()) {
+        if start < at {
+            continue;
+        }
+        push_text(&mut html, &piece(at, start));
+        html.push_str("<mark>");
+        push_text(&mut html, &piece(start, start + length));
+        html.push_str("</mark>");
+        at = (start + length).min(letters.len());
+    }
+    push_text(&mut html, &piece(at, letters.len()));
+    Html(html)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::marked;
+
+    #[test]
+    fn marks_stand_where_letters_are() {
+        assert_eq!(marked("ü<b> x", &[[2, 1], [5, 9]]).0, "ü&lt;<mark>b</mark>&gt; <mark>x</mark>");
+        assert_eq!(marked("abc", &[[9, 1]]).0, "abc");
+    }
+}

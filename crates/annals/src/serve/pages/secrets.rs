@@ -1,0 +1,92 @@
+//! Secrets: where marks appear, never what they stand for.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+use super::html::in_address;
+use super::{Frame, Look, shown, words};
+use crate::serve::App;
+use crate::serve::access::Asker;
+use crate::serve::api::parameters::{Asked, Nothing};
+use crate::serve::api::secrets::{SecretAnswer, found};
+use crate::view::SecretView;
+
+/// Sessions of a secret that a line names.
+const NAMED: usize = 4;
+
+#[derive(Template)]
+#[template(path = "secrets.html")]
+struct SecretsPage {
+    frame: Frame,
+    looking: bool,
+    done: u64,
+    all: u64,
+    total: String,
+    looked_at: Option<(String, String)>,
+    secrets: Vec<SecretLine>,
+}
+
+struct SecretLine {
+    mark: String,
+    times: String,
+    first: String,
+    last: String,
+    tools: String,
+    places: String,
+    /// The start of an id, and the address.
+    sessions: Vec<(String, String)>,
+    more: usize,
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Response {
+    let look = Look::of(&headers);
+    let looking = app.clone();
+    shown(app, asker, move |desk| {
+        let run = desk.store.last_run(desk.scope)?;
+        Ok(Some(secrets_page(&found(&looking, asker.scope, run), look)))
+    })
+    .await
+}
+
+fn secrets_page(answer: &SecretAnswer, look: Look) -> SecretsPage {
+    SecretsPage {
+        frame: Frame::new("/secrets", "Secrets", look),
+        looking: answer.status == "looking",
+        done: answer.sessions_looked_at,
+        all: answer.session_count,
+        total: words::plural(answer.secrets.len() as i64, "secret", "secrets"),
+        looked_at: answer.looked_at.clone().map(|at| {
+            let shown = words::minute(&at);
+            (at, shown)
+        }),
+        secrets: answer.secrets.iter().map(line).collect(),
+    }
+}
+
+fn line(secret: &SecretView) -> SecretLine {
+    let day = |at: &Option<String>| at.as_deref().map_or(String::new(), |at| words::day(at).to_owned());
+    let tools: Vec<&str> = secret.tools.iter().map(|tool| tool.as_str()).collect();
+    let sessions = secret.sessions.iter().take(NAMED).map(|id| {
+        let short: String = id.chars().take(8).collect();
+        (short, format!("/sessions?include_subagents=true&q={}", in_address(id)))
+    });
+    SecretLine {
+        mark: secret.mark.clone(),
+        times: words::count(secret.occurrences),
+        first: day(&secret.first_seen_at),
+        last: day(&secret.last_seen_at),
+        tools: tools.join(", "),
+        places: secret.places.join(", "),
+        more: secret.session_count.saturating_sub(NAMED),
+        sessions: sessions.collect(),
+    }
+}

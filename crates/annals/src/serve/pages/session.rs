@@ -1,0 +1,479 @@
+//! One session: the conversation as it was, with what led to it and what came of it.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+
+use super::entries::{Entries, entries};
+use super::html::{Html, in_address, text};
+use super::rows::{SessionLine, address, title};
+use super::{Frame, Look, shown, words};
+use crate::serve::App;
+use crate::serve::access::Asker;
+use crate::serve::answer::{Desk, Refusal, answer, asked};
+use crate::serve::api::parameters::{Asked, BranchParameters, InPath, Nothing, OfSource};
+use crate::view;
+use crate::view::sessions;
+use crate::view::{
+    Branch, Paging, SearchAsk, SessionAsk, SessionView, TranscriptAsk, count_steps, exact_session,
+    is_off_branch, step_of, steps_from,
+};
+use annals_core::Result;
+use annals_store::SessionFilter;
+
+/// Steps that are loaded together.
+const SIZE: i64 = 40;
+/// Sub-agents that are named.
+const AGENTS: i64 = 30;
+
+#[derive(Template)]
+#[template(path = "session.html")]
+struct SessionPage {
+    frame: Frame,
+    base: String,
+    source: String,
+    label: &'static str,
+    title: String,
+    /// Its own name, and the folder for an address.
+    project: Option<(String, String)>,
+    branch: Option<String>,
+    numbers: Vec<String>,
+    marks: Vec<&'static str>,
+    /// What it is to this session, address, title.
+    ties: Vec<(&'static str, String, String)>,
+    resume: String,
+    instructions: String,
+    api: String,
+    facts: Vec<(&'static str, String)>,
+    query: String,
+    total: i64,
+    size: i64,
+    from: i64,
+    /// What addresses of pieces end with, on another branch than the client's.
+    on_branch: String,
+    chunks: Vec<i64>,
+    entries: Html,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlaceParameters {
+    /// The id of a step
+    at: Option<String>,
+    /// The number of a step
+    from: Option<i64>,
+    /// Words to mark
+    q: Option<String>,
+    /// A step of the branch that is wanted
+    branch: Option<String>,
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    path: InPath,
+    headers: HeaderMap,
+    Asked(place): Asked<PlaceParameters>,
+) -> Response {
+    let look = Look::of(&headers);
+    shown(app, asker, move |desk| {
+        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
+        session_page(desk, &session, place, look).map(Some)
+    })
+    .await
+}
+
+fn found(desk: &Desk<'_>, source: &str, path: &InPath) -> Result<Option<SessionView>> {
+    exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)
+}
+
+fn session_page(
+    desk: &Desk<'_>,
+    session: &SessionView,
+    place: PlaceParameters,
+    look: Look,
+) -> Result<SessionPage> {
+    let mut branch = Branch::named(place.branch.as_deref());
+    // What a search found may stand on a branch that the client does not show.
+    if let (Branch::Current, Some(at)) = (&branch, &place.at)
+        && is_off_branch(desk.scope, desk.store, session.row, at)?
+    {
+        branch = Branch::Through(at.clone());
+    }
+    let total = count_steps(desk.scope, desk.store, session, &branch)?;
+    let step = match &place.at {
+        Some(id) => step_of(desk.scope, desk.store, session, &branch, id)?.unwrap_or(0),
+        None => place.from.unwrap_or(0),
+    };
+    let from = step.clamp(0, (total - 1).max(0)) / SIZE * SIZE;
+    let base = address(session);
+    let line = SessionLine::of(session);
+    let shown = steps_html(desk, session, &branch, from)?.render();
+    let label = session.provider_label;
+    Ok(SessionPage {
+        frame: Frame::new("/sessions", title(session), look),
+        source: session.source.clone(),
+        label,
+        title: title(session),
+        project: line.project.map(|(name, whole)| (name, in_address(&whole))),
+        branch: line.branch,
+        numbers: numbers(session),
+        marks: line.marks,
+        ties: ties(desk, session)?,
+        resume: session.resume_command.clone(),
+        instructions: instructions(session),
+        api: format!(
+            "/api/v1/agent-sessions/{}/sessions/{}",
+            session.source,
+            in_address(&session.session_id)
+        ),
+        facts: facts(session),
+        query: place.q.unwrap_or_default(),
+        total,
+        size: SIZE,
+        from,
+        on_branch: match &branch {
+            Branch::Current => String::new(),
+            Branch::All => "?branch=all".into(),
+            Branch::Through(id) => format!("?branch={}", in_address(id)),
+        },
+        chunks: (0..total).step_by(SIZE as usize).collect(),
+        entries: Html(shown.map_err(|_| annals_core::Error::new("the page could not be made"))?),
+        base,
+    })
+}
+
+fn steps_html(desk: &Desk<'_>, session: &SessionView, branch: &Branch, from: i64) -> Result<Entries> {
+    let page = steps_from(desk.scope, desk.store, desk.door, session, branch, from, SIZE)?;
+    Ok(entries(&address(session), &page.messages))
+}
+
+fn numbers(session: &SessionView) -> Vec<String> {
+    let mut numbers = Vec::new();
+    if let (Some(first), Some(last)) = (&session.first_message_at, &session.last_message_at) {
+        let (first, last) = (words::minute(first), words::minute(last));
+        let same_day = words::day(&first) == words::day(&last);
+        let end = if same_day { last.get(11..).unwrap_or(&last) } else { &last };
+        numbers.push(format!("{first} to {end} UTC"));
+    }
+    if !session.models.is_empty() {
+        numbers.push(session.models.join(", "));
+    }
+    numbers.push(words::plural(session.message_count, "message", "messages"));
+    if session.tool_call_count > 0 {
+        numbers.push(words::plural(session.tool_call_count, "tool call", "tool calls"));
+    }
+    if session.tokens.total > 0 {
+        numbers.push(format!("{} tokens", words::short(session.tokens.total)));
+    }
+    numbers.push(match session.cost_usd {
+        Some(cost) => format!("{} {}", words::money(cost), session.billing_source),
+        None => "cost not known".into(),
+    });
+    numbers
+}
+
+/// Where it comes from, and what it started.
+fn ties(desk: &Desk<'_>, session: &SessionView) -> Result<Vec<(&'static str, String, String)>> {
+    let mut ties = Vec::new();
+    let other = |id: &str| exact_session(desk.scope, desk.store, desk.door, &session.source, id, desk.now);
+    let origin = session.parent_session_id.as_deref().or(session.copied_from.as_deref());
+    if let Some(parent) = origin.map(other).transpose()?.flatten() {
+        let kind = match session.parent_kind.as_deref() {
+            Some("sub_agent") => "Started by",
+            Some("review") => "Review of",
+            Some("fork") => "Forked from",
+            Some("revert") => "Reverted from",
+            _ => "Goes on from",
+        };
+        ties.push((kind, address(&parent), title(&parent)));
+    }
+    let filter = SessionFilter {
+        source: Some(session.source.clone()),
+        parent: Some(session.session_id.clone()),
+        with_agents: true,
+        ..SessionFilter::default()
+    };
+    let ask = SessionAsk { filter, page: Paging { limit: AGENTS, cursor: None }, brief: true };
+    let mut children = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?.sessions;
+    children.reverse();
+    for child in &children {
+        let kind = match child.parent_kind.as_deref() {
+            Some("sub_agent") => "Started",
+            Some("review") => "Reviewed in",
+            _ => "Went on in",
+        };
+        ties.push((kind, address(child), title(child)));
+    }
+    Ok(ties)
+}
+
+/// The library as it was when the session began.
+fn instructions(session: &SessionView) -> String {
+    let mut address = format!("/library?source={}", session.source);
+    if let Some(cwd) = &session.cwd {
+        address.push_str(&format!("&project={}", in_address(cwd.as_str())));
+    }
+    if let Some(at) = &session.first_message_at {
+        address.push_str(&format!("&as_of={}", in_address(at)));
+    }
+    address
+}
+
+fn facts(session: &SessionView) -> Vec<(&'static str, String)> {
+    let shown = |text: &Option<annals_core::Shown>| text.as_ref().map(ToString::to_string);
+    let entrypoints: Vec<&str> = session.entrypoints.iter().map(annals_core::Shown::as_str).collect();
+    let tokens = &session.tokens;
+    let facts = [
+        ("id", Some(session.session_id.clone())),
+        ("folder", shown(&session.cwd)),
+        ("client", shown(&session.client_version)),
+        ("started from", Some(entrypoints.join(", ")).filter(|text| !text.is_empty())),
+        ("commit", shown(&session.git_commit)),
+        ("repository", shown(&session.git_origin_url)),
+        (
+            "tokens",
+            (tokens.total > 0).then(|| {
+                format!(
+                    "{} in, {} out, {} from cache, {} to cache, {} reasoning",
+                    words::count(tokens.input),
+                    words::count(tokens.output),
+                    words::count(tokens.cache_read),
+                    words::count(tokens.cache_write),
+                    words::count(tokens.reasoning)
+                )
+            }),
+        ),
+        ("prompts", Some(words::count(session.user_message_count))),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// Steps from a number on, as a piece of the page.
+pub(super) async fn steps(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    path: InPath,
+    Asked(place): Asked<PlaceParameters>,
+) -> Response {
+    shown(app, asker, move |desk| {
+        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
+        let branch = Branch::named(place.branch.as_deref());
+        steps_html(desk, &session, &branch, place.from.unwrap_or(0)).map(Some)
+    })
+    .await
+}
+
+#[derive(Template)]
+#[template(path = "outline.html")]
+struct OutlinePiece {
+    base: String,
+    prompts: Vec<PromptHtml>,
+    complete: bool,
+}
+
+struct PromptHtml {
+    id: String,
+    seq: i64,
+    at: Option<(String, String)>,
+    text: Html,
+}
+
+/// The prompts of a session, as a piece of the page.
+pub(super) async fn outline(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    path: InPath,
+    Asked(parameters): Asked<BranchParameters>,
+) -> Response {
+    shown(app, asker, move |desk| {
+        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
+        let branch = Branch::named(parameters.branch.as_deref());
+        let outline = view::outline(desk.scope, desk.store, desk.door, &session, &branch)?;
+        let prompts = outline.prompts.into_iter().map(|prompt| PromptHtml {
+            id: prompt.id,
+            seq: prompt.seq,
+            at: prompt.at.map(|at| {
+                let shown = words::minute(&at);
+                (at, shown)
+            }),
+            text: text(prompt.text.as_str()),
+        });
+        Ok(Some(OutlinePiece {
+            base: address(&session),
+            prompts: prompts.collect(),
+            complete: outline.complete,
+        }))
+    })
+    .await
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FindParameters {
+    q: String,
+}
+
+#[derive(Serialize)]
+struct Matches {
+    matches: Vec<Match>,
+    complete: bool,
+}
+
+#[derive(Serialize)]
+struct Match {
+    id: String,
+    seq: i64,
+}
+
+/// Steps of this session that hold words, in their order.
+pub(super) async fn find(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    path: InPath,
+    headers: HeaderMap,
+    Asked(parameters): Asked<FindParameters>,
+) -> Response {
+    answer(app, asker, headers, move |desk| {
+        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
+        let ask = SearchAsk { query: parameters.q, session: Some(session.row), ..SearchAsk::default() };
+        let (found, complete) = view::find_in_session(desk.scope, desk.store, desk.door, &ask, desk.now)?;
+        let matches = found.into_iter().map(|(id, seq)| Match { id, seq }).collect();
+        Ok(Some(Matches { matches, complete }))
+    })
+    .await
+}
+
+#[derive(Template)]
+#[template(path = "raw.html")]
+struct RawPage {
+    frame: Frame,
+    back: String,
+    lines: Vec<(String, Html)>,
+}
+
+/// The captured lines of one step.
+pub(super) async fn raw(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    path: InPath,
+    headers: HeaderMap,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Response {
+    let look = Look::of(&headers);
+    shown(app, asker, move |desk| {
+        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
+        let lines = view::lines(desk.scope, desk.store, desk.door, &session, &path.key)?;
+        let Some(lines) = lines else { return Ok(None) };
+        let lines = lines.into_iter().map(|line| {
+            let about = format!(
+                "{}, at byte {}, {} long",
+                line.part,
+                words::count(line.offset as i64),
+                words::bytes(line.length as i64)
+            );
+            (about, text(line.text.as_str()))
+        });
+        Ok(Some(RawPage {
+            frame: Frame::new("/sessions", "Bytes", look),
+            back: format!("{0}?at={1}#m-{1}", address(&session), in_address(&path.key)),
+            lines: lines.collect(),
+        }))
+    })
+    .await
+}
+
+/// A whole output as plain text.
+pub(super) async fn output(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    path: InPath,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Response {
+    let found = asked(app, asker, move |desk| {
+        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
+        let Ok(number) = path.number.parse() else { return Ok(None) };
+        view::whole_output(desk.scope, desk.store, desk.door, &session, &path.key, number)
+    });
+    match found.await {
+        Ok(Some(output)) => plain("text/plain; charset=utf-8", output.to_string()),
+        Ok(None) => Refusal::not_found("there is no such output").into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+fn plain(kind: &'static str, text: String) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static(kind))], text).into_response()
+}
+
+/// A picture of a message; nothing in it can run.
+pub(super) async fn picture(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    path: InPath,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Response {
+    let found = asked(app, asker, move |desk| {
+        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
+        let Ok(number) = path.number.parse() else { return Ok(None) };
+        view::picture(desk.scope, desk.store, &session, &path.key, number)
+    });
+    match found.await {
+        Ok(Some(picture)) => {
+            let headers = [
+                (CONTENT_TYPE, HeaderValue::from_static(picture.media_type)),
+                (CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox")),
+                (CONTENT_DISPOSITION, HeaderValue::from_static("inline")),
+            ];
+            (headers, picture.bytes).into_response()
+        }
+        Ok(None) => Refusal::not_found("there is no such picture").into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// The conversation as Markdown, to be pasted elsewhere.
+pub(super) async fn markdown(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    OfSource(source): OfSource,
+    path: InPath,
+    Asked(Nothing {}): Asked<Nothing>,
+) -> Response {
+    let found = asked(app, asker, move |desk| {
+        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
+        let mut out = format!("# {}\n\n", title(&session));
+        for line in numbers(&session) {
+            out.push_str(&format!("- {line}\n"));
+        }
+        view::transcript(
+            desk.scope,
+            desk.store,
+            desk.door,
+            &session,
+            TranscriptAsk::default(),
+            &mut |entry| {
+                super::paste::push_entry(&mut out, &entry);
+                Ok(())
+            },
+        )?;
+        Ok(Some(out))
+    });
+    match found.await {
+        Ok(Some(text)) => plain("text/markdown; charset=utf-8", text),
+        Ok(None) => Refusal::not_found("there is no such session").into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
+}

@@ -1,0 +1,119 @@
+//! Sessions: one list over all sources, narrowed by filters that stand in the address.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::HeaderMap;
+
+use super::html::in_address;
+use super::rows::SessionLine;
+use super::{Frame, Look, shown, words};
+use crate::serve::App;
+use crate::serve::access::Asker;
+use crate::serve::answer::Answered;
+use crate::serve::api::parameters::{AllSessionParameters, Asked};
+use crate::view::sessions;
+use crate::view::{Choices, SessionAsk, choices, source_labels};
+
+#[derive(Template)]
+#[template(path = "sessions.html")]
+struct SessionsPage {
+    frame: Frame,
+    providers: Vec<Provider>,
+    source: String,
+    asked: Words,
+    choices: Choices,
+    /// Name, words, whether it is set.
+    flags: Vec<(&'static str, &'static str, bool)>,
+    total: String,
+    rows: Vec<SessionLine>,
+    more: Option<String>,
+}
+
+struct Provider {
+    href: String,
+    name: &'static str,
+    chosen: bool,
+}
+
+/// The filters as they were written.
+#[derive(Default)]
+struct Words {
+    q: String,
+    project: String,
+    model: String,
+    branch: String,
+    since: String,
+    until: String,
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(parameters): Asked<AllSessionParameters>,
+) -> Answered {
+    let look = Look::of(&headers);
+    let parameters = parameters.without_blanks();
+    let (filter, page) = parameters.clone().read()?;
+    Ok(shown(app, asker, move |desk| {
+        let ask = SessionAsk { filter, page, brief: true };
+        let list = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?;
+        let without = |name: &str| address(&parameters, &[name, "cursor"]);
+        let mut providers =
+            vec![Provider { href: without("source"), name: "All", chosen: parameters.source.is_none() }];
+        for (source, name) in source_labels() {
+            let rest = without("source");
+            let join = if rest.contains('?') { '&' } else { '?' };
+            providers.push(Provider {
+                href: format!("{rest}{join}source={source}"),
+                name,
+                chosen: parameters.source.as_deref() == Some(source),
+            });
+        }
+        let more = list.next_cursor.as_ref().map(|cursor| {
+            let rest = without("cursor");
+            let join = if rest.contains('?') { '&' } else { '?' };
+            format!("{rest}{join}cursor={}", in_address(cursor))
+        });
+        let words_of = |value: &Option<String>| value.clone().unwrap_or_default();
+        Ok(Some(SessionsPage {
+            frame: Frame::new("/sessions", "Sessions", look),
+            providers,
+            source: words_of(&parameters.source),
+            asked: Words {
+                q: words_of(&parameters.q),
+                project: words_of(&parameters.project),
+                model: words_of(&parameters.model),
+                branch: words_of(&parameters.branch),
+                since: words::day(&words_of(&parameters.since)).to_owned(),
+                until: words::day(&words_of(&parameters.until)).to_owned(),
+            },
+            choices: choices(desk.scope, desk.store, desk.door)?,
+            flags: vec![
+                ("errors", "has errors", parameters.errors == Some(true)),
+                ("include_subagents", "with sub-agents", parameters.include_subagents == Some(true)),
+                ("archived", "archived", parameters.archived == Some(true)),
+                ("gone", "gone from source", parameters.gone == Some(true)),
+            ],
+            total: words::plural(list.total, "session", "sessions"),
+            rows: list.sessions.iter().map(SessionLine::of).collect(),
+            more,
+        }))
+    })
+    .await)
+}
+
+/// The address of the list as it was asked for, without some of its parameters.
+fn address(parameters: &AllSessionParameters, without: &[&str]) -> String {
+    let fields = serde_json::to_value(parameters).unwrap_or_default();
+    let mut pairs = Vec::new();
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        if !without.contains(&name.as_str()) {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            pairs.push(format!("{name}={}", in_address(&value)));
+        }
+    }
+    if pairs.is_empty() { "/sessions".into() } else { format!("/sessions?{}", pairs.join("&")) }
+}

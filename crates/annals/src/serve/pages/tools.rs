@@ -1,0 +1,217 @@
+//! Tools: which were called and how often they failed, which files and commands, by source, project and days.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::Deserialize;
+
+use super::html::in_address;
+use super::{Frame, Look, plot, shown, words};
+use crate::serve::App;
+use crate::serve::access::Asker;
+use crate::serve::answer::{Answered, Desk};
+use crate::serve::api::parameters::{Asked, days_of, known_source};
+use crate::view::tools;
+use crate::view::{ToolAnalytics, ToolsAsk, choices, source_labels, source_named};
+use annals_core::{Result, Shown};
+
+/// Lines of each list.
+const TOP: usize = 20;
+
+#[derive(Template)]
+#[template(path = "tools.html")]
+struct ToolsPage {
+    frame: Frame,
+    ranges: Vec<(&'static str, String, bool)>,
+    providers: Vec<(&'static str, String, bool)>,
+    days: String,
+    source: String,
+    project: String,
+    projects: Vec<Shown>,
+    numbers: String,
+    tools: Vec<i64>,
+    lists: Vec<List>,
+}
+
+struct List {
+    title: &'static str,
+    what: &'static str,
+    unit: &'static str,
+    failures: bool,
+    lines: Vec<Line>,
+}
+
+struct Line {
+    name: String,
+    shown: String,
+    href: String,
+    count: String,
+    share: i64,
+    failed: String,
+    failed_share: i64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Parameters {
+    days: String,
+    source: String,
+    project: String,
+}
+
+impl Parameters {
+    fn with(&self, name: &str, value: &str) -> String {
+        let mut pairs = Vec::new();
+        for (known, before) in [("days", &self.days), ("source", &self.source), ("project", &self.project)] {
+            let value = if known == name { value } else { before };
+            if !value.is_empty() {
+                pairs.push(format!("{known}={}", in_address(value)));
+            }
+        }
+        format!("/tools?{}", pairs.join("&"))
+    }
+}
+
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Asked(parameters): Asked<Parameters>,
+) -> Answered {
+    let look = Look::of(&headers);
+    let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    let days = days_of(given(&parameters.days).as_deref())?;
+    known_source(given(&parameters.source).as_deref())?;
+    Ok(shown(app, asker, move |desk| tools_page(desk, &parameters, days, look).map(Some)).await)
+}
+
+fn tools_page(desk: &Desk<'_>, parameters: &Parameters, days: Option<i64>, look: Look) -> Result<ToolsPage> {
+    let mut sums = Sums::default();
+    for (name, _) in
+        source_labels().filter(|(name, _)| parameters.source.is_empty() || *name == parameters.source)
+    {
+        let Some(source) = source_named(name) else { continue };
+        let project = Some(parameters.project.trim().to_owned()).filter(|project| !project.is_empty());
+        let ask = ToolsAsk { source, days, project };
+        sums.add(&tools(desk.scope, desk.store, desk.door, &ask, desk.disk, desk.now)?);
+    }
+    let days_word = days.map_or("all".to_owned(), |days| days.to_string());
+    let ranges = [("7 days", "7"), ("30 days", "30"), ("90 days", "90"), ("all", "all")];
+    let mut providers = vec![("All", parameters.with("source", ""), parameters.source.is_empty())];
+    for (source, label) in source_labels() {
+        providers.push((label, parameters.with("source", source), parameters.source == source));
+    }
+    let search =
+        |filter: &str, word: &str| format!("/search?q={}", in_address(&format!("{filter}{}", quoted(word))));
+    Ok(ToolsPage {
+        frame: Frame::new("/tools", "Tools", look),
+        ranges: ranges
+            .map(|(name, value)| (name, parameters.with("days", value), value == days_word))
+            .to_vec(),
+        providers,
+        days: days_word,
+        source: parameters.source.clone(),
+        project: parameters.project.clone(),
+        projects: choices(desk.scope, desk.store, desk.door)?.projects,
+        numbers: format!(
+            "{} in {}, {} failed ({:.1} %)",
+            words::plural(sums.calls, "call", "calls"),
+            words::plural(sums.sessions, "session", "sessions"),
+            words::count(sums.failed),
+            100.0 * sums.failed as f64 / sums.calls.max(1) as f64
+        ),
+        tools: sums.tools.values().map(|(count, _)| *count).collect(),
+        lists: vec![
+            list("Calls by tool", "tool", "calls", &sums.tools, true, &|name| search("tool:", name)),
+            list("Commands", "command", "runs", &sums.commands, false, &|name| {
+                format!("/search?q={}", in_address(&quoted(name)))
+            }),
+            list("Files written", "file", "times", &sums.written, false, &|name| search("file:", name)),
+            list("Files read", "file", "times", &sums.read, false, &|name| search("file:", name)),
+        ],
+    })
+}
+
+/// Counts, and failures where they are known, by name.
+type Counts = BTreeMap<String, (i64, i64)>;
+
+/// What all chosen sources counted.
+#[derive(Default)]
+struct Sums {
+    sessions: i64,
+    calls: i64,
+    failed: i64,
+    tools: Counts,
+    commands: Counts,
+    read: Counts,
+    written: Counts,
+}
+
+impl Sums {
+    fn add(&mut self, of: &ToolAnalytics) {
+        self.sessions += of.session_count;
+        self.calls += of.tool_call_count;
+        self.failed += of.failed_call_count;
+        for (name, count) in &of.tool_counts.0 {
+            self.tools.entry(name.clone()).or_default().0 += count.as_i64().unwrap_or(0);
+        }
+        for (name, count) in &of.failed_counts.0 {
+            self.tools.entry(name.clone()).or_default().1 += count.as_i64().unwrap_or(0);
+        }
+        for command in &of.top_commands {
+            self.commands.entry(command.command.to_string()).or_default().0 += command.count;
+        }
+        for (counts, files) in
+            [(&mut self.read, &of.top_files_read), (&mut self.written, &of.top_files_written)]
+        {
+            for file in files {
+                counts.entry(file.path.to_string()).or_default().0 += file.count;
+            }
+        }
+    }
+}
+
+fn list(
+    title: &'static str,
+    what: &'static str,
+    unit: &'static str,
+    counts: &Counts,
+    failures: bool,
+    href: &dyn Fn(&str) -> String,
+) -> List {
+    let mut sorted: Vec<(&String, &(i64, i64))> = counts.iter().collect();
+    sorted.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+    let most = sorted.first().map_or(1, |(_, (count, _))| *count);
+    let lines = sorted.into_iter().take(TOP).map(|(name, (count, failed))| Line {
+        name: name.clone(),
+        shown: ended(name, what == "file"),
+        href: href(name),
+        count: words::count(*count),
+        share: plot::share(*count, most),
+        failed: words::count(*failed),
+        failed_share: if failures { plot::share(*failed, most) } else { 0 },
+    });
+    List { title, what, unit, failures, lines: lines.collect() }
+}
+
+/// Of a path the end tells more, of a command the start.
+fn ended(name: &str, path: bool) -> String {
+    const ROOM: usize = 38;
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= ROOM {
+        return name.to_owned();
+    }
+    match path {
+        true => format!("…{}", letters[letters.len() - ROOM..].iter().collect::<String>()),
+        false => format!("{}…", letters[..ROOM].iter().collect::<String>()),
+    }
+}
+
+/// A word of a search that has spaces.
+fn quoted(word: &str) -> String {
+    let word = word.replace('"', " ");
+    if word.contains(char::is_whitespace) { format!("\"{}\"", word.trim()) } else { word }
+}

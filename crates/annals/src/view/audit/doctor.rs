@@ -1,0 +1,50 @@
+//! The doctor: is the archive whole, and what to do when it is not.
+
+use serde::Serialize;
+
+use crate::view::door::Door;
+use annals_core::{Result, Scope, Shown};
+use annals_store::{Damage, Store};
+
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    pub check: &'static str,
+    pub ok: bool,
+    pub what: Shown,
+    /// What to do about it.
+    pub hint: Option<&'static str>,
+}
+
+/// Database, segments against their hashes, rows against their bytes.
+pub fn examine(scope: &Scope, store: &Store, door: &Door) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    let broken = store.integrity(scope)?;
+    findings.push(finding(
+        "database",
+        broken.is_empty(),
+        if broken.is_empty() { "SQLite finds it sound".to_owned() } else { broken.join("; ") },
+        "restore annals.db from a backup; `annals restore` still writes out what can be read",
+    ));
+    let mut damages: Vec<Damage> = Vec::new();
+    let checked = store.check_segments(scope, &mut |damage| damages.push(damage))?;
+    if damages.is_empty() {
+        findings.push(finding("segments", true, format!("{checked} segments agree with their hashes"), ""));
+    }
+    for damage in damages {
+        let what =
+            format!("{} version {} at byte {}: {}", damage.path, damage.version, damage.place, damage.what);
+        let hint = "if the client still has the file, `annals sync --full` captures it again";
+        findings.push(Finding { check: "segments", ok: false, what: door.text(&what), hint: Some(hint) });
+    }
+    let lost = store.rows_without_bytes(scope)?;
+    let what = if lost.is_empty() { "all rows point into their bytes".to_owned() } else { lost.join(", ") };
+    let mut rows = finding("rows", lost.is_empty(), String::new(), "run `annals rebuild`");
+    rows.what = door.text(&what);
+    findings.push(rows);
+    Ok(findings)
+}
+
+/// Texts of our own.
+fn finding(check: &'static str, ok: bool, what: String, hint: &'static str) -> Finding {
+    Finding { check, ok, what: Shown::new(what), hint: Some(hint).filter(|_| !ok) }
+}

@@ -1,0 +1,60 @@
+//! What imports found in their containers, from the accounts that they left, and what providers were asked for: the part
+//! of an audit that no disk can tell.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use annals_core::{Result, Scope};
+use annals_sources::Source;
+use annals_store::Store;
+
+/// Files and bytes of containers, by what became of them.
+#[derive(Debug, Default)]
+pub struct Imported {
+    pub kept: (u64, u64),
+    /// By the reason.
+    pub left_out: BTreeMap<String, (u64, u64)>,
+    pub unknown: Vec<(String, u64)>,
+    /// What the provider was asked for: had, and not had yet. How large the latter is nobody knows.
+    pub asked: (u64, u64),
+    pub gaps: u64,
+}
+
+pub fn imported(scope: &Scope, store: &Store, source: &'static dyn Source) -> Result<Imported> {
+    let mut imported = Imported::default();
+    if source.import().is_none() {
+        return Ok(imported);
+    }
+    let mut contents = store.contents(scope);
+    store.each_record(scope, source.manifest().source, "imports", None, 0, &mut |record| {
+        let bytes =
+            contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
+        let account: Value = serde_json::from_slice(bytes.expose()).unwrap_or_default();
+        let name = account["name"].as_str().unwrap_or_default();
+        for member in account["members"].as_array().into_iter().flatten() {
+            let size = member["bytes"].as_u64().unwrap_or(0);
+            let text = |field: &str| member[field].as_str().unwrap_or_default();
+            match text("verdict") {
+                "taken" => imported.kept = (imported.kept.0 + 1, imported.kept.1 + size),
+                // Its members are told one by one.
+                "opened" => {}
+                "unknown" => imported.unknown.push((format!("{name}: {}", text("name")), size)),
+                _ => {
+                    let sum = imported.left_out.entry(text("what").to_owned()).or_default();
+                    *sum = (sum.0 + 1, sum.1 + size);
+                }
+            }
+        }
+        Ok(true)
+    })?;
+    if source.live().is_some() {
+        let account = store.live_account(scope, source.manifest().source)?;
+        (imported.asked, imported.gaps) = ((account.things, account.bytes), account.gaps);
+        if account.given_up > 0 {
+            let why = "asked for and given up: `annals gaps --all` says why";
+            imported.left_out.entry(why.to_owned()).or_default().0 += account.given_up;
+        }
+    }
+    Ok(imported)
+}

@@ -1,0 +1,406 @@
+//! The audit: what was found, kept, left out, and why; in files, bytes, lines, fields and what a platform offers.
+
+pub(super) mod accounts;
+pub(super) mod cards;
+pub(super) mod doctor;
+pub(super) mod gaps;
+pub(super) mod imports;
+pub(super) mod secrets;
+pub(super) mod status;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::door::Door;
+use super::records::{RecordsAsk, records};
+use accounts::{Sum, accounts};
+use annals_core::{Result, Rows, Scope, Shown, Stream, Surface, Time};
+use annals_sources::Source;
+use annals_store::Store;
+use imports::{Imported, imported};
+
+/// Records of a stream whose fields are compared with its declaration.
+const SAMPLE: u64 = 200;
+
+/// What the disk holds of a source now, as a look without opening found it.
+#[derive(Debug, Default)]
+pub struct OnDisk {
+    /// Path, size and kind of files that are to be kept.
+    pub found: Vec<(String, u64, &'static str)>,
+    /// Path, files, bytes, kind and reason of what is left out.
+    pub left_out: Vec<(String, u64, u64, &'static str, &'static str)>,
+    pub unaccounted: Vec<(String, u64)>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Audit {
+    pub source: &'static str,
+    pub provider_label: &'static str,
+    /// Share of found bytes that is kept or left out on purpose, or of files where what is missing has no size yet; 100
+    /// only when nothing is unknown or missing.
+    pub percent: f64,
+    pub files: Balance,
+    pub bytes: Balance,
+    pub lines: Lines,
+    /// Lines by status and type.
+    pub types: BTreeMap<String, BTreeMap<String, Sum>>,
+    pub stores: Vec<StoreLine>,
+    pub unaccounted: Vec<Unaccounted>,
+    pub unknown: Vec<LineType>,
+    pub malformed: Vec<Malformed>,
+    pub streams: Vec<StreamAudit>,
+    pub surface: Vec<SurfaceLine>,
+}
+
+/// found = kept + left_out + unaccounted + gaps.
+#[derive(Debug, Default, Clone, Copy, Serialize, ToSchema)]
+pub struct Balance {
+    pub found: u64,
+    pub kept: u64,
+    pub left_out: u64,
+    pub unaccounted: u64,
+    /// Declared, and not captured yet.
+    pub gaps: u64,
+}
+
+/// found = kept + unknown + malformed + skipped.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct Lines {
+    pub found: i64,
+    pub kept: Sum,
+    pub unknown: Sum,
+    pub malformed: Sum,
+    pub skipped: Sum,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct StoreLine {
+    pub store: &'static str,
+    pub treatment: &'static str,
+    pub reason: Shown,
+    pub files: u64,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Unaccounted {
+    pub path: Shown,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LineType {
+    pub kind: Shown,
+    pub lines: i64,
+    pub bytes: i64,
+    /// The oldest client in whose transcripts it was seen.
+    pub client_version: Option<Shown>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Malformed {
+    pub path: Shown,
+    pub offset: u64,
+    pub length: u64,
+    pub what: Shown,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct StreamAudit {
+    pub stream: &'static str,
+    /// Records compared, of all.
+    pub sampled: u64,
+    pub undeclared: BTreeSet<String>,
+    pub never_filled: BTreeSet<&'static str>,
+    pub other_type: BTreeSet<String>,
+    /// Fields that lists show the start of, and how the whole is reached.
+    pub previews: BTreeMap<&'static str, &'static str>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SurfaceLine {
+    #[serde(flatten)]
+    pub surface: &'static Surface,
+    pub count: i64,
+}
+
+pub fn audit(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    source: &'static dyn Source,
+    disk: &OnDisk,
+    now: Time,
+) -> Result<Audit> {
+    let manifest = source.manifest();
+    let imported = imported(scope, store, source)?;
+    let (files, bytes) = balance(scope, store, manifest.source, disk, &imported)?;
+    let accounts = accounts(scope, store, door, Some(manifest.source))?;
+    let mut lines = Lines::default();
+    let mut types: BTreeMap<String, BTreeMap<String, Sum>> = BTreeMap::new();
+    for account in accounts.iter().filter(|account| !account.twin) {
+        lines.found += account.lines;
+        for (status, kinds) in &account.types {
+            for (kind, more) in kinds {
+                let sum = types.entry(status.clone()).or_default().entry(kind.clone()).or_default();
+                *sum = Sum { lines: sum.lines + more.lines, bytes: sum.bytes + more.bytes };
+            }
+        }
+        for (sum, more) in [
+            (&mut lines.kept, account.kept),
+            (&mut lines.unknown, account.unknown),
+            (&mut lines.malformed, account.malformed),
+            (&mut lines.skipped, account.skipped),
+        ] {
+            sum.lines += more.lines;
+            sum.bytes += more.bytes;
+        }
+    }
+    let missing =
+        bytes.unaccounted + bytes.gaps + (lines.unknown.bytes + lines.malformed.bytes).max(0) as u64;
+    let unknown = store.unknown_types(scope, manifest.source)?.into_iter().map(|unknown| LineType {
+        kind: door.text(&unknown.kind),
+        lines: unknown.lines,
+        bytes: unknown.bytes,
+        client_version: unknown.client_version.map(|version| door.text(&version)),
+    });
+    let malformed = store.problems(scope, manifest.source)?.into_iter().map(|(path, span, what)| Malformed {
+        path: door.text(&path),
+        offset: span.offset,
+        length: span.length,
+        what: door.text(&what),
+    });
+    let mut streams = Vec::new();
+    for stream in manifest.streams {
+        streams.push(stream_audit(scope, store, door, source, stream, now)?);
+    }
+    let mut surface = Vec::new();
+    for line in manifest.surface {
+        let stream = manifest.stream(line.stream);
+        let count = stream
+            .map_or(Ok(0), |stream| store.count_stream(scope, manifest.source, stream.name, stream.rows))?;
+        surface.push(SurfaceLine { surface: line, count });
+    }
+    Ok(Audit {
+        source: manifest.source,
+        provider_label: manifest.label,
+        percent: percent(bytes.found, missing).min(percent(files.found, imported.gaps)),
+        files,
+        bytes,
+        lines,
+        types,
+        stores: stores(door, disk, &imported),
+        unaccounted: disk
+            .unaccounted
+            .iter()
+            .chain(&imported.unknown)
+            .map(|(path, bytes)| Unaccounted { path: door.text(path), bytes: *bytes })
+            .collect(),
+        unknown: unknown.collect(),
+        malformed: malformed.collect(),
+        streams,
+        surface,
+    })
+}
+
+/// What the text index holds, and what it leaves out.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct IndexAudit {
+    pub passages: i64,
+    pub segments: i64,
+    pub bytes: i64,
+    /// Of these, fingerprints of code, which `annals blame` asks.
+    pub lineage_bytes: i64,
+    pub indexed: &'static [&'static str],
+    pub left_out: &'static [&'static str],
+}
+
+pub fn index_audit(scope: &Scope, store: &Store) -> Result<IndexAudit> {
+    let (segments, passages, bytes) = store.index_size(scope)?;
+    Ok(IndexAudit {
+        passages,
+        segments,
+        bytes,
+        lineage_bytes: store.print_size(scope)?,
+        indexed: &[
+            "prompts, answers and thinking",
+            "names and inputs of tool calls, paths of files they touched",
+            "outputs of tools, also those kept apart",
+            "skills, commands, prompts, rules, instructions and memory, in their newest version",
+            "titles of sessions, as they are now",
+            "fingerprints of lines that calls wrote into files, and of a fourth of those that they read",
+        ],
+        left_out: &[
+            "text behind the first 256 KiB of a message, input or output",
+            "words of more than 64 letters: data such as Base64",
+            "context that a client puts before the model, and its plumbing rows",
+            "images and settings",
+            "copies of history in forks and resumes are indexed, and found only where they were first said",
+        ],
+    })
+}
+
+/// What the archive itself says was there, for those who may not look at the disk.
+pub fn captured(scope: &Scope, store: &Store, source: &'static dyn Source) -> Result<OnDisk> {
+    if source.import().is_some() {
+        return Ok(OnDisk::default());
+    }
+    let files = store.files(scope, Some(source.manifest().source))?.into_iter();
+    let files = files.filter(|file| !file.gone && !file.document);
+    let found = files.map(|file| (file.path, u64::try_from(file.size).unwrap_or(0), "captured"));
+    Ok(OnDisk { found: found.collect(), ..OnDisk::default() })
+}
+
+fn balance(
+    scope: &Scope,
+    store: &Store,
+    source: &str,
+    disk: &OnDisk,
+    imported: &Imported,
+) -> Result<(Balance, Balance)> {
+    let captured: HashSet<String> = store
+        .files(scope, Some(source))?
+        .into_iter()
+        .filter(|file| !file.gone)
+        .map(|file| file.path)
+        .collect();
+    let (mut files, mut bytes) = (Balance::default(), Balance::default());
+    for (path, size, _) in &disk.found {
+        let there = captured.contains(path);
+        files.kept += u64::from(there);
+        files.gaps += u64::from(!there);
+        *(if there { &mut bytes.kept } else { &mut bytes.gaps }) += size;
+    }
+    for (_, count, size, ..) in &disk.left_out {
+        files.left_out += count;
+        bytes.left_out += size;
+    }
+    files.kept += imported.kept.0 + imported.asked.0;
+    bytes.kept += imported.kept.1 + imported.asked.1;
+    files.gaps += imported.gaps;
+    for (count, size) in imported.left_out.values() {
+        files.left_out += count;
+        bytes.left_out += size;
+    }
+    let unaccounted = disk.unaccounted.iter().chain(&imported.unknown);
+    files.unaccounted = unaccounted.clone().count() as u64;
+    bytes.unaccounted = unaccounted.map(|(_, size)| size).sum();
+    for sums in [&mut files, &mut bytes] {
+        sums.found = sums.kept + sums.left_out + sums.unaccounted + sums.gaps;
+    }
+    Ok((files, bytes))
+}
+
+/// Never rounded up to 100.
+fn percent(found: u64, missing: u64) -> f64 {
+    if missing == 0 {
+        return 100.0;
+    }
+    let share = 100.0 * (1.0 - missing as f64 / found.max(missing) as f64);
+    (share * 100.0).floor().min(9_999.0) / 100.0
+}
+
+fn stores(door: &Door, disk: &OnDisk, imported: &Imported) -> Vec<StoreLine> {
+    let mut lines: BTreeMap<(&str, &'static str, &'static str), (u64, u64)> = BTreeMap::new();
+    for (_, size, store) in &disk.found {
+        let sum = lines.entry(("captured", store, "")).or_default();
+        *sum = (sum.0 + 1, sum.1 + size);
+    }
+    for (_, files, bytes, store, why) in &disk.left_out {
+        let sum = lines.entry(("left_out", store, why)).or_default();
+        *sum = (sum.0 + files, sum.1 + bytes);
+    }
+    let lines = lines.into_iter().map(|((treatment, store, reason), (files, bytes))| StoreLine {
+        store,
+        treatment: if treatment == "captured" { "captured" } else { "left_out" },
+        reason: Shown::new(reason),
+        files,
+        bytes,
+    });
+    let taken = [("imported files", imported.kept), ("answers of the provider", imported.asked)];
+    let taken = taken.into_iter().filter(|(_, (files, _))| *files > 0);
+    let taken = taken.map(|(store, (files, bytes))| StoreLine {
+        store,
+        treatment: "captured",
+        reason: Shown::default(),
+        files,
+        bytes,
+    });
+    let others = imported.left_out.iter().map(|(why, (files, bytes))| StoreLine {
+        store: "imported files",
+        treatment: "left_out",
+        reason: door.text(why),
+        files: *files,
+        bytes: *bytes,
+    });
+    lines.chain(taken).chain(others).collect()
+}
+
+/// Fields that records have against fields that the manifest declares.
+fn stream_audit(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    source: &'static dyn Source,
+    stream: &'static Stream,
+    now: Time,
+) -> Result<StreamAudit> {
+    let ask = RecordsAsk {
+        source,
+        stream,
+        key: None,
+        within: None,
+        limit: Some(SAMPLE),
+        cursor: None,
+        full: false,
+    };
+    let mut audit = StreamAudit {
+        stream: stream.name,
+        sampled: 0,
+        undeclared: BTreeSet::new(),
+        never_filled: stream.fields.iter().map(|field| field.name).collect(),
+        other_type: BTreeSet::new(),
+        previews: stream.fields.iter().filter_map(|field| Some((field.name, field.preview?))).collect(),
+    };
+    // A stream that declares little more than its key hands its records out as they were found.
+    let open = stream.fields.len() <= 1;
+    audit.sampled = records(scope, store, door, &ask, now, &mut |record| {
+        let value = record.value();
+        let fields = if stream.rows == Rows::Records { &value["data"] } else { value };
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            let Some(field) = stream.fields.iter().find(|field| field.name == name) else {
+                if !open && !name.ends_with("_truncated") && !name.ends_with("_full_bytes") {
+                    audit.undeclared.insert(name.clone());
+                }
+                continue;
+            };
+            if !value.is_null() {
+                audit.never_filled.remove(field.name);
+            }
+            if !field.kind.split('|').any(|kind| is_kind(value, kind)) {
+                audit.other_type.insert(format!("{name} is not {}", field.kind));
+            }
+        }
+        Ok(())
+    })?;
+    if audit.sampled == 0 {
+        audit.never_filled.clear();
+    }
+    Ok(audit)
+}
+
+fn is_kind(value: &Value, kind: &str) -> bool {
+    match kind {
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "null" => value.is_null(),
+        _ => false,
+    }
+}

@@ -1,0 +1,188 @@
+//! Where secrets appear: which mark, since when, in which sessions and tools; never the secret itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::view::door::Door;
+use crate::view::library::{LibraryAsk, history_texts};
+use crate::view::paging::Paging;
+use crate::view::session::branches::Branch;
+use crate::view::session::list::{SessionAsk, SessionView, sessions};
+use crate::view::session::transcript::{BlockView, Entry, TranscriptAsk, transcript};
+use annals_core::{Result, Scope, Shown, Time};
+use annals_store::{SessionFilter, Store};
+
+/// Sessions of a secret that are named; all are counted.
+const NAMED: usize = 20;
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SecretView {
+    /// What stands in its place: equal for equal secrets of this archive.
+    pub mark: String,
+    pub kind: String,
+    pub occurrences: i64,
+    pub first_seen_at: Option<String>,
+    pub last_seen_at: Option<String>,
+    pub session_count: usize,
+    pub sessions: Vec<String>,
+    /// Tools whose input or output it stands in.
+    pub tools: Vec<Shown>,
+    /// What it stands in: prompt, answer, thinking, input, output, library and the like.
+    pub places: Vec<&'static str>,
+}
+
+#[derive(Debug, Default)]
+struct Sightings {
+    occurrences: i64,
+    first: Option<String>,
+    last: Option<String>,
+    sessions: Vec<String>,
+    tools: BTreeSet<Shown>,
+    places: BTreeSet<&'static str>,
+}
+
+/// Reads everything that the filter lets through, and notes the marks in it.
+pub fn secrets(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    filter: &SessionFilter,
+    now: Time,
+) -> Result<Vec<SecretView>> {
+    secrets_watched(scope, store, door, filter, now, &mut |_, _| {})
+}
+
+/// The same for somebody who watches: sessions looked through so far, and all.
+pub fn secrets_watched(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    filter: &SessionFilter,
+    now: Time,
+    watch: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<SecretView>> {
+    let mut done = 0;
+    let mut found: BTreeMap<String, Sightings> = BTreeMap::new();
+    let mut ask =
+        SessionAsk { filter: filter.clone(), page: Paging { limit: 200, cursor: None }, brief: true };
+    loop {
+        let list = sessions(scope, store, door, &ask, now)?;
+        for session in &list.sessions {
+            watch(done, u64::try_from(list.total).unwrap_or(0));
+            done += 1;
+            of_session(&mut found, session);
+            let whole = TranscriptAsk { full: true, branch: Branch::All, ..TranscriptAsk::default() };
+            transcript(scope, store, door, session, whole, &mut |entry| {
+                of_entry(&mut found, &session.session_id, &entry);
+                Ok(())
+            })?;
+        }
+        ask.page.cursor = list.next_cursor;
+        if ask.page.cursor.is_none() {
+            break;
+        }
+    }
+    if filter.project.is_none() && filter.since.is_none() && filter.until.is_none() {
+        let shelf = LibraryAsk { source: filter.source.clone(), kind: None, project: None };
+        history_texts(scope, store, door, &shelf, &mut |text, changed_at| {
+            note(
+                &mut found,
+                text,
+                &Sighting { place: "library", at: Some(changed_at), ..Sighting::default() },
+            );
+        })?;
+    }
+    let mut secrets: Vec<SecretView> = found.into_iter().map(|(mark, seen)| view(mark, seen)).collect();
+    secrets.sort_by(|left, right| {
+        right.occurrences.cmp(&left.occurrences).then_with(|| left.mark.cmp(&right.mark))
+    });
+    Ok(secrets)
+}
+
+/// Where a text stands.
+#[derive(Debug, Default)]
+struct Sighting<'a> {
+    place: &'static str,
+    at: Option<&'a str>,
+    session: Option<&'a str>,
+    tool: Option<&'a Shown>,
+}
+
+fn of_session(found: &mut BTreeMap<String, Sightings>, session: &SessionView) {
+    let at = session.first_message_at.as_deref();
+    let sighting = Sighting { place: "session", at, session: Some(&session.session_id), tool: None };
+    let texts = [&session.title, &session.cwd, &session.git_branch, &session.git_origin_url];
+    for text in texts.into_iter().flatten() {
+        note(found, text.as_str(), &sighting);
+    }
+}
+
+fn of_entry(found: &mut BTreeMap<String, Sightings>, session: &str, entry: &Entry) {
+    let mut tool: Option<Shown> = None;
+    let at = entry.at.as_deref();
+    for block in &entry.blocks {
+        let mut see = |place: &'static str, text: &str, tool: Option<&Shown>| {
+            note(found, text, &Sighting { place, at, session: Some(session), tool });
+        };
+        match block {
+            BlockView::Text { text, .. } => see(entry.kind, text.as_str(), None),
+            BlockView::Thinking { text, .. } => see("thinking", text.as_str(), None),
+            BlockView::Image { path, .. } => see("image", path.as_ref().map_or("", Shown::as_str), None),
+            BlockView::Attachment { name } => see("attachment", name.as_str(), None),
+            BlockView::Event { text, .. } => see("event", text.as_str(), None),
+            BlockView::ToolCall { name, input, files, .. } => {
+                tool = Some(Shown::new(name.clone()));
+                see("input", &input.value().to_string(), tool.as_ref());
+                for file in files {
+                    see("file", file.path.as_str(), tool.as_ref());
+                }
+            }
+            BlockView::ToolResult { output, .. } => see("output", output.as_str(), tool.as_ref()),
+        }
+    }
+}
+
+/// Counts every mark of a text that passed the door.
+fn note(found: &mut BTreeMap<String, Sightings>, text: &str, sighting: &Sighting<'_>) {
+    let mut rest = text;
+    while let Some(open) = rest.find("[secret:") {
+        rest = &rest[open..];
+        let Some(close) = rest.find(']').filter(|close| *close < 64) else {
+            rest = &rest[1..];
+            continue;
+        };
+        let seen = found.entry(rest[..=close].to_owned()).or_default();
+        seen.occurrences += 1;
+        seen.places.insert(sighting.place);
+        seen.tools.extend(sighting.tool.cloned());
+        if let Some(session) =
+            sighting.session.filter(|session| seen.sessions.last().is_none_or(|last| last != session))
+        {
+            seen.sessions.push(session.to_owned());
+        }
+        if let Some(at) = sighting.at {
+            // Times are written so that their order is that of their letters.
+            seen.first = Some(seen.first.take().map_or(at.to_owned(), |first| first.min(at.to_owned())));
+            seen.last = Some(seen.last.take().map_or(at.to_owned(), |last| last.max(at.to_owned())));
+        }
+        rest = &rest[close + 1..];
+    }
+}
+
+fn view(mark: String, mut seen: Sightings) -> SecretView {
+    seen.sessions.sort();
+    seen.sessions.dedup();
+    SecretView {
+        kind: mark.split(':').nth(1).unwrap_or_default().to_owned(),
+        mark,
+        occurrences: seen.occurrences,
+        first_seen_at: seen.first,
+        last_seen_at: seen.last,
+        session_count: seen.sessions.len(),
+        sessions: seen.sessions.into_iter().take(NAMED).collect(),
+        tools: seen.tools.into_iter().collect(),
+        places: seen.places.into_iter().collect(),
+    }
+}

@@ -1,0 +1,288 @@
+//! The one door for content: raw text becomes shown text, with secrets masked.
+
+use serde_json::Value;
+
+use annals_core::{Raw, Result, Scope, Shown, ShownJson};
+use annals_redact::Redactor;
+use annals_store::Store;
+
+/// Text longer than this is shown as a preview that says so.
+pub const PREVIEW: usize = 5 * 1024;
+
+pub struct Door {
+    redactor: Option<Redactor>,
+}
+
+impl Door {
+    /// Masks secrets with this archive's own key, so that one secret always has one mark.
+    pub fn masking(scope: &Scope, store: &Store) -> Result<Door> {
+        let made = store.setting_or_make(scope, "mask_key", || random_bytes().to_vec())?;
+        let mut key = [0; 32];
+        for (to, from) in key.iter_mut().zip(made) {
+            *to = from;
+        }
+        Ok(Door { redactor: Some(Redactor::new(key)) })
+    }
+
+    /// Masks without an archive. The key is the same everywhere, so that the same lines always give the same marks; a
+    /// mark has four digits, which tell two secrets apart and lead back to none.
+    pub fn masking_alone(_scope: &Scope) -> Door {
+        Door { redactor: Some(Redactor::new([0; 32])) }
+    }
+
+    /// Shows everything: for the owner, at this machine, who asked for it.
+    pub fn revealing(_scope: &Scope) -> Door {
+        Door { redactor: None }
+    }
+
+    /// For words of a run itself, such as a file's name in a warning.
+    pub fn show(&self, _scope: &Scope, text: &str) -> Shown {
+        self.text(text)
+    }
+
+    // no scope: the door was opened with one
+    pub fn raw(&self, raw: &Raw) -> Shown {
+        self.text(&String::from_utf8_lossy(raw.expose()))
+    }
+
+    pub(super) fn text(&self, text: &str) -> Shown {
+        match &self.redactor {
+            Some(_) if is_plain(text) => Shown::new(text),
+            Some(redactor) => Shown::new(redactor.mask(text)),
+            None => Shown::new(text),
+        }
+    }
+
+    /// The lines of a text. It is masked as a whole, and every line that a secret reaches into has its mark.
+    pub(super) fn lines(&self, text: &str) -> Vec<Shown> {
+        let mut secrets = Vec::new();
+        if let Some(redactor) = &self.redactor {
+            redactor.each(text, &mut |found| secrets.push((found.range.clone(), found.to_string())));
+        }
+        let mut shown = Vec::new();
+        let (mut at, mut next) = (0, 0);
+        for line in text.split_inclusive('\n') {
+            let end = at + line.trim_end_matches(['\n', '\r']).len();
+            let (mut masked, mut from) = (String::new(), at);
+            while let Some((range, mark)) = secrets.get(next).filter(|(range, _)| range.start < end) {
+                masked.push_str(text.get(from..range.start).unwrap_or_default());
+                masked.push_str(mark);
+                from = range.end.min(end).max(from);
+                if range.end > end {
+                    break;
+                }
+                next += 1;
+            }
+            masked.push_str(&text[from..end]);
+            shown.push(Shown::new(masked));
+            at += line.len();
+            // One that ended with its line is done.
+            while secrets.get(next).is_some_and(|(range, _)| range.end <= at) {
+                next += 1;
+            }
+        }
+        shown
+    }
+
+    pub(super) fn json(&self, value: Value) -> ShownJson {
+        self.json_preview(value, Extent::Whole).0
+    }
+
+    /// A text or its start, and how long the whole is when it is not all.
+    pub(super) fn preview(&self, text: &str, extent: Extent) -> (Shown, Option<u64>) {
+        let (shown, full_bytes) = self.cut(text, extent, &|text| self.text(text).to_string());
+        (Shown::new(shown), full_bytes)
+    }
+
+    /// The same for every string in a value; the length of the longest that was cut is told.
+    pub(super) fn json_preview(&self, value: Value, extent: Extent) -> (ShownJson, Option<u64>) {
+        let mut longest = None;
+        let shown = self.shown(value, None, extent, &mut longest);
+        (ShownJson::new(shown), longest)
+    }
+
+    /// Masks first: a secret across the cut would show its start, and not look like one any more.
+    fn cut(&self, text: &str, extent: Extent, mask: &dyn Fn(&str) -> String) -> (String, Option<u64>) {
+        if extent == Extent::Whole || text.len() <= PREVIEW {
+            return (mask(text), None);
+        }
+        let mut masked = mask(&text[..between_letters(text, PREVIEW + BEYOND)]);
+        let mut cut = between_letters(&masked, PREVIEW);
+        // No mark is cut in two.
+        let near = between_letters(&masked, cut.saturating_sub(64));
+        let mut marks = masked[near..].match_indices("[secret:").map(|(at, _)| near + at);
+        let across = |open: &usize| masked[*open..].find(']').is_none_or(|close| open + close >= cut);
+        if let Some(open) = marks.find(|open| *open < cut && across(open)) {
+            cut = open;
+        }
+        masked.truncate(cut);
+        (masked, Some(text.len() as u64))
+    }
+
+    /// `before` is what tells what a string is: the name of its field, or the flag in front of it.
+    fn shown(&self, value: Value, before: Option<&str>, extent: Extent, longest: &mut Option<u64>) -> Value {
+        match value {
+            Value::String(text) => {
+                let (shown, full_bytes) = self.cut(&text, extent, &|text| self.masked_after(before, text));
+                *longest = (*longest).max(full_bytes);
+                Value::from(shown)
+            }
+            Value::Array(items) => {
+                let mut flag: Option<String> = None;
+                let mut shown = Vec::with_capacity(items.len());
+                for item in items {
+                    let next = item.as_str().filter(|text| is_flag(text)).map(|text| format!("{text} "));
+                    shown.push(self.shown(item, flag.as_deref(), extent, longest));
+                    flag = next;
+                }
+                Value::Array(shown)
+            }
+            Value::Object(fields) => {
+                // In `{"name": "DB_PASSWORD", "value": …}` one field tells what the other is.
+                let named = ["name", "key"].into_iter().find_map(|name| fields.get(name)?.as_str());
+                let named = named.filter(|name| name.len() <= LONGEST_NAME).map(str::to_owned);
+                let fields = fields.into_iter().map(|(name, value)| {
+                    let telling = named.as_deref().filter(|_| name == "value").unwrap_or(&name);
+                    let before = format!("\"{telling}\": \"");
+                    let shown = self.shown(value, Some(&before), extent, longest);
+                    (self.text(&name).to_string(), shown)
+                });
+                Value::Object(fields.collect())
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        }
+    }
+
+    fn masked_after(&self, before: Option<&str>, text: &str) -> String {
+        let Some(redactor) = &self.redactor else { return text.to_owned() };
+        if is_plain(text) {
+            return text.to_owned();
+        }
+        let Some(before) = before else { return redactor.mask(text).into_owned() };
+        let quote = if before.ends_with('"') { "\"" } else { "" };
+        let joined = format!("{before}{text}{quote}");
+        let shown = redactor.mask(&joined);
+        let inner = shown.strip_prefix(before).and_then(|rest| rest.strip_suffix(quote));
+        inner.map_or_else(|| redactor.mask(text).into_owned(), str::to_owned)
+    }
+}
+
+/// How much of a text is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    Whole,
+    Start,
+}
+
+impl Extent {
+    pub(super) fn of(full: bool) -> Extent {
+        if full { Extent::Whole } else { Extent::Start }
+    }
+}
+
+/// How far behind the end of a preview a secret is looked for that begins before it.
+const BEYOND: usize = 16 * 1024;
+/// A longer text is no name of anything.
+const LONGEST_NAME: usize = 100;
+
+/// A word or a few joined ones, which no rule takes for a secret: what most short fields hold.
+fn is_plain(text: &str) -> bool {
+    text.len() <= 19 && text.bytes().all(|byte| byte.is_ascii_lowercase() || b"_-".contains(&byte))
+}
+
+/// The last place at or before this one that is not within a letter.
+pub(super) fn between_letters(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+fn is_flag(text: &str) -> bool {
+    text.starts_with('-') && text.len() <= LONGEST_NAME && !text.contains(char::is_whitespace)
+}
+
+/// Unguessable bytes from the operating system.
+pub(super) fn random_bytes() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    // There is no way on without randomness: a guessable key would be worse than none.
+    #[expect(clippy::expect_used, reason = "an operating system without randomness keeps no secrets")]
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn door() -> Door {
+        Door { redactor: Some(Redactor::new([7; 32])) }
+    }
+
+    /// Put together here, so that no scanner takes this file for a leak.
+    fn key() -> String {
+        format!("ghp_{}", "aB3dE6gH9".repeat(4))
+    }
+
+    #[test]
+    fn no_secret_shows_its_start_at_the_end_of_a_preview() {
+        for before in PREVIEW - 60..PREVIEW + 5 {
+            let text = format!("{} {} {}", "x".repeat(before - 1), key(), "tail ".repeat(20));
+            let (shown, full_bytes) = door().preview(&text, Extent::Start);
+            assert!(!shown.as_str().contains("ghp_"), "{before}");
+            assert!(shown.as_str().len() <= PREVIEW, "{before}");
+            assert!(!shown.as_str().ends_with("[secret"), "{before}");
+            assert_eq!(full_bytes, Some(text.len() as u64));
+            assert!(door().preview(&text, Extent::Whole).0.as_str().contains("[secret:github:"), "{before}");
+        }
+    }
+
+    #[test]
+    fn every_line_of_a_long_secret_is_masked() {
+        let key = format!(
+            "-----BEGIN {0} KEY-----\n{1}\n{1}\n-----END {0} KEY-----",
+            "PRIVATE",
+            "aB3dE6gH9+/x".repeat(5)
+        );
+        let text = format!("first\n{key}\ntoken = \"{}\" # end\n\nlast", self::key());
+        let lines = door().lines(&text);
+        assert_eq!(lines.len(), text.lines().count());
+        let all: Vec<&str> = lines.iter().map(Shown::as_str).collect();
+        assert!(!all.join("\n").contains("aB3dE6gH9"), "{all:?}");
+        assert_eq!((all[0], all[6], all[7]), ("first", "", "last"));
+        assert!(all[5].starts_with("token = \"[secret:") && all[5].ends_with("# end"), "{all:?}");
+        assert_eq!(Door { redactor: None }.lines("a\nb").len(), 2);
+    }
+
+    /// What is passed by is what would not be masked.
+    #[test]
+    fn plain_words_are_no_secrets() {
+        for text in
+            ["", "a", "main", "workspace-write", "correct_horse", "abcdefghijklmnopqrs", "---", "a-b-c"]
+        {
+            assert!(is_plain(text));
+            for before in ["password=", "token: ", "{\"api_key\": \"", "Authorization: Bearer ", "--token "] {
+                let joined = format!("{before}{text}");
+                assert_eq!(Redactor::new([7; 32]).mask(&joined), joined);
+            }
+        }
+        assert!(!is_plain("abcdefghijklmnopqrst") && !is_plain("hunter22"));
+    }
+
+    #[test]
+    fn what_stands_before_a_value_tells_what_it_is() {
+        let secret = ["Made0Up1", "Not2Live3", "Key4"].concat();
+        let values = [
+            json!({"password": secret}),
+            json!({"name": "DB_PASSWORD", "value": secret}),
+            json!({"args": ["--token", secret, "x"]}),
+            json!({"env": [{"key": "API_SECRET", "value": secret}]}),
+        ];
+        for value in values {
+            let shown = door().json(value.clone());
+            assert!(!shown.value().to_string().contains(&secret), "{value}");
+            assert!(shown.value().to_string().contains("[secret:"), "{value}");
+        }
+        let plain = json!({"name": "colour", "value": "dark red", "args": ["--verbose", "src/main.rs"]});
+        assert_eq!(door().json(plain.clone()).value(), &plain);
+    }
+}

@@ -1,0 +1,205 @@
+//! The library: authored things and memory over all sources, as they are or were at a moment, and how they changed.
+
+use serde::Serialize;
+use similar::TextDiff;
+use utoipa::ToSchema;
+
+use super::door::Door;
+use annals_core::{Encoding, Family, Manifest, Result, Scope, Shown, Stream, Time};
+use annals_sources::{Source, registry};
+use annals_store::{Contents, ItemRow, Store};
+
+#[derive(Debug, Clone, Default)]
+pub struct LibraryAsk {
+    pub source: Option<String>,
+    /// Only this stream.
+    pub kind: Option<String>,
+    /// Only things of this repository, besides the person's own.
+    pub project: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LibraryItem {
+    pub source: &'static str,
+    pub kind: &'static str,
+    pub family: Family,
+    /// The person's own, or a repository's.
+    pub scope: &'static str,
+    pub project: Option<Shown>,
+    pub name: Shown,
+    pub id: Shown,
+    pub bytes: u64,
+    pub changed_at: String,
+    pub version: i64,
+    pub versions: i64,
+    pub path: Shown,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ItemVersion {
+    pub version: i64,
+    pub changed_at: String,
+    pub deleted_at: Option<String>,
+    pub bytes: u64,
+    /// What changed since the version before, as a unified diff; the whole text of the first.
+    pub diff: Shown,
+}
+
+/// Everything that was in force at `then`.
+pub fn library(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &LibraryAsk,
+    then: Time,
+) -> Result<Vec<LibraryItem>> {
+    let mut items = Vec::new();
+    for (source, stream) in shelves(ask) {
+        let manifest = source.manifest();
+        for row in store.items_in_force(scope, manifest.source, stream.name, then)? {
+            let item = item(door, manifest, stream, &row);
+            let elsewhere = match (&ask.project, row.key.split_once('#')) {
+                (Some(wanted), Some((project, _))) => wanted != project,
+                _ => false,
+            };
+            if !elsewhere {
+                items.push(item);
+            }
+        }
+    }
+    Ok(items)
+}
+
+/// Streams of authored things, memory and settings.
+// no scope: what there is to ask about is no secret
+pub fn library_kinds() -> impl Iterator<Item = &'static str> {
+    shelves(&LibraryAsk::default()).into_iter().map(|(_, stream)| stream.name)
+}
+
+/// Moments at which something on the shelves changed, oldest first; of very many, the last.
+pub fn library_moments(scope: &Scope, store: &Store) -> Result<Vec<Time>> {
+    let streams: Vec<&str> = library_kinds().collect();
+    Ok(store.item_moments(scope, &streams, MOMENTS)?)
+}
+
+/// Steps of a slider.
+const MOMENTS: i64 = 200;
+
+/// All versions of the things whose id is, or ends with, `name`.
+pub fn history(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &LibraryAsk,
+    name: &str,
+) -> Result<Vec<(LibraryItem, Vec<ItemVersion>)>> {
+    let mut found = Vec::new();
+    let mut contents = store.contents(scope);
+    for (source, stream) in shelves(ask) {
+        let manifest = source.manifest();
+        for key in store.item_keys(scope, manifest.source, stream.name)? {
+            let last = key.rsplit(['/', '#', ':']).next().unwrap_or(&key);
+            let full = format!("{}/{key}", stream.name);
+            if key != name && last != name && full != name {
+                continue;
+            }
+            let rows = store.item_versions(scope, manifest.source, stream.name, &key)?;
+            let mut before = String::new();
+            let mut versions = Vec::new();
+            for row in &rows {
+                let text = shown_text(door, source, stream, &mut contents, row)?;
+                let diff = match versions.is_empty() {
+                    true => text.clone(),
+                    false => {
+                        TextDiff::from_lines(&before, &text).unified_diff().context_radius(2).to_string()
+                    }
+                };
+                versions.push(ItemVersion {
+                    version: row.version,
+                    changed_at: row.changed_at.rfc3339(),
+                    deleted_at: row.deleted_at.map(Time::rfc3339),
+                    bytes: row.span.length,
+                    // Both texts passed the door.
+                    diff: Shown::new(diff),
+                });
+                before = text;
+            }
+            if let Some(row) = rows.last() {
+                found.push((item(door, manifest, stream, row), versions));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Every version of everything on the shelves, as it may be shown, with the moment it became so.
+pub(super) fn history_texts(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &LibraryAsk,
+    see: &mut dyn FnMut(&str, &str),
+) -> Result<()> {
+    let mut contents = store.contents(scope);
+    for (source, stream) in shelves(ask) {
+        let name = source.manifest().source;
+        for key in store.item_keys(scope, name, stream.name)? {
+            for row in &store.item_versions(scope, name, stream.name, &key)? {
+                let text = shown_text(door, source, stream, &mut contents, row)?;
+                see(&text, &row.changed_at.rfc3339());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn shown_text(
+    door: &Door,
+    source: &'static dyn Source,
+    stream: &'static Stream,
+    contents: &mut Contents<'_>,
+    row: &ItemRow,
+) -> Result<String> {
+    let raw = contents.span_of_version(row.file, row.file_version, Encoding::Plain, row.span)?;
+    Ok(match source.record(stream.name, &row.key, raw.expose()) {
+        // Settings hold environments: only what their record shows of them leaves.
+        Some(record) if stream.family == Family::Settings => {
+            serde_json::to_string_pretty(&door.json(record))? + "\n"
+        }
+        _ => door.raw(&raw).to_string(),
+    })
+}
+
+/// Streams of authored things, memory and settings that the question is about.
+fn shelves(ask: &LibraryAsk) -> Vec<(&'static dyn Source, &'static Stream)> {
+    let sources = registry().iter().copied();
+    let wanted =
+        sources.filter(|source| ask.source.as_deref().is_none_or(|name| name == source.manifest().source));
+    let shelves =
+        wanted.flat_map(|source| source.manifest().streams.iter().map(move |stream| (source, stream)));
+    shelves
+        .filter(|(_, stream)| stream.family != Family::Transcript)
+        .filter(|(_, stream)| ask.kind.as_deref().is_none_or(|kind| kind == stream.name))
+        .collect()
+}
+
+fn item(door: &Door, manifest: &'static Manifest, stream: &'static Stream, row: &ItemRow) -> LibraryItem {
+    let (project, name) = match row.key.split_once('#') {
+        Some((project, name)) => (Some(project), name),
+        None => (None, row.key.as_str()),
+    };
+    LibraryItem {
+        source: manifest.source,
+        kind: stream.name,
+        family: stream.family,
+        scope: if project.is_some() { "project" } else { "user" },
+        project: project.map(|project| door.text(project)),
+        name: door.text(name),
+        id: door.text(&row.key),
+        bytes: row.span.length,
+        changed_at: row.changed_at.rfc3339(),
+        version: row.version,
+        versions: row.versions,
+        path: door.text(&row.path),
+    }
+}

@@ -1,0 +1,430 @@
+//! Reads the edits that may have written a file's lines: those that the index names, with their texts from the archive.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+
+use similar::{ChangeTag, TextDiff};
+
+use super::matching::{Hunk, HunkLine};
+use crate::view::door::between_letters;
+use annals_core::{
+    Block, CallKind, FileWork, Key, LinePrint, Operation, PrintTerm, Raw, Result, Scope, Span, Time,
+    each_gram_term, line_print,
+};
+use annals_sources::{CallLines, Recorder, by_name};
+use annals_store::{CallRow, Contents, MOST_HOLDERS, PrintHits, Store};
+
+/// Calls whose texts are read for one file at most.
+const MOST_CALLS: usize = 1_500;
+/// Calls that are read for a line, unless they worked on a file of this name: then all are.
+const PER_LINE: usize = 2;
+/// Calls that are read because their text is alike, and prints that have to be shared.
+const MOST_ALIKE: usize = 24;
+const SHARED_GRAMS: usize = 3;
+
+/// Of a longer prompt the start is kept: more than is shown, so that a secret in it is seen whole.
+const LONGEST_PROMPT: usize = 16 << 10;
+
+/// A file as it is now.
+#[derive(Debug, Clone)]
+pub struct CodeFile {
+    /// Empty for a passage that is of no file.
+    pub path: String,
+    /// The repository or folder that the path is looked at from.
+    pub root: Option<String>,
+    pub text: String,
+    pub modified: Option<Time>,
+}
+
+/// A call that wrote or saw code.
+pub struct CodeCall {
+    pub row: CallRow,
+    pub source: String,
+    /// The path that it worked on.
+    pub path: String,
+    /// The words that led to it, and which message they are.
+    pub prompt: Option<(Key, Rc<str>)>,
+}
+
+/// What may have written one file.
+#[derive(Default)]
+pub struct Candidates {
+    pub calls: Vec<CodeCall>,
+    pub hunks: Vec<Hunk>,
+}
+
+/// The prints of all these files, as the index is asked for them.
+pub fn wanted_prints(files: &[CodeFile]) -> Vec<PrintTerm> {
+    let mut wanted = Vec::new();
+    for file in files {
+        wanted.extend(file.text.lines().map(line_print).filter(|print| print.telling).map(LinePrint::term));
+        each_gram_term(&file.text, |term| wanted.push(term));
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted
+}
+
+/// How much a line tells of where it comes from.
+pub fn rarity(hits: &PrintHits, print: &LinePrint) -> f32 {
+    match hits.holders.get(&print.term()).map_or(0, |holders| holders.count) {
+        0..=12 => 1.0,
+        13..=64 => 0.5,
+        65..=MOST_HOLDERS => 0.25,
+        _ => 0.1,
+    }
+}
+
+pub struct HunkReader<'a> {
+    pub scope: &'a Scope,
+    pub store: &'a Store,
+    pub contents: Contents<'a>,
+    /// Source and folder of sessions.
+    pub sessions: HashMap<i64, Option<(String, Option<String>)>>,
+    prompts: HashMap<Key, Rc<str>>,
+}
+
+impl<'a> HunkReader<'a> {
+    pub fn new(scope: &'a Scope, store: &'a Store) -> HunkReader<'a> {
+        let (contents, sessions, prompts) = (store.contents(scope), HashMap::new(), HashMap::new());
+        HunkReader { scope, store, contents, sessions, prompts }
+    }
+
+    pub fn read(
+        &mut self,
+        file: &CodeFile,
+        hits: &PrintHits,
+        of_name: &BTreeMap<(i64, u64), i64>,
+    ) -> Result<Candidates> {
+        let (chosen, alike) = chosen(file, hits, of_name);
+        let mut found = Candidates::default();
+        // In the order of the archive, so that each segment is unpacked once.
+        let mut calls: BTreeMap<(i64, u64), (i64, bool)> = BTreeMap::new();
+        for place in &alike {
+            let place = &hits.places[*place as usize];
+            calls.insert((place.file, place.place), (place.session, true));
+        }
+        for place in &chosen {
+            let place = &hits.places[*place as usize];
+            calls.insert((place.file, place.place), (place.session, false));
+        }
+        // A file without a line that the index knows can still be what one of these wrote.
+        if !file.text.lines().any(|line| line_print(line).telling) {
+            let named = of_name.iter().rev().map(|(call, session)| (*call, (*session, false)));
+            calls.extend(named.take(MOST_CALLS));
+        }
+        for ((in_file, place), (session, loose)) in calls {
+            self.call(file, session, in_file, place, loose, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn call(
+        &mut self,
+        file: &CodeFile,
+        session: i64,
+        in_file: i64,
+        place: u64,
+        loose: bool,
+        found: &mut Candidates,
+    ) -> Result<()> {
+        if session == 0 {
+            return self.copy(file, in_file, found);
+        }
+        let Some(row) = self.store.call_at(self.scope, session, in_file, place)? else { return Ok(()) };
+        // What is copied stands in its own session too.
+        if row.copied || row.ok == Some(false) {
+            return Ok(());
+        }
+        let Some((source, folder)) = self.session(session)? else { return Ok(()) };
+        let Some(recorder) = by_name(&source).and_then(|source| source.recorder()) else { return Ok(()) };
+        let work = self.work(&row, recorder, folder.as_deref())?;
+        let at = row.at.map_or(0, Time::micros);
+        let late = file.modified.is_some_and(|modified| at > modified.micros() + 60_000_000);
+        let mut of_path: Option<(String, usize)> = None;
+        for work in work {
+            let lines = written_lines(&work);
+            if lines.iter().all(|line| line.context) {
+                continue;
+            }
+            let call = match &of_path {
+                Some((path, call)) if *path == work.path => *call,
+                _ => {
+                    // Read now, while what stands around the call is unpacked.
+                    let prompt = self.prompt(&source, &row)?;
+                    let path = work.path.clone();
+                    found.calls.push(CodeCall { row: row.clone(), source: source.clone(), path, prompt });
+                    found.calls.len() - 1
+                }
+            };
+            of_path = Some((work.path.clone(), call));
+            found.hunks.push(Hunk {
+                call,
+                read: work.is_read(),
+                same_file: is_same_file(file, &work.path, folder.as_deref()),
+                nearness: nearness(&file.path, &work.path),
+                at,
+                late,
+                start: work.after.range.map(|range| range.start),
+                lines,
+                loose,
+            });
+        }
+        Ok(())
+    }
+
+    fn prompt(&mut self, source: &str, row: &CallRow) -> Result<Option<(Key, Rc<str>)>> {
+        let found = self.store.prompt_before(self.scope, row.session_id, row.file, row.span.offset)?;
+        let (Some(message), Some(source)) = (found, by_name(source)) else { return Ok(None) };
+        if let Some(known) = self.prompts.get(&message.key) {
+            return Ok(Some((message.key, known.clone())));
+        }
+        let bytes = self.contents.span(message.file, message.span)?;
+        let text = source.blocks(&[bytes.expose()]).into_iter().find_map(|block| match block {
+            Block::Text(text) => Some(text),
+            _ => None,
+        });
+        let text = text.unwrap_or_default();
+        let start: Rc<str> = text[..between_letters(&text, LONGEST_PROMPT)].into();
+        self.prompts.insert(message.key, start.clone());
+        Ok(Some((message.key, start)))
+    }
+
+    /// A copy of a file that a client kept: its session saw what is in it.
+    fn copy(&mut self, file: &CodeFile, kept: i64, found: &mut Candidates) -> Result<()> {
+        let Some(copy) = self.store.kept_copy(self.scope, kept)? else { return Ok(()) };
+        let source = by_name(&copy.source);
+        let named =
+            source.and_then(|source| source.recorder()).and_then(|recorder| recorder.snapshot(&copy.path));
+        let (Some(source), Some(named)) = (source, named) else { return Ok(()) };
+        let session = self.store.session_in(self.scope, copy.instance, &named.session)?;
+        let Some(session_id) = session else { return Ok(()) };
+        let folder = self.session(session_id)?.and_then(|(_, folder)| folder);
+        let mut path = None;
+        let (scope, store, contents) = (self.scope, self.store, &mut self.contents);
+        store.each_record(scope, &copy.source, named.stream, Some(&named.key), 0, &mut |record| {
+            let bytes =
+                contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
+            let told = source.record(named.stream, &named.key, bytes.expose());
+            path = told.and_then(|told| told.get("path")?.as_str().map(str::to_owned));
+            Ok(path.is_none())
+        })?;
+        let Some(path) = path else { return Ok(()) };
+        let path = match &folder {
+            Some(folder) if !path.starts_with('/') => format!("{}/{path}", folder.trim_end_matches('/')),
+            _ => path,
+        };
+        let span = Span { offset: 0, length: copy.size };
+        let text = self.contents.span(kept, span)?;
+        let lines = String::from_utf8_lossy(text.expose());
+        let lines = lines.lines().map(|line| HunkLine::new(line, false)).collect();
+        let row = CallRow {
+            session: named.session,
+            session_id,
+            file: kept,
+            span,
+            at: copy.at,
+            key: Key::of(&[named.key.as_bytes()]),
+            copied: false,
+            call_id: named.key,
+            name: named.stream.to_owned(),
+            kind: CallKind::Read,
+            title: Raw::default(),
+            parent: None,
+            full_output: None,
+            model: None,
+            output: None,
+            detail: None,
+            ok: Some(true),
+            exit_code: None,
+            duration_ms: None,
+        };
+        let (same_file, nearness) =
+            (is_same_file(file, &path, folder.as_deref()), nearness(&file.path, &path));
+        found.calls.push(CodeCall { row, source: copy.source, path, prompt: None });
+        found.hunks.push(Hunk {
+            call: found.calls.len() - 1,
+            read: true,
+            same_file,
+            nearness,
+            at: copy.at.map_or(0, Time::micros),
+            late: false,
+            start: Some(1),
+            lines,
+            loose: false,
+        });
+        Ok(())
+    }
+
+    /// What a call did, provided that the archive knows it to have succeeded.
+    pub fn work(
+        &mut self,
+        row: &CallRow,
+        recorder: &dyn Recorder,
+        folder: Option<&str>,
+    ) -> Result<Vec<FileWork>> {
+        work_of(self.scope, self.store, &mut self.contents, row, recorder, folder)
+    }
+
+    pub fn session(&mut self, session: i64) -> Result<Option<(String, Option<String>)>> {
+        if let Some(known) = self.sessions.get(&session) {
+            return Ok(known.clone());
+        }
+        let found = self.store.session_home(self.scope, session)?;
+        self.sessions.insert(session, found.clone());
+        Ok(found)
+    }
+}
+
+/// Which calls are read: those that worked on a file of this name, the best few for every line, and those whose text is
+/// alike where lines have none.
+fn chosen(
+    file: &CodeFile,
+    hits: &PrintHits,
+    of_name: &BTreeMap<(i64, u64), i64>,
+) -> (HashSet<u32>, HashSet<u32>) {
+    let mut terms: Vec<PrintTerm> =
+        file.text.lines().map(line_print).filter(|print| print.telling).map(LinePrint::term).collect();
+    terms.sort_unstable();
+    terms.dedup();
+    let mut lines_of: HashMap<u32, (f32, Vec<usize>)> = HashMap::new();
+    for (line, holders) in
+        terms.iter().enumerate().filter_map(|(at, term)| Some((at, hits.holders.get(term)?)))
+    {
+        for place in &holders.places {
+            let (score, lines) = lines_of.entry(*place).or_default();
+            *score += 1.0 / holders.count as f32;
+            lines.push(line);
+        }
+    }
+    let near = |place: u32| {
+        let place = &hits.places[place as usize];
+        of_name.contains_key(&(place.file, place.place))
+    };
+    let mut order: Vec<(bool, f32, u32)> =
+        lines_of.iter().map(|(place, (score, _))| (near(*place), *score, *place)).collect();
+    order.sort_by(|left, right| {
+        right.0.cmp(&left.0).then(right.1.total_cmp(&left.1)).then(left.2.cmp(&right.2))
+    });
+    let mut covered = vec![0_usize; terms.len()];
+    let mut chosen: HashSet<u32> = HashSet::new();
+    for (near, _, place) in order {
+        if chosen.len() >= MOST_CALLS {
+            break;
+        }
+        let lines = &lines_of[&place].1;
+        if near || lines.iter().any(|line| covered[*line] < PER_LINE) {
+            chosen.insert(place);
+            lines.iter().for_each(|line| covered[*line] += 1);
+        }
+    }
+    let mut shared: HashMap<u32, usize> = HashMap::new();
+    let mut seen: HashSet<PrintTerm> = HashSet::new();
+    each_gram_term(&file.text, |term| {
+        if let Some(holders) = hits.holders.get(&term).filter(|_| seen.insert(term)) {
+            holders.places.iter().for_each(|place| *shared.entry(*place).or_default() += 1);
+        }
+    });
+    let mut alike: Vec<(usize, u32)> = shared
+        .into_iter()
+        .filter(|(place, count)| *count >= SHARED_GRAMS && !chosen.contains(place))
+        .map(|(place, count)| (count, place))
+        .collect();
+    alike.sort_unstable_by(|left, right| right.cmp(left));
+    (chosen, alike.into_iter().take(MOST_ALIKE).map(|(_, place)| place).collect())
+}
+
+/// The lines of a piece of work: those that were put in, and those around them that stood there already.
+pub fn written_lines(work: &FileWork) -> Vec<HunkLine> {
+    let after = work.after.text.as_deref().unwrap_or_default();
+    let before = work.before.text.as_deref().filter(|_| !work.is_read());
+    let Some(before) = before.filter(|before| !before.is_empty() && !after.is_empty()) else {
+        return after.lines().map(|line| HunkLine::new(line, false)).collect();
+    };
+    // Whole lines: an edit within one has its newline on neither side.
+    let (before, after) =
+        (format!("{}\n", before.trim_end_matches('\n')), format!("{}\n", after.trim_end_matches('\n')));
+    let diff = TextDiff::from_lines(before.as_str(), after.as_str());
+    let changes = diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Delete);
+    changes
+        .map(|change| {
+            let line = change.value().trim_end_matches(['\n', '\r']);
+            HunkLine::new(line, change.tag() == ChangeTag::Equal)
+        })
+        .collect()
+}
+
+fn nearness(ours: &str, theirs: &str) -> usize {
+    let parts = |path: &'_ str| path.rsplit('/').map(str::to_owned).collect::<Vec<_>>();
+    parts(ours).iter().zip(parts(theirs)).take_while(|(ours, theirs)| *ours == theirs).count()
+}
+
+/// The same path, or the same place below the folder that each is looked at from.
+fn is_same_file(file: &CodeFile, path: &str, folder: Option<&str>) -> bool {
+    // A passage that somebody pasted is of any file.
+    if file.path == path || file.path.is_empty() {
+        return true;
+    }
+    let below = |path: &str, folder: Option<&str>| -> Option<String> {
+        let inside = path.strip_prefix(folder?.trim_end_matches('/'))?.strip_prefix('/')?;
+        Some(inside.to_owned())
+    };
+    let ours = below(&file.path, file.root.as_deref());
+    let theirs = below(path, folder).or_else(|| (!path.starts_with('/')).then(|| path.to_owned()));
+    ours.is_some() && ours == theirs
+}
+
+/// What a call did to files or saw of them; nothing that is not certain.
+pub fn work_of(
+    scope: &Scope,
+    store: &Store,
+    contents: &mut Contents<'_>,
+    row: &CallRow,
+    recorder: &dyn Recorder,
+    folder: Option<&str>,
+) -> Result<Vec<FileWork>> {
+    let touches = store.touches(scope, row.session_id, row.file, row.span.offset)?;
+    let changed = touches.iter().any(|touch| touch.operation != Operation::Read);
+    let call = contents.span(row.file, row.span)?;
+    let output = row.output.map(|span| contents.span(row.file, span)).transpose()?;
+    let detail = row.detail.map(|span| contents.span(row.file, span)).transpose()?;
+    let lines = CallLines {
+        call: call.expose(),
+        output: output.as_ref().map(|output| output.expose()),
+        detail: detail.as_ref().map(|detail| detail.expose()),
+        folder,
+    };
+    let mut work = recorder.work(&lines);
+    work.retain(|work| changed || work.is_read() && row.ok == Some(true));
+    Ok(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use annals_core::Piece;
+
+    #[test]
+    fn only_new_lines_are_written() {
+        let mut work = FileWork::new("/w/a", Operation::Update);
+        work.before = Piece::text("one\ntwo\nthree");
+        work.after = Piece::text("one\n2\nthree");
+        let told: Vec<(String, bool)> =
+            written_lines(&work).into_iter().map(|line| (line.text, line.context)).collect();
+        assert_eq!(told, [("one".into(), true), ("2".into(), false), ("three".into(), true)]);
+    }
+
+    #[test]
+    fn files_are_the_same_below_their_folders() {
+        let file = CodeFile {
+            path: "/here/engine/src/a.rs".into(),
+            root: Some("/here/engine".into()),
+            text: String::new(),
+            modified: None,
+        };
+        assert!(is_same_file(&file, "/there/engine2/src/a.rs", Some("/there/engine2")));
+        assert!(is_same_file(&file, "/here/engine/src/a.rs", None));
+        assert!(!is_same_file(&file, "/there/engine2/lib/a.rs", Some("/there/engine2")));
+        assert!(!is_same_file(&file, "/there/engine2/src/a.rs", None));
+    }
+}

@@ -1,0 +1,239 @@
+//! A file as the archive last saw it, put together from what calls wrote and read: no file of the disk is opened.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::hunks::{CodeFile, HunkReader};
+use super::{Blame, blame};
+use crate::view::door::Door;
+use annals_core::{Error, FileWork, Operation, Result, Scope, Shown, Time};
+use annals_sources::by_name;
+use annals_store::Store;
+
+/// Calls on one file that are played; a file that was worked on more often is known by its last ones.
+const MOST_CALLS: i64 = 5_000;
+/// Renames that are followed back.
+const RENAMES: usize = 4;
+/// A longer file is not put together.
+const LARGEST: usize = 8 << 20;
+
+#[derive(Debug, Clone, Default)]
+pub struct LineageAsk {
+    /// The whole path, as the client named it.
+    pub file: String,
+    /// Lines, counted from 1; all when there are none.
+    pub start: Option<usize>,
+    pub end: Option<usize>,
+}
+
+/// Where the lines of a file come from, as the archive last saw it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Lineage {
+    /// When it was last read or written by a session.
+    pub seen_at: Option<String>,
+    /// False when an edit could not be placed, so that the file may differ.
+    pub complete: bool,
+    #[serde(flatten)]
+    pub blame: Blame,
+}
+
+/// For the owner alone, and for files below the folder of a session: whatever else is asked for is not there.
+pub fn lineage(scope: &Scope, store: &Store, door: &Door, ask: &LineageAsk) -> Result<Option<Lineage>> {
+    Ok(lineage_with_text(scope, store, door, ask)?.map(|(lineage, _)| lineage))
+}
+
+/// The same, with every line of the file as it may be shown.
+pub fn lineage_with_text(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &LineageAsk,
+) -> Result<Option<(Lineage, Vec<Shown>)>> {
+    let start = ask.start.unwrap_or(1);
+    let end = ask.end.unwrap_or(usize::MAX);
+    if start == 0 || end < start {
+        return Err(
+            Error::bad_request("these are no lines").hint("`start` is at least 1, `end` at least `start`")
+        );
+    }
+    if *scope != Scope::Owner || !is_plain_path(&ask.file) {
+        return Ok(None);
+    }
+    let Some(known) = known_file(scope, store, &ask.file, RENAMES)? else { return Ok(None) };
+    let Some(folder) = known.folder else { return Ok(None) };
+    let Some(text) = known.text else { return Ok(None) };
+    let lines = door.lines(&text);
+    let file = CodeFile { path: ask.file.clone(), root: Some(folder), text, modified: None };
+    let Some(mut told) = blame(scope, store, door, &[file])?.pop() else { return Ok(None) };
+    told.spans.retain(|span| span.start <= end && span.end >= start);
+    for span in &mut told.spans {
+        let cut = start.saturating_sub(span.start);
+        span.start += cut;
+        span.end = span.end.min(end);
+        let step = u32::try_from(cut).ok();
+        span.written_at_line = span.written_at_line.zip(step).and_then(|(line, step)| line.checked_add(step));
+    }
+    let seen_at = known.at.map(Time::rfc3339);
+    Ok(Some((Lineage { seen_at, complete: known.complete, blame: told }, lines)))
+}
+
+/// Whole, and without steps back: names of files, not ways to them.
+fn is_plain_path(path: &str) -> bool {
+    let parts = || path.split(['/', '\\']);
+    let whole = path.starts_with('/') || path.as_bytes().get(1) == Some(&b':');
+    whole
+        && !path.contains('\0')
+        && parts().skip(1).all(|part| !part.is_empty() && part != "." && part != "..")
+}
+
+struct Known {
+    text: Option<String>,
+    at: Option<Time>,
+    complete: bool,
+    /// The folder of a session that the file is below.
+    folder: Option<String>,
+}
+
+/// Plays what calls did to a file, in the order of their times.
+fn known_file(scope: &Scope, store: &Store, path: &str, renames: usize) -> Result<Option<Known>> {
+    let calls = store.calls_on_file(scope, path, MOST_CALLS)?;
+    if calls.is_empty() {
+        return Ok(None);
+    }
+    let mut reader = HunkReader::new(scope, store);
+    let mut known = Known { text: None, at: None, complete: true, folder: None };
+    for (session, file, place) in calls {
+        let Some(row) = store.call_at(scope, session, file, place)? else { continue };
+        let Some((source, folder)) = reader.session(session)? else { continue };
+        let Some(recorder) = by_name(&source).and_then(|source| source.recorder()) else { continue };
+        let below = |folder: &str| {
+            let folder = folder.trim_end_matches('/');
+            !folder.is_empty() && path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+        };
+        if known.folder.is_none() {
+            known.folder = folder.clone().filter(|folder| below(folder));
+        }
+        if row.copied || row.ok == Some(false) {
+            continue;
+        }
+        for work in reader.work(&row, recorder, folder.as_deref())? {
+            if work.moved_from.as_deref() == Some(path) {
+                known.text = None;
+            }
+            if work.path != path {
+                continue;
+            }
+            if let Some(from) = work.moved_from.as_deref().filter(|_| renames > 0 && known.text.is_none()) {
+                let before = known_file(scope, store, from, renames - 1)?;
+                known.text = before.and_then(|before| before.text);
+            }
+            known.at = known.at.max(row.at);
+            known.complete &= play(&mut known.text, &work);
+            if known.text.as_ref().is_some_and(|text| text.len() > LARGEST) {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(Some(known))
+}
+
+/// Does what was done; false when there was no place for it.
+fn play(text: &mut Option<String>, work: &FileWork) -> bool {
+    let after = work.after.text.as_deref().unwrap_or_default();
+    if work.operation == Operation::Delete {
+        *text = None;
+        return true;
+    }
+    let whole = work.before.text.is_none() && work.after.range.is_some_and(|range| range.start == 1);
+    let Some(known) = text else {
+        // What is written or read from its start on is the file, as far as anybody knows.
+        let begins = whole && (work.is_read() || work.operation != Operation::MoveTo);
+        *text = begins.then(|| after.to_owned());
+        return begins;
+    };
+    if work.operation == Operation::Create {
+        *known = after.to_owned();
+        return true;
+    }
+    let mut lines: Vec<&str> = known.lines().collect();
+    let removed: Vec<&str> = work.before.text.as_deref().unwrap_or_default().lines().collect();
+    if work.is_read() {
+        let Some(range) = work.after.range else { return false };
+        let (start, end) = (range.start as usize - 1, (range.end as usize).min(lines.len()));
+        if start > lines.len() {
+            return false;
+        }
+        lines.splice(start..end.max(start), after.lines());
+        *known = joined(&lines);
+        return true;
+    }
+    let start = work.after.range.or(work.before.range).map(|range| range.start as usize - 1);
+    let fits = |start: usize| lines.get(start..start + removed.len()).is_some_and(|there| there == removed);
+    if let Some(start) = start.filter(|start| fits(*start)) {
+        lines.splice(start..start + removed.len(), after.lines());
+        *known = joined(&lines);
+        return true;
+    }
+    // Without a place, or at another one: where its text stands.
+    let before = work.before.text.as_deref().filter(|before| !before.is_empty());
+    match before.and_then(|before| known.find(before).map(|at| at..at + before.len())) {
+        Some(range) => {
+            known.replace_range(range, after);
+            true
+        }
+        None if whole => {
+            *known = after.to_owned();
+            true
+        }
+        None => false,
+    }
+}
+
+fn joined(lines: &[&str]) -> String {
+    lines.iter().flat_map(|line| [*line, "\n"]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use annals_core::{Piece, Range};
+
+    fn update(before: Piece, after: Piece) -> FileWork {
+        FileWork { before, after, ..FileWork::new("/w/a", Operation::Update) }
+    }
+
+    #[test]
+    fn edits_are_played_where_they_were() {
+        let mut text = None;
+        let mut create = FileWork::new("/w/a", Operation::Create);
+        create.after = Piece::lines(1, "one\ntwo\nthree\n".into());
+        assert!(play(&mut text, &create));
+        let insert = update(Piece::default(), Piece::lines(2, "new\n".into()));
+        assert!(play(&mut text, &insert));
+        assert_eq!(text.as_deref(), Some("one\nnew\ntwo\nthree\n"));
+        assert!(play(&mut text, &update(Piece::text("two\n"), Piece::text("2\n"))));
+        assert!(play(
+            &mut text,
+            &update(
+                Piece::lines(4, "three\n".into()),
+                Piece { range: Some(Range { start: 4, end: 4 }), text: None }
+            )
+        ));
+        assert_eq!(text.as_deref(), Some("one\nnew\n2\n"));
+        assert!(!play(&mut text, &update(Piece::text("nowhere\n"), Piece::text("x\n"))));
+        let mut read = FileWork::new("/w/a", Operation::Read);
+        read.after = Piece::lines(3, "2\nmine\n".into());
+        assert!(play(&mut text, &read));
+        assert_eq!(text.as_deref(), Some("one\nnew\n2\nmine\n"));
+    }
+
+    #[test]
+    fn only_plain_names_are_looked_for() {
+        for path in ["/w/a.rs", "/w/b/c.rs", "C:\\w\\a.rs"] {
+            assert!(is_plain_path(path), "{path}");
+        }
+        for path in ["a.rs", "../a", "/w/../a", "/w/./a", "/w//a", "/w/", "", "/", "/w/a\0", "./a"] {
+            assert!(!is_plain_path(path), "{path:?}");
+        }
+    }
+}

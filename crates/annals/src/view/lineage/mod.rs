@@ -1,0 +1,280 @@
+//! Where the lines of a file come from: session, prompt, call and model, with a grade that says how sure it is.
+
+pub(super) mod alike;
+pub(super) mod hunks;
+pub(super) mod known;
+pub(super) mod matching;
+pub(super) mod surviving_lines;
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::door::{Door, between_letters};
+use super::search::passages::PassageReader;
+use annals_core::{Result, Scope, Shown, Time};
+use annals_sources::by_name;
+use annals_store::Store;
+pub use hunks::CodeFile;
+use hunks::{Candidates, CodeCall, HunkReader, rarity, wanted_prints};
+use matching::{Claim, HunkLine, claim_lines};
+
+/// Letters of a prompt that are shown.
+const PROMPT: usize = 200;
+
+/// A file's lines in order, each stretch with where it comes from.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Blame {
+    pub file: Shown,
+    pub lines: Grades,
+    pub spans: Vec<Span>,
+    /// Calls that spans name by their number.
+    pub origins: Vec<Origin>,
+}
+
+/// How many lines there are of each grade.
+#[derive(Debug, Default, Clone, Copy, Serialize, ToSchema)]
+pub struct Grades {
+    pub total: usize,
+    /// The text of an edit is still there.
+    pub exact: usize,
+    /// The same text elsewhere, or in another file.
+    pub moved: usize,
+    /// Similar text.
+    pub changed: usize,
+    /// Seen by a session, and not written by one.
+    pub read: usize,
+    pub unknown: usize,
+}
+
+/// Lines beside each other that come from the same call in the same way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Span {
+    pub start: usize,
+    pub end: usize,
+    pub grade: &'static str,
+    pub origin: Option<usize>,
+    /// Where the first of these lines stood when it was written.
+    pub written_at_line: Option<u32>,
+}
+
+/// A call that wrote lines, or saw them.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Origin {
+    /// The call's own id here: the same in every answer.
+    pub id: String,
+    pub source: String,
+    pub provider_label: &'static str,
+    pub session_id: String,
+    pub title: Option<Shown>,
+    /// The step of the session, as `annals show --at` takes it.
+    pub message_id: String,
+    pub call_id: Shown,
+    pub tool: String,
+    pub at: Option<String>,
+    pub model: Option<String>,
+    /// The words that led to it.
+    pub prompt: Option<Shown>,
+    pub prompt_id: Option<String>,
+    /// The path that the call named.
+    pub file: Shown,
+}
+
+/// Traces every line of these files. Many files cost little more than one: the index is read once for all.
+pub fn blame(scope: &Scope, store: &Store, door: &Door, files: &[CodeFile]) -> Result<Vec<Blame>> {
+    let hits = store.print_hits(scope, &wanted_prints(files))?;
+    let name_of = |file: &CodeFile| file.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let named = store.calls_by_file_name(scope, &files.iter().map(name_of).collect())?;
+    let none = BTreeMap::new();
+    let mut reader = HunkReader::new(scope, store);
+    let steps = PassageReader { scope, store, door, contents: store.contents(scope) };
+    let mut teller = OriginTeller { scope, store, door, steps, titles: HashMap::new() };
+    let mut told = Vec::with_capacity(files.len());
+    for file in files {
+        let of_name = named.get(&name_of(file)).unwrap_or(&none);
+        let candidates = reader.read(file, &hits, of_name)?;
+        let lines: Vec<HunkLine> = file.text.lines().map(|line| HunkLine::new(line, false)).collect();
+        let claims = claim_lines(&lines, &candidates.hunks, &|print| rarity(&hits, print));
+        told.push(teller.blame(file, &claims, &candidates)?);
+    }
+    Ok(told)
+}
+
+/// Makes answers of claims.
+struct OriginTeller<'a> {
+    scope: &'a Scope,
+    store: &'a Store,
+    door: &'a Door,
+    steps: PassageReader<'a>,
+    titles: HashMap<i64, Option<Shown>>,
+}
+
+impl OriginTeller<'_> {
+    fn blame(&mut self, file: &CodeFile, claims: &[Option<Claim>], candidates: &Candidates) -> Result<Blame> {
+        let (origins, numbers) = self.origins(claims, candidates)?;
+        let mut spans: Vec<Span> = Vec::new();
+        let mut grades = Grades { total: claims.len(), ..Grades::default() };
+        let mut last: Option<Claim> = None;
+        for (at, claim) in claims.iter().enumerate() {
+            let hunk = claim.map(|claim| &candidates.hunks[claim.hunk]);
+            let origin = hunk.and_then(|hunk| numbers.get(&hunk.call).copied());
+            let grade = claim.map_or("unknown", |claim| claim.grade.name());
+            grades.count(grade);
+            let goes_on = spans.last().is_some_and(|span| span.origin == origin && span.grade == grade);
+            // Lines that stood apart when they were written are apart here.
+            let beside = match (last, claim) {
+                (Some(last), Some(claim)) => last.hunk == claim.hunk && claim.line == last.line + 1,
+                (None, None) => true,
+                _ => false,
+            };
+            last = *claim;
+            match spans.last_mut().filter(|_| goes_on && beside) {
+                Some(span) => span.end = at + 1,
+                None => spans.push(Span {
+                    start: at + 1,
+                    end: at + 1,
+                    grade,
+                    origin,
+                    written_at_line: claim.and_then(|claim| {
+                        let start = candidates.hunks[claim.hunk].start?;
+                        start.checked_add(u32::try_from(claim.line).ok()?)
+                    }),
+                }),
+            }
+        }
+        Ok(Blame { file: self.door.text(&file.path), lines: grades, spans, origins })
+    }
+
+    /// Every call that has a line, numbered as they come in the file.
+    fn origins(
+        &mut self,
+        claims: &[Option<Claim>],
+        candidates: &Candidates,
+    ) -> Result<(Vec<Origin>, HashMap<usize, usize>)> {
+        let mut numbers: HashMap<usize, usize> = HashMap::new();
+        for claim in claims.iter().flatten() {
+            let next = numbers.len();
+            numbers.entry(candidates.hunks[claim.hunk].call).or_insert(next);
+        }
+        let mut calls: Vec<(usize, usize)> = numbers.iter().map(|(call, number)| (*number, *call)).collect();
+        calls.sort_unstable();
+        let origins = calls.iter().map(|(_, call)| self.origin(&candidates.calls[*call]));
+        Ok((origins.collect::<Result<_>>()?, numbers))
+    }
+
+    fn origin(&mut self, call: &CodeCall) -> Result<Origin> {
+        let row = &call.row;
+        if !self.titles.contains_key(&row.session_id) {
+            let title = self.store.session_title(self.scope, row.session_id)?;
+            self.titles.insert(row.session_id, title.map(|title| self.door.raw(&title)));
+        }
+        let step = self.steps.step_of(row)?;
+        let prompt = call.prompt.as_ref();
+        let label = by_name(&call.source).map_or("", |source| source.manifest().label);
+        Ok(Origin {
+            id: row.key.hex(),
+            source: call.source.clone(),
+            provider_label: label,
+            session_id: row.session.clone(),
+            title: self.titles[&row.session_id].clone(),
+            message_id: step.id,
+            call_id: self.door.text(&row.call_id),
+            tool: row.name.clone(),
+            at: row.at.map(Time::rfc3339),
+            model: row.model.clone(),
+            prompt: prompt.map(|(_, text)| prompt_start(self.door, text)),
+            prompt_id: prompt.map(|(key, _)| key.hex()),
+            file: self.door.text(&call.path),
+        })
+    }
+}
+
+/// A line of a prompt, masked before it is cut: a secret does not look like one without its end.
+fn prompt_start(door: &Door, text: &str) -> Shown {
+    let masked = door.text(text);
+    let line = masked.as_str().split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = between_letters(&line, PROMPT);
+    let cut = line[..end].rfind("[secret:").filter(|open| !line[*open..end].contains(']'));
+    Shown::new(&line[..cut.unwrap_or(end)])
+}
+
+impl Grades {
+    fn count(&mut self, grade: &str) {
+        let of_grade = match grade {
+            "exact" => &mut self.exact,
+            "moved" => &mut self.moved,
+            "changed" => &mut self.changed,
+            "read" => &mut self.read,
+            _ => &mut self.unknown,
+        };
+        *of_grade += 1;
+    }
+
+    fn add(&mut self, other: &Grades) {
+        self.total += other.total;
+        self.exact += other.exact;
+        self.moved += other.moved;
+        self.changed += other.changed;
+        self.read += other.read;
+        self.unknown += other.unknown;
+    }
+}
+
+/// Shares of the lines of many files: by grade, session, source and model.
+#[derive(Debug, Default, Serialize)]
+pub struct BlameSums {
+    pub files: Vec<FileSum>,
+    pub lines: Grades,
+    pub sessions: Vec<Share>,
+    pub sources: Vec<Share>,
+    pub models: Vec<Share>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct FileSum {
+    pub file: Shown,
+    pub lines: Grades,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Share {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<Shown>,
+    pub lines: usize,
+    pub share: f64,
+}
+
+/// Adds up what was traced; lines that were only read belong to nobody.
+pub fn blame_sums(_scope: &Scope, blames: &[Blame]) -> BlameSums {
+    let mut sums = BlameSums::default();
+    let mut sessions: BTreeMap<String, (Option<Shown>, usize)> = BTreeMap::new();
+    let mut sources: BTreeMap<String, usize> = BTreeMap::new();
+    let mut models: BTreeMap<String, usize> = BTreeMap::new();
+    for blame in blames {
+        sums.lines.add(&blame.lines);
+        sums.files.push(FileSum { file: blame.file.clone(), lines: blame.lines });
+        for span in blame.spans.iter().filter(|span| span.grade != "read") {
+            let Some(origin) = span.origin.and_then(|origin| blame.origins.get(origin)) else { continue };
+            let lines = span.end + 1 - span.start;
+            sessions.entry(origin.session_id.clone()).or_insert((origin.title.clone(), 0)).1 += lines;
+            *sources.entry(origin.source.clone()).or_default() += lines;
+            *models.entry(origin.model.clone().unwrap_or_else(|| "unknown".into())).or_default() += lines;
+        }
+    }
+    let total = sums.lines.total.max(1) as f64;
+    let share = |name, title, lines: usize| Share { name, title, lines, share: lines as f64 / total };
+    sums.sessions = sessions.into_iter().map(|(name, (title, lines))| share(name, title, lines)).collect();
+    sums.sources = sources.into_iter().map(|(name, lines)| share(name, None, lines)).collect();
+    sums.models = models.into_iter().map(|(name, lines)| share(name, None, lines)).collect();
+    for shares in [&mut sums.sessions, &mut sums.sources, &mut sums.models] {
+        shares.sort_by(|left, right| right.lines.cmp(&left.lines).then(left.name.cmp(&right.name)));
+    }
+    sums
+}
+
+/// A file's lines to show beside where they come from.
+pub fn shown_lines(_scope: &Scope, door: &Door, text: &str) -> Vec<Shown> {
+    door.lines(text)
+}

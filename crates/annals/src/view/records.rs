@@ -1,0 +1,256 @@
+//! Native records of a stream, as its manifest declares them.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::door::{Door, Extent};
+use super::paging::{Paging, read_numbers, write_numbers};
+use super::session::branches::Kin;
+use super::session::entry_builder::Teller;
+use super::session::list::{SessionAsk, SessionView, session_cursor, sessions};
+use annals_core::{Key, Result, Rows, Scope, ShownJson, Stream, Time};
+use annals_sources::Source;
+use annals_store::{CallRow, Contents, MessageRow, RecordRow, RowPlace, SessionFilter, Store};
+
+pub struct RecordsAsk {
+    pub source: &'static dyn Source,
+    pub stream: &'static Stream,
+    pub key: Option<String>,
+    /// Only records whose keys begin so: one part of a stream that holds many things.
+    pub within: Option<String>,
+    pub limit: Option<u64>,
+    /// Go on behind the place of an earlier record.
+    pub cursor: Option<String>,
+    pub full: bool,
+}
+
+/// Some records of a stream, and where the next ones start.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RecordPage {
+    pub records: Vec<ShownJson>,
+    pub next_cursor: Option<String>,
+}
+
+pub fn record_page(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &RecordsAsk,
+    now: Time,
+) -> Result<RecordPage> {
+    let limit = ask.limit.unwrap_or(u64::MAX - 1);
+    let wider = RecordsAsk {
+        limit: Some(limit + 1),
+        cursor: ask.cursor.clone(),
+        key: ask.key.clone(),
+        within: ask.within.clone(),
+        ..*ask
+    };
+    let (mut records, mut last, mut next_cursor) = (Vec::new(), None, None);
+    each(scope, store, door, &wider, now, &mut |record, cursor| {
+        if records.len() as u64 == limit {
+            next_cursor = last.take();
+        } else {
+            records.push(record);
+            last = Some(cursor);
+        }
+        Ok(())
+    })?;
+    Ok(RecordPage { records, next_cursor })
+}
+
+/// Hands out records one at a time.
+pub fn records(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &RecordsAsk,
+    now: Time,
+    see: &mut dyn FnMut(ShownJson) -> Result<()>,
+) -> Result<u64> {
+    each(scope, store, door, ask, now, &mut |record, _| see(record))
+}
+
+/// Each record comes with the cursor that leads behind it.
+fn each(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &RecordsAsk,
+    now: Time,
+    see: &mut dyn FnMut(ShownJson, String) -> Result<()>,
+) -> Result<u64> {
+    let source = ask.source.manifest().source;
+    let teller = Teller { scope, store, door, source: ask.source, full: ask.full, changes: false };
+    let mut contents = store.contents(scope);
+    let mut count = 0;
+    let mut hand_out = |record: ShownJson, cursor: String| -> Result<bool> {
+        see(record, cursor)?;
+        count += 1;
+        Ok(ask.limit.is_none_or(|limit| count < limit))
+    };
+    match ask.stream.rows {
+        Rows::Sessions | Rows::Agents => {
+            let filter = SessionFilter {
+                source: Some(source.into()),
+                id: ask.key.clone(),
+                with_agents: true,
+                only_agents: ask.stream.rows == Rows::Agents,
+                ..SessionFilter::default()
+            };
+            let limit = i64::try_from(ask.limit.unwrap_or(500)).unwrap_or(500).clamp(1, 501);
+            let mut page =
+                SessionAsk { filter, page: Paging { limit, cursor: ask.cursor.clone() }, brief: false };
+            'pages: loop {
+                let list = sessions(scope, store, door, &page, now)?;
+                // The filter takes the start of an id too; a key is whole.
+                let is_asked = |id: &str| ask.key.as_deref().is_none_or(|key| key == id);
+                for session in list.sessions.iter().filter(|session| is_asked(&session.session_id)) {
+                    if !hand_out(session_record(ask, session)?, session_cursor(session))? {
+                        break 'pages;
+                    }
+                }
+                page.page.cursor = list.next_cursor;
+                if page.page.cursor.is_none() {
+                    break;
+                }
+            }
+        }
+        Rows::Messages => {
+            let key = ask.key.as_deref().map(|key| Key::from_hex(key).unwrap_or(Key::of(&[key.as_bytes()])));
+            let mut kin = Kin::default();
+            store.each_message(scope, source, key, row_place(ask)?, &mut |row| {
+                let cursor = write_numbers(&[row.session_id, row.file, row.span.offset as i64]);
+                Ok(hand_out(message_record(&teller, ask, &mut contents, &mut kin, &row)?, cursor)?)
+            })?;
+        }
+        Rows::Calls => {
+            store.each_call(scope, source, ask.key.as_deref(), row_place(ask)?, &mut |row| {
+                let cursor = write_numbers(&[row.session_id, row.file, row.span.offset as i64]);
+                Ok(hand_out(call_record(&teller, &mut contents, &row)?, cursor)?)
+            })?;
+        }
+        Rows::Records => {
+            let [after] = ask.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
+            store.each_record(scope, source, ask.stream.name, ask.key.as_deref(), after, &mut |row| {
+                if ask.within.as_deref().is_some_and(|start| !row.key.starts_with(start)) {
+                    return Ok(true);
+                }
+                let cursor = write_numbers(&[row.id]);
+                Ok(hand_out(plain_record(&teller, ask.stream.name, &mut contents, &row)?, cursor)?)
+            })?;
+        }
+    }
+    Ok(count)
+}
+
+fn row_place(ask: &RecordsAsk) -> Result<RowPlace> {
+    let [session, file, place] = ask.cursor.as_deref().map_or(Ok([0, 0, -1]), read_numbers)?;
+    Ok(RowPlace(session, file, place))
+}
+
+/// The declared fields: from the session itself, else from what only this client knows.
+fn session_record(ask: &RecordsAsk, session: &SessionView) -> Result<ShownJson> {
+    let common = serde_json::to_value(session)?;
+    let nothing = Value::Null;
+    let native = session.native.as_ref().map_or(&nothing, ShownJson::value);
+    let mut record = Map::new();
+    for field in ask.stream.fields {
+        let value = match field.from.strip_prefix("native.") {
+            Some(name) => native.get(name),
+            None => common.get(field.from).or_else(|| native.get(field.from)),
+        };
+        record.insert(field.name.into(), value.cloned().unwrap_or(Value::Null));
+    }
+    Ok(ShownJson::new(Value::Object(record)))
+}
+
+fn message_record(
+    teller: &Teller<'_>,
+    ask: &RecordsAsk,
+    contents: &mut Contents<'_>,
+    kin: &mut Kin,
+    row: &MessageRow,
+) -> Result<ShownJson> {
+    let entry = teller.message(contents, row)?;
+    let bytes = contents.span(row.file, row.span)?;
+    let native = teller.door.json(Value::Object(ask.source.native(bytes.expose())));
+    let mut record = json!({
+        "id": entry.id,
+        "session_id": row.session,
+        "role": entry.role,
+        "kind": entry.kind,
+        "at": entry.at,
+        "model": entry.model,
+        "copied": row.copied,
+        "blocks": entry.blocks,
+        "native": native,
+    });
+    if let Some((node, children)) = kin.of(teller.scope, teller.store, row)? {
+        record["parent_id"] = json!(node.parent.map(Key::hex));
+        record["children_ids"] = json!(children.into_iter().map(Key::hex).collect::<Vec<_>>());
+        record["on_current_branch"] = json!(node.current);
+    }
+    Ok(ShownJson::new(record))
+}
+
+fn call_record(teller: &Teller<'_>, contents: &mut Contents<'_>, row: &CallRow) -> Result<ShownJson> {
+    let input = teller.input(contents, row)?;
+    let output = teller.output(contents, row)?;
+    let mut record = json!({
+        "id": row.key.hex(),
+        "session_id": row.session,
+        "call_id": teller.door.text(&row.call_id),
+        "name": row.name,
+        "kind": row.kind.name(),
+        "title": teller.door.raw(&row.title),
+        "at": row.at.map(Time::rfc3339),
+        "model": row.model,
+        "ok": row.ok,
+        "exit_code": row.exit_code,
+        "duration_ms": row.duration_ms,
+        "parent_call": teller.parent(row)?,
+        "copied": row.copied,
+        "files": teller.files(row)?,
+    });
+    let mut put = |name: &str, text: Value| {
+        let (shown, full_bytes) = teller.door.json_preview(text, Extent::of(teller.full));
+        record[name] = json!(shown);
+        if let Some(full_bytes) = full_bytes {
+            record[format!("{name}_truncated")] = Value::from(true);
+            record[format!("{name}_full_bytes")] = Value::from(full_bytes);
+        }
+    };
+    put("input", input);
+    put("output", output.map_or(Value::Null, Value::from));
+    Ok(ShownJson::new(record))
+}
+
+fn plain_record(
+    teller: &Teller<'_>,
+    stream: &str,
+    contents: &mut Contents<'_>,
+    row: &RecordRow,
+) -> Result<ShownJson> {
+    let bytes = contents.span_of_version(row.file, row.file_version, row.encoding, row.span)?;
+    let special = teller.source.record(stream, &row.key, bytes.expose());
+    let data = special
+        .map(Ok)
+        .unwrap_or_else(|| serde_json::from_slice(bytes.expose()))
+        .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes.expose()).into_owned()));
+    let (data, full_bytes) = teller.door.json_preview(data, Extent::of(teller.full));
+    let mut record = json!({
+        "key": teller.door.text(&row.key),
+        "version": row.version,
+        "session_id": row.session,
+        "at": row.at.map(Time::rfc3339),
+        "deleted_at": row.deleted_at.map(Time::rfc3339),
+        "data": data,
+    });
+    if let Some(full_bytes) = full_bytes {
+        record["truncated"] = Value::from(true);
+        record["full_bytes"] = Value::from(full_bytes);
+    }
+    Ok(ShownJson::new(record))
+}

@@ -1,0 +1,497 @@
+//! Search: the conversation you vaguely remember, found by its words, grouped by session, best first.
+
+pub(super) mod passages;
+pub(super) mod query;
+pub(super) mod show;
+pub(super) mod terms;
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::door::Door;
+use super::paging::{Paging, read_numbers, write_numbers};
+use annals_core::{Error, PassageKind, Result, Scope, Shown, Time};
+use annals_sources::by_name;
+use annals_store::{PassageHit, Store, TermQuery};
+use passages::{Found, PassageReader, closeness, fits};
+use query::{Clause, Query, kinds, narrowed, plain, read_query, roles};
+
+/// Hits whose texts are read to see how well they fit.
+const READ: usize = 40;
+/// The same when a phrase has to stand as it was typed: rarer, and each has to be looked at.
+const READ_EXACT: usize = 400;
+/// Passages that are shown of one session, as long as it is among the first; then one.
+pub const SHOWN: usize = 3;
+const FIRST: usize = 10;
+/// Passages beyond the best that make a session better.
+const COUNTED: usize = 4;
+/// More words than that say nothing new; each has a bit.
+pub const MOST_WANTED: usize = 64;
+/// A longer word is in no title.
+const LONGEST_WORD: usize = 256;
+/// Hits in records that are looked up, best first; a word that stands in more of them finds sessions too.
+const MOST_RECORDS: usize = 1_000;
+/// Hits that are put in order; nobody pages further.
+const MOST: usize = 5_000;
+
+#[derive(Debug, Clone, Default)]
+pub struct SearchAsk {
+    pub query: String,
+    pub source: Option<String>,
+    pub project: Option<String>,
+    pub role: Option<String>,
+    pub kind: Option<String>,
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+    /// Newest first, instead of best first.
+    pub recent: bool,
+    /// Only the session of this row.
+    pub session: Option<i64>,
+    pub page: Paging,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SearchAnswer {
+    pub query: String,
+    /// `all` when every word was found in one place, `any` when some had to do.
+    pub mode: &'static str,
+    pub results: Vec<SearchResult>,
+    pub next_cursor: Option<String>,
+    /// Sessions and things that fit; a lower bound when `complete` is false.
+    pub total: usize,
+    pub complete: bool,
+}
+
+/// A session, or an authored thing.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SearchResult {
+    /// `session` or `library`.
+    pub kind: &'static str,
+    pub source: String,
+    pub provider_label: &'static str,
+    pub session_id: Option<String>,
+    /// What kind of authored thing it is.
+    pub stream: Option<String>,
+    pub title: Option<Shown>,
+    pub cwd: Option<Shown>,
+    pub git_branch: Option<Shown>,
+    pub last_message_at: Option<String>,
+    pub score: f64,
+    pub passages: Vec<PassageView>,
+    pub more_passages: usize,
+    /// Opens the session again in its client.
+    pub resume_command: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PassageView {
+    /// The step of the session, for `annals show SESSION --at MESSAGE`; an authored thing has its key.
+    pub message_id: Shown,
+    /// The number of that step, as in `seq` of messages.
+    pub position: Option<i64>,
+    /// It stands on a branch that the client does not show: ask for the messages with `branch` and its id.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub off_branch: bool,
+    pub role: &'static str,
+    pub kind: &'static str,
+    pub tool: Option<Shown>,
+    pub at: Option<String>,
+    pub score: f64,
+    pub snippet: Shown,
+    /// Start and length of what was asked for, in letters of the snippet.
+    pub highlights: Vec<[usize; 2]>,
+}
+
+pub fn search(scope: &Scope, store: &Store, door: &Door, ask: &SearchAsk, now: Time) -> Result<SearchAnswer> {
+    let query = understood(ask, now)?;
+    let [skipped] = ask.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
+    let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+    let limit = usize::try_from(ask.page.limit).unwrap_or(usize::MAX).max(1);
+    let end = skipped.saturating_add(limit);
+    let searcher = searcher(scope, store, door, ask, now);
+    let mut mode = "all";
+    let mut found = searcher.run(&query, Mode::All)?;
+    let loose = query.clauses.len() > 1 && query.clauses.iter().any(|clause| clause.forms().is_some());
+    if found.groups.is_empty() && loose {
+        mode = "any";
+        found = searcher.run(&query, Mode::Any)?;
+    }
+    let total = found.groups.len();
+    let mut results = Vec::new();
+    for (number, group) in found.groups.into_iter().skip(skipped).take(limit).enumerate() {
+        let shown = if number < FIRST { SHOWN } else { 1 };
+        results.extend(searcher.result(group, &query, shown)?);
+    }
+    let more = total > end;
+    Ok(SearchAnswer {
+        query: ask.query.clone(),
+        mode,
+        results,
+        next_cursor: more.then(|| write_numbers(&[end as i64])),
+        total,
+        complete: found.complete,
+    })
+}
+
+/// Steps that are told of one session.
+const FOUND_IN_SESSION: usize = 300;
+
+/// Steps of one session that hold what was asked for, by id and number, in their order; whether these are all.
+pub fn find_in_session(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &SearchAsk,
+    now: Time,
+) -> Result<(Vec<(String, i64)>, bool)> {
+    let query = understood(ask, now)?;
+    let searcher = searcher(scope, store, door, ask, now);
+    let found = searcher.run(&query, Mode::All)?;
+    let hits: Vec<(f32, PassageHit)> = found.groups.into_iter().flat_map(|group| group.hits).collect();
+    let complete = found.complete && hits.len() <= FOUND_IN_SESSION;
+    let mut reader = searcher.reader();
+    let mut steps = Vec::new();
+    for (_, hit) in hits.iter().take(FOUND_IN_SESSION) {
+        let found = searcher.read(&mut reader, hit)?;
+        let Some(step) = found.as_ref().and_then(|found| found.step.as_ref()) else { continue };
+        let number = store.steps_before(scope, step.session, step.file, step.place)?;
+        steps.push((step.id.clone(), number));
+    }
+    steps.sort_by_key(|(_, number)| *number);
+    steps.dedup();
+    Ok((steps, complete))
+}
+
+fn searcher<'a>(
+    scope: &'a Scope,
+    store: &'a Store,
+    door: &'a Door,
+    ask: &SearchAsk,
+    now: Time,
+) -> Searcher<'a> {
+    let (recent, session) = (ask.recent, ask.session);
+    Searcher { scope, store, door, now, recent, session, texts: RefCell::default() }
+}
+
+fn understood(ask: &SearchAsk, now: Time) -> Result<Query> {
+    let mut query = read_query(&ask.query, now)?;
+    query.source = ask.source.clone().or(query.source);
+    query.project = ask.project.clone().or(query.project);
+    query.since = ask.since.or(query.since);
+    query.until = ask.until.or(query.until);
+    if let Some(role) = &ask.role {
+        query.kinds = narrowed(query.kinds.as_deref(), roles(role)?);
+    }
+    if let Some(kind) = &ask.kind {
+        query.kinds = narrowed(query.kinds.as_deref(), kinds(kind)?);
+    }
+    if query.is_empty() {
+        return Err(Error::bad_request("nothing to search for")
+            .hint("give a word, a \"phrase\", or a filter such as tool:NAME"));
+    }
+    if let Some(source) = query.source.as_deref().filter(|source| by_name(source).is_none()) {
+        return Err(Error::bad_request(format!("no source is called {source:?}"))
+            .hint("`annals sources` lists all of them"));
+    }
+    Ok(query)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    All,
+    Any,
+}
+
+pub struct Searcher<'a> {
+    pub scope: &'a Scope,
+    pub store: &'a Store,
+    pub door: &'a Door,
+    pub now: Time,
+    pub recent: bool,
+    pub session: Option<i64>,
+    pub texts: RefCell<Texts>,
+}
+
+/// What was read, by file, place and kind.
+type Texts = HashMap<(i64, u64, PassageKind), Option<Rc<Found>>>;
+
+/// Hits of one session, or one hit in an authored thing.
+pub struct Group {
+    pub session: i64,
+    pub score: f32,
+    pub newest: i64,
+    pub hits: Vec<(f32, PassageHit)>,
+}
+
+struct Groups {
+    groups: Vec<Group>,
+    complete: bool,
+}
+
+impl Searcher<'_> {
+    fn run(&self, query: &Query, mode: Mode) -> Result<Groups> {
+        let asked = self.term_query(query, mode)?;
+        let (mut hits, all) = self.store.passages(self.scope, &asked, MOST, |hit| match self.recent {
+            true => hit.minutes as f32,
+            false => self.score(hit, mode),
+        })?;
+        let complete = all && hits.len() <= MOST;
+        if self.recent {
+            hits.iter_mut().for_each(|(score, hit)| *score = self.score(hit, mode));
+        }
+        // A result may be told twice, once for the model and once for the client.
+        let order = |(left, a): &(f32, PassageHit), (right, b): &(f32, PassageHit)| {
+            let newest = b.minutes.cmp(&a.minutes);
+            let best = right.total_cmp(left);
+            let first = if self.recent { newest.then(best) } else { best.then(newest) };
+            first.then((a.file, a.place, a.kind as u8).cmp(&(b.file, b.place, b.kind as u8)))
+        };
+        if hits.len() > MOST {
+            hits.select_nth_unstable_by(MOST, order);
+            hits.truncate(MOST);
+        }
+        hits.sort_unstable_by(order);
+        let mut told = HashSet::new();
+        hits.retain(|(_, hit)| told.insert((hit.file, hit.place, hit.kind as u8)));
+        let mut hits = self.placed(hits, query, &asked)?;
+        let exact: Vec<&Clause> =
+            query.clauses.iter().filter(|clause| clause.is_exact() && mode == Mode::All).collect();
+        let unwanted: Vec<&Clause> = query.unwanted.iter().filter(|clause| clause.is_exact()).collect();
+        let path = query.file.as_deref().map(plain);
+        let verified = !exact.is_empty() || !unwanted.is_empty() || path.is_some();
+        let mut looked_at_all = true;
+        if verified {
+            let mut reader = self.reader();
+            let mut kept = Vec::new();
+            let mut kept_of: HashMap<(i64, i64), usize> = HashMap::new();
+            let mut looked_at = 0;
+            for (score, hit) in &hits {
+                // Enough of one session is known by a few; the others need their place.
+                let of = kept_of.entry(group_of(hit)).or_default();
+                if *of > COUNTED {
+                    kept.push((*score, *hit));
+                    continue;
+                }
+                if looked_at == READ_EXACT {
+                    looked_at_all = false;
+                    break;
+                }
+                looked_at += 1;
+                let Some(found) = self.read(&mut reader, hit)? else { continue };
+                let on_path = path.as_ref().is_none_or(|path| self.touches(hit, path).unwrap_or(false));
+                if on_path && fits(&found.text, &exact, &unwanted) {
+                    kept.push((*score, *hit));
+                    *of += 1;
+                }
+            }
+            hits = kept;
+        } else {
+            self.refine(&mut hits, query)?;
+        }
+        let mut groups = self.grouped(hits, mode);
+        if mode == Mode::All {
+            self.add_titles(&mut groups, query, &asked)?;
+        }
+        Ok(Groups { groups, complete: complete && looked_at_all })
+    }
+
+    /// Outputs that were kept apart get the session of their call; what is gone, or others', is left out.
+    fn placed(
+        &self,
+        hits: Vec<(f32, PassageHit)>,
+        query: &Query,
+        asked: &TermQuery,
+    ) -> Result<Vec<(f32, PassageHit)>> {
+        let mut placed = Vec::with_capacity(hits.len());
+        let mut records = 0;
+        for (score, mut hit) in hits {
+            if hit.session == 0 {
+                records += 1;
+                if records > MOST_RECORDS {
+                    continue;
+                }
+                let Some(record) = self.store.record_at(self.scope, hit.file, hit.place)? else { continue };
+                let name = format!("{}/{}", record.stream, record.key);
+                let call = match hit.kind {
+                    PassageKind::Output => self.store.call_with_output(self.scope, &name)?,
+                    _ => None,
+                };
+                let fits = match &call {
+                    Some(call) => {
+                        hit.session = call.session_id;
+                        let named = |name: &String| name.eq_ignore_ascii_case(&call.name);
+                        let by = |model: &String| {
+                            call.model.as_ref().is_some_and(|name| name.starts_with(&model.to_lowercase()))
+                        };
+                        query.tool.as_ref().is_none_or(named) && query.model.as_ref().is_none_or(by)
+                    }
+                    None => {
+                        let of_call = query.tool.is_some() || query.file.is_some() || query.model.is_some();
+                        let of_session =
+                            query.project.is_some() || query.branch.is_some() || self.session.is_some();
+                        let source = query.source.as_ref().is_none_or(|source| *source == record.source);
+                        source && !of_call && !of_session
+                    }
+                };
+                let let_through =
+                    |session: i64| asked.sessions.as_ref().is_none_or(|sessions| sessions.contains(&session));
+                if !fits || !let_through(hit.session) {
+                    continue;
+                }
+            }
+            placed.push((score, hit));
+        }
+        Ok(placed)
+    }
+
+    /// A title that holds all words is as good as a passage, and better than most.
+    fn add_titles(&self, groups: &mut Vec<Group>, query: &Query, asked: &TermQuery) -> Result<()> {
+        let of_rows = query.kinds.is_some() || !asked.of_calls.is_empty();
+        let dated = query.since.is_some() || query.until.is_some();
+        if of_rows || dated || query.clauses.is_empty() || self.recent {
+            return Ok(());
+        }
+        let words: Option<Vec<&str>> = query
+            .clauses
+            .iter()
+            .map(|clause| match clause.pieces.as_slice() {
+                [piece] => Some(piece.text.as_str()).filter(|text| text.len() <= LONGEST_WORD),
+                _ => None,
+            })
+            .collect();
+        let Some(words) = words else { return Ok(()) };
+        let known: HashMap<i64, usize> =
+            groups.iter().enumerate().map(|(at, group)| (group.session, at)).collect();
+        for row in self.store.titled_sessions(self.scope, &words)? {
+            if asked.sessions.as_ref().is_some_and(|sessions| !sessions.contains(&row)) {
+                continue;
+            }
+            match known.get(&row).and_then(|at| groups.get_mut(*at)) {
+                Some(group) => group.score *= 1.3,
+                None => {
+                    groups.push(Group {
+                        session: row,
+                        score: 2.0 * words.len() as f32,
+                        newest: 0,
+                        hits: Vec::new(),
+                    });
+                }
+            }
+        }
+        groups.sort_by(|left, right| right.score.total_cmp(&left.score).then(right.newest.cmp(&left.newest)));
+        Ok(())
+    }
+
+    /// Rare words, words of people, short passages and recent ones come first.
+    fn score(&self, hit: &PassageHit, mode: Mode) -> f32 {
+        let whose = match hit.kind {
+            PassageKind::User => 1.25,
+            PassageKind::Assistant => 1.15,
+            PassageKind::Record => 1.1,
+            PassageKind::Call => 1.0,
+            PassageKind::Files => 0.95,
+            PassageKind::Thinking => 0.9,
+            PassageKind::Result | PassageKind::Output => 0.8,
+        };
+        let length = 1.0 + 0.06 * f32::from(hit.length.saturating_sub(4));
+        let minutes = self.now.minute().saturating_sub(hit.minutes).max(0);
+        let days = if hit.minutes == 0 { 365.0 } else { minutes as f32 / 1_440.0 };
+        let recency = 1.0 + 0.25 / (1.0 + days / 30.0);
+        // Of a question's words, many are worth more than one that is rare.
+        let held = if mode == Mode::Any { hit.held.count_ones() as f32 } else { 1.0 };
+        hit.weight * whose / length * recency * held.sqrt()
+    }
+
+    /// Reads the best, and puts those first in which the words stand together.
+    fn refine(&self, hits: &mut [(f32, PassageHit)], query: &Query) -> Result<()> {
+        if self.recent || query.clauses.len() < 2 {
+            return Ok(());
+        }
+        let typed: Vec<&str> = query
+            .clauses
+            .iter()
+            .flat_map(|clause| clause.pieces.first())
+            .map(|piece| piece.text.as_str())
+            .collect();
+        let typed = typed.join(" ");
+        let mut reader = self.reader();
+        // The same for every page: else what is on one of them is on the next one again.
+        let best = hits.len().min(READ);
+        for (score, hit) in &mut hits[..best] {
+            if let Some(found) = self.read(&mut reader, hit)? {
+                *score *= 1.0 + closeness(&found.text, &query.clauses, &typed);
+            }
+        }
+        hits[..best].sort_by(|(left, _), (right, _)| right.total_cmp(left));
+        Ok(())
+    }
+
+    fn grouped(&self, hits: Vec<(f32, PassageHit)>, mode: Mode) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut known: HashMap<(i64, i64), usize> = HashMap::new();
+        for (score, hit) in hits {
+            let at = *known.entry(group_of(&hit)).or_insert_with(|| {
+                groups.push(Group { session: hit.session, score: 0.0, newest: 0, hits: Vec::new() });
+                groups.len() - 1
+            });
+            let group = &mut groups[at];
+            // A session that speaks of it again and again is likelier the one; the first few tell.
+            let share = match group.hits.len() {
+                0 => 1.0,
+                1..=COUNTED if mode == Mode::Any => 0.25,
+                1..=COUNTED => 0.1,
+                _ => 0.0,
+            };
+            group.score += score * share;
+            group.newest = group.newest.max(hit.minutes);
+            group.hits.push((score, hit));
+        }
+        if !self.recent {
+            groups.sort_by(|left, right| {
+                right.score.total_cmp(&left.score).then(right.newest.cmp(&left.newest))
+            });
+        }
+        groups
+    }
+
+    pub fn reader(&self) -> PassageReader<'_> {
+        PassageReader {
+            scope: self.scope,
+            store: self.store,
+            door: self.door,
+            contents: self.store.contents(self.scope),
+        }
+    }
+
+    /// A text that was read to put it in order is shown soon after.
+    pub fn read(&self, reader: &mut PassageReader<'_>, hit: &PassageHit) -> Result<Option<Rc<Found>>> {
+        let key = (hit.file, hit.place, hit.kind);
+        if let Some(found) = self.texts.borrow().get(&key) {
+            return Ok(found.clone());
+        }
+        let source = match hit.session {
+            0 => None,
+            session => self.store.session_source(self.scope, session)?,
+        };
+        let found = reader.read(hit, source.as_deref())?.map(Rc::new);
+        let mut texts = self.texts.borrow_mut();
+        if texts.len() < READ {
+            texts.insert(key, found.clone());
+        }
+        Ok(found)
+    }
+
+    fn touches(&self, hit: &PassageHit, path: &str) -> Result<bool> {
+        let touches = self.store.touches(self.scope, hit.session, hit.file, hit.place)?;
+        Ok(touches.iter().any(|touch| plain(&String::from_utf8_lossy(touch.path.expose())).ends_with(path)))
+    }
+}
+
+/// Authored things stand for themselves, everything else for its session.
+fn group_of(hit: &PassageHit) -> (i64, i64) {
+    if hit.session == 0 { (-hit.file, hit.place as i64) } else { (hit.session, 0) }
+}

@@ -1,0 +1,131 @@
+//! What is shown of a search: for each session its best passages, with what was found marked.
+
+use std::rc::Rc;
+
+use super::passages::{Found, Step, snippet};
+use super::query::Query;
+use super::{Group, PassageView, SHOWN, SearchResult, Searcher};
+use crate::view::session::list::{SessionView, session_of_row};
+use annals_core::{PassageKind, Result, Shown, Time};
+use annals_sources::by_name;
+
+impl Searcher<'_> {
+    /// Nothing when all of its hits are copies, or of others.
+    pub fn result(&self, group: Group, query: &Query, shown: usize) -> Result<Option<SearchResult>> {
+        let mut reader = self.reader();
+        let mut founds: Vec<(f32, Rc<Found>)> = Vec::new();
+        let mut looked_at = 0;
+        for (score, hit) in &group.hits {
+            if founds.len() == shown || looked_at == 4 * SHOWN {
+                break;
+            }
+            looked_at += 1;
+            founds.extend(self.read(&mut reader, hit)?.map(|found| (*score, found)));
+        }
+        let more_passages = group.hits.len() - looked_at;
+        let by_title = group.hits.is_empty();
+        if founds.is_empty() && !by_title {
+            return Ok(None);
+        }
+        let row = founds.first().and_then(|(_, first)| first.step.as_ref()).map(|step| step.session);
+        let session = match row.or(by_title.then_some(group.session)) {
+            Some(row) => match session_of_row(self.scope, self.store, self.door, row, self.now)? {
+                Some(session) => Some(session),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        let mut passages = Vec::new();
+        for (score, found) in &founds {
+            passages.push(self.passage(found, *score, query)?);
+        }
+        Ok(Some(self.view(session, &founds, passages, group.score, more_passages)))
+    }
+
+    fn view(
+        &self,
+        session: Option<SessionView>,
+        founds: &[(f32, Rc<Found>)],
+        passages: Vec<PassageView>,
+        score: f32,
+        more_passages: usize,
+    ) -> SearchResult {
+        let record = founds.first().and_then(|(_, found)| found.record.as_ref());
+        match session {
+            Some(session) => SearchResult {
+                kind: "session",
+                source: session.source,
+                provider_label: session.provider_label,
+                session_id: Some(session.session_id),
+                stream: None,
+                title: session.title,
+                cwd: session.cwd,
+                git_branch: session.git_branch,
+                last_message_at: session.last_message_at,
+                score: f64::from(score),
+                passages,
+                more_passages,
+                resume_command: Some(session.resume_command),
+            },
+            None => {
+                let source = record.map_or(String::new(), |record| record.source.clone());
+                SearchResult {
+                    kind: "library",
+                    provider_label: by_name(&source).map_or("", |source| source.manifest().label),
+                    source,
+                    session_id: None,
+                    stream: record.map(|record| record.stream.clone()),
+                    title: record.map(|record| self.door.text(&format!("{} {}", record.stream, record.key))),
+                    cwd: None,
+                    git_branch: None,
+                    last_message_at: record.and_then(|record| record.at).map(Time::rfc3339),
+                    score: f64::from(score),
+                    passages,
+                    more_passages,
+                    resume_command: None,
+                }
+            }
+        }
+    }
+
+    /// The number of a step, and whether it is on a branch that is not shown.
+    fn position(&self, step: &Step) -> Result<(Option<i64>, bool)> {
+        let Step { session, file, place, .. } = *step;
+        match self.store.node_at(self.scope, session, file, place)? {
+            Some(node) => Ok((self.store.steps_on_branch(self.scope, session, file, place)?, !node.current)),
+            None => Ok((Some(self.store.steps_before(self.scope, session, file, place)?), false)),
+        }
+    }
+
+    fn passage(&self, found: &Found, score: f32, query: &Query) -> Result<PassageView> {
+        let (snippet, highlights) = snippet(self.door, &found.text, &query.clauses);
+        let (position, off_branch) = match &found.step {
+            Some(step) => self.position(step)?,
+            None => (None, false),
+        };
+        let (role, kind) = match found.hit.kind {
+            PassageKind::User => ("user", "message"),
+            PassageKind::Assistant => ("assistant", "message"),
+            PassageKind::Thinking => ("thinking", "message"),
+            PassageKind::Call | PassageKind::Files => ("tool", "call"),
+            PassageKind::Result | PassageKind::Output => ("tool", "result"),
+            PassageKind::Record => ("library", "library"),
+        };
+        Ok(PassageView {
+            message_id: match (&found.step, &found.record) {
+                (Some(step), _) => Shown::new(step.id.clone()),
+                (None, Some(record)) => self.door.text(&record.key),
+                (None, None) => Shown::default(),
+            },
+            position,
+            off_branch,
+            role,
+            kind,
+            tool: found.tool.as_deref().map(|tool| self.door.text(tool)),
+            at: found.at.map(Time::rfc3339),
+            score: f64::from(score),
+            snippet,
+            highlights,
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! A question as the index is asked: its words, the marks of calls, and the sessions that it is narrowed to.
+
+use std::collections::HashSet;
+
+use super::query::{Clause, Query};
+use super::{MOST_WANTED, Mode, Searcher};
+use annals_core::{FILE_MARK, MODEL_MARK, Result, Scope, TOOL_MARK, Time};
+use annals_store::{SessionFilter, TermQuery, Wanted};
+
+impl Searcher<'_> {
+    pub fn term_query(&self, query: &Query, mode: Mode) -> Result<TermQuery> {
+        let mut wanted: Vec<Wanted> = match mode {
+            Mode::All => query.clauses.iter().flat_map(Clause::wanted).collect(),
+            Mode::Any => query.clauses.iter().filter_map(Clause::forms).collect(),
+        };
+        wanted.truncate(MOST_WANTED);
+        let marked = |mark: &[u8], word: &str| Wanted {
+            terms: vec![[mark, word.to_lowercase().as_bytes()].concat()],
+            prefixes: Vec::new(),
+        };
+        let mut of_calls = Vec::new();
+        of_calls.extend(query.tool.as_deref().map(|tool| marked(TOOL_MARK, tool)));
+        of_calls.extend(query.file.as_deref().map(|path| {
+            let last = path.rsplit(['/', '\\']).next().unwrap_or(path);
+            marked(FILE_MARK, last)
+        }));
+        of_calls.extend(query.model.as_deref().map(|model| {
+            let marked = marked(MODEL_MARK, model);
+            // A model is known by the start of its name too.
+            Wanted { prefixes: marked.terms.clone(), ..marked }
+        }));
+        Ok(TermQuery {
+            least: match mode {
+                Mode::All => wanted.len(),
+                Mode::Any => usize::from(!wanted.is_empty()),
+            },
+            wanted,
+            // What must not stand as a phrase is looked for in the text.
+            unwanted: query
+                .unwanted
+                .iter()
+                .filter(|clause| !clause.is_exact())
+                .flat_map(Clause::wanted)
+                .collect(),
+            of_calls,
+            kinds: query.kinds.clone(),
+            since_minute: query.since.map(Time::minute),
+            until_minute: query.until.map(Time::minute),
+            sessions: self.sessions(query)?,
+        })
+    }
+
+    /// The sessions that filters and scope let through; all when nothing narrows them.
+    fn sessions(&self, query: &Query) -> Result<Option<HashSet<i64>>> {
+        if let Some(session) = self.session {
+            let filter = SessionFilter { row: Some(session), with_agents: true, ..SessionFilter::default() };
+            let mut rows = self.store.session_rows(self.scope, &filter)?;
+            rows.insert(0);
+            return Ok(Some(rows));
+        }
+        let narrowed = query.source.is_some() || query.project.is_some() || query.branch.is_some();
+        if !narrowed && *self.scope == Scope::Owner {
+            return Ok(None);
+        }
+        let path = query.project.as_deref().is_some_and(|project| project.starts_with('/'));
+        let filter = SessionFilter {
+            source: query.source.clone(),
+            project: query.project.clone().filter(|_| path),
+            project_part: query.project.clone().filter(|_| !path),
+            branch: query.branch.clone(),
+            with_agents: true,
+            ..SessionFilter::default()
+        };
+        let mut rows = self.store.session_rows(self.scope, &filter)?;
+        // Records have no session; whose they are is seen when they are placed.
+        rows.insert(0);
+        Ok(Some(rows))
+    }
+}

@@ -1,0 +1,154 @@
+//! Branches of a conversation: which steps one of them has, and what the others are.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use annals_core::{Error, Key, Result, Scope};
+use annals_store::{MessageRow, NodeRow, Store};
+
+/// Which steps of a conversation that branches are wanted; others have one branch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Branch {
+    /// What the client shows.
+    #[default]
+    Current,
+    /// Every step of every branch, parents before their children.
+    All,
+    /// The branch through the step with this id, or the start of it.
+    Through(String),
+}
+
+impl Branch {
+    /// `all`, or the id of a step.
+    // no scope: reads what was asked for
+    pub fn named(name: Option<&str>) -> Branch {
+        match name {
+            None | Some("" | "current") => Branch::Current,
+            Some("all") => Branch::All,
+            Some(id) => Branch::Through(id.to_owned()),
+        }
+    }
+}
+
+/// A step that could follow the same one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct BranchView {
+    /// The step's id: asked for as `branch`, it gives the conversation that goes through it.
+    pub id: String,
+    /// On the branch that is shown here.
+    pub current: bool,
+}
+
+/// The nodes of a session by what is asked about them.
+pub struct Branches {
+    nodes: Vec<NodeRow>,
+    /// Places in `nodes`, by the key of the parent.
+    below: HashMap<Option<Key>, Vec<usize>>,
+    /// On the branch that is asked for.
+    wanted: Vec<bool>,
+    all: bool,
+}
+
+impl Branches {
+    /// Nothing when the session does not branch.
+    pub fn of(scope: &Scope, store: &Store, session: i64, branch: &Branch) -> Result<Option<Branches>> {
+        let nodes = store.tree(scope, session)?;
+        if nodes.is_empty() {
+            return match branch {
+                Branch::Current | Branch::All => Ok(None),
+                Branch::Through(id) => Err(no_such_step(id)),
+            };
+        }
+        let mut below: HashMap<Option<Key>, Vec<usize>> = HashMap::new();
+        for (at, node) in nodes.iter().enumerate() {
+            below.entry(node.parent).or_default().push(at);
+        }
+        let wanted = match branch {
+            Branch::Current | Branch::All => nodes.iter().map(|node| node.current).collect(),
+            Branch::Through(id) => through(&nodes, &below, id).ok_or_else(|| no_such_step(id))?,
+        };
+        Ok(Some(Branches { nodes, below, wanted, all: *branch == Branch::All }))
+    }
+
+    /// Steps in order, each with its place in the list of all nodes.
+    pub fn steps(&self) -> impl Iterator<Item = (usize, &NodeRow)> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.filter(|(at, node)| node.told && (self.all || self.wanted[*at]))
+    }
+
+    /// The steps that could stand in a node's place; nothing when there are no others.
+    pub fn siblings(&self, node: &NodeRow) -> Vec<BranchView> {
+        let siblings = self.below.get(&node.parent).map(Vec::as_slice).unwrap_or_default();
+        if siblings.len() < 2 {
+            return Vec::new();
+        }
+        let view = |at: &usize| BranchView { id: self.nodes[*at].key.hex(), current: self.wanted[*at] };
+        siblings.iter().map(view).collect()
+    }
+}
+
+/// The tree around rows that come one after another, session by session.
+#[derive(Default)]
+pub struct Kin {
+    session: i64,
+    nodes: HashMap<(i64, u64), NodeRow>,
+    below: HashMap<Key, Vec<Key>>,
+}
+
+impl Kin {
+    /// The node of a row and the keys of those that follow it; nothing when its session does not branch.
+    pub fn of(
+        &mut self,
+        scope: &Scope,
+        store: &Store,
+        row: &MessageRow,
+    ) -> Result<Option<(NodeRow, Vec<Key>)>> {
+        if self.session != row.session_id {
+            *self = Kin { session: row.session_id, ..Kin::default() };
+            for node in store.tree(scope, row.session_id)? {
+                self.nodes.insert((node.file, node.place), node);
+                if let Some(parent) = node.parent {
+                    self.below.entry(parent).or_default().push(node.key);
+                }
+            }
+        }
+        let node = self.nodes.get(&(row.file, row.span.offset));
+        Ok(node.map(|node| (*node, self.below.get(&node.key).cloned().unwrap_or_default())))
+    }
+}
+
+/// Whether a step that begins so stands on a branch that the client does not show.
+pub fn is_off_branch(scope: &Scope, store: &Store, session: i64, id: &str) -> Result<bool> {
+    let nodes = store.tree(scope, session)?;
+    let mut found = nodes.iter().filter(|node| id.len() >= 4 && node.key.hex().starts_with(id)).peekable();
+    Ok(found.peek().is_some() && found.all(|node| !node.current))
+}
+
+fn through(nodes: &[NodeRow], below: &HashMap<Option<Key>, Vec<usize>>, id: &str) -> Option<Vec<bool>> {
+    let by_key: HashMap<Key, usize> = nodes.iter().enumerate().map(|(at, node)| (node.key, at)).collect();
+    let start = nodes.iter().position(|node| id.len() >= 4 && node.key.hex().starts_with(id))?;
+    let mut wanted = vec![false; nodes.len()];
+    let mut up = Some(start);
+    while let Some(at) = up.filter(|at| !wanted[*at]) {
+        wanted[at] = true;
+        up = nodes[at].parent.and_then(|parent| by_key.get(&parent).copied());
+    }
+    // Below it, what the client shows, else what came last.
+    let mut down = Some(start);
+    while let Some(at) = down {
+        let children = below.get(&Some(nodes[at].key)).map(Vec::as_slice).unwrap_or_default();
+        let next = children.iter().find(|child| nodes[**child].current).or(children.last());
+        down = next.copied().filter(|next| !wanted[*next]);
+        if let Some(next) = down {
+            wanted[next] = true;
+        }
+    }
+    Some(wanted)
+}
+
+fn no_such_step(id: &str) -> Error {
+    Error::bad_request(format!("no message of this session is {id:?}"))
+        .hint("messages tell their ids, and those of their alternatives in `branches`")
+}

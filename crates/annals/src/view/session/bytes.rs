@@ -1,0 +1,187 @@
+//! One step of a session as it stands in the archive: its lines, a whole output, its pictures.
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::entry_builder::Teller;
+use super::list::SessionView;
+use crate::view::door::Door;
+use annals_core::{Key, Result, Scope, Shown, Span, from_base64};
+use annals_sources::by_name;
+use annals_store::{CallRow, Contents, Store};
+
+/// A line of a captured file.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LineView {
+    /// What it is to the step: message, call, output or detail.
+    pub part: &'static str,
+    pub offset: u64,
+    pub length: u64,
+    /// As the client wrote it, secrets masked.
+    pub text: Shown,
+}
+
+/// The lines of a message or call, by its id.
+pub fn lines(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    session: &SessionView,
+    id: &str,
+) -> Result<Option<Vec<LineView>>> {
+    let Some(step) = Step::find(scope, store, session, id)? else { return Ok(None) };
+    let mut contents = store.contents(scope);
+    let mut lines = Vec::new();
+    let mut told = Vec::new();
+    for (part, file, span) in step.spans() {
+        // Several calls may share a line, and a call may be one of its message's.
+        if told.contains(&(file, span.offset)) {
+            continue;
+        }
+        told.push((file, span.offset));
+        let raw = contents.span(file, span)?;
+        lines.push(LineView { part, offset: span.offset, length: span.length, text: door.raw(&raw) });
+    }
+    Ok(Some(lines))
+}
+
+/// The whole output of a step's call, by its number within the step.
+pub fn whole_output(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    session: &SessionView,
+    id: &str,
+    number: usize,
+) -> Result<Option<Shown>> {
+    let Some(step) = Step::find(scope, store, session, id)? else { return Ok(None) };
+    let (Some(call), Some(source)) = (step.calls.get(number), by_name(&session.source)) else {
+        return Ok(None);
+    };
+    let teller = Teller { scope, store, door, source, full: true, changes: false };
+    let output = teller.output(&mut store.contents(scope), call)?;
+    Ok(output.map(|output| door.text(&output)))
+}
+
+/// A picture of a step: its type and its bytes.
+#[derive(Debug)]
+pub struct Picture {
+    pub media_type: &'static str,
+    pub bytes: Vec<u8>,
+}
+
+/// Types that a browser shows without running anything in them.
+const SHOWN_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// The picture of this number among those of a message.
+pub fn picture(
+    scope: &Scope,
+    store: &Store,
+    session: &SessionView,
+    id: &str,
+    number: usize,
+) -> Result<Option<Picture>> {
+    let Some(step) = Step::find(scope, store, session, id)? else { return Ok(None) };
+    let mut contents = store.contents(scope);
+    let mut found = Vec::new();
+    for (part, file, span) in step.spans() {
+        if part == "message" || part == "output" {
+            gather_pictures(&mut contents, file, span, &mut found)?;
+        }
+    }
+    Ok(found.into_iter().nth(number).flatten())
+}
+
+fn gather_pictures(
+    contents: &mut Contents<'_>,
+    file: i64,
+    span: Span,
+    found: &mut Vec<Option<Picture>>,
+) -> Result<()> {
+    let raw = contents.span(file, span)?;
+    if let Ok(value) = serde_json::from_slice::<Value>(raw.expose()) {
+        each_picture(&value, &mut |media_type, data| found.push(decoded(media_type, data)));
+    }
+    Ok(())
+}
+
+/// Pictures stand in transcripts as data addresses, or as their type beside their Base64.
+fn each_picture(value: &Value, see: &mut dyn FnMut(&str, &str)) {
+    match value {
+        Value::String(text) => {
+            let data = text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+            if let Some((media_type, data)) = data.filter(|(media_type, _)| media_type.starts_with("image/"))
+            {
+                see(media_type, data);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| each_picture(item, see)),
+        Value::Object(fields) => {
+            let text = |name: &str| fields.get(name).and_then(Value::as_str);
+            match (text("media_type").or_else(|| text("mimeType")), text("data")) {
+                (Some(media_type), Some(data)) if media_type.starts_with("image/") => see(media_type, data),
+                _ => fields.values().for_each(|field| each_picture(field, see)),
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn decoded(media_type: &str, data: &str) -> Option<Picture> {
+    let media_type = SHOWN_TYPES.into_iter().find(|known| *known == media_type)?;
+    Some(Picture { media_type, bytes: from_base64(data.as_bytes())? })
+}
+
+/// The rows of one step.
+struct Step {
+    message: Option<(i64, Vec<Span>)>,
+    calls: Vec<CallRow>,
+}
+
+impl Step {
+    fn find(scope: &Scope, store: &Store, session: &SessionView, id: &str) -> Result<Option<Step>> {
+        let Some(key) = Key::from_hex(id) else { return Ok(None) };
+        if let Some(message) = store.message_by_key(scope, session.row, key)? {
+            let mut spans = vec![message.span];
+            spans.extend(store.message_lines(scope, session.row, message.file, message.span.offset)?);
+            let end = spans.iter().map(|span| span.offset + span.length).max().unwrap_or_default();
+            let calls = store.calls_of_message(scope, &message, end)?;
+            return Ok(Some(Step { message: Some((message.file, spans)), calls }));
+        }
+        let call = store.call_by_key(scope, session.row, key)?;
+        Ok(call.map(|call| Step { message: None, calls: vec![call] }))
+    }
+
+    fn spans(&self) -> Vec<(&'static str, i64, Span)> {
+        let message = self
+            .message
+            .iter()
+            .flat_map(|(file, spans)| spans.iter().map(move |span| ("message", *file, *span)));
+        let calls = self.calls.iter().flat_map(|call| {
+            let parts = [("call", Some(call.span)), ("output", call.output), ("detail", call.detail)];
+            parts.into_iter().filter_map(move |(part, span)| Some((part, call.file, span?)))
+        });
+        message.chain(calls).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::each_picture;
+
+    #[test]
+    fn pictures_are_found_in_both_forms_and_in_order() {
+        let value = json!({"content": [
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QQ=="}},
+            {"type": "input_image", "image_url": "data:image/jpeg;base64,Qg=="},
+            {"text": "data:text/html;base64,Qw=="},
+        ]});
+        let mut seen = Vec::new();
+        each_picture(&value, &mut |media_type, data| seen.push((media_type.to_owned(), data.to_owned())));
+        let expected = [("image/png", "QQ=="), ("image/jpeg", "Qg==")];
+        assert_eq!(seen, expected.map(|(media_type, data)| (media_type.to_owned(), data.to_owned())));
+    }
+}

@@ -1,0 +1,321 @@
+//! Sessions as people list them, one shape for every source.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::view::door::Door;
+use crate::view::paging::{Paging, read_keyed, write_keyed};
+use crate::view::usage::prices::Cost;
+use annals_core::{Error, Result, Scope, SessionFacts, Shown, ShownJson, Time};
+use annals_sources::by_name;
+use annals_store::{Page, SessionFilter, SessionRow, Store};
+
+/// A session that said something in the last five minutes.
+const ACTIVE: i64 = 300_000_000;
+
+#[derive(Debug, Clone, Default)]
+pub struct SessionAsk {
+    pub filter: SessionFilter,
+    pub page: Paging,
+    /// Leaves out what only the client knows: a list that is asked for often has no use for it.
+    pub brief: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionList {
+    pub sessions: Vec<SessionView>,
+    pub next_cursor: Option<String>,
+    pub total: i64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionView {
+    pub session_id: String,
+    pub source: String,
+    pub provider_label: &'static str,
+    pub project_dir: Option<Shown>,
+    pub cwd: Option<Shown>,
+    pub title: Option<Shown>,
+    pub models: Vec<String>,
+    pub tokens: Tokens,
+    pub cost_usd: Option<f64>,
+    pub billing_source: &'static str,
+    pub message_count: i64,
+    pub user_message_count: i64,
+    pub assistant_message_count: i64,
+    pub tool_call_count: i64,
+    pub first_message_at: Option<String>,
+    pub last_message_at: Option<String>,
+    pub is_active: bool,
+    pub entrypoints: Vec<Shown>,
+    pub git_branch: Option<Shown>,
+    pub git_commit: Option<Shown>,
+    pub git_origin_url: Option<Shown>,
+    pub parent_session_id: Option<String>,
+    pub parent_kind: Option<String>,
+    /// The session whose history this one repeats; what is repeated counts there.
+    pub copied_from: Option<String>,
+    pub archived: bool,
+    pub source_gone: bool,
+    pub client_version: Option<Shown>,
+    pub resume_command: String,
+    /// What only this client knows, under its own names; not in lists over HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native: Option<ShownJson>,
+    #[serde(skip)]
+    pub row: i64,
+    #[serde(skip)]
+    last: Option<Time>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct Tokens {
+    pub input: i64,
+    pub output: i64,
+    pub cache_read: i64,
+    pub cache_write: i64,
+    pub reasoning: i64,
+    pub total: i64,
+}
+
+impl Tokens {
+    /// From input, output, cache read, cache write, cache write for an hour, reasoning.
+    pub fn of([input, output, cache_read, write, write_hour, reasoning]: &[i64; 6]) -> Tokens {
+        let cache_write = write + write_hour;
+        let total = input + output + cache_read + cache_write;
+        Tokens {
+            input: *input,
+            output: *output,
+            cache_read: *cache_read,
+            cache_write,
+            reasoning: *reasoning,
+            total,
+        }
+    }
+}
+
+pub fn sessions(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &SessionAsk,
+    now: Time,
+) -> Result<SessionList> {
+    let after = ask.page.cursor.as_deref().map(read_keyed).transpose()?;
+    let limit = ask.page.limit.max(1);
+    let mut rows = store.sessions(scope, &ask.filter, Page { limit: limit.saturating_add(1), after })?;
+    let more = rows.len() as i64 > limit;
+    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let native = if ask.brief { Native::LeftOut } else { Native::Told };
+    let mut sessions = Vec::with_capacity(rows.len());
+    for row in rows {
+        sessions.push(session_view(scope, store, door, row, native, now)?);
+    }
+    let next_cursor = sessions.last().filter(|_| more).map(session_cursor);
+    Ok(SessionList { sessions, next_cursor, total: store.count_sessions(scope, &ask.filter)? })
+}
+
+/// A session by its id, or by the start of it when only one begins so.
+pub fn find_session(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    id: &str,
+    now: Time,
+) -> Result<Option<SessionView>> {
+    let (source, id) = match id.split_once(':') {
+        Some((source, id)) if by_name(source).is_some() => (Some(source.to_owned()), id),
+        _ => (None, id),
+    };
+    let filter =
+        SessionFilter { source, id: Some(id.to_owned()), with_agents: true, ..SessionFilter::default() };
+    let mut rows = store.sessions(scope, &filter, Page { limit: 50, after: None })?;
+    if let Some(exact) = rows.iter().position(|row| row.key == id) {
+        return session_view(scope, store, door, rows.swap_remove(exact), Native::Told, now).map(Some);
+    }
+    match rows.len() {
+        0 => Ok(None),
+        1 => rows.pop().map(|row| session_view(scope, store, door, row, Native::Told, now)).transpose(),
+        many => {
+            let some: Vec<&str> = rows.iter().take(3).map(|row| row.key.as_str()).collect();
+            Err(Error::new(format!("{many} sessions begin with {id:?}"))
+                .hint(format!("give more of the id, for example {}", some.join(", "))))
+        }
+    }
+}
+
+/// A session of a source by its whole id.
+pub fn exact_session(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    source: &str,
+    id: &str,
+    now: Time,
+) -> Result<Option<SessionView>> {
+    let filter = SessionFilter {
+        source: Some(source.to_owned()),
+        exact_id: Some(id.to_owned()),
+        with_agents: true,
+        ..SessionFilter::default()
+    };
+    let row = store.sessions(scope, &filter, Page { limit: 1, after: None })?.pop();
+    row.map(|row| session_view(scope, store, door, row, Native::Told, now)).transpose()
+}
+
+/// A session by its row, which a hit of a search names.
+pub fn session_of_row(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    row: i64,
+    now: Time,
+) -> Result<Option<SessionView>> {
+    let filter = SessionFilter { row: Some(row), with_agents: true, ..SessionFilter::default() };
+    let row = store.sessions(scope, &filter, Page { limit: 1, after: None })?.pop();
+    row.map(|row| session_view(scope, store, door, row, Native::Told, now)).transpose()
+}
+
+/// What ties a session to others, and what each file says about it.
+#[derive(Debug, Serialize)]
+pub struct SessionTies {
+    pub links: Vec<LinkView>,
+    pub parts: Vec<PartView>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct LinkView {
+    pub kind: String,
+    pub session_id: String,
+    pub position: Option<String>,
+}
+
+/// Where files disagree, the higher rank wins; all are kept.
+#[derive(Debug, Serialize)]
+pub struct PartView {
+    pub path: Shown,
+    pub rank: i64,
+    pub facts: ShownJson,
+}
+
+pub fn session_ties(scope: &Scope, store: &Store, door: &Door, session: &SessionView) -> Result<SessionTies> {
+    let links = store.links(scope, session.row)?.into_iter();
+    let parts = store.session_parts(scope, session.row)?.into_iter();
+    Ok(SessionTies {
+        links: links
+            .map(|link| LinkView { kind: link.kind, session_id: link.other, position: link.position })
+            .collect(),
+        parts: parts
+            .map(|(path, rank, facts)| PartView {
+                path: door.text(&path),
+                rank,
+                facts: door.json(serde_json::from_slice(facts.expose()).unwrap_or_default()),
+            })
+            .collect(),
+    })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Native {
+    Told,
+    LeftOut,
+}
+
+/// Of all facts, those that every list shows.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct BriefFacts<'f> {
+    #[serde(borrow)]
+    entrypoint: Option<Cow<'f, str>>,
+    #[serde(borrow)]
+    client_version: Option<Cow<'f, str>>,
+    #[serde(borrow)]
+    git_commit: Option<Cow<'f, str>>,
+    #[serde(borrow)]
+    git_url: Option<Cow<'f, str>>,
+    cost_usd: Option<f64>,
+}
+
+fn session_view(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    row: SessionRow,
+    native: Native,
+    now: Time,
+) -> Result<SessionView> {
+    let manifest = by_name(&row.source).map(|source| source.manifest());
+    let facts: BriefFacts<'_> = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
+    let native = match native {
+        Native::Told => {
+            let facts: SessionFacts = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
+            Some(door.json(Value::Object(facts.native)))
+        }
+        Native::LeftOut => None,
+    };
+    let cwd = row.cwd.as_ref().map(|cwd| door.raw(cwd));
+    let optional = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| door.text(text));
+    // The client's own figure covers what a session inherited and what its agents used; those count elsewhere.
+    let alone = row.parent.is_none() && row.copied_from.is_none();
+    let reported = match facts.cost_usd {
+        Some(cost) if alone && !store.has_agents(scope, row.id)? => Some(cost),
+        _ => None,
+    };
+    let cost = Cost::of(&store.session_usage(scope, row.id)?);
+    let (cost_usd, billing_source) = match reported {
+        Some(reported) => (Some(reported), "reported"),
+        None => (cost.whole(), cost.billing_source()),
+    };
+    Ok(SessionView {
+        resume_command: manifest
+            .map_or("", |manifest| manifest.resume_command)
+            .replace("{id}", &shell_word(&row.key)),
+        provider_label: manifest.map_or("", |manifest| manifest.label),
+        project_dir: cwd.clone(),
+        cwd,
+        title: row.title.as_ref().map(|title| door.raw(title)),
+        models: row.models,
+        tokens: Tokens::of(&row.tokens),
+        cost_usd,
+        billing_source,
+        message_count: row.messages,
+        user_message_count: row.user_messages,
+        assistant_message_count: row.assistant_messages,
+        tool_call_count: row.tool_calls,
+        first_message_at: row.started_at.map(Time::rfc3339),
+        last_message_at: row.last_at.map(Time::rfc3339),
+        is_active: row.last_at.is_some_and(|last| now.micros().saturating_sub(last.micros()) < ACTIVE),
+        entrypoints: optional(&facts.entrypoint).into_iter().collect(),
+        git_branch: row.git_branch.as_ref().map(|branch| door.raw(branch)),
+        git_commit: optional(&facts.git_commit),
+        git_origin_url: optional(&facts.git_url),
+        parent_session_id: row.parent,
+        parent_kind: row.parent_kind,
+        copied_from: row.copied_from,
+        archived: row.archived,
+        source_gone: row.gone,
+        client_version: optional(&facts.client_version),
+        native,
+        session_id: row.key,
+        source: row.source,
+        row: row.id,
+        last: row.last_at,
+    })
+}
+
+/// Where a list goes on behind this session.
+pub fn session_cursor(session: &SessionView) -> String {
+    write_keyed(session.last.map_or(i64::MIN + 1, Time::micros), &session.session_id)
+}
+
+/// An id as a shell takes it: transcripts may claim any.
+fn shell_word(id: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !id.is_empty() && id.chars().all(plain) && !id.starts_with('-') {
+        return id.to_owned();
+    }
+    format!("'{}'", id.replace('\'', r"'\''"))
+}

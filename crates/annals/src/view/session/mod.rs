@@ -1,0 +1,9 @@
+//! Sessions: the list, the transcript, its outline and its original bytes.
+
+pub(super) mod branches;
+pub(super) mod bytes;
+pub(super) mod changes;
+pub(super) mod entry_builder;
+pub(super) mod list;
+pub(super) mod outline;
+pub(super) mod transcript;

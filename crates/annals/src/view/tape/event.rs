@@ -1,0 +1,143 @@
+//! The events of a tape and their shape on a line, with hashes of texts as they were before masking.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::view::door::Door;
+use annals_core::{FileWork, Operation, Piece, Range, Shown, ShownJson, Time};
+use annals_sources::TapeForm;
+
+/// One event, every text through the door.
+pub struct Event {
+    pub at: Option<Time>,
+    pub session: String,
+    /// It stands in a stretch that was copied from another session.
+    pub inherited: bool,
+    pub told: Told,
+}
+
+pub enum Told {
+    Message { role: &'static str, content: Shown },
+    Call { tool: String, call_id: Shown, arguments: Shown },
+    Result { tool: String, call_id: Shown, exit: Option<i64>, ok: Option<bool>, stdout: Shown, stderr: Shown },
+    Read { call_id: Shown, file: Shown, range: Range, text: Option<Shown> },
+    Edit(Box<Edited>),
+}
+
+/// One changed place of one file.
+pub struct Edited {
+    pub call_id: Shown,
+    pub model: Option<String>,
+    pub file: Shown,
+    pub from_file: Option<Shown>,
+    pub operation: Operation,
+    pub before: Side,
+    pub after: Side,
+}
+
+pub struct Side {
+    pub range: Option<Range>,
+    pub text: Option<Shown>,
+    pub hash: Option<String>,
+}
+
+impl Edited {
+    pub fn new(door: &Door, call_id: &str, model: Option<String>, work: &FileWork) -> Edited {
+        Edited {
+            call_id: door.text(call_id),
+            model,
+            file: door.text(&work.path),
+            from_file: work.moved_from.as_deref().map(|path| door.text(path)),
+            operation: work.operation,
+            before: Side::new(door, &work.before),
+            after: Side::new(door, &work.after),
+        }
+    }
+}
+
+impl Side {
+    fn new(door: &Door, piece: &Piece) -> Side {
+        let text = piece.text.as_deref();
+        Side { range: piece.range, text: text.map(|text| door.text(text)), hash: text.map(sha256) }
+    }
+}
+
+pub fn sha256(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Event {
+    /// The event as one object, its fields in the order of the schema.
+    pub fn line(&self, form: &TapeForm) -> ShownJson {
+        let mut line = Map::new();
+        line.insert("t".into(), Value::from(moment(self.at)));
+        let mut put = |name: &str, value: Value| {
+            if !value.is_null() {
+                line.insert(name.into(), value);
+            }
+        };
+        match &self.told {
+            Told::Message { role, content } => {
+                put("k", Value::from(if *role == "assistant" { "msg.out" } else { "msg.in" }));
+                put("role", Value::from(*role));
+                put("content", json!(content));
+            }
+            Told::Call { tool, call_id, arguments } => {
+                put("k", "tool.call".into());
+                put("tool", json!(tool));
+                put("call_id", json!(call_id));
+                put("args", json!(arguments));
+            }
+            Told::Result { tool, call_id, exit, ok, stdout, stderr } => {
+                put("k", "tool.result".into());
+                put("tool", json!(tool));
+                put("call_id", json!(call_id));
+                put("exit", json!(exit));
+                put("ok", json!(ok));
+                put("stdout", json!(stdout));
+                put("stderr", json!(stderr));
+            }
+            Told::Read { call_id, file, range, text } => {
+                put("k", "code.read".into());
+                put("file", json!(file));
+                put("range", json!([range.start, range.end]));
+                put("range_basis", "line".into());
+                put("text", json!(text));
+                put("call_id", json!(call_id));
+            }
+            Told::Edit(edit) => {
+                put("k", "code.edit".into());
+                put("file", json!(edit.file));
+                put("operation", Value::from(operation_name(edit.operation)));
+                put("from_file", json!(edit.from_file));
+                let sides = [("before", &edit.before), ("after", &edit.after)];
+                for (name, side) in sides {
+                    put(&format!("{name}_range"), json!(side.range.map(|range| [range.start, range.end])));
+                }
+                for (name, side) in sides {
+                    put(&format!("{name}_text"), json!(side.text));
+                }
+                for (name, side) in sides {
+                    put(&format!("{name}_hash"), json!(side.hash));
+                }
+                put("call_id", json!(edit.call_id));
+            }
+        }
+        if self.inherited {
+            put("inherited", Value::from(true));
+        }
+        put("source", json!({"harness": form.harness, "session_id": self.session}));
+        ShownJson::new(Value::Object(line))
+    }
+}
+
+pub fn moment(at: Option<Time>) -> String {
+    at.map_or_else(|| "1970-01-01T00:00:00.000Z".to_owned(), Time::rfc3339)
+}
+
+fn operation_name(operation: Operation) -> &'static str {
+    match operation {
+        Operation::MoveTo | Operation::MoveFrom => "move",
+        Operation::Read | Operation::Create | Operation::Update | Operation::Delete => operation.name(),
+    }
+}

@@ -1,0 +1,82 @@
+//! How much of what happened to files a tape knows: full, partial or none, and why.
+
+use serde_json::{Map, Value};
+
+/// What was seen of calls, by what they could tell.
+#[derive(Debug, Default, Clone)]
+pub struct Grades {
+    reads: Tally,
+    edits: Tally,
+    /// Commands of which nobody knows what they read and wrote.
+    commands: u64,
+    pub lines: u64,
+    pub drifted: bool,
+    pub orphans: bool,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Tally {
+    known: u64,
+    missed: u64,
+}
+
+impl Grades {
+    pub fn read(&mut self, known: bool) {
+        self.reads.count(known);
+    }
+
+    pub fn edited(&mut self, known: bool) {
+        self.edits.count(known);
+    }
+
+    /// A command that certainly only read one file changed nothing.
+    pub fn ran(&mut self, read: bool) {
+        if read {
+            self.reads.count(true);
+        } else {
+            self.commands += 1;
+        }
+    }
+
+    /// Another file of the same session.
+    pub fn join(&mut self, other: &Grades) {
+        for (mine, theirs) in [(&mut self.reads, other.reads), (&mut self.edits, other.edits)] {
+            mine.known += theirs.known;
+            mine.missed += theirs.missed;
+        }
+        self.commands += other.commands;
+        self.lines += other.lines;
+        self.drifted |= other.drifted;
+        self.orphans |= other.orphans;
+    }
+
+    /// The fields of `meta` that tell it.
+    pub fn put(&self, flag: &str, meta: &mut Map<String, Value>) {
+        let nothing = self.lines == 0;
+        let grade = |partial: bool| match (nothing, partial) {
+            (true, _) => "none",
+            (false, true) => "partial",
+            (false, false) => "full",
+        };
+        let read = grade(self.reads.missed > 0 || self.commands > 0);
+        let edit = grade(self.edits.missed > 0 || self.commands > 0);
+        let tool = grade(self.drifted || self.orphans);
+        for (name, grade) in [("coverage.read", read), ("coverage.edit", edit), ("coverage.tool", tool)] {
+            meta.insert(name.into(), Value::from(grade));
+        }
+        let flags = [("read", read), ("edit", edit)].into_iter().filter(|(_, grade)| *grade == "partial");
+        let flags: Vec<Value> =
+            flags.map(|(what, _)| Value::from(format!("{flag}_{what}_partial"))).collect();
+        meta.insert("adapter_flags".into(), Value::Array(flags));
+    }
+}
+
+impl Tally {
+    fn count(&mut self, known: bool) {
+        if known {
+            self.known += 1;
+        } else {
+            self.missed += 1;
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Cuts what is read into lines, of which none grows beyond what can be held.
+
+use std::io::Read;
+
+use annals_core::{Framing, Result};
+use annals_sources::json;
+
+/// As long as lines may be that are captured and read.
+const LONGEST_LINE: usize = 160 << 20;
+const LONGEST_DOCUMENT: usize = 64 << 20;
+const CHUNK: usize = 256 << 10;
+
+/// How a line came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Line,
+    /// The input ended within it.
+    CutOff,
+    /// Nothing of it is there.
+    TooLong,
+}
+
+type See<'s> = dyn FnMut(u64, &[u8], Ending) -> Result<()> + 's;
+
+/// Shows each line with its offset; blank ones too, so that numbers are right.
+pub fn each_line(input: &mut dyn Read, framing: Framing, see: &mut See<'_>) -> Result<()> {
+    match framing {
+        Framing::Whole => {
+            let mut bytes = Vec::new();
+            input.take(LONGEST_DOCUMENT as u64 + 1).read_to_end(&mut bytes)?;
+            match bytes.len() > LONGEST_DOCUMENT {
+                true => see(0, &[], Ending::TooLong),
+                false => see(0, &bytes, Ending::Line),
+            }
+        }
+        Framing::Lines => lines(input, see),
+        // Imports have no lines of a client, and no tape.
+        Framing::Sequence => Ok(()),
+    }
+}
+
+fn lines(input: &mut dyn Read, see: &mut See<'_>) -> Result<()> {
+    let mut carry: Vec<u8> = Vec::new();
+    let mut too_long = false;
+    let (mut start, mut position) = (0_u64, 0_u64);
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let read = match input.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let mut rest = &chunk[..read];
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            position += end as u64 + 1;
+            if too_long {
+                see(start, &[], Ending::TooLong)?;
+            } else if carry.is_empty() {
+                see(start, ended(&rest[..end]), Ending::Line)?;
+            } else {
+                carry.extend_from_slice(&rest[..end]);
+                see(start, ended(&carry), Ending::Line)?;
+            }
+            // A long line's memory goes with it.
+            carry = if carry.capacity() > 4 * CHUNK { Vec::new() } else { carry };
+            carry.clear();
+            too_long = false;
+            start = position;
+            rest = &rest[end + 1..];
+        }
+        position += rest.len() as u64;
+        if too_long || carry.len() + rest.len() > LONGEST_LINE {
+            (too_long, carry) = (true, Vec::new());
+        } else {
+            carry.extend_from_slice(rest);
+        }
+    }
+    if too_long {
+        return see(start, &[], Ending::TooLong);
+    }
+    let last = ended(&carry);
+    if last.is_empty() {
+        return Ok(());
+    }
+    let complete = json::objects(last).all(|object| object.is_ok());
+    see(start, last, if complete { Ending::Line } else { Ending::CutOff })
+}
+
+/// A carriage return belongs to the newline.
+fn ended(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ending, each_line};
+    use annals_core::Framing;
+
+    fn cut(mut text: &[u8]) -> Vec<(u64, String, Ending)> {
+        let mut found = Vec::new();
+        each_line(&mut text, Framing::Lines, &mut |offset, line, ending| {
+            found.push((offset, String::from_utf8_lossy(line).into_owned(), ending));
+            Ok(())
+        })
+        .unwrap();
+        found
+    }
+
+    #[test]
+    fn lines_have_their_offsets_and_ends() {
+        let found = cut(b"{}\r\n\n{\"a\":1}\n{\"b\":");
+        let told: Vec<_> =
+            found.iter().map(|(offset, line, ending)| (*offset, line.as_str(), *ending)).collect();
+        assert_eq!(
+            told,
+            [
+                (0, "{}", Ending::Line),
+                (4, "", Ending::Line),
+                (5, "{\"a\":1}", Ending::Line),
+                (13, "{\"b\":", Ending::CutOff)
+            ]
+        );
+        assert_eq!(cut(b"{}").last().unwrap().2, Ending::Line);
+    }
+}

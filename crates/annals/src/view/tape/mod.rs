@@ -1,0 +1,312 @@
+//! A session as a tape: who read and changed which code when, one JSON object a line, the same bytes every time.
+
+pub(super) mod event;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzz;
+pub(super) mod grades;
+pub(super) mod lines;
+pub(super) mod maker;
+pub(super) mod trace;
+
+use std::io::Read;
+
+use serde_json::{Map, Value, json};
+
+use super::door::Door;
+use super::session::entry_builder::kept_apart;
+use super::session::list::SessionView;
+use annals_core::{Encoding, Error, Framing, Result, Scope, SessionFacts, ShownJson};
+use annals_sources::{FileContext, Recorder, Source, TapeForm, by_name};
+use annals_store::{Store, TranscriptFile};
+use event::{Event, moment};
+use grades::Grades;
+use lines::{Ending, each_line};
+pub use maker::Drift;
+use maker::{Resolve, TapeMaker};
+use trace::Traces;
+
+/// Drifts that are told one by one; all are counted.
+const DRIFTS: usize = 100;
+/// Lines that are looked at for a name.
+const NAMELESS: usize = 64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TapeFormat {
+    #[default]
+    Tape,
+    AgentTrace,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TapeAsk {
+    /// A line that is not as it should be is an error.
+    pub strict: bool,
+    pub format: TapeFormat,
+    /// Whole outputs and earlier texts from what the archive keeps beside transcripts.
+    pub resolve: bool,
+}
+
+/// What is known when all lines were told. The first line of a tape says how much it knows, so it comes last.
+#[derive(Debug)]
+pub struct TapeEnd {
+    pub first: Option<ShownJson>,
+    pub drifts: Vec<Drift>,
+    pub drift_count: u64,
+}
+
+/// Lines that come from outside the archive.
+pub struct Recording<'r> {
+    pub source: &'static dyn Source,
+    /// The file's path; without one the lines themselves say whose they are.
+    pub path: Option<&'r str>,
+    pub framing: Framing,
+}
+
+type See<'s> = dyn FnMut(ShownJson) -> Result<()> + 's;
+
+/// The tape of lines that need not be in any archive.
+pub fn record(
+    _scope: &Scope,
+    door: &Door,
+    recording: &Recording<'_>,
+    ask: TapeAsk,
+    input: &mut dyn Read,
+    see: &mut See<'_>,
+) -> Result<TapeEnd> {
+    let recorder = recorder_of(recording.source)?;
+    let form = recorder.form();
+    let document = form.document_reader.filter(|_| recording.framing == Framing::Whole);
+    let reader = document.unwrap_or(form.lines_reader);
+    let mut taping = Taping::new(recording.source, recorder, ask);
+    let context = recording.path.map(|path| FileContext { path: path.to_owned(), modified: None });
+    let file = Reading { reader, context, framing: recording.framing, resolve: None };
+    taping.file(door, file, input, see)?;
+    taping.end(door, see)
+}
+
+/// The tape of a session in the archive: of each of its transcripts, in order.
+pub fn tape(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    session: &SessionView,
+    ask: TapeAsk,
+    see: &mut See<'_>,
+) -> Result<TapeEnd> {
+    let source = by_name(&session.source).ok_or_else(|| Error::new("no such source"))?;
+    let recorder = recorder_of(source)?;
+    let form = recorder.form();
+    let mut taping = Taping::new(source, recorder, ask);
+    for file in store.transcript_sources(scope, session.row)? {
+        let known = file.reader == form.lines_reader || Some(file.reader.as_str()) == form.document_reader;
+        if !known {
+            continue;
+        }
+        let from = FromArchive { scope, store, source, file: &file };
+        let resolve: Option<&dyn Resolve> = if ask.resolve { Some(&from) } else { None };
+        let stored = store.bytes(scope, file.id, file.version);
+        let mut content: Box<dyn Read + '_> = match file.encoding {
+            Encoding::Plain => Box::new(stored),
+            Encoding::Zstd => Box::new(zstd::stream::read::Decoder::new(stored)?),
+        };
+        let context = Some(FileContext { path: file.path.clone(), modified: file.modified });
+        let reading = Reading { reader: &file.reader, context, framing: file.framing, resolve };
+        taping.file(door, reading, &mut content, see)?;
+    }
+    taping.end(door, see)
+}
+
+/// Whether sessions of this source can be told as tapes.
+pub fn has_tape(_scope: &Scope, source: &str) -> bool {
+    by_name(source).is_some_and(|source| source.recorder().is_some())
+}
+
+fn recorder_of(source: &'static dyn Source) -> Result<&'static dyn Recorder> {
+    let label = source.manifest().label;
+    source.recorder().ok_or_else(|| {
+        Error::new(format!("sessions of {label} have no tape")).hint("its conversations change no files")
+    })
+}
+
+/// One file, and how it is read.
+struct Reading<'r> {
+    reader: &'r str,
+    context: Option<FileContext>,
+    framing: Framing,
+    resolve: Option<&'r dyn Resolve>,
+}
+
+/// A tape as it grows, over all files of a session.
+struct Taping {
+    source: &'static dyn Source,
+    recorder: &'static dyn Recorder,
+    ask: TapeAsk,
+    session: String,
+    facts: Option<SessionFacts>,
+    grades: Grades,
+    traces: Traces,
+    drifts: Vec<Drift>,
+    drift_count: u64,
+}
+
+impl Taping {
+    fn new(source: &'static dyn Source, recorder: &'static dyn Recorder, ask: TapeAsk) -> Taping {
+        Taping {
+            source,
+            recorder,
+            ask,
+            session: String::new(),
+            facts: None,
+            grades: Grades::default(),
+            traces: Traces::default(),
+            drifts: Vec::new(),
+            drift_count: 0,
+        }
+    }
+
+    fn file(
+        &mut self,
+        door: &Door,
+        file: Reading<'_>,
+        input: &mut dyn Read,
+        see: &mut See<'_>,
+    ) -> Result<()> {
+        let (source, recorder, form) = (self.source, self.recorder, self.recorder.form());
+        let open = |context: &FileContext| {
+            TapeMaker::new(door, source, recorder, file.reader, context, file.resolve)
+        };
+        let mut maker = file.context.as_ref().map(open);
+        let mut waiting: Vec<(u64, u64, Vec<u8>)> = Vec::new();
+        let nameless = FileContext { path: String::new(), modified: None };
+        let mut number = 0;
+        each_line(input, file.framing, &mut |offset, bytes, ending| {
+            number += 1;
+            if maker.is_none() {
+                let named = recorder.name_of(bytes);
+                if named.is_none() && waiting.len() < NAMELESS && bytes.len() < 1 << 20 {
+                    waiting.push((number, offset, bytes.to_vec()));
+                    return Ok(());
+                }
+                let path = named.unwrap_or_default();
+                maker = Some(open(&FileContext { path, modified: None }));
+            }
+            let Some(maker) = maker.as_mut() else { return Ok(()) };
+            for (number, offset, bytes) in std::mem::take(&mut waiting) {
+                self.line(maker, form, number, (offset, &bytes, Ending::Line), see)?;
+            }
+            self.line(maker, form, number, (offset, bytes, ending), see)
+        })?;
+        let mut maker = maker.unwrap_or_else(|| open(&nameless));
+        for (number, offset, bytes) in waiting {
+            self.line(&mut maker, form, number, (offset, &bytes, Ending::Line), see)?;
+        }
+        let (session, facts) = maker.facts();
+        self.grades.join(&maker.grades);
+        if self.session.is_empty() {
+            self.session = session;
+        }
+        match &mut self.facts {
+            Some(first) => first.fill_from(&facts),
+            None => self.facts = Some(facts),
+        }
+        Ok(())
+    }
+
+    fn line(
+        &mut self,
+        maker: &mut TapeMaker<'_>,
+        form: &TapeForm,
+        number: u64,
+        (offset, bytes, ending): (u64, &[u8], Ending),
+        see: &mut See<'_>,
+    ) -> Result<()> {
+        maker.line = number;
+        let drift = match ending {
+            Ending::Line => {
+                let (traces, format) = (&mut self.traces, self.ask.format);
+                let mut told = 0;
+                let drift = maker.read(offset, bytes, &mut |event: Event| {
+                    told += 1;
+                    match format {
+                        TapeFormat::Tape => see(event.line(form)),
+                        TapeFormat::AgentTrace => {
+                            traces.add(event);
+                            Ok(())
+                        }
+                    }
+                })?;
+                maker.grades.lines += u64::from(drift.is_none() || told > 0);
+                drift
+            }
+            Ending::CutOff => Some(maker.drift("the last line is cut off")),
+            Ending::TooLong => Some(maker.drift("the line is too long to read")),
+        };
+        let Some(drift) = drift else { return Ok(()) };
+        if self.ask.strict {
+            return Err(Error::new(format!("line {}: {}", drift.line, drift.what))
+                .hint("without --strict such lines are counted and passed by"));
+        }
+        self.drift_count += 1;
+        if self.drifts.len() < DRIFTS {
+            self.drifts.push(drift);
+        }
+        Ok(())
+    }
+
+    fn end(self, door: &Door, see: &mut See<'_>) -> Result<TapeEnd> {
+        let facts = self.facts.unwrap_or_default();
+        let form = self.recorder.form();
+        let mut first = None;
+        match self.ask.format {
+            TapeFormat::Tape => first = Some(meta(door, form, &self.session, &facts, &self.grades)),
+            TapeFormat::AgentTrace => {
+                self.traces.tell(door, form, self.source.manifest().source, &facts, see)?;
+            }
+        }
+        Ok(TapeEnd { first, drifts: self.drifts, drift_count: self.drift_count })
+    }
+}
+
+/// The first line: whose tape it is, and how much it knows.
+fn meta(door: &Door, form: &TapeForm, session: &str, facts: &SessionFacts, grades: &Grades) -> ShownJson {
+    let mut meta = Map::new();
+    meta.insert("t".into(), Value::from(moment(facts.started_at)));
+    meta.insert("k".into(), Value::from("meta"));
+    let mut put = |name: &str, text: Option<&String>| {
+        if let Some(text) = text {
+            meta.insert(name.into(), json!(door.text(text)));
+        }
+    };
+    put("model", facts.models.first());
+    put("repo_head", facts.git_commit.as_ref());
+    put("label", facts.name.as_ref().or(facts.title.as_ref()).or(facts.first_prompt.as_ref()));
+    put("cwd", facts.cwd.as_ref());
+    put("client_version", facts.client_version.as_ref());
+    if let Some(parent) = &facts.parent {
+        let kind = facts.parent_kind.map(annals_core::LinkKind::name);
+        meta.insert("parent".into(), json!({"session_id": parent, "kind": kind}));
+    }
+    grades.put(form.flag, &mut meta);
+    meta.insert("source".into(), json!({"harness": form.harness, "session_id": session}));
+    ShownJson::new(Value::Object(meta))
+}
+
+/// What the archive keeps beside a transcript.
+struct FromArchive<'a> {
+    scope: &'a Scope,
+    store: &'a Store,
+    source: &'static dyn Source,
+    file: &'a TranscriptFile,
+}
+
+impl Resolve for FromArchive<'_> {
+    fn output(&self, record: &str) -> Result<Option<String>> {
+        let mut contents = self.store.contents(self.scope);
+        kept_apart(self.scope, self.store, &mut contents, self.source, Some(record))
+    }
+
+    fn snapshot(&self, path: &str) -> Result<Option<String>> {
+        let kept = self.store.captured_whole(self.scope, self.file.instance, path)?;
+        Ok(kept.and_then(|kept| String::from_utf8(kept.expose().to_vec()).ok()))
+    }
+}

@@ -1,0 +1,115 @@
+//! Activity by day: how much was said, and tokens and cost by model.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::prices::Cost;
+use crate::view::door::Door;
+use crate::view::session::list::Tokens;
+use annals_core::{Result, Scope, Shown, Time};
+use annals_store::{ResponseFilter, Store, UsageBy};
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Activity {
+    pub date_range_days: i64,
+    /// Days on which something was said, in UTC, oldest first.
+    pub days: Vec<DayActivity>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DayActivity {
+    pub date: String,
+    pub message_count: i64,
+}
+
+/// Messages of the last days, today among them.
+pub fn activity(scope: &Scope, store: &Store, days: i64, now: Time) -> Result<Activity> {
+    let first = now.day().saturating_sub(days.max(1) - 1);
+    let counts = store.messages_by_day(scope, first)?.into_iter();
+    let days_told = counts
+        .filter(|count| count.day <= now.day())
+        .map(|count| DayActivity { date: Time::from_day(count.day).date(), message_count: count.messages });
+    Ok(Activity { date_range_days: days, days: days_told.collect() })
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DailyUsage {
+    pub date_range_days: Option<i64>,
+    /// Days with responses, in UTC, oldest first.
+    pub days: Vec<DayUsage>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DayUsage {
+    pub date: String,
+    /// Most tokens first.
+    pub models: Vec<ModelUsage>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ModelUsage {
+    pub model: Option<Shown>,
+    pub response_count: i64,
+    pub tokens: Tokens,
+    /// Nothing when the model has no price.
+    pub cost_usd: Option<f64>,
+}
+
+#[derive(Default)]
+struct Sums {
+    responses: i64,
+    tokens: [i64; 6],
+    cost: Cost,
+}
+
+/// Tokens and cost of each day by model, each response once.
+pub fn daily_usage(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    filter: &ResponseFilter,
+    days: Option<i64>,
+    now: Time,
+) -> Result<DailyUsage> {
+    let since = days.map(|days| now.day().saturating_sub(days.max(1) - 1));
+    let filter = ResponseFilter { since_day: filter.since_day.or(since), ..filter.clone() };
+    let mut by_day: BTreeMap<i64, BTreeMap<Option<String>, Sums>> = BTreeMap::new();
+    for sum in store.usage_sums(scope, UsageBy::Day, &filter)? {
+        let sums = by_day.entry(sum.day).or_default().entry(sum.model.clone()).or_default();
+        sums.responses += sum.responses;
+        sums.cost.add(&sum);
+        for (total, tokens) in sums.tokens.iter_mut().zip(sum.tokens) {
+            *total += tokens;
+        }
+    }
+    // Responses without a time are in no day.
+    by_day.remove(&0);
+    let days_told = by_day.into_iter().map(|(day, models)| {
+        let mut models: Vec<ModelUsage> = models
+            .into_iter()
+            .map(|(model, sums)| ModelUsage {
+                model: model.map(|model| door.text(&model)),
+                response_count: sums.responses,
+                tokens: Tokens::of(&sums.tokens),
+                cost_usd: sums.cost.known(),
+            })
+            .collect();
+        models.sort_by_key(|model| std::cmp::Reverse(model.tokens.total));
+        DayUsage { date: Time::from_day(day).date(), models }
+    });
+    Ok(DailyUsage { date_range_days: days, days: days_told.collect() })
+}
+
+/// What lists can be narrowed to: folders that sessions ran in and models that answered.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Choices {
+    pub projects: Vec<Shown>,
+    pub models: Vec<Shown>,
+}
+
+pub fn choices(scope: &Scope, store: &Store, door: &Door) -> Result<Choices> {
+    let show = |words: Vec<annals_core::Raw>| words.iter().map(|word| door.raw(word)).collect();
+    Ok(Choices { projects: show(store.projects(scope, 200)?), models: show(store.models(scope)?) })
+}

@@ -1,0 +1,229 @@
+//! Tokens and cost, counted once: sums by day, model, project, session or source, and the responses behind them.
+
+pub(super) mod activity;
+pub(super) mod prices;
+pub(super) mod tools;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::door::Door;
+use super::paging::{Paging, read_numbers, write_numbers};
+use super::session::list::Tokens;
+use annals_core::{LONG_PROMPTS, Result, Scope, Shown, Time};
+use annals_sources::by_name;
+use annals_store::{ResponseFilter, ResponseRow, RowPlace, Store, UsageBy};
+use prices::{Cost, Price, TokenCounts, price_of};
+
+#[derive(Debug, Clone)]
+pub struct UsageAsk {
+    pub by: UsageBy,
+    /// The last so many days, today among them; all when there is none.
+    pub days: Option<i64>,
+    pub filter: ResponseFilter,
+    pub page: Paging,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UsageReport {
+    pub by: &'static str,
+    pub date_range_days: Option<i64>,
+    pub rows: Vec<UsageRow>,
+    pub next_cursor: Option<String>,
+    pub total: UsageRow,
+    /// Models without a price: what they used is in the tokens, and not in the cost.
+    pub unpriced_models: Vec<UnpricedModel>,
+    /// Copies of responses that forks and resumes repeat; each counts where it was first said.
+    pub excluded_copies: i64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UsageRow {
+    /// A date, model, folder, session or source; nothing where it is not known.
+    pub key: Option<Shown>,
+    pub source: Option<String>,
+    pub tokens: Tokens,
+    pub response_count: i64,
+    /// Of all responses with a price; nothing when none has one.
+    pub cost_usd: Option<f64>,
+    pub billing_source: &'static str,
+    pub unpriced_models: Vec<Shown>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UnpricedModel {
+    pub model: Shown,
+    pub response_count: i64,
+    pub tokens: i64,
+}
+
+/// What a sum is of, and the source where that says more.
+type GroupKey = (Option<String>, Option<String>);
+
+#[derive(Debug, Default)]
+struct Group {
+    tokens: TokenCounts,
+    responses: i64,
+    cost: Cost,
+}
+
+pub fn usage(scope: &Scope, store: &Store, door: &Door, ask: &UsageAsk, now: Time) -> Result<UsageReport> {
+    let filter = ranged(&ask.filter, ask.days, now);
+    let mut groups: BTreeMap<GroupKey, Group> = BTreeMap::new();
+    let mut total = Group::default();
+    for sum in store.usage_sums(scope, ask.by, &filter)? {
+        let key = match ask.by {
+            UsageBy::Day => (sum.day != 0).then(|| Time::from_day(sum.day).date()),
+            UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Source => {
+                sum.group.as_ref().map(|group| String::from_utf8_lossy(group.expose()).into_owned())
+            }
+        };
+        let source = (ask.by == UsageBy::Session || ask.by == UsageBy::Source).then(|| sum.source.clone());
+        let group = groups.entry((key, source)).or_default();
+        for group in [group, &mut total] {
+            group.responses += sum.responses;
+            group.cost.add(&sum);
+            for (total, tokens) in group.tokens.iter_mut().zip(sum.tokens) {
+                *total += tokens;
+            }
+        }
+    }
+    let mut groups: Vec<(GroupKey, Group)> = groups.into_iter().collect();
+    match ask.by {
+        UsageBy::Day => groups.reverse(),
+        UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Source => {
+            let dear = |group: &Group| (group.cost.known().unwrap_or(0.0), whole(&group.tokens));
+            groups.sort_by(|(_, left), (_, right)| {
+                dear(right).partial_cmp(&dear(left)).unwrap_or(std::cmp::Ordering::Equal)
+            });
+        }
+    }
+    let [skipped] = ask.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
+    let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+    let limit = usize::try_from(ask.page.limit).unwrap_or(usize::MAX).max(1);
+    let more = groups.len().saturating_sub(skipped) > limit;
+    let rows = groups.into_iter().skip(skipped).take(limit);
+    let unpriced = total.cost.unpriced.iter().map(|(model, unpriced)| UnpricedModel {
+        model: door.text(model),
+        response_count: unpriced.responses,
+        tokens: unpriced.tokens,
+    });
+    Ok(UsageReport {
+        by: ask.by.name(),
+        date_range_days: ask.days,
+        rows: rows.map(|((key, source), group)| row(door, key, source, &group)).collect(),
+        next_cursor: more.then(|| write_numbers(&[skipped.saturating_add(limit) as i64])),
+        unpriced_models: unpriced.collect(),
+        total: row(door, None, None, &total),
+        excluded_copies: store.count_copied_responses(scope, &filter)?,
+    })
+}
+
+/// Days are whole ones in UTC.
+fn ranged(filter: &ResponseFilter, days: Option<i64>, now: Time) -> ResponseFilter {
+    let since_day = days.map(|days| now.day().saturating_sub(days.max(1) - 1));
+    ResponseFilter { since_day: filter.since_day.or(since_day), ..filter.clone() }
+}
+
+fn row(door: &Door, key: Option<String>, source: Option<String>, group: &Group) -> UsageRow {
+    UsageRow {
+        key: key.map(|key| door.text(&key)),
+        source,
+        tokens: Tokens::of(&group.tokens),
+        response_count: group.responses,
+        cost_usd: group.cost.known(),
+        billing_source: if group.cost.known().is_some() { "estimated" } else { "unknown" },
+        unpriced_models: group.cost.unpriced.keys().map(|model| door.text(model)).collect(),
+    }
+}
+
+fn whole([input, output, read, write, write_hour, _]: &TokenCounts) -> i64 {
+    input + output + read + write + write_hour
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ResponsePage {
+    pub responses: Vec<ResponseView>,
+    pub next_cursor: Option<String>,
+}
+
+/// One response, as it counts or why it does not.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ResponseView {
+    /// The provider's own id where the client wrote it, else ours.
+    pub response_id: Shown,
+    pub source: String,
+    pub session_id: String,
+    pub at: Option<String>,
+    pub model: Option<Shown>,
+    pub tokens: Tokens,
+    pub cost_usd: Option<f64>,
+    pub billing_source: &'static str,
+    /// The row of the price table that was used.
+    pub price: Option<Price>,
+    /// A copy counts where it was first said, which is here: `counted_in`.
+    pub copied: bool,
+    pub counted_in: Option<String>,
+}
+
+/// The responses and excluded copies behind a sum.
+pub fn responses(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &UsageAsk,
+    now: Time,
+) -> Result<ResponsePage> {
+    let filter = ranged(&ask.filter, ask.days, now);
+    let after = match &ask.page.cursor {
+        Some(cursor) => {
+            let [session, file, place] = read_numbers(cursor)?;
+            RowPlace(session, file, place)
+        }
+        None => RowPlace::default(),
+    };
+    let limit = usize::try_from(ask.page.limit).unwrap_or(usize::MAX).max(1);
+    let mut contents = store.contents(scope);
+    let mut rows: Vec<ResponseRow> = Vec::new();
+    store.each_response(scope, &filter, after, &mut |row| {
+        rows.push(row);
+        Ok(rows.len() <= limit)
+    })?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next_cursor = rows.last().filter(|_| more).map(|row| {
+        let RowPlace(session, file, place) = row.place;
+        write_numbers(&[session, file, place])
+    });
+    let mut responses = Vec::with_capacity(rows.len());
+    for row in rows {
+        let line = contents.span(row.file, row.span)?;
+        let id = by_name(&row.source).and_then(|source| source.response_id(line.expose()));
+        responses.push(response(door, row, id));
+    }
+    Ok(ResponsePage { responses, next_cursor })
+}
+
+fn response(door: &Door, row: ResponseRow, id: Option<String>) -> ResponseView {
+    let [input, _, read, write, write_hour, _] = row.tokens;
+    let prompt = input + read + write + write_hour;
+    let class = LONG_PROMPTS.iter().filter(|limit| prompt > **limit).count() as i64;
+    let day = row.at.map_or(0, Time::day);
+    let price = row.model.as_deref().and_then(|model| price_of(model, day));
+    let cost = price.filter(|_| !row.copied).map(|price| price.cost(class, &row.tokens).dollars());
+    ResponseView {
+        response_id: door.text(&id.unwrap_or_else(|| row.key.hex())),
+        source: row.source,
+        session_id: row.session,
+        at: row.at.map(Time::rfc3339),
+        model: row.model.as_deref().map(|model| door.text(model)),
+        tokens: Tokens::of(&row.tokens),
+        cost_usd: cost,
+        billing_source: if cost.is_some() { "estimated" } else { "unknown" },
+        price: price.cloned(),
+        copied: row.copied,
+        counted_in: row.counted_in,
+    }
+}

@@ -1,0 +1,325 @@
+//! What responses cost: a dated table of prices, and sums that stay exact because they are whole numbers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use annals_core::{LONG_PROMPTS, Time};
+use annals_store::UsageSum;
+
+/// Input, output, cache read, cache write, cache write for an hour, reasoning.
+pub type TokenCounts = [i64; 6];
+
+/// One row of the table: USD per million tokens from a day on.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, ToSchema)]
+pub struct Price {
+    pub model: String,
+    #[serde(default, skip_serializing)]
+    aliases: Vec<String>,
+    pub from: String,
+    #[serde(skip)]
+    from_day: i64,
+    #[serde(flatten)]
+    pub rates: Rates,
+    /// Other rates for a whole request whose prompt is longer than that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long: Option<LongRates>,
+    /// When the figures were looked at, and where.
+    pub checked: String,
+    pub origin: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, ToSchema)]
+pub struct Rates {
+    pub input: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_input: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_5m: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_1h: Option<f64>,
+    pub output: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, ToSchema)]
+pub struct LongRates {
+    pub above: i64,
+    #[serde(flatten)]
+    pub rates: Rates,
+}
+
+/// The price of a model on a day; a day before its first row takes that row, no day the newest.
+pub fn price_of(model: &str, day: i64) -> Option<&'static Price> {
+    let periods = table().find(model)?;
+    let in_force = periods.iter().rev().find(|price| day == 0 || price.from_day <= day);
+    in_force.or(periods.first()).copied()
+}
+
+impl Price {
+    pub fn cost(&self, prompt_class: i64, tokens: &TokenCounts) -> Picodollars {
+        let class = usize::try_from(prompt_class).unwrap_or(0);
+        let long = self.long.filter(|long| LONG_PROMPTS.iter().take(class).any(|limit| *limit == long.above));
+        let rates = long.map_or(self.rates, |long| long.rates);
+        // Where no discount or surcharge is published, tokens of the cache cost what others cost.
+        let write = rates.cache_write_5m.unwrap_or(rates.input);
+        let per_token = [
+            rates.input,
+            rates.output,
+            rates.cached_input.unwrap_or(rates.input),
+            write,
+            rates.cache_write_1h.unwrap_or(write),
+        ];
+        // Reasoning is part of the output.
+        let costs = per_token.iter().zip(tokens).map(|(rate, count)| picodollars(*rate) * i128::from(*count));
+        Picodollars(costs.sum())
+    }
+}
+
+/// Millionths of a millionth of a dollar: every published price of a token is a whole number of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Picodollars(i128);
+
+impl Picodollars {
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / 1e12
+    }
+}
+
+fn picodollars(per_million: f64) -> i128 {
+    (per_million * 1e6).round() as i128
+}
+
+/// What some responses cost, and which of them have no price.
+#[derive(Debug, Clone, Default)]
+pub struct Cost {
+    priced: Picodollars,
+    responses: i64,
+    pub unpriced: BTreeMap<String, Unpriced>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unpriced {
+    pub responses: i64,
+    pub tokens: i64,
+}
+
+impl Cost {
+    pub fn of(sums: &[UsageSum]) -> Cost {
+        let mut cost = Cost::default();
+        for sum in sums {
+            cost.add(sum);
+        }
+        cost
+    }
+
+    pub fn add(&mut self, sum: &UsageSum) {
+        let [input, output, read, write, write_hour, _] = sum.tokens;
+        let tokens = input + output + read + write + write_hour;
+        let model = sum.model.as_deref().unwrap_or("unknown");
+        match price_of(model, sum.day) {
+            Some(price) => {
+                self.priced.0 += price.cost(sum.prompt_class, &sum.tokens).0;
+                self.responses += sum.responses;
+            }
+            // Nothing was used: a notice of the client's own, for example.
+            None if tokens == 0 => {}
+            None => {
+                let unpriced = self.unpriced.entry(model.to_owned()).or_default();
+                unpriced.responses += sum.responses;
+                unpriced.tokens += tokens;
+            }
+        }
+    }
+
+    /// What has a price; nothing when nothing has.
+    pub fn known(&self) -> Option<f64> {
+        (self.responses > 0).then(|| self.priced.dollars())
+    }
+
+    /// Only when all of it has a price: a part would pass for the whole.
+    pub fn whole(&self) -> Option<f64> {
+        self.known().filter(|_| self.unpriced.is_empty())
+    }
+
+    pub fn billing_source(&self) -> &'static str {
+        if self.responses > 0 && self.unpriced.is_empty() { "estimated" } else { "unknown" }
+    }
+}
+
+struct Table {
+    rows: HashMap<&'static str, Vec<&'static Price>>,
+}
+
+fn table() -> &'static Table {
+    static PRICES: OnceLock<Vec<Price>> = OnceLock::new();
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let prices = PRICES.get_or_init(|| read_table().unwrap_or_default());
+        let mut rows: HashMap<&str, Vec<&Price>> = HashMap::new();
+        for price in prices {
+            for name in price.aliases.iter().chain([&price.model]) {
+                rows.entry(name).or_default().push(price);
+            }
+        }
+        Table { rows }
+    })
+}
+
+/// A table that can not be read prices nothing, and fails a test.
+fn read_table() -> Result<Vec<Price>, toml::de::Error> {
+    #[derive(Deserialize)]
+    struct Document {
+        price: Vec<Price>,
+    }
+    let mut prices = toml::from_str::<Document>(include_str!("prices.toml"))?.price;
+    for price in &mut prices {
+        price.from_day = Time::parse(&format!("{}T00:00:00Z", price.from)).map_or(0, Time::day);
+    }
+    Ok(prices)
+}
+
+impl Table {
+    /// By the whole name, then without what vendors and resellers put around it.
+    fn find(&self, model: &str) -> Option<&[&'static Price]> {
+        if let Some(found) = self.rows.get(model) {
+            return Some(found);
+        }
+        let model = model.to_ascii_lowercase();
+        let mut name = model.as_str();
+        loop {
+            if let Some(found) = self.rows.get(name) {
+                return Some(found);
+            }
+            let shorter = shortened(name);
+            if shorter == name {
+                return None;
+            }
+            name = shorter;
+        }
+    }
+}
+
+/// Takes one thing off: `openai/`, `us.anthropic.`, `@20250514`, `[1m]`, `-v1:0`, `-latest`, a date at the end.
+fn shortened(name: &str) -> &str {
+    let is_date = |text: &str| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_version = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
+    if let Some((_, rest)) = name.rsplit_once('/').or_else(|| name.rsplit_once("anthropic.")) {
+        return rest;
+    }
+    if let Some((rest, _)) = name.split_once('@').or_else(|| name.split_once('[')) {
+        return rest;
+    }
+    if let Some(rest) = name.strip_suffix("-latest") {
+        return rest;
+    }
+    match name.rsplit_once('-') {
+        Some((rest, last)) if is_date(last) => rest,
+        Some((rest, last)) if last.strip_prefix('v').is_some_and(is_version) => rest,
+        _ => without_dashed_date(name),
+    }
+}
+
+/// `-2025-04-14` at the end.
+fn without_dashed_date(name: &str) -> &str {
+    let Some((rest, date)) = name.len().checked_sub(11).and_then(|at| name.split_at_checked(at)) else {
+        return name;
+    };
+    let shape = |(at, byte): (usize, u8)| match at {
+        0 | 5 | 8 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    if date.bytes().enumerate().all(shape) { rest } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn day(date: &str) -> i64 {
+        Time::parse(&format!("{date}T00:00:00Z")).unwrap().day()
+    }
+
+    #[test]
+    fn every_row_is_complete_and_in_order() {
+        let rows = read_table().unwrap();
+        assert!(rows.len() > 50);
+        for price in &rows {
+            for date in [&price.from, &price.checked] {
+                assert!(Time::parse(&format!("{date}T00:00:00Z")).is_some(), "{price:?}");
+            }
+            assert!(price.origin.starts_with("https://"), "{price:?}");
+            let mut all = vec![price.rates];
+            if let Some(long) = price.long {
+                assert!(LONG_PROMPTS.contains(&long.above), "{price:?}");
+                all.push(long.rates);
+            }
+            for rates in all {
+                assert!(rates.input > 0.0 && rates.output >= rates.input, "{price:?}");
+                assert!(rates.cached_input.is_none_or(|cached| cached <= rates.input), "{price:?}");
+                let exact = [Some(rates.input), rates.cached_input, rates.cache_write_1h, Some(rates.output)];
+                for rate in exact.into_iter().flatten() {
+                    assert!((rate * 1e6 - (rate * 1e6).round()).abs() < 1e-3, "{price:?}");
+                }
+            }
+        }
+        for pair in rows.windows(2) {
+            let later = pair[0].model != pair[1].model || pair[0].from < pair[1].from;
+            assert!(later, "{:?}", pair[1]);
+        }
+    }
+
+    #[test]
+    fn names_are_found_however_they_are_dressed() {
+        let plain = price_of("gpt-5.4", day("2026-06-01")).unwrap();
+        for name in [
+            "gpt-5.4-2026-03-05",
+            "gpt-5.4-20260305",
+            "openai/gpt-5.4",
+            "us.anthropic.gpt-5.4-20260305-v1:0",
+            "gpt-5.4@20260305",
+            "gpt-5.4[1m]",
+            "GPT-5.4-latest",
+        ] {
+            assert_eq!(price_of(name, day("2026-06-01")), Some(plain), "{name}");
+        }
+        assert_eq!(price_of("gpt-5-2025-08-07", 0).unwrap().model, "gpt-5");
+        for name in ["", "-", "gpt", "gpt-99", "gpt-5-minimal", "é-20250101", "<synthetic>"] {
+            assert_eq!(price_of(name, 0), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_price_holds_from_its_day_on() {
+        let input = |date: &str| price_of("o3", day(date)).unwrap().rates.input;
+        assert_eq!(input("2025-06-09"), 10.0);
+        assert_eq!(input("2025-06-10"), 2.0);
+        assert_eq!(input("2024-01-01"), 10.0);
+        assert_eq!(price_of("o3", 0).unwrap().rates.input, 2.0);
+    }
+
+    #[test]
+    fn tokens_cost_by_kind_and_length() {
+        let price = price_of("gpt-5.4", day("2026-06-01")).unwrap();
+        let million = [1_000_000; 6];
+        // Writes to the cache cost what other input costs.
+        assert_eq!(price.cost(0, &million).dollars(), 2.5 + 15.0 + 0.25 + 2.5 + 2.5);
+        assert_eq!(price.cost(2, &million), price.cost(0, &million));
+        assert_eq!(price.cost(3, &[1_000_000, 0, 0, 0, 0, 0]).dollars(), 5.0);
+        let sum = |model: &str, count: i64| UsageSum {
+            group: None,
+            source: String::new(),
+            day: day("2026-06-01"),
+            model: Some(model.to_owned()),
+            prompt_class: 0,
+            responses: 1,
+            tokens: [count, 0, 0, 0, 0, 0],
+        };
+        let free = Cost::of(&[sum("<synthetic>", 0)]);
+        assert_eq!((free.whole(), free.billing_source()), (None, "unknown"));
+        let partly = Cost::of(&[sum("gpt-5.4", 1_000_000), sum("gpt-99", 5)]);
+        assert_eq!((partly.known(), partly.whole(), partly.billing_source()), (Some(2.5), None, "unknown"));
+        assert_eq!(partly.unpriced["gpt-99"], Unpriced { responses: 1, tokens: 5 });
+    }
+}
