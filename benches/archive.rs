@@ -17,9 +17,6 @@
     clippy::panic
 )]
 
-/// The folder of the whole project.
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
 #[path = "../tests/it/browser.rs"]
 mod browser;
 mod chatgpt;

@@ -41,7 +41,7 @@ fn main() {
         println!("screenshots: name a folder");
         return;
     };
-    let folder = Path::new(crate::ROOT).join(folder);
+    let folder = Path::new(ROOT).join(folder);
     std::fs::create_dir_all(&folder).expect("the folder can be made");
     let scratch = tempfile::tempdir().unwrap();
     let count =

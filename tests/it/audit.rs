@@ -14,9 +14,9 @@ over_homes! { totals_reconcile_and_records_agree_with_their_manifest }
 
 fn totals_reconcile_and_records_agree_with_their_manifest(homes: &[Home]) {
     for Home { source, path: home } in homes {
-        let bench = Bench::with_home(&source, &home);
+        let bench = Bench::with_home(source, home);
         bench.sync();
-        let audit = audit_of(&bench, &source);
+        let audit = audit_of(&bench, source);
         for unit in ["files", "bytes"] {
             let sum: u64 = ["kept", "left_out", "unaccounted", "gaps"]
                 .iter()
@@ -28,7 +28,7 @@ fn totals_reconcile_and_records_agree_with_their_manifest(homes: &[Home]) {
             assert_eq!(audit["unaccounted"], serde_json::json!([]), "{}", home.display());
         }
         // What is on disk, counted here by other means.
-        let on_disk = crate::support::files_below(&bench.home_of(&source)).len() as u64;
+        let on_disk = crate::support::files_below(&bench.home_of(source)).len() as u64;
         let seen = audit["files"]["found"].as_u64().unwrap();
         assert!(seen <= on_disk && audit["files"]["gaps"] == 0, "{}: {seen} of {on_disk}", home.display());
         let lines: i64 = ["kept", "unknown", "malformed", "skipped"]
@@ -52,7 +52,7 @@ fn totals_reconcile_and_records_agree_with_their_manifest(homes: &[Home]) {
                 stream["stream"]
             );
         }
-        validate_every_record(&bench, &source);
+        validate_every_record(&bench, source);
     }
 }
 

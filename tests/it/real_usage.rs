@@ -164,9 +164,9 @@ fn sums_of_homes_agree_with_an_independent_count(homes: &[Home]) {
     let mut seen = BTreeMap::<&str, (usize, i64)>::new();
     for Home { source, path: home } in regular(homes) {
         let name = home.display().to_string();
-        let bench = Bench::with_home(source, &home);
+        let bench = Bench::with_home(source, home);
         bench.sync();
-        let counted = count_home(source, &home);
+        let counted = count_home(source, home);
         let (responses, copies) = seen.entry(source).or_default();
         (*responses, *copies) = (*responses + counted.responses.len(), *copies + counted.copies);
         let (mut total, mut models) = (Sum::default(), BTreeMap::<Option<String>, Sum>::new());
@@ -206,7 +206,7 @@ fn sums_of_homes_agree_with_an_independent_count(homes: &[Home]) {
 fn sessions_add_up_to_the_usage_and_costs_that_clients_wrote_are_theirs(homes: &[Home]) {
     for Home { source, path: home } in regular(homes) {
         let name = home.display().to_string();
-        let bench = Bench::with_home(source, &home);
+        let bench = Bench::with_home(source, home);
         bench.sync();
         let sessions = bench.sessions();
         let report = usage(&bench, &["--by", "session"]);
@@ -219,7 +219,7 @@ fn sessions_add_up_to_the_usage_and_costs_that_clients_wrote_are_theirs(homes: &
             assert_eq!(tokens_of(session), used, "{name}: {id}");
             let whole = row.filter(|row| list(row, "unpriced_models").is_empty());
             let estimated = whole.and_then(|row| row["cost_usd"].as_f64());
-            let written = cost_written(&home, id.as_str().unwrap())
+            let written = cost_written(home, id.as_str().unwrap())
                 .filter(|_| session["copied_from"].is_null() && session["parent_session_id"].is_null())
                 // The client's figure has what its agents used, which counts with them.
                 .filter(|_| !sessions.iter().any(|other| is_agent_of(other, id)));
@@ -258,9 +258,9 @@ fn cost_written(home: &Path, id: &str) -> Option<f64> {
 fn explanations_hold_every_response_once_and_add_up(homes: &[Home]) {
     for Home { source, path: home } in regular(homes) {
         let name = home.display().to_string();
-        let bench = Bench::with_home(source, &home);
+        let bench = Bench::with_home(source, home);
         bench.sync();
-        let counted = count_home(source, &home);
+        let counted = count_home(source, home);
         let report = usage(&bench, &[]);
         let whole = usage(&bench, &["--explain"]);
         let responses = list(&whole, "responses");

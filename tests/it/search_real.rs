@@ -229,10 +229,10 @@ fn every_word_is_found_at_the_message_that_holds_it(homes: &[Home]) {
     let mut asked: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut wrong = Vec::new();
     for Home { source, path: home } in homes {
-        let bench = Bench::with_home(source, &home);
+        let bench = Bench::with_home(source, home);
         bench.sync();
         let mut shown: HashMap<String, Vec<Value>> = HashMap::new();
-        for ((filter, word), sessions) in needles(&read(source, &home)) {
+        for ((filter, word), sessions) in needles(&read(source, home)) {
             *asked.entry((source, filter)).or_default() += 1;
             let answer = ask(&bench, &format!("{word} {filter}"), &[]);
             let what = format!("{}: {word} {filter}", home.display());
@@ -322,7 +322,7 @@ fn nothing_of_files_that_are_never_opened_is_found(homes: &[Home]) {
         "sessions/4242.json",
     ];
     for Home { source, path: home } in homes {
-        let bench = Bench::with_home(source, &home);
+        let bench = Bench::with_home(source, home);
         let never: &[&str] = if *source == "codex_cli" { &codex } else { &claude };
         for path in never {
             let path = bench.home_of(source).join(path);

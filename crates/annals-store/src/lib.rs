@@ -13,7 +13,7 @@ pub use blobs::{Batch, CapturedFile, Contents, Count, Part, Segment, Stat, Versi
 pub use error::{Error, Result};
 pub use foreign::{Unreadable, read_table};
 pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
-pub use index::lineage::{MOST_HOLDERS, PrintHits};
+pub use index::lineage::{MOST_HOLDERS, PlacedCalls, PrintHits};
 pub use index::search::{PassageHit, TermQuery, Wanted};
 pub use members::{MemberRow, NewMember};
 pub use read::audit::Damage;

@@ -13,6 +13,9 @@ use annals_core::{CallKind, GRAM_MARK, LINE_MARK, MessageKind, PassageKind, Prin
 /// A print that more passages hold than this tells nothing of where it comes from.
 pub const MOST_HOLDERS: usize = 256;
 
+/// Calls by their file and place, with their session.
+pub type PlacedCalls = BTreeMap<(i64, u64), i64>;
+
 /// Prints, and the passages that hold them.
 #[derive(Debug, Default)]
 pub struct PrintHits {
@@ -198,8 +201,8 @@ impl Store {
         &self,
         _scope: &Scope,
         names: &HashSet<String>,
-    ) -> Result<HashMap<String, BTreeMap<(i64, u64), i64>>> {
-        let mut calls: HashMap<String, BTreeMap<(i64, u64), i64>> = HashMap::new();
+    ) -> Result<HashMap<String, PlacedCalls>> {
+        let mut calls: HashMap<String, PlacedCalls> = HashMap::new();
         let mut of_path: HashMap<i64, &String> = HashMap::new();
         let mut statement = self.connection.prepare_cached(sql!("select id, text from name"))?;
         let mut rows = statement.query([])?;

@@ -12,7 +12,7 @@ use annals_core::{
     each_gram_term, line_print,
 };
 use annals_sources::{CallLines, Recorder, by_name};
-use annals_store::{CallRow, Contents, MOST_HOLDERS, PrintHits, Store};
+use annals_store::{CallRow, Contents, MOST_HOLDERS, PlacedCalls, PrintHits, Store};
 
 /// Calls whose texts are read for one file at most.
 const MOST_CALLS: usize = 1_500;
@@ -90,12 +90,7 @@ impl<'a> HunkReader<'a> {
         HunkReader { scope, store, contents, sessions, prompts }
     }
 
-    pub fn read(
-        &mut self,
-        file: &CodeFile,
-        hits: &PrintHits,
-        of_name: &BTreeMap<(i64, u64), i64>,
-    ) -> Result<Candidates> {
+    pub fn read(&mut self, file: &CodeFile, hits: &PrintHits, of_name: &PlacedCalls) -> Result<Candidates> {
         let (chosen, alike) = chosen(file, hits, of_name);
         let mut found = Candidates::default();
         // In the order of the archive, so that each segment is unpacked once.
@@ -278,11 +273,7 @@ impl<'a> HunkReader<'a> {
 
 /// Which calls are read: those that worked on a file of this name, the best few for every line, and those whose text is
 /// alike where lines have none.
-fn chosen(
-    file: &CodeFile,
-    hits: &PrintHits,
-    of_name: &BTreeMap<(i64, u64), i64>,
-) -> (HashSet<u32>, HashSet<u32>) {
+fn chosen(file: &CodeFile, hits: &PrintHits, of_name: &PlacedCalls) -> (HashSet<u32>, HashSet<u32>) {
     let mut terms: Vec<PrintTerm> =
         file.text.lines().map(line_print).filter(|print| print.telling).map(LinePrint::term).collect();
     terms.sort_unstable();
