@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Key, Span, Time};
+use super::{ContentKey, Span, Time};
 
 /// One invocation of a tool; its result comes as its own item, perhaps in a later run.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +12,7 @@ pub struct Call {
     pub session: Arc<str>,
     pub span: Span,
     pub at: Option<Time>,
-    pub key: Key,
+    pub key: ContentKey,
     pub inherited: bool,
     pub call_id: String,
     pub name: Arc<str>,

@@ -7,23 +7,23 @@ pub const LINE_MARK: u8 = 2;
 pub const GRAM_MARK: u8 = 3;
 
 /// A print as the index holds it.
-pub type PrintTerm = [u8; 5];
+pub type FingerprintTerm = [u8; 5];
 
 /// A line, whatever its indentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinePrint {
+pub struct LineFingerprint {
     pub hash: u64,
     /// Letters that are not whitespace.
     pub letters: u32,
     /// The line says enough to be looked for by itself: a brace does not.
-    pub telling: bool,
+    pub is_distinctive: bool,
 }
 
 /// Words of a gram, and grams of which the least is kept.
 const GRAM: usize = 5;
 const WINDOW: usize = 12;
 
-pub fn line_print(line: &str) -> LinePrint {
+pub fn line_fingerprint(line: &str) -> LineFingerprint {
     let (mut hash, mut letters, mut words) = (SEED, 0, 0);
     // Gathered first and hashed eight at a time: every line that is read goes through here.
     let (mut gathered, mut count) = ([0_u8; GATHERED], 0);
@@ -43,7 +43,7 @@ pub fn line_print(line: &str) -> LinePrint {
     }
     hash = (hash ^ hash_term(&gathered[..count])).wrapping_mul(FOLD);
     let letters = u32::try_from(letters + count).unwrap_or(u32::MAX);
-    LinePrint { hash: hash ^ hash >> 29, letters, telling: letters >= 6 && words >= 4 }
+    LineFingerprint { hash: hash ^ hash >> 29, letters, is_distinctive: letters >= 6 && words >= 4 }
 }
 
 const GATHERED: usize = 512;
@@ -66,34 +66,37 @@ const CLASSES: [u8; 256] = {
 };
 
 /// Telling lines of a text.
-pub fn each_line_term(text: &str, mut see: impl FnMut(PrintTerm)) {
+pub fn each_line_term(text: &str, mut see: impl FnMut(FingerprintTerm)) {
     for line in text.lines() {
-        let print = line_print(line);
-        if print.telling {
+        let print = line_fingerprint(line);
+        if print.is_distinctive {
             see(print.term());
         }
     }
 }
 
 /// A fourth of the telling lines, the same ones wherever they stand: enough for what was only looked at.
-pub fn each_sampled_line_term(lines: impl Iterator<Item = LinePrint>, mut see: impl FnMut(PrintTerm)) {
+pub fn each_sampled_line_term(
+    lines: impl Iterator<Item = LineFingerprint>,
+    mut see: impl FnMut(FingerprintTerm),
+) {
     for print in lines.filter(|print| print.is_sampled()) {
         see(print.term());
     }
 }
 
-impl LinePrint {
-    pub fn term(self) -> PrintTerm {
+impl LineFingerprint {
+    pub fn term(self) -> FingerprintTerm {
         term(LINE_MARK, self.hash)
     }
 
     pub fn is_sampled(self) -> bool {
-        self.telling && (self.hash >> 40).is_multiple_of(4)
+        self.is_distinctive && (self.hash >> 40).is_multiple_of(4)
     }
 }
 
 /// Winnowed grams of a text: of any twelve in a row one is among them, and it does not depend on what stands before.
-pub fn each_gram_term(text: &str, mut see: impl FnMut(PrintTerm)) {
+pub fn each_gram_term(text: &str, mut see: impl FnMut(FingerprintTerm)) {
     let mut words = [0_u64; GRAM];
     let mut count = 0;
     let mut window: std::collections::VecDeque<(usize, u64)> = std::collections::VecDeque::new();
@@ -152,7 +155,7 @@ fn each_word(text: &str, mut see: impl FnMut(u64)) {
 const SEED: u64 = 0xCBF2_9CE4_8422_2325;
 const FOLD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-fn term(mark: u8, hash: u64) -> PrintTerm {
+fn term(mark: u8, hash: u64) -> FingerprintTerm {
     let [.., a, b, c, d] = (hash ^ hash >> 32).to_be_bytes();
     [mark, a, b, c, d]
 }
@@ -163,15 +166,19 @@ mod tests {
 
     #[test]
     fn indentation_and_spacing_do_not_matter() {
-        assert_eq!(line_print("  let x = a+b;"), line_print("let x=a + b;\r"));
-        assert_ne!(line_print("let x = a + b;").hash, line_print("let x = b + a;").hash);
-        assert!(!line_print("    }").telling && !line_print("").telling && !line_print("});").telling);
-        assert!(line_print("return x").telling);
+        assert_eq!(line_fingerprint("  let x = a+b;"), line_fingerprint("let x=a + b;\r"));
+        assert_ne!(line_fingerprint("let x = a + b;").hash, line_fingerprint("let x = b + a;").hash);
+        assert!(
+            !line_fingerprint("    }").is_distinctive
+                && !line_fingerprint("").is_distinctive
+                && !line_fingerprint("});").is_distinctive
+        );
+        assert!(line_fingerprint("return x").is_distinctive);
         let long = "some words of a long line ".repeat(60);
         let spaced = format!("\t{}", long.replace(' ', "    "));
-        assert_eq!(line_print(&long), line_print(&spaced));
-        assert_eq!(line_print(&long).letters, 20 * 60);
-        assert_ne!(line_print(&long).hash, line_print(&long[3..]).hash);
+        assert_eq!(line_fingerprint(&long), line_fingerprint(&spaced));
+        assert_eq!(line_fingerprint(&long).letters, 20 * 60);
+        assert_ne!(line_fingerprint(&long).hash, line_fingerprint(&long[3..]).hash);
     }
 
     #[test]

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 /// Half of a blake3 hash's first 16 bytes. Stored as SQLite's native 64-bit integer, shown as 16 hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Key(i64);
+pub struct ContentKey(i64);
 
-impl Key {
+impl ContentKey {
     /// Parts are separated by their lengths, so that ("ab", "c") and ("a", "bc") differ.
-    pub fn of(parts: &[&[u8]]) -> Key {
+    pub fn of(parts: &[&[u8]]) -> ContentKey {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
             hasher.update(&(part.len() as u64).to_le_bytes());
@@ -17,16 +17,16 @@ impl Key {
         }
         let mut first = [0; 8];
         first.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
-        Key(i64::from_le_bytes(first))
+        ContentKey(i64::from_le_bytes(first))
     }
 
     /// The next link of a chain: equal only when everything before was equal too.
-    pub fn then(self, bytes: &[u8]) -> Key {
-        Key::of(&[&self.0.to_le_bytes(), bytes])
+    pub fn then(self, bytes: &[u8]) -> ContentKey {
+        ContentKey::of(&[&self.0.to_le_bytes(), bytes])
     }
 
-    pub fn from_stored(stored: i64) -> Key {
-        Key(stored)
+    pub fn from_stored(stored: i64) -> ContentKey {
+        ContentKey(stored)
     }
 
     pub fn stored(self) -> i64 {
@@ -37,27 +37,29 @@ impl Key {
         format!("{:016x}", self.0 as u64)
     }
 
-    pub fn from_hex(hex: &str) -> Option<Key> {
-        (hex.len() == 16).then(|| u64::from_str_radix(hex, 16).ok().map(|bits| Key(bits as i64))).flatten()
+    pub fn from_hex(hex: &str) -> Option<ContentKey> {
+        (hex.len() == 16)
+            .then(|| u64::from_str_radix(hex, 16).ok().map(|bits| ContentKey(bits as i64)))
+            .flatten()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Key;
+    use super::ContentKey;
 
     #[test]
     fn parts_do_not_run_together() {
-        assert_ne!(Key::of(&[b"ab", b"c"]), Key::of(&[b"a", b"bc"]));
-        assert_eq!(Key::of(&[b"a"]).then(b"x"), Key::of(&[b"a"]).then(b"x"));
-        assert_ne!(Key::of(&[b"a"]).then(b"x"), Key::of(&[b"b"]).then(b"x"));
+        assert_ne!(ContentKey::of(&[b"ab", b"c"]), ContentKey::of(&[b"a", b"bc"]));
+        assert_eq!(ContentKey::of(&[b"a"]).then(b"x"), ContentKey::of(&[b"a"]).then(b"x"));
+        assert_ne!(ContentKey::of(&[b"a"]).then(b"x"), ContentKey::of(&[b"b"]).then(b"x"));
     }
 
     #[test]
     fn hex_round_trips_and_refuses_other_lengths() {
-        let key = Key::of(&[b"annals"]);
-        assert_eq!(Key::from_hex(&key.hex()), Some(key));
-        assert_eq!(Key::from_hex("12"), None);
-        assert_eq!(Key::from_hex("zzzzzzzzzzzzzzzz"), None);
+        let key = ContentKey::of(&[b"annals"]);
+        assert_eq!(ContentKey::from_hex(&key.hex()), Some(key));
+        assert_eq!(ContentKey::from_hex("12"), None);
+        assert_eq!(ContentKey::from_hex("zzzzzzzzzzzzzzzz"), None);
     }
 }

@@ -19,16 +19,16 @@ pub use base64::from_base64;
 pub use calls::{Call, CallKind, CallResult, Operation, Range, Touch};
 pub use error::{Error, ErrorKind, Result};
 pub use fingerprints::{
-    GRAM_MARK, LINE_MARK, LinePrint, PrintTerm, each_gram_term, each_line_term, each_sampled_line_term,
-    line_print,
+    FingerprintTerm, GRAM_MARK, LINE_MARK, LineFingerprint, each_gram_term, each_line_term,
+    each_sampled_line_term, line_fingerprint,
 };
-pub use key::Key;
+pub use key::ContentKey;
 pub use manifest::{
     Coverage, Database, Encoding, Family, Field, Footprint, Framing, Manifest, Retention, Rows, Rule,
     Semantics, Stream, Surface, Treatment, Variable,
 };
 pub use moment::parse_moment;
-pub use retry::{Step, Tried, Why, next_step, urgency};
+pub use retry::{Attempts, FailureKind, RetryStep, next_step, urgency};
 pub use scope::{MemberRole, Scope};
 pub use terms::{
     FILE_MARK, LONGEST_TEXT, MODEL_MARK, TOOL_MARK, TermSet, Terms, each_text, each_told, each_whole_term,
@@ -40,4 +40,4 @@ pub use transcript::{
     Block, Document, Item, LONG_PROMPTS, Link, LinkKind, Message, MessageKind, Passage, PassageKind, Role,
     SessionFacts, Span, Summary, Tally, Tree, TreeNode, Usage, Verdict,
 };
-pub use work::{FileWork, Piece};
+pub use work::{FileRegion, FileWork};

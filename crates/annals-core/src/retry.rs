@@ -4,7 +4,7 @@ use super::Time;
 
 /// Why a try failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Why {
+pub enum FailureKind {
     /// A file, folder or database that could not be read.
     Unreadable,
     /// A file that changed while it was read.
@@ -31,17 +31,17 @@ pub enum Why {
 
 /// What becomes of a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum RetryStep {
     /// Tried by every run.
     EachRun,
     /// Not tried before then.
     NotBefore(Time),
-    GivenUp(End),
+    GivenUp(GiveUp),
 }
 
 /// Why a gap is tried no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum GiveUp {
     NotFound,
     Gone,
     /// Too many tries without progress; a newer connector or reader tries once more.
@@ -50,12 +50,12 @@ pub enum End {
 
 /// How it went so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tried<'t> {
+pub struct Attempts<'t> {
     /// Of the last try.
-    pub why: Why,
+    pub why: FailureKind,
     /// All tries, at least one.
     pub attempts: u32,
-    /// Those that failed because of the thing itself, and not of the weather: see `Why::is_weather`.
+    /// Those that failed because of the thing itself, and not of the weather: see `FailureKind::is_transient`.
     pub refusals: u32,
     /// The version of connector and reader that tried last, and the one that would try now.
     pub failed_with: &'t str,
@@ -71,24 +71,30 @@ const MINUTE: i64 = 60_000_000;
 const HOUR: i64 = 60 * MINUTE;
 
 /// What becomes of a gap whose last try was at `now`.
-pub fn next_step(tried: Tried<'_>, now: Time) -> Step {
+pub fn next_step(history: Attempts<'_>, now: Time) -> RetryStep {
     let after = |first: i64, longest: i64| {
         // Waits double. Beyond twenty doublings every wait is the longest.
-        let doublings = tried.attempts.saturating_sub(1).min(20);
-        Step::NotBefore(Time::from_micros(now.micros().saturating_add((first << doublings).min(longest))))
+        let doublings = history.attempts.saturating_sub(1).min(20);
+        RetryStep::NotBefore(Time::from_micros(
+            now.micros().saturating_add((first << doublings).min(longest)),
+        ))
     };
-    let unless = |tries: u32, end: End, otherwise: Step| {
-        if tried.refusals >= tries { Step::GivenUp(end) } else { otherwise }
+    let unless = |tries: u32, end: GiveUp, otherwise: RetryStep| {
+        if history.refusals >= tries { RetryStep::GivenUp(end) } else { otherwise }
     };
-    match tried.why {
-        Why::Unreadable | Why::Changing | Why::SignIn => Step::EachRun,
-        Why::RateLimited => after(MINUTE, HOUR),
-        Why::Pressure | Why::Timeout => after(MINUTE, 6 * HOUR),
-        Why::NotFound => unless(MISSING_TRIES, End::NotFound, after(HOUR, 24 * HOUR)),
-        Why::Gone => unless(MISSING_TRIES, End::Gone, after(HOUR, 24 * HOUR)),
-        Why::Forbidden | Why::Malformed | Why::Failed if tried.failed_with != tried.running => Step::EachRun,
-        Why::Forbidden | Why::Malformed | Why::Failed => {
-            unless(HOPELESS_TRIES, End::Quarantined, after(5 * MINUTE, 24 * HOUR))
+    match history.why {
+        FailureKind::Unreadable | FailureKind::Changing | FailureKind::SignIn => RetryStep::EachRun,
+        FailureKind::RateLimited => after(MINUTE, HOUR),
+        FailureKind::Pressure | FailureKind::Timeout => after(MINUTE, 6 * HOUR),
+        FailureKind::NotFound => unless(MISSING_TRIES, GiveUp::NotFound, after(HOUR, 24 * HOUR)),
+        FailureKind::Gone => unless(MISSING_TRIES, GiveUp::Gone, after(HOUR, 24 * HOUR)),
+        FailureKind::Forbidden | FailureKind::Malformed | FailureKind::Failed
+            if history.failed_with != history.running =>
+        {
+            RetryStep::EachRun
+        }
+        FailureKind::Forbidden | FailureKind::Malformed | FailureKind::Failed => {
+            unless(HOPELESS_TRIES, GiveUp::Quarantined, after(5 * MINUTE, 24 * HOUR))
         }
     }
 }
@@ -100,75 +106,79 @@ pub fn urgency(attempts: u32, first_seen: Time, now: Time) -> i64 {
     i64::from(attempts.min(8)) - age.min(8)
 }
 
-impl Why {
-    pub const ALL: [Why; 11] = [
-        Why::Unreadable,
-        Why::Changing,
-        Why::SignIn,
-        Why::RateLimited,
-        Why::Pressure,
-        Why::Timeout,
-        Why::NotFound,
-        Why::Gone,
-        Why::Forbidden,
-        Why::Malformed,
-        Why::Failed,
+impl FailureKind {
+    pub const ALL: [FailureKind; 11] = [
+        FailureKind::Unreadable,
+        FailureKind::Changing,
+        FailureKind::SignIn,
+        FailureKind::RateLimited,
+        FailureKind::Pressure,
+        FailureKind::Timeout,
+        FailureKind::NotFound,
+        FailureKind::Gone,
+        FailureKind::Forbidden,
+        FailureKind::Malformed,
+        FailureKind::Failed,
     ];
 
     /// What an HTTP status other than success says.
-    pub fn of_status(status: u16) -> Why {
+    pub fn of_status(status: u16) -> FailureKind {
         match status {
-            401 => Why::SignIn,
-            403 => Why::Forbidden,
-            404 => Why::NotFound,
-            408 => Why::Timeout,
-            410 => Why::Gone,
-            429 => Why::RateLimited,
-            500..=599 => Why::Pressure,
-            _ => Why::Failed,
+            401 => FailureKind::SignIn,
+            403 => FailureKind::Forbidden,
+            404 => FailureKind::NotFound,
+            408 => FailureKind::Timeout,
+            410 => FailureKind::Gone,
+            429 => FailureKind::RateLimited,
+            500..=599 => FailureKind::Pressure,
+            _ => FailureKind::Failed,
         }
     }
 
     /// It passes, and says nothing about the thing that was asked for: never a reason to give up.
-    pub fn is_weather(self) -> bool {
+    pub fn is_transient(self) -> bool {
         match self {
-            Why::Unreadable
-            | Why::Changing
-            | Why::SignIn
-            | Why::RateLimited
-            | Why::Pressure
-            | Why::Timeout => true,
-            Why::NotFound | Why::Gone | Why::Forbidden | Why::Malformed | Why::Failed => false,
+            FailureKind::Unreadable
+            | FailureKind::Changing
+            | FailureKind::SignIn
+            | FailureKind::RateLimited
+            | FailureKind::Pressure
+            | FailureKind::Timeout => true,
+            FailureKind::NotFound
+            | FailureKind::Gone
+            | FailureKind::Forbidden
+            | FailureKind::Malformed
+            | FailureKind::Failed => false,
         }
     }
 
     pub fn name(self) -> &'static str {
         match self {
-            Why::Unreadable => "unreadable",
-            Why::Changing => "changing",
-            Why::SignIn => "sign_in",
-            Why::RateLimited => "rate_limited",
-            Why::Pressure => "pressure",
-            Why::Timeout => "timeout",
-            Why::NotFound => "not_found",
-            Why::Gone => "gone",
-            Why::Forbidden => "forbidden",
-            Why::Malformed => "malformed",
-            Why::Failed => "failed",
+            FailureKind::Unreadable => "unreadable",
+            FailureKind::Changing => "changing",
+            FailureKind::SignIn => "sign_in",
+            FailureKind::RateLimited => "rate_limited",
+            FailureKind::Pressure => "pressure",
+            FailureKind::Timeout => "timeout",
+            FailureKind::NotFound => "not_found",
+            FailureKind::Gone => "gone",
+            FailureKind::Forbidden => "forbidden",
+            FailureKind::Malformed => "malformed",
+            FailureKind::Failed => "failed",
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Why> {
-        Why::ALL.into_iter().find(|why| why.name() == name)
+    pub fn from_name(name: &str) -> Option<FailureKind> {
+        FailureKind::ALL.into_iter().find(|why| why.name() == name)
     }
 }
 
-impl End {
+impl GiveUp {
     pub fn name(self) -> &'static str {
         match self {
-            End::NotFound => "not_found",
-            End::Gone => "gone",
-            End::Quarantined => "quarantined",
+            GiveUp::NotFound => "not_found",
+            GiveUp::Gone => "gone",
+            GiveUp::Quarantined => "quarantined",
         }
     }
 }
@@ -182,75 +192,78 @@ mod tests {
     const NOW: Time = Time::from_micros(1_794_727_723_975_000);
     const DAY: i64 = 24 * HOUR;
 
-    fn tried(why: Why, attempts: u32) -> Tried<'static> {
-        let refusals = if why.is_weather() { 0 } else { attempts };
-        Tried { why, attempts, refusals, failed_with: "1", running: "1" }
+    fn history(why: FailureKind, attempts: u32) -> Attempts<'static> {
+        let refusals = if why.is_transient() { 0 } else { attempts };
+        Attempts { why, attempts, refusals, failed_with: "1", running: "1" }
     }
 
     #[test]
     fn every_reason_has_its_course() {
         // What the first, second, third, eighth and hundredth failure lead to: minutes to wait, or the end.
         let table = [
-            (Why::Unreadable, ["run", "run", "run", "run", "run"]),
-            (Why::Changing, ["run", "run", "run", "run", "run"]),
-            (Why::SignIn, ["run", "run", "run", "run", "run"]),
-            (Why::RateLimited, ["1", "2", "4", "60", "60"]),
-            (Why::Pressure, ["1", "2", "4", "128", "360"]),
-            (Why::Timeout, ["1", "2", "4", "128", "360"]),
-            (Why::NotFound, ["60", "120", "not_found", "not_found", "not_found"]),
-            (Why::Gone, ["60", "120", "gone", "gone", "gone"]),
-            (Why::Forbidden, ["5", "10", "20", "quarantined", "quarantined"]),
-            (Why::Malformed, ["5", "10", "20", "quarantined", "quarantined"]),
-            (Why::Failed, ["5", "10", "20", "quarantined", "quarantined"]),
+            (FailureKind::Unreadable, ["run", "run", "run", "run", "run"]),
+            (FailureKind::Changing, ["run", "run", "run", "run", "run"]),
+            (FailureKind::SignIn, ["run", "run", "run", "run", "run"]),
+            (FailureKind::RateLimited, ["1", "2", "4", "60", "60"]),
+            (FailureKind::Pressure, ["1", "2", "4", "128", "360"]),
+            (FailureKind::Timeout, ["1", "2", "4", "128", "360"]),
+            (FailureKind::NotFound, ["60", "120", "not_found", "not_found", "not_found"]),
+            (FailureKind::Gone, ["60", "120", "gone", "gone", "gone"]),
+            (FailureKind::Forbidden, ["5", "10", "20", "quarantined", "quarantined"]),
+            (FailureKind::Malformed, ["5", "10", "20", "quarantined", "quarantined"]),
+            (FailureKind::Failed, ["5", "10", "20", "quarantined", "quarantined"]),
         ];
-        assert_eq!(table.map(|(why, _)| why), Why::ALL);
+        assert_eq!(table.map(|(why, _)| why), FailureKind::ALL);
         for (why, course) in table {
-            let steps = [1, 2, 3, 8, 100].map(|attempts| match next_step(tried(why, attempts), NOW) {
-                Step::EachRun => "run".to_owned(),
-                Step::NotBefore(time) => ((time.micros() - NOW.micros()) / MINUTE).to_string(),
-                Step::GivenUp(end) => end.name().to_owned(),
+            let steps = [1, 2, 3, 8, 100].map(|attempts| match next_step(history(why, attempts), NOW) {
+                RetryStep::EachRun => "run".to_owned(),
+                RetryStep::NotBefore(time) => ((time.micros() - NOW.micros()) / MINUTE).to_string(),
+                RetryStep::GivenUp(end) => end.name().to_owned(),
             });
             assert_eq!(steps.each_ref().map(String::as_str), course, "{why:?}");
-            assert_eq!(Why::from_name(why.name()), Some(why));
+            assert_eq!(FailureKind::from_name(why.name()), Some(why));
         }
-        assert_eq!(Why::from_name("lost"), None);
+        assert_eq!(FailureKind::from_name("lost"), None);
     }
 
     #[test]
     fn a_newer_version_tries_once_what_was_quarantined() {
-        for why in Why::ALL {
-            let newer = Tried { running: "2", ..tried(why, 100) };
+        for why in FailureKind::ALL {
+            let newer = Attempts { running: "2", ..history(why, 100) };
             let step = next_step(newer, NOW);
-            let quarantined = next_step(tried(why, 100), NOW) == Step::GivenUp(End::Quarantined);
-            assert_eq!(quarantined, matches!(why, Why::Forbidden | Why::Malformed | Why::Failed));
+            let quarantined = next_step(history(why, 100), NOW) == RetryStep::GivenUp(GiveUp::Quarantined);
+            assert_eq!(
+                quarantined,
+                matches!(why, FailureKind::Forbidden | FailureKind::Malformed | FailureKind::Failed)
+            );
             if quarantined {
-                assert_eq!(step, Step::EachRun, "{why:?}");
+                assert_eq!(step, RetryStep::EachRun, "{why:?}");
             } else {
-                assert_eq!(step, next_step(tried(why, 100), NOW), "{why:?}: a version changes nothing");
+                assert_eq!(step, next_step(history(why, 100), NOW), "{why:?}: a version changes nothing");
             }
             // Its own failure ends it again.
-            let failed = Tried { failed_with: "2", attempts: 101, refusals: newer.refusals + 1, ..newer };
-            assert_eq!(next_step(failed, NOW) == Step::GivenUp(End::Quarantined), quarantined);
+            let failed = Attempts { failed_with: "2", attempts: 101, refusals: newer.refusals + 1, ..newer };
+            assert_eq!(next_step(failed, NOW) == RetryStep::GivenUp(GiveUp::Quarantined), quarantined);
         }
     }
 
     #[test]
     fn statuses_say_why() {
         let table = [
-            (401, Why::SignIn),
-            (403, Why::Forbidden),
-            (404, Why::NotFound),
-            (408, Why::Timeout),
-            (410, Why::Gone),
-            (418, Why::Failed),
-            (429, Why::RateLimited),
-            (500, Why::Pressure),
-            (503, Why::Pressure),
-            (599, Why::Pressure),
-            (302, Why::Failed),
+            (401, FailureKind::SignIn),
+            (403, FailureKind::Forbidden),
+            (404, FailureKind::NotFound),
+            (408, FailureKind::Timeout),
+            (410, FailureKind::Gone),
+            (418, FailureKind::Failed),
+            (429, FailureKind::RateLimited),
+            (500, FailureKind::Pressure),
+            (503, FailureKind::Pressure),
+            (599, FailureKind::Pressure),
+            (302, FailureKind::Failed),
         ];
         for (status, why) in table {
-            assert_eq!(Why::of_status(status), why, "{status}");
+            assert_eq!(FailureKind::of_status(status), why, "{status}");
         }
     }
 
@@ -266,8 +279,8 @@ mod tests {
         assert!(old_once < old_often);
     }
 
-    fn any_why() -> impl Strategy<Value = Why> {
-        proptest::sample::select(Why::ALL.to_vec())
+    fn any_why() -> impl Strategy<Value = FailureKind> {
+        proptest::sample::select(FailureKind::ALL.to_vec())
     }
 
     proptest! {
@@ -276,12 +289,12 @@ mod tests {
             why in any_why(), attempts in 1..u32::MAX, refusals in any::<u32>(), now in any::<i64>(), newer: bool,
         ) {
             let running = if newer { "2" } else { "1" };
-            let tried = Tried { why, attempts, refusals, failed_with: "1", running };
-            let step = next_step(tried, Time::from_micros(now));
-            if why.is_weather() {
-                prop_assert!(!matches!(step, Step::GivenUp(_)));
+            let history = Attempts { why, attempts, refusals, failed_with: "1", running };
+            let step = next_step(history, Time::from_micros(now));
+            if why.is_transient() {
+                prop_assert!(!matches!(step, RetryStep::GivenUp(_)));
             }
-            if let Step::NotBefore(next) = step {
+            if let RetryStep::NotBefore(next) = step {
                 prop_assert!(next.micros() >= now);
                 prop_assert!(next.micros().saturating_sub(now) <= DAY);
                 prop_assert!(next.micros() > now || now == i64::MAX);
@@ -292,10 +305,10 @@ mod tests {
         fn more_tries_and_later_tries_wait_longer(
             why in any_why(), attempts in 1..1_000u32, more in 0..1_000u32, now in 0..i64::MAX / 2, later in 0..DAY,
         ) {
-            let at = |attempts, now| match next_step(tried(why, attempts), Time::from_micros(now)) {
-                Step::EachRun => 0,
-                Step::NotBefore(time) => time.micros(),
-                Step::GivenUp(_) => i64::MAX,
+            let at = |attempts, now| match next_step(history(why, attempts), Time::from_micros(now)) {
+                RetryStep::EachRun => 0,
+                RetryStep::NotBefore(time) => time.micros(),
+                RetryStep::GivenUp(_) => i64::MAX,
             };
             prop_assert!(at(attempts, now) <= at(attempts + more, now));
             prop_assert!(at(attempts, now) <= at(attempts, now + later));
@@ -304,8 +317,8 @@ mod tests {
         #[test]
         fn what_is_not_there_is_given_up(attempts in MISSING_TRIES..u32::MAX, now in any::<i64>()) {
             let now = Time::from_micros(now);
-            prop_assert_eq!(next_step(tried(Why::NotFound, attempts), now), Step::GivenUp(End::NotFound));
-            prop_assert_eq!(next_step(tried(Why::Gone, attempts), now), Step::GivenUp(End::Gone));
+            prop_assert_eq!(next_step(history(FailureKind::NotFound, attempts), now), RetryStep::GivenUp(GiveUp::NotFound));
+            prop_assert_eq!(next_step(history(FailureKind::Gone, attempts), now), RetryStep::GivenUp(GiveUp::Gone));
         }
 
         #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Call, CallResult, Key, Terms, Time, Touch};
+use super::{Call, CallResult, ContentKey, Terms, Time, Touch};
 
 /// Bytes of a file's (decoded) content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ pub enum Item {
     Rekey {
         session: Arc<str>,
         offset: u64,
-        key: Key,
+        key: ContentKey,
     },
     /// A further line of a message seen earlier: answers come in several.
     Extend {
@@ -58,7 +58,7 @@ pub enum Item {
     /// A row that a summary in another file may name as its session's last.
     Landmark {
         session: Arc<str>,
-        row: Key,
+        row: ContentKey,
     },
     Touch(Touch),
     Link(Link),
@@ -94,9 +94,9 @@ pub struct Tree {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeNode {
-    pub key: Key,
+    pub key: ContentKey,
     pub offset: u64,
-    pub parent: Option<Key>,
+    pub parent: Option<ContentKey>,
     /// On the branch that the client shows.
     pub current: bool,
     /// A step of its own; the result of a call is told with the call.
@@ -110,7 +110,7 @@ pub struct Message {
     pub role: Role,
     pub kind: MessageKind,
     pub at: Option<Time>,
-    pub key: Key,
+    pub key: ContentKey,
     /// True where the line stands in a stretch that a fork or sub-agent may have copied from another session.
     pub inherited: bool,
     pub model: Option<Arc<str>>,
@@ -279,7 +279,7 @@ impl Role {
 /// A title that one file gives to the session of another, by naming one of its rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    pub row: Key,
+    pub row: ContentKey,
     pub offset: u64,
     pub text: String,
 }
@@ -290,7 +290,7 @@ pub struct Usage {
     pub session: Arc<str>,
     pub span: Span,
     pub at: Option<Time>,
-    pub key: Key,
+    pub key: ContentKey,
     pub inherited: bool,
     pub model: Option<Arc<str>>,
     /// The response was counted at this place before; these numbers are newer.
@@ -395,7 +395,7 @@ pub struct Document {
     pub at: Option<Time>,
     pub span: Span,
     /// Equal content is the same version of the record.
-    pub content: Key,
+    pub content: ContentKey,
 }
 
 /// What one file says about a session. Several files may speak of one session; `rank` decides who wins.

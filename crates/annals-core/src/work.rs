@@ -9,14 +9,14 @@ pub struct FileWork {
     pub operation: Operation,
     /// Where the file was, when it was moved here.
     pub moved_from: Option<String>,
-    pub before: Piece,
+    pub before: FileRegion,
     /// What stands there now, or what was seen.
-    pub after: Piece,
+    pub after: FileRegion,
 }
 
 /// Some lines of a file, as far as they are known. Texts hold whole lines wherever the client tells them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Piece {
+pub struct FileRegion {
     pub range: Option<Range>,
     pub text: Option<String>,
 }
@@ -27,8 +27,8 @@ impl FileWork {
             path: path.into(),
             operation,
             moved_from: None,
-            before: Piece::default(),
-            after: Piece::default(),
+            before: FileRegion::default(),
+            after: FileRegion::default(),
         }
     }
 
@@ -37,16 +37,16 @@ impl FileWork {
     }
 }
 
-impl Piece {
+impl FileRegion {
     /// A whole file, or lines of it from `start` on.
-    pub fn lines(start: u32, text: String) -> Piece {
+    pub fn lines(start: u32, text: String) -> FileRegion {
         let count = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
         let end = start.saturating_add(count).saturating_sub(1);
         let range = (count > 0 && start > 0).then_some(Range { start, end });
-        Piece { range, text: Some(text) }
+        FileRegion { range, text: Some(text) }
     }
 
-    pub fn text(text: impl Into<String>) -> Piece {
-        Piece { range: None, text: Some(text.into()) }
+    pub fn text(text: impl Into<String>) -> FileRegion {
+        FileRegion { range: None, text: Some(text.into()) }
     }
 }

@@ -18,14 +18,14 @@ pub struct Redactor {
 }
 
 /// A secret's place in a text. As text it is the mark that is shown instead.
-pub struct Found {
+pub struct SecretMatch {
     pub kind: &'static str,
     /// Equal for equal secrets of one archive.
     pub hash: [u8; 2],
     pub range: Range<usize>,
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for SecretMatch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, second] = self.hash;
         write!(formatter, "[secret:{}:{first:02x}{second:02x}]", self.kind)
@@ -54,11 +54,11 @@ impl Redactor {
     }
 
     /// Shows every secret of a text, in the order in which they stand there.
-    pub fn each(&self, text: &str, see: &mut dyn FnMut(Found)) {
+    pub fn each(&self, text: &str, see: &mut dyn FnMut(SecretMatch)) {
         scan::scan(text.as_bytes(), &mut |kind, range: Range<usize>| {
             let hash = blake3::keyed_hash(&self.key, &text.as_bytes()[range.clone()]);
             let [first, second, ..] = *hash.as_bytes();
-            see(Found { kind, hash: [first, second], range });
+            see(SecretMatch { kind, hash: [first, second], range });
         });
     }
 }

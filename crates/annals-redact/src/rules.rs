@@ -77,13 +77,13 @@ const NAMES: &[(&str, &str, Reading)] = &[
     ("sessid", "cookie", Reading::Always),
     ("jsessionid", "cookie", Reading::Always),
     ("connect.sid", "cookie", Reading::Always),
-    ("key", "key", Reading::Key),
+    ("key", "key", Reading::ContentKey),
     ("sig", "signature", Reading::Query),
     ("signature", "signature", Reading::Query),
     ("code", "code", Reading::Query),
 ];
 
-/// What `key` says after what stands before it, up to its first letter: a secret as in `api_key`, `X-Api-Key`,
+/// What `key` says after what stands before it, up to its first letter: a secret as in `api_key`, `X-Api-ContentKey`,
 /// `secretAccessKey` and "API key"; nothing as in `publicKey`, and `token` in `nextPageToken`; or little, when
 /// it is a word at all.
 /// Then what makes a word a part of a longer name, and what puts it into the query of an address.
@@ -138,7 +138,7 @@ pub(super) enum Wanted {
 pub(super) enum Reading {
     Always,
     /// `key`, which has many meanings.
-    Key,
+    ContentKey,
     /// Little, and only as a word of its own.
     Word,
     /// Only as a part of a longer name: `DB_PASS`, not `pass` and `PWD`.

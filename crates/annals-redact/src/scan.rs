@@ -197,10 +197,10 @@ impl Scanner {
             let slot = Slot::after_words(bytes, word.end)?;
             let quoted = slot.place == Place::Quoted && kind == "password";
             let trust = if quoted { Telling } else { Vague };
-            let telling = || self.trust(bytes, word.start, reading) == Some(Telling);
+            let is_distinctive = || self.trust(bytes, word.start, reading) == Some(Telling);
             // Names of types come in pairs too, but they are not so long.
             let long = |secret: &Secret| quoted || secret.range.len() >= 20;
-            return self.valued(bytes, &slot, kind, trust).filter(|secret| long(secret) && telling());
+            return self.valued(bytes, &slot, kind, trust).filter(|secret| long(secret) && is_distinctive());
         };
         let trust = self.trust(bytes, word.start, reading)?;
         self.valued(bytes, &slot, kind, trust).or_else(|| {
@@ -242,14 +242,14 @@ impl Scanner {
 
     fn trust(&self, bytes: &[u8], at: usize, reading: Reading) -> Option<Trust> {
         let before = &bytes[at.saturating_sub(24)..=at];
-        let [telling_key, public, word, part, query] = self.doubts.before_name(before);
+        let [distinctive_key, public, word, part, query] = self.doubts.before_name(before);
         if public {
             return None;
         }
         match reading {
             Reading::Always => Some(Telling),
-            Reading::Key if telling_key => Some(Telling),
-            Reading::Key | Reading::Word => word.then_some(Vague),
+            Reading::ContentKey if distinctive_key => Some(Telling),
+            Reading::ContentKey | Reading::Word => word.then_some(Vague),
             Reading::Part => part.then_some(Telling),
             Reading::Query => query.then_some(Telling),
         }

@@ -17,8 +17,10 @@ use std::sync::Arc;
 
 use annals_core::{Block, Item, Manifest, SessionFacts, Time, Verdict};
 
-pub use import::{Archive, Body, Capture, Import, Intake, Judgement, Member, Shape, Taking, Wish, path_part};
-pub use live::{Answer, Assembled, Judged, Listed, Listing, Live, Page, Request, Way};
+pub use import::{
+    Archive, Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, Member, Shape, Taking, path_part,
+};
+pub use live::{Assembled, Judged, ListPage, Listed, Listing, Live, LiveAnswer, LiveRequest, Way};
 pub use outside_connectors::content_key;
 pub use tape::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 

@@ -20,30 +20,30 @@ pub trait Live: Sync {
     /// account stays there: answers hold none of it.
     fn script(&self) -> &'static str;
 
-    fn judge(&self, answer: &Answer) -> Judged;
+    fn judge(&self, answer: &LiveAnswer) -> Judged;
 
     /// Documents that are small and asked for whole.
     fn listings(&self) -> &'static [Listing];
 
     /// A page of a listing; `None` when there is no such way to ask for it.
-    fn listing_request(&self, listing: &Listing, way: usize, place: Option<&str>) -> Option<Request>;
+    fn listing_request(&self, listing: &Listing, way: usize, place: Option<&str>) -> Option<LiveRequest>;
 
     /// `None` when it is not what such a page looks like, which is not the same as empty.
-    fn listing_page(&self, listing: &Listing, place: Option<&str>, body: &str) -> Option<Page<String>>;
+    fn listing_page(&self, listing: &Listing, place: Option<&str>, body: &str) -> Option<ListPage<String>>;
 
     /// What says more about one of its items than the listing does.
-    fn listing_detail(&self, listing: &Listing, id: &str) -> Option<Request>;
+    fn listing_detail(&self, listing: &Listing, id: &str) -> Option<LiveRequest>;
 
     /// The lists of things that are fetched one by one; `parts` are the ids that a listing found.
     fn lists(&self, parts: &dyn Fn(&str) -> Vec<String>) -> Vec<String>;
 
-    fn list_request(&self, list: &str, place: Option<&str>) -> Request;
+    fn list_request(&self, list: &str, place: Option<&str>) -> LiveRequest;
 
     /// Newest first.
-    fn list_page(&self, list: &str, place: Option<&str>, body: &str) -> Option<Page<Listed>>;
+    fn list_page(&self, list: &str, place: Option<&str>, body: &str) -> Option<ListPage<Listed>>;
 
     /// Asks for several at once; what is left out of the answer is asked for singly.
-    fn several(&self, ids: &[String]) -> Request;
+    fn several(&self, ids: &[String]) -> LiveRequest;
 
     /// How many `several` takes.
     fn most_at_once(&self) -> usize;
@@ -52,7 +52,7 @@ pub trait Live: Sync {
     fn read_several(&self, body: &str) -> Option<Vec<(String, String)>>;
 
     /// Asks for one, in one of two ways: the account decides which one is answered.
-    fn single(&self, id: &str, way: Way, place: Option<&str>) -> Request;
+    fn single(&self, id: &str, way: Way, place: Option<&str>) -> LiveRequest;
 
     /// What the pages of one make together, newest first as they were asked for.
     fn assemble(&self, id: &str, pages: &[String]) -> Assembled;
@@ -62,7 +62,7 @@ pub trait Live: Sync {
 
     /// Where the bytes of a file are kept, and how to ask for them: with `annals.bytes` of the script. `thing` is what
     /// speaks of the file.
-    fn file(&self, id: &str, thing: Option<&str>) -> (String, Request);
+    fn file(&self, id: &str, thing: Option<&str>) -> (String, LiveRequest);
 
     /// What bytes of a file become; `Body::Member` stands for the bytes themselves.
     fn file_captures(&self, id: &str, bytes: &[u8]) -> Vec<Capture<'static>>;
@@ -70,20 +70,20 @@ pub trait Live: Sync {
 
 /// What is asked, relative to the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct LiveRequest {
     pub path: String,
     /// Asked with POST when there is one.
     pub body: Option<String>,
 }
 
-impl Request {
-    pub fn get(path: impl Into<String>) -> Request {
-        Request { path: path.into(), body: None }
+impl LiveRequest {
+    pub fn get(path: impl Into<String>) -> LiveRequest {
+        LiveRequest { path: path.into(), body: None }
     }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct LiveAnswer {
     /// 0 when there was none.
     pub status: u16,
     pub content_type: String,
@@ -94,10 +94,10 @@ pub struct Answer {
     pub body: String,
 }
 
-impl Answer {
-    pub fn of(value: &Value) -> Answer {
+impl LiveAnswer {
+    pub fn of(value: &Value) -> LiveAnswer {
         let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
-        Answer {
+        LiveAnswer {
             status: value["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(0),
             content_type: text("type"),
             challenge: value["challenge"].as_bool().unwrap_or(false),
@@ -143,7 +143,7 @@ pub struct Listing {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page<T> {
+pub struct ListPage<T> {
     pub items: Vec<T>,
     pub next: Option<String>,
 }

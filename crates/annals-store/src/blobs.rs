@@ -16,7 +16,7 @@ pub struct Batch {
     pub instance: i64,
     /// The row to go on with, or none for a file seen first.
     pub file: Option<i64>,
-    pub part: Part,
+    pub part: FilePart,
     /// Starts a new version of the file with this batch.
     pub new_version: bool,
     /// Rows of earlier versions go; the items start over.
@@ -49,7 +49,7 @@ pub struct Batch {
 
 /// What a file is, besides its bytes.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct FilePart {
     pub path: String,
     pub unit: String,
     pub store: &'static str,

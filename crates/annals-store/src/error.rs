@@ -3,10 +3,10 @@
 use std::fmt;
 use std::panic::Location;
 
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T> = std::result::Result<T, StoreError>;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum StoreError {
     #[error("archive: {}", .0.short())]
     Sql(#[source] SqlCause),
     #[error(transparent)]
@@ -41,25 +41,27 @@ impl fmt::Display for SqlCause {
 
 impl std::error::Error for SqlCause {}
 
-impl From<rusqlite::Error> for Error {
+impl From<rusqlite::Error> for StoreError {
     #[track_caller]
-    fn from(error: rusqlite::Error) -> Error {
-        Error::Sql(SqlCause { error, at: Location::caller() })
+    fn from(error: rusqlite::Error) -> StoreError {
+        StoreError::Sql(SqlCause { error, at: Location::caller() })
     }
 }
 
-impl From<Error> for annals_core::Error {
-    fn from(error: Error) -> annals_core::Error {
+impl From<StoreError> for annals_core::Error {
+    fn from(error: StoreError) -> annals_core::Error {
         match error {
-            Error::Sql(cause) => annals_core::Error::new(format!("archive: {}", cause.short())).source(cause),
-            Error::Io(error) => error.into(),
-            Error::Told(error) => error,
+            StoreError::Sql(cause) => {
+                annals_core::Error::new(format!("archive: {}", cause.short())).source(cause)
+            }
+            StoreError::Io(error) => error.into(),
+            StoreError::Told(error) => error,
         }
     }
 }
 
-impl From<serde_json::Error> for Error {
-    fn from(error: serde_json::Error) -> Error {
-        Error::Told(error.into())
+impl From<serde_json::Error> for StoreError {
+    fn from(error: serde_json::Error) -> StoreError {
+        StoreError::Told(error.into())
     }
 }

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::read::{raw, time};
 use crate::write::Writer;
 use crate::{Store, scoped, sql};
-use annals_core::{Raw, Scope, Step, Time, Tried, Why, next_step, urgency};
+use annals_core::{Attempts, FailureKind, Raw, RetryStep, Scope, Time, next_step, urgency};
 
 /// A try that failed.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub struct Failure<'f> {
     pub key: &'f str,
     /// How to ask for it directly: whatever its connector understands. Never a secret.
     pub locator: &'f str,
-    pub why: Why,
+    pub why: FailureKind,
     /// What was seen, in words.
     pub reason: &'f str,
     /// Of the connector or reader that tried.
@@ -30,7 +30,7 @@ pub struct DueGap {
     pub stream: String,
     pub key: String,
     pub locator: String,
-    pub why: Why,
+    pub why: FailureKind,
     pub attempts: u32,
 }
 
@@ -125,7 +125,7 @@ impl Store {
 impl Writer<'_> {
     /// A try failed: opens a gap, or counts the try and says what becomes of the gap that is there.
     // no scope: the writer was opened with one
-    pub fn fail(&mut self, failure: &Failure<'_>, now: Time) -> Result<Step> {
+    pub fn fail(&mut self, failure: &Failure<'_>, now: Time) -> Result<RetryStep> {
         let Failure { instance, stream, key, locator, why, reason, version } = *failure;
         let mut statement = self.transaction.prepare_cached(sql!(
             "select attempts, refusals from gap
@@ -137,13 +137,13 @@ impl Writer<'_> {
         drop(statement);
         let (attempts, refusals) = before.unwrap_or_default();
         let attempts = attempts.saturating_add(1);
-        let refusals = refusals.saturating_add(u32::from(!why.is_weather()));
-        let tried = Tried { why, attempts, refusals, failed_with: version, running: version };
-        let step = next_step(tried, now);
+        let refusals = refusals.saturating_add(u32::from(!why.is_transient()));
+        let history = Attempts { why, attempts, refusals, failed_with: version, running: version };
+        let step = next_step(history, now);
         let (status, next_try, ended) = match step {
-            Step::EachRun => ("pending", None, None),
-            Step::NotBefore(time) => ("pending", Some(time.micros()), None),
-            Step::GivenUp(end) => ("terminal", None, Some(end.name())),
+            RetryStep::EachRun => ("pending", None, None),
+            RetryStep::NotBefore(time) => ("pending", Some(time.micros()), None),
+            RetryStep::GivenUp(end) => ("terminal", None, Some(end.name())),
         };
         // What was had in between is found missing anew: its age and its tries begin again.
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -182,7 +182,7 @@ impl Writer<'_> {
         instance: i64,
         stream: &str,
         path: &str,
-        (why, reason): (Why, &str),
+        (why, reason): (FailureKind, &str),
         now: Time,
     ) -> Result<()> {
         let failure = Failure { instance, stream, key: path, locator: path, why, reason, version: "" };
@@ -258,14 +258,14 @@ impl Writer<'_> {
         let rows = statement.query_map([instance], |row| {
             let version: String = row.get(4)?;
             let (why, attempts, refusals) = (why(row, 1)?, row.get(2)?, row.get(3)?);
-            let tried = Tried { why, attempts, refusals, failed_with: &version, running };
-            Ok((row.get(0)?, next_step(tried, now)))
+            let history = Attempts { why, attempts, refusals, failed_with: &version, running };
+            Ok((row.get(0)?, next_step(history, now)))
         })?;
-        let gaps: Vec<(i64, Step)> = rows.collect::<rusqlite::Result<_>>()?;
+        let gaps: Vec<(i64, RetryStep)> = rows.collect::<rusqlite::Result<_>>()?;
         drop(statement);
         let mut reopened = 0;
         for (id, step) in gaps {
-            if matches!(step, Step::GivenUp(_)) {
+            if matches!(step, RetryStep::GivenUp(_)) {
                 continue;
             }
             let mut statement = self.transaction.prepare_cached(sql!(
@@ -315,8 +315,8 @@ fn due(statement: &mut rusqlite::CachedStatement<'_>, instance: i64, now: Time) 
 }
 
 /// An archive of a newer annals may know more reasons.
-fn why(row: &Row<'_>, column: usize) -> rusqlite::Result<Why> {
-    Ok(Why::from_name(&row.get::<_, String>(column)?).unwrap_or(Why::Failed))
+fn why(row: &Row<'_>, column: usize) -> rusqlite::Result<FailureKind> {
+    Ok(FailureKind::from_name(&row.get::<_, String>(column)?).unwrap_or(FailureKind::Failed))
 }
 
 #[cfg(test)]
@@ -351,7 +351,7 @@ mod tests {
             done
         }
 
-        fn fail(&mut self, key: &str, why: Why, minutes: i64) -> Step {
+        fn fail(&mut self, key: &str, why: FailureKind, minutes: i64) -> RetryStep {
             let failure = failure(self.instance, key, why);
             self.write(|writer| writer.fail(&failure, at(minutes)))
         }
@@ -378,20 +378,20 @@ mod tests {
         }
     }
 
-    fn failure(instance: i64, key: &str, why: Why) -> Failure<'_> {
+    fn failure(instance: i64, key: &str, why: FailureKind) -> Failure<'_> {
         Failure { instance, stream: "things", key, locator: "{}", why, reason: "so it was", version: "1" }
     }
 
     #[test]
     fn few_tries_and_old_age_are_served_first_and_only_what_is_due() {
         let mut bench = bench();
-        bench.fail("often", Why::SignIn, 0);
+        bench.fail("often", FailureKind::SignIn, 0);
         for minutes in 0..6 {
-            bench.fail("often", Why::SignIn, minutes);
+            bench.fail("often", FailureKind::SignIn, minutes);
         }
-        bench.fail("young", Why::SignIn, 60);
-        bench.fail("old", Why::SignIn, 1);
-        bench.fail("later", Why::NotFound, 60);
+        bench.fail("young", FailureKind::SignIn, 60);
+        bench.fail("old", FailureKind::SignIn, 1);
+        bench.fail("later", FailureKind::NotFound, 60);
         assert_eq!(bench.claim("a", 9, 61), ["old", "young", "often"]);
         assert_eq!(bench.claim("b", 9, 62), [""; 0], "all are taken");
         assert_eq!(bench.claim("b", 1, 121), ["old"], "a lease ends by itself");
@@ -401,17 +401,17 @@ mod tests {
     #[test]
     fn a_clock_that_was_ahead_puts_nothing_off() {
         let mut bench = bench();
-        bench.fail("one", Why::RateLimited, 525_600);
+        bench.fail("one", FailureKind::RateLimited, 525_600);
         assert_eq!(bench.claim("a", 9, 1), ["one"]);
-        bench.fail("one", Why::RateLimited, 2);
+        bench.fail("one", FailureKind::RateLimited, 2);
         assert_eq!(bench.claim("a", 9, 2), [""; 0]);
     }
 
     #[test]
     fn leases_end_with_their_holder() {
         let mut bench = bench();
-        bench.fail("one", Why::SignIn, 0);
-        bench.fail("two", Why::SignIn, 0);
+        bench.fail("one", FailureKind::SignIn, 0);
+        bench.fail("two", FailureKind::SignIn, 0);
         assert_eq!(bench.claim("a", 1, 1), ["one"]);
         assert_eq!(bench.claim("b", 1, 1), ["two"]);
         assert_eq!(
@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(bench.write(|writer| writer.release_gaps(instance, None)), 1);
         assert_eq!(bench.claim("c", 9, 2), ["one", "two"]);
         // An outcome ends the lease as well.
-        bench.fail("one", Why::SignIn, 3);
+        bench.fail("one", FailureKind::SignIn, 3);
         assert!(bench.write(|writer| writer.close_gap(instance, "things", "two", at(3))));
         assert_eq!((bench.status("one", 3), bench.status("two", 3)), ("pending".into(), "recovered".into()));
         assert!(!bench.write(|writer| writer.close_gap(instance, "things", "two", at(4))), "it was closed");
@@ -436,15 +436,21 @@ mod tests {
     #[test]
     fn weather_between_refusals_neither_counts_nor_forgives() {
         let mut bench = bench();
-        for why in [Why::NotFound, Why::RateLimited, Why::RateLimited, Why::NotFound, Why::Pressure] {
-            assert!(!matches!(bench.fail("thing", why, 0), Step::GivenUp(_)), "{why:?}");
+        for why in [
+            FailureKind::NotFound,
+            FailureKind::RateLimited,
+            FailureKind::RateLimited,
+            FailureKind::NotFound,
+            FailureKind::Pressure,
+        ] {
+            assert!(!matches!(bench.fail("thing", why, 0), RetryStep::GivenUp(_)), "{why:?}");
         }
-        assert!(matches!(bench.fail("thing", Why::NotFound, 0), Step::GivenUp(_)));
+        assert!(matches!(bench.fail("thing", FailureKind::NotFound, 0), RetryStep::GivenUp(_)));
         assert_eq!(bench.status("thing", 0), "terminal");
         // What was had in between starts over.
         let instance = bench.instance;
         bench.write(|writer| writer.close_gap(instance, "things", "thing", at(1)));
-        assert!(!matches!(bench.fail("thing", Why::NotFound, 2), Step::GivenUp(_)));
+        assert!(!matches!(bench.fail("thing", FailureKind::NotFound, 2), RetryStep::GivenUp(_)));
         assert_eq!(bench.status("thing", 2), "pending");
     }
 
@@ -452,20 +458,20 @@ mod tests {
     fn a_newer_version_reopens_once_and_the_owner_always() {
         let mut bench = bench();
         for _ in 0..8 {
-            bench.fail("odd", Why::Malformed, 0);
-            bench.fail("gone", Why::Gone, 0);
+            bench.fail("odd", FailureKind::Malformed, 0);
+            bench.fail("gone", FailureKind::Gone, 0);
         }
         let instance = bench.instance;
         assert_eq!(bench.write(|writer| writer.reopen_gaps(instance, "1", at(1))), 0);
         assert_eq!(bench.write(|writer| writer.reopen_gaps(instance, "2", at(1))), 1);
         assert_eq!(bench.claim("a", 9, 1), ["odd"]);
-        let again = Failure { version: "2", ..failure(instance, "odd", Why::Malformed) };
-        assert!(matches!(bench.write(|writer| writer.fail(&again, at(2))), Step::GivenUp(_)));
+        let again = Failure { version: "2", ..failure(instance, "odd", FailureKind::Malformed) };
+        assert!(matches!(bench.write(|writer| writer.fail(&again, at(2))), RetryStep::GivenUp(_)));
         assert_eq!(bench.write(|writer| writer.reopen_gaps(instance, "2", at(3))), 0);
         let rows = bench.store.gaps(&SCOPE, &GapFilter::default(), 0, 9, at(3)).unwrap();
         bench.write(|writer| rows.iter().try_for_each(|row| writer.retry_gap(row.id)));
         assert_eq!(bench.claim("a", 9, 3).len(), 2);
-        assert!(!matches!(bench.fail("gone", Why::Gone, 4), Step::GivenUp(_)), "it starts over");
+        assert!(!matches!(bench.fail("gone", FailureKind::Gone, 4), RetryStep::GivenUp(_)), "it starts over");
     }
 
     #[test]
@@ -473,7 +479,8 @@ mod tests {
         let mut bench = bench();
         let instance = bench.instance;
         let cursor = |bench: &Bench| bench.store.cursor(&SCOPE, instance, "list").unwrap();
-        let failures = [failure(instance, "a", Why::RateLimited), failure(instance, "b", Why::Timeout)];
+        let failures =
+            [failure(instance, "a", FailureKind::RateLimited), failure(instance, "b", FailureKind::Timeout)];
         bench.write(|writer| writer.pass(instance, ("list", "1"), &failures[..1], at(0)));
         assert_eq!((cursor(&bench).as_deref(), bench.keys()), (Some("1"), vec!["a".to_owned()]));
         // Cut off before the commit, as by a kill.

@@ -9,12 +9,12 @@ mod members;
 mod read;
 mod write;
 
-pub use blobs::{Batch, CapturedFile, Contents, Count, Part, Segment, Stat, VersionRow};
-pub use error::{Error, Result};
+pub use blobs::{Batch, CapturedFile, Contents, Count, FilePart, Segment, Stat, VersionRow};
+pub use error::{Result, StoreError};
 pub use foreign::{Unreadable, read_table};
 pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
-pub use index::lineage::{MOST_HOLDERS, PlacedCalls, PrintHits};
-pub use index::search::{PassageHit, TermQuery, Wanted};
+pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlacedCalls};
+pub use index::search::{PassageHit, TermGroup, TermQuery};
 pub use members::{MemberRow, NewMember};
 pub use read::audit::Damage;
 pub use read::library::ItemRow;
@@ -127,14 +127,14 @@ impl Store {
     }
 
     /// All questions of `ask` see the archive as the first of them does, and take its locks once.
-    pub fn at_once<T, E: From<Error>>(
+    pub fn at_once<T, E: From<StoreError>>(
         &self,
         _scope: &Scope,
         ask: impl FnOnce() -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        let transaction = self.connection.unchecked_transaction().map_err(Error::from)?;
+        let transaction = self.connection.unchecked_transaction().map_err(StoreError::from)?;
         let answer = ask();
-        transaction.finish().map_err(Error::from)?;
+        transaction.finish().map_err(StoreError::from)?;
         answer
     }
 
@@ -171,7 +171,7 @@ impl Store {
     }
 }
 
-fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
+fn cannot_open(path: &Path, error: rusqlite::Error) -> StoreError {
     annals_core::Error::new(format!("cannot open {}: {error}", path.display()))
         .hint("check the folder's permissions, or name another with --home DIR")
         .source(error)

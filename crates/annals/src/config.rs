@@ -33,7 +33,7 @@ pub struct Config {
 }
 
 /// How to start a browser.
-pub struct Browser {
+pub struct BrowserSettings {
     pub program: Option<PathBuf>,
     /// One a line.
     pub arguments: Vec<String>,
@@ -62,11 +62,11 @@ impl Config {
     }
 
     /// The browser that live collection uses: environment, then `[browser]` in config.toml, then what is installed.
-    pub fn browser(&self) -> Browser {
+    pub fn browser(&self) -> BrowserSettings {
         let text = |name: &str, key: &str| self.setting(name, key);
         let named = text("ANNALS_BROWSER", "browser.program").map(PathBuf::from);
         let arguments = text("ANNALS_BROWSER_ARGUMENTS", "browser.arguments").unwrap_or_default();
-        Browser {
+        BrowserSettings {
             program: named.or_else(installed_browser),
             arguments: arguments.lines().map(str::to_owned).collect(),
             headless: text("ANNALS_BROWSER_HEADLESS", "browser.headless").is_some_and(|value| value != "0"),

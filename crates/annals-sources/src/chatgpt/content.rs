@@ -29,7 +29,7 @@ const KNOWN: &[&str] = &[
 
 /// A message with the fields that most questions are about.
 #[derive(Debug, Clone)]
-pub struct Said<'a> {
+pub struct MessageFields<'a> {
     pub role: Cow<'a, str>,
     pub author_name: Option<Cow<'a, str>>,
     pub recipient: Option<Cow<'a, str>>,
@@ -42,9 +42,9 @@ pub struct Said<'a> {
     pub is_weightless: bool,
 }
 
-impl<'a> Said<'a> {
-    pub fn of(message: &Opened<'a>) -> Said<'a> {
-        let mut said = Said {
+impl<'a> MessageFields<'a> {
+    pub fn of(message: &Opened<'a>) -> MessageFields<'a> {
+        let mut said = MessageFields {
             role: Cow::Borrowed(""),
             author_name: None,
             recipient: None,
@@ -162,7 +162,7 @@ impl<'a> Said<'a> {
 /// The blocks of a row.
 pub fn blocks(line: &[u8]) -> Vec<Block> {
     let Some(Node { message: Some(message), key, .. }) = node_of_row(line) else { return Vec::new() };
-    let said = Said::of(&message);
+    let said = MessageFields::of(&message);
     let call_id =
         || said.id.as_deref().map_or_else(|| String::from_utf8_lossy(key).into_owned(), str::to_owned);
     if let Some(name) = said.tool() {
@@ -176,12 +176,14 @@ pub fn blocks(line: &[u8]) -> Vec<Block> {
 
 /// A document that was written together: the call that began it, or a file of the export.
 pub fn canvas(key: &str, bytes: &[u8]) -> Value {
-    let mut record =
-        match node_of_row(bytes).and_then(|node| node.message).map(|message| Said::of(&message).input()) {
-            Some(Value::Object(fields)) => fields,
-            Some(other) => serde_json::Map::from_iter([("content".to_owned(), other)]),
-            None => serde_json::Map::new(),
-        };
+    let mut record = match node_of_row(bytes)
+        .and_then(|node| node.message)
+        .map(|message| MessageFields::of(&message).input())
+    {
+        Some(Value::Object(fields)) => fields,
+        Some(other) => serde_json::Map::from_iter([("content".to_owned(), other)]),
+        None => serde_json::Map::new(),
+    };
     // A file of the export is an object of its own.
     if let Some(Value::Object(fields)) = Json::parse(bytes).map(Json::value) {
         record = fields;
@@ -190,7 +192,7 @@ pub fn canvas(key: &str, bytes: &[u8]) -> Value {
     Value::Object(record)
 }
 
-fn said_blocks(said: &Said<'_>) -> Vec<Block> {
+fn said_blocks(said: &MessageFields<'_>) -> Vec<Block> {
     let Some(content) = &said.content else { return Vec::new() };
     let text =
         |name: &str| content.get_text(name).filter(|text| !text.is_empty()).map(|text| text.into_owned());

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
-use super::content::Said;
+use super::content::MessageFields;
 use super::links;
-use super::links::Outcome;
+use super::links::ResultOutcome;
 use super::metadata::Book;
 use super::nodes::{CONVERSATION, Node, conversation_id, node_key, nodes, offset_in};
 use super::times::moment;
@@ -16,8 +16,8 @@ use crate::import::captures::{Captures, header_verdict};
 use crate::json::{Json, Opened, unescape};
 use crate::{Facts, Reader};
 use annals_core::{
-    Call, CallResult, Document, Item, Key, Message, MessageKind, Role, Span, Tally, Time, Tree, TreeNode,
-    Verdict,
+    Call, CallResult, ContentKey, Document, Item, Message, MessageKind, Role, Span, Tally, Time, Tree,
+    TreeNode, Verdict,
 };
 
 const RICH: u8 = 2;
@@ -29,13 +29,13 @@ pub struct ConversationReader {
     captures: Captures,
     header_at: u64,
     session: Option<Arc<str>>,
-    nodes: Vec<Known>,
-    by_key: HashMap<Key, usize>,
+    nodes: Vec<KnownNode>,
+    by_key: HashMap<ContentKey, usize>,
     book: Book,
 }
 
 /// A node as the best capture has it.
-pub struct Known {
+pub struct KnownNode {
     pub twig: Twig,
     pub span: Span,
     merit: Merit,
@@ -46,9 +46,9 @@ pub struct Known {
     /// The tool that the assistant speaks to, and the call in a line.
     pub call: Option<(Arc<str>, String)>,
     pub call_id: String,
-    pub result: Option<Outcome>,
+    pub result: Option<ResultOutcome>,
     /// The result that is told with this call.
-    pub answered_by: Option<Key>,
+    pub answered_by: Option<ContentKey>,
     /// The person's words in a line.
     pub prompt: Option<String>,
     tally: Tally,
@@ -94,7 +94,7 @@ impl Reader for ConversationReader {
             session: Some(session),
             at: updated.or(header.captured_at),
             span: Span { offset: self.header_at, length: offset + bytes.len() as u64 - self.header_at },
-            content: Key::of(&[&offset.to_le_bytes()]),
+            content: ContentKey::of(&[&offset.to_le_bytes()]),
         }));
         Verdict::Parts(parts)
     }
@@ -125,7 +125,7 @@ impl ConversationReader {
         out: &mut Vec<Item>,
     ) -> Vec<(Verdict, u64)> {
         let mut parts = Vec::new();
-        let mut before: Option<Key> = None;
+        let mut before: Option<ContentKey> = None;
         let is_list = opened.get("mapping").is_none();
         for (number, node) in nodes(opened).into_iter().enumerate() {
             let name = match node.key.is_empty() {
@@ -133,7 +133,7 @@ impl ConversationReader {
                 false => unescape(node.key),
             };
             let key = node_key(session, name.as_bytes());
-            let said = node.message.as_ref().map(Said::of);
+            let said = node.message.as_ref().map(MessageFields::of);
             let verdict = match &said {
                 None => Verdict::Kept("node without message".into()),
                 Some(said) if said.is_known() => Verdict::Kept(said.content_type.clone().into_owned()),
@@ -152,7 +152,7 @@ impl ConversationReader {
             let span = Span { offset: start, length: node.bytes.len() as u64 };
             let merit = Merit { richness: richness(said.as_ref()), updated };
             let hash = hash_of(&node);
-            let children: Vec<Key> = node
+            let children: Vec<ContentKey> = node
                 .children
                 .into_iter()
                 .flat_map(Json::items)
@@ -172,7 +172,8 @@ impl ConversationReader {
                 }
             }
             let at = said.as_ref().and_then(|said| said.create_time).and_then(moment);
-            let node = Known::new(Twig { key, name, parent, children, at }, span, merit, hash, said.as_ref());
+            let node =
+                KnownNode::new(Twig { key, name, parent, children, at }, span, merit, hash, said.as_ref());
             match known {
                 Some(at) => {
                     let children = std::mem::take(&mut self.nodes[at].twig.children);
@@ -241,9 +242,9 @@ impl ConversationReader {
     }
 }
 
-impl Known {
-    fn new(twig: Twig, span: Span, merit: Merit, hash: u64, said: Option<&Said<'_>>) -> Known {
-        let mut node = Known {
+impl KnownNode {
+    fn new(twig: Twig, span: Span, merit: Merit, hash: u64, said: Option<&MessageFields<'_>>) -> KnownNode {
+        let mut node = KnownNode {
             span,
             merit,
             hash,
@@ -280,7 +281,7 @@ impl Known {
             Role::Assistant => MessageKind::Answer,
             Role::System | Role::Developer => MessageKind::Injected,
         };
-        node.result = (node.kind == MessageKind::Result).then(|| Outcome::of(said));
+        node.result = (node.kind == MessageKind::Result).then(|| ResultOutcome::of(said));
         if node.kind == MessageKind::Prompt {
             node.prompt = Some(in_a_line(&first_words(said))).filter(|words| !words.is_empty());
         }
@@ -320,7 +321,7 @@ impl Known {
                 session: Some(Arc::clone(session)),
                 at: self.twig.at,
                 span: self.span,
-                content: Key::of(&[&self.span.offset.to_le_bytes(), title.as_bytes()]),
+                content: ContentKey::of(&[&self.span.offset.to_le_bytes(), title.as_bytes()]),
             })
         })
     }
@@ -347,7 +348,7 @@ impl Known {
 
 /// Exports since the middle of 2026 have neither status nor recipient: what they say of a node is less than what older
 /// ones say. A message that was still being written is less than one that is done.
-fn richness(said: Option<&Said<'_>>) -> u8 {
+fn richness(said: Option<&MessageFields<'_>>) -> u8 {
     match said {
         None => 0,
         Some(said) if said.status.as_deref() == Some("in_progress") => 1,
@@ -365,7 +366,7 @@ fn hash_of(node: &Node<'_>) -> u64 {
 }
 
 /// Placeholders that nothing was ever said in.
-fn is_empty(said: &Said<'_>) -> bool {
+fn is_empty(said: &MessageFields<'_>) -> bool {
     let parts = said.content.as_ref().and_then(|content| content.get("parts"));
     let silent = |part: Json<'_>| part.is_null() || part.inner().is_some_and(<[u8]>::is_empty);
     let no_words = match (&*said.content_type, parts) {
@@ -379,7 +380,7 @@ fn is_empty(said: &Said<'_>) -> bool {
 }
 
 /// Enough of what was typed for a title.
-fn first_words(said: &Said<'_>) -> String {
+fn first_words(said: &MessageFields<'_>) -> String {
     let parts =
         said.content.as_ref().and_then(|content| content.get("parts")).into_iter().flat_map(Json::items);
     let texts = parts.filter(|part| part.is_string()).map(|part| part.head(1000));

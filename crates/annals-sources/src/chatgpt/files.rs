@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::times::moment;
 use crate::import::captures::{Captures, header_verdict};
 use crate::json::{Json, unescape};
-use crate::{Body, Capture, Facts, Reader, path_part};
-use annals_core::{Document, Item, Key, Span, Time, Verdict};
+use crate::{Capture, ElementBody, Facts, Reader, path_part};
+use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
 
 /// A place that speaks of a file.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl Note {
             store: "notes about files",
             reader: "file",
             header,
-            body: Body::Text(body),
+            body: ElementBody::Text(body),
             counts: false,
         }
     }
@@ -176,7 +176,7 @@ impl Reader for FileReader {
             session: self.conversation.as_deref().map(Into::into),
             at: made.or(header.captured_at),
             span: Span { offset: 0, length: offset + bytes.len() as u64 },
-            content: Key::of(&[&offset.to_le_bytes(), bytes]),
+            content: ContentKey::of(&[&offset.to_le_bytes(), bytes]),
         }));
         Verdict::Kept(text("place").unwrap_or("note").to_owned())
     }

@@ -12,14 +12,15 @@ use super::nodes::{CONVERSATION, conversation_id, nodes};
 use super::times::moment;
 use crate::json::{Json, Opened, objects};
 use crate::{
-    Archive, Body, Capture, Import, Intake, Judgement, Member, Settings, Shape, Taking, Wish, path_part,
+    Archive, Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, Member, Settings, Shape, Taking,
+    path_part,
 };
 use annals_core::{Result, Time};
 
 pub struct Exports;
 
 impl Import for Exports {
-    fn intake(&self, wish: Wish, _settings: &dyn Settings) -> Box<dyn Intake> {
+    fn intake(&self, wish: IntakeOptions, _settings: &dyn Settings) -> Box<dyn Intake> {
         Box::new(ExportIntake { wish, ..ExportIntake::default() })
     }
 
@@ -30,7 +31,7 @@ impl Import for Exports {
 
 #[derive(Default)]
 struct ExportIntake {
-    wish: Wish,
+    wish: IntakeOptions,
     /// The archive that the provider's privacy desk hands out: conversations in zips beside billing and contact data.
     privacy_archive: bool,
     /// Names of members, without their folders.
@@ -165,7 +166,7 @@ impl Intake for ExportIntake {
                         ("key".to_owned(), Value::from(*what)),
                         ("at".to_owned(), Value::from(since.rfc3339())),
                     ]),
-                    body: Body::Text(serde_json::to_vec(&body)?.into()),
+                    body: ElementBody::Text(serde_json::to_vec(&body)?.into()),
                     counts: false,
                 });
             }
@@ -246,7 +247,7 @@ impl ExportIntake {
             store: "conversations",
             reader: "conversation",
             header: Map::new(),
-            body: Body::Text(element.into()),
+            body: ElementBody::Text(element.into()),
             counts: true,
         }];
         let speaks_of = |what: &[u8]| memmem::find(element, what).is_some();
@@ -329,7 +330,7 @@ fn side<'e>(
         store: "side files",
         reader: "side",
         header,
-        body: Body::Text(element.into()),
+        body: ElementBody::Text(element.into()),
         counts: false,
     }]
 }
@@ -364,7 +365,7 @@ fn asset(member: &Member<'_>) -> Vec<Capture<'static>> {
         store: "files",
         reader: "asset",
         header: Map::new(),
-        body: Body::Member,
+        body: ElementBody::Member,
         counts: false,
     };
     let note = files::of_member(member.name, member.size, member.head, Kept::Yes);

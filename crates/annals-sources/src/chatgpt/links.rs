@@ -1,20 +1,20 @@
 //! Calls of tools and what came of them: which result answers which call.
 
-use super::content::Said;
-use super::conversation::Known;
+use super::content::MessageFields;
+use super::conversation::KnownNode;
 use super::times::moment;
 use super::tree::Branching;
 use annals_core::{CallKind, Role, Time};
 
 /// What a result says about its call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ResultOutcome {
     pub ok: Option<bool>,
     pub duration_ms: Option<u64>,
 }
 
-impl Outcome {
-    pub fn of(said: &Said<'_>) -> Outcome {
+impl ResultOutcome {
+    pub fn of(said: &MessageFields<'_>) -> ResultOutcome {
         let run = said.metadata.as_ref().and_then(|metadata| metadata.get("aggregate_result"));
         let status = run.and_then(|run| run.get_text("status"));
         let threw = run.is_some_and(|run| {
@@ -29,7 +29,7 @@ impl Outcome {
             let at = |name: &str| run.get(name).and_then(moment).map(Time::micros);
             at("end_time")?.checked_sub(at("start_time")?)
         });
-        Outcome {
+        ResultOutcome {
             ok: if failed { Some(false) } else { done.then_some(true) },
             duration_ms: moments.and_then(|micros| u64::try_from(micros / 1_000).ok()),
         }
@@ -37,7 +37,7 @@ impl Outcome {
 }
 
 /// Gives each call its first result; answers which nodes are steps of their own.
-pub fn link(nodes: &mut [Known], tree: &Branching) -> Vec<bool> {
+pub fn link(nodes: &mut [KnownNode], tree: &Branching) -> Vec<bool> {
     for node in nodes.iter_mut() {
         node.answered_by = None;
     }
@@ -57,7 +57,7 @@ pub fn link(nodes: &mut [Known], tree: &Branching) -> Vec<bool> {
 }
 
 /// The nearest call above; not beyond what a person said.
-fn call_above(nodes: &[Known], tree: &Branching, at: usize) -> Option<usize> {
+fn call_above(nodes: &[KnownNode], tree: &Branching, at: usize) -> Option<usize> {
     let mut above = tree.parents[at];
     while let Some(node) = above {
         if nodes[node].call.is_some() {

@@ -10,7 +10,7 @@ use super::times::moment;
 use crate::json::Json;
 use crate::live::Listing;
 use crate::{Facts, Reader};
-use annals_core::{Document, Item, Key, Span, Verdict};
+use annals_core::{ContentKey, Document, Item, Span, Verdict};
 
 pub const GPTS: &str = "custom_gpts";
 pub const PROJECTS: &str = "projects";
@@ -112,7 +112,7 @@ impl Reader for ListingReader {
                 session: None,
                 at: moments.iter().find_map(|name| gizmo(item).get(name).and_then(moment)),
                 span: Span { offset: start, length: item.bytes().len() as u64 },
-                content: Key::of(&[item.bytes()]),
+                content: ContentKey::of(&[item.bytes()]),
             }));
             told.push(key);
         }

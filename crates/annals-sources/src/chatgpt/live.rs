@@ -9,8 +9,8 @@ use super::nodes::conversation_id;
 use super::times::moment;
 use super::{assemble, files, listing};
 use crate::json::Json;
-use crate::live::{Answer, Assembled, Judged, Listed, Listing, Live, Page, Request, Way};
-use crate::{Body, Capture, Settings};
+use crate::live::{Assembled, Judged, ListPage, Listed, Listing, Live, LiveAnswer, LiveRequest, Way};
+use crate::{Capture, ElementBody, Settings};
 
 pub struct OwnPage;
 
@@ -37,7 +37,7 @@ impl Live for OwnPage {
         include_str!("live.js")
     }
 
-    fn judge(&self, answer: &Answer) -> Judged {
+    fn judge(&self, answer: &LiveAnswer) -> Judged {
         let is_page = answer.content_type.starts_with("text/html");
         match answer.status {
             0 if answer.failure == "late" => Judged::Late,
@@ -61,7 +61,7 @@ impl Live for OwnPage {
         LISTINGS
     }
 
-    fn listing_request(&self, listing: &Listing, way: usize, place: Option<&str>) -> Option<Request> {
+    fn listing_request(&self, listing: &Listing, way: usize, place: Option<&str>) -> Option<LiveRequest> {
         let behind =
             |name: &str| place.map(|place| format!("&{name}={}", escaped(place))).unwrap_or_default();
         let path = match (listing.name, way) {
@@ -84,10 +84,10 @@ impl Live for OwnPage {
             ("beta_features", 0) => "/backend-api/settings/beta_features".to_owned(),
             _ => return None,
         };
-        Some(Request::get(path))
+        Some(LiveRequest::get(path))
     }
 
-    fn listing_page(&self, listing: &Listing, place: Option<&str>, body: &str) -> Option<Page<String>> {
+    fn listing_page(&self, listing: &Listing, place: Option<&str>, body: &str) -> Option<ListPage<String>> {
         let json = Json::parse(body.as_bytes()).filter(|json| json.is_object())?;
         let items = listing::ids(listing.name, json)?;
         let next = match listing.name {
@@ -97,11 +97,11 @@ impl Live for OwnPage {
             SHARES => Some((offset(place) + items.len()).to_string()),
             _ => None,
         };
-        Some(Page { items, next: next.filter(|next| !next.is_empty()) })
+        Some(ListPage { items, next: next.filter(|next| !next.is_empty()) })
     }
 
-    fn listing_detail(&self, listing: &Listing, id: &str) -> Option<Request> {
-        (listing.name == GPTS).then(|| Request::get(format!("/backend-api/gizmos/{}", escaped(id))))
+    fn listing_detail(&self, listing: &Listing, id: &str) -> Option<LiveRequest> {
+        (listing.name == GPTS).then(|| LiveRequest::get(format!("/backend-api/gizmos/{}", escaped(id))))
     }
 
     fn lists(&self, parts: &dyn Fn(&str) -> Vec<String>) -> Vec<String> {
@@ -110,8 +110,8 @@ impl Live for OwnPage {
         own.into_iter().chain(projects.map(|id| format!("{PROJECT}{id}"))).collect()
     }
 
-    fn list_request(&self, list: &str, place: Option<&str>) -> Request {
-        Request::get(match list.strip_prefix(PROJECT) {
+    fn list_request(&self, list: &str, place: Option<&str>) -> LiveRequest {
+        LiveRequest::get(match list.strip_prefix(PROJECT) {
             Some(project) => format!(
                 "/backend-api/gizmos/{}/conversations?limit=50&cursor={}",
                 escaped(project),
@@ -126,7 +126,7 @@ impl Live for OwnPage {
         })
     }
 
-    fn list_page(&self, list: &str, place: Option<&str>, body: &str) -> Option<Page<Listed>> {
+    fn list_page(&self, list: &str, place: Option<&str>, body: &str) -> Option<ListPage<Listed>> {
         let json = Json::parse(body.as_bytes())?;
         let listed = json.get("items").filter(|items| items.is_array())?;
         let mut items = Vec::new();
@@ -146,12 +146,12 @@ impl Live for OwnPage {
             let goes_on = items.len() >= full || lacks && !items.is_empty();
             goes_on.then(|| (offset(place) + items.len()).to_string())
         };
-        Some(Page { items, next })
+        Some(ListPage { items, next })
     }
 
-    fn several(&self, ids: &[String]) -> Request {
+    fn several(&self, ids: &[String]) -> LiveRequest {
         let body = json!({"conversation_ids": ids}).to_string();
-        Request { path: "/backend-api/conversations/batch".to_owned(), body: Some(body) }
+        LiveRequest { path: "/backend-api/conversations/batch".to_owned(), body: Some(body) }
     }
 
     fn most_at_once(&self) -> usize {
@@ -168,9 +168,9 @@ impl Live for OwnPage {
         Some(found.collect())
     }
 
-    fn single(&self, id: &str, way: Way, place: Option<&str>) -> Request {
+    fn single(&self, id: &str, way: Way, place: Option<&str>) -> LiveRequest {
         let id = escaped(id);
-        Request::get(match (way, place) {
+        LiveRequest::get(match (way, place) {
             (Way::Tree, _) => format!("/backend-api/conversation/{id}"),
             (Way::Pages, None) => {
                 format!("/backend-api/conversations/{id}?include_has_versions=true&num_turns={TURNS}")
@@ -190,10 +190,10 @@ impl Live for OwnPage {
         conversation_captures(body).unwrap_or_default()
     }
 
-    fn file(&self, id: &str, thing: Option<&str>) -> (String, Request) {
+    fn file(&self, id: &str, thing: Option<&str>) -> (String, LiveRequest) {
         let of = thing.map(|thing| format!("conversation_id={}&", escaped(thing))).unwrap_or_default();
         let path = format!("/backend-api/files/download/{}?{of}inline=false", escaped(id));
-        (files::asset_path(id), Request::get(path))
+        (files::asset_path(id), LiveRequest::get(path))
     }
 
     fn file_captures(&self, id: &str, bytes: &[u8]) -> Vec<Capture<'static>> {
@@ -204,7 +204,7 @@ impl Live for OwnPage {
             store: "files",
             reader: "asset",
             header: serde_json::Map::new(),
-            body: Body::Member,
+            body: ElementBody::Member,
             counts: false,
         };
         std::iter::once(kept).chain(note.map(|(note, body)| note.capture(body.into()))).collect()
@@ -231,8 +231,8 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, content_type: &str, body: &str) -> Answer {
-        Answer { status, content_type: content_type.into(), body: body.into(), ..Answer::default() }
+    fn answer(status: u16, content_type: &str, body: &str) -> LiveAnswer {
+        LiveAnswer { status, content_type: content_type.into(), body: body.into(), ..LiveAnswer::default() }
     }
 
     #[test]
@@ -252,9 +252,9 @@ mod tests {
             (answer(429, "application/json", "{}"), Judged::Refused),
             (answer(500, "text/html", "<html>"), Judged::Broken),
             (answer(503, "text/html", "<html>"), Judged::Challenge),
-            (Answer { failure: "late".into(), ..Answer::default() }, Judged::Late),
-            (Answer::default(), Judged::Unreachable),
-            (Answer { challenge: true, ..answer(429, "text/html", "") }, Judged::Challenge),
+            (LiveAnswer { failure: "late".into(), ..LiveAnswer::default() }, Judged::Late),
+            (LiveAnswer::default(), Judged::Unreachable),
+            (LiveAnswer { challenge: true, ..answer(429, "text/html", "") }, Judged::Challenge),
         ];
         for (answer, expected) in table {
             assert_eq!(OwnPage.judge(&answer), expected, "{answer:?}");

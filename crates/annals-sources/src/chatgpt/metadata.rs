@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::conversation::Known;
+use super::conversation::KnownNode;
 use super::times::moment;
 use super::tree::Branching;
 use crate::import::captures::{Captures, Header};
@@ -70,13 +70,13 @@ impl Book {
         self.text("current_node")
     }
 
-    pub fn count(&mut self, nodes: &[Known], tree: &Branching) {
+    pub fn count(&mut self, nodes: &[KnownNode], tree: &Branching) {
         let mut counted = Counted {
             nodes: nodes.len(),
             leaves: tree.leaves,
             orphans: tree.orphans,
             cycles: tree.cycles,
-            without_tools: !nodes.iter().any(Known::is_rich),
+            without_tools: !nodes.iter().any(KnownNode::is_rich),
             ..Counted::default()
         };
         for at in tree.order.iter().copied() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::content::{Said, has_markers};
+use super::content::{MessageFields, has_markers};
 use super::nodes::node_of_row;
 use crate::json::{Json, Object, unescape};
 
@@ -33,7 +33,7 @@ pub fn native(bytes: &[u8]) -> Map<String, Value> {
     native.insert("node_id".into(), Value::from(unescape(node.key)));
     native.extend(node.parent.map(|parent| ("parent".to_owned(), parent.value())));
     let Some(message) = &node.message else { return native };
-    let said = Said::of(message);
+    let said = MessageFields::of(message);
     let mut put = |name: &str, value: Option<Value>| {
         native.extend(value.filter(|value| !value.is_null()).map(|value| (name.to_owned(), value)));
     };
@@ -66,7 +66,7 @@ pub fn native(bytes: &[u8]) -> Map<String, Value> {
 }
 
 /// The text that positions of citations count in.
-fn original(said: &Said<'_>) -> Option<String> {
+fn original(said: &MessageFields<'_>) -> Option<String> {
     let parts = said.content.as_ref()?.get("parts")?.items();
     let texts: Vec<String> = parts.filter_map(|part| part.text().map(|text| text.into_owned())).collect();
     Some(texts.join("\n"))

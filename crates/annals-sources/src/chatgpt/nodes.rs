@@ -1,7 +1,7 @@
 //! The nodes of a conversation as they stand in its bytes, whatever generation of export wrote them.
 
 use crate::json::{Json, Object, Opened, unescape};
-use annals_core::Key;
+use annals_core::ContentKey;
 
 /// How deep a conversation is opened: its nodes, their messages, and what these are made of.
 pub const CONVERSATION: usize = 5;
@@ -65,8 +65,8 @@ fn node<'a>(bytes: &'a [u8], key: &'a [u8], value: Opened<'a>) -> Node<'a> {
 }
 
 /// The name of a node is its identity within the conversation.
-pub fn node_key(session: &str, key: &[u8]) -> Key {
-    Key::of(&[session.as_bytes(), unescape(key).as_bytes()])
+pub fn node_key(session: &str, key: &[u8]) -> ContentKey {
+    ContentKey::of(&[session.as_bytes(), unescape(key).as_bytes()])
 }
 
 /// The conversation's own id; without one, its content stands in.

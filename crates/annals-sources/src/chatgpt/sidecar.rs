@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::files::header_time;
 use crate::import::captures::{Captures, header_verdict};
 use crate::{Facts, Reader};
-use annals_core::{Document, Item, Key, Span, Time, Verdict};
+use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
 
 /// Captures of one record. An older export that comes later is kept, and changes nothing.
 #[derive(Default)]
@@ -58,13 +58,13 @@ impl Reader for SideReader {
 }
 
 /// The same instructions since another moment are the same.
-fn content(stream: &str, bytes: &[u8]) -> Key {
+fn content(stream: &str, bytes: &[u8]) -> ContentKey {
     use crate::json::Json;
     match stream {
         "custom_instructions" => {
             let text = Json::parse(bytes).and_then(|json| json.get_text("text"));
-            Key::of(&[text.unwrap_or_default().as_bytes()])
+            ContentKey::of(&[text.unwrap_or_default().as_bytes()])
         }
-        _ => Key::of(&[bytes]),
+        _ => ContentKey::of(&[bytes]),
     }
 }

@@ -2,16 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use annals_core::{Key, Time};
+use annals_core::{ContentKey, Time};
 
 /// What the tree needs of a node.
 #[derive(Debug, Clone)]
 pub struct Twig {
-    pub key: Key,
+    pub key: ContentKey,
     pub name: String,
-    pub parent: Option<Key>,
+    pub parent: Option<ContentKey>,
     /// The client's order of the nodes below; some exports have none.
-    pub children: Vec<Key>,
+    pub children: Vec<ContentKey>,
     pub at: Option<Time>,
 }
 
@@ -31,8 +31,9 @@ pub struct Branching {
 }
 
 /// `parent` is the truth; the lists of children only order siblings. Whatever the links say, every node comes once.
-pub fn branching(twigs: &[Twig], shown: Option<Key>) -> Branching {
-    let by_key: HashMap<Key, usize> = twigs.iter().enumerate().map(|(at, twig)| (twig.key, at)).collect();
+pub fn branching(twigs: &[Twig], shown: Option<ContentKey>) -> Branching {
+    let by_key: HashMap<ContentKey, usize> =
+        twigs.iter().enumerate().map(|(at, twig)| (twig.key, at)).collect();
     let mut tree = Branching {
         parents: twigs
             .iter()
@@ -104,7 +105,7 @@ fn children(twigs: &[Twig], parents: &[Option<usize>]) -> Vec<Vec<usize>> {
 
 /// As the client ordered them, then by time, then by name.
 fn sorted(twigs: &[Twig], parent: Option<usize>, nodes: impl Iterator<Item = usize>) -> Vec<usize> {
-    let places: HashMap<Key, usize> = parent
+    let places: HashMap<ContentKey, usize> = parent
         .map(|parent| twigs[parent].children.iter().enumerate().map(|(at, key)| (*key, at)).collect())
         .unwrap_or_default();
     let mut nodes: Vec<usize> = nodes.collect();
@@ -135,11 +136,11 @@ fn latest_leaf(twigs: &[Twig], tree: &Branching, below: &[Vec<usize>]) -> Option
 #[cfg(test)]
 mod tests {
     use super::{Twig, branching};
-    use annals_core::{Key, Time};
+    use annals_core::{ContentKey, Time};
     use proptest::prelude::*;
 
-    fn key(name: &str) -> Key {
-        Key::of(&[name.as_bytes()])
+    fn key(name: &str) -> ContentKey {
+        ContentKey::of(&[name.as_bytes()])
     }
 
     fn twig(name: &str, parent: Option<&str>, children: &[&str], seconds: i64) -> Twig {

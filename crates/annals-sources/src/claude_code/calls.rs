@@ -10,7 +10,7 @@ use super::transcript::Row;
 use crate::home::title::in_a_line;
 use crate::json::{Json, Object};
 use annals_core::{
-    Call, CallKind, CallResult, Item, Key, Link, LinkKind, Operation, Range, Span, Time, Touch,
+    Call, CallKind, CallResult, ContentKey, Item, Link, LinkKind, Operation, Range, Span, Time, Touch,
 };
 
 /// More calls than this without an answer are not a conversation; the oldest are let go as unanswered.
@@ -20,7 +20,7 @@ const EARLY: usize = 256;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Ledger {
+pub struct PendingCalls {
     open: VecDeque<Entry>,
     early: VecDeque<Early>,
 }
@@ -51,7 +51,7 @@ struct Answered {
     at: Option<Time>,
     ok: bool,
     #[serde(default)]
-    outcome: Outcome,
+    outcome: CallOutcome,
     #[serde(default)]
     touched: Vec<Touched>,
 }
@@ -65,7 +65,7 @@ struct Touched {
     after: Option<Range>,
 }
 
-impl Ledger {
+impl PendingCalls {
     /// The `tool_use` blocks of an answer's line.
     pub fn calls(
         &mut self,
@@ -91,7 +91,7 @@ impl Ledger {
                 session: session.clone(),
                 span,
                 at: row.at,
-                key: Key::of(&[b"tool_use", id.as_bytes()]),
+                key: ContentKey::of(&[b"tool_use", id.as_bytes()]),
                 inherited: row.inherited,
                 call_id: id.clone(),
                 name: name.as_str().into(),
@@ -145,7 +145,7 @@ impl Ledger {
                 detail: detail.map(|detail| place_of(row, detail)),
                 at: row.at,
                 ok,
-                outcome: Outcome::read(&object, structured, ok),
+                outcome: CallOutcome::read(&object, structured, ok),
                 touched: if ok { touched(tool, structured) } else { Vec::new() },
             };
             match entry {
@@ -198,7 +198,7 @@ fn answered(session: &Arc<str>, entry: &Entry, answer: Answered, out: &mut Vec<I
 
 /// What a result says besides its text.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Outcome {
+struct CallOutcome {
     /// Meant only where the tool is a shell.
     exit_code: Option<i64>,
     duration_ms: Option<u64>,
@@ -206,11 +206,11 @@ struct Outcome {
     agent: Option<String>,
 }
 
-impl Outcome {
-    fn read(block: &Object<'_>, detail: Option<&Object<'_>>, ok: bool) -> Outcome {
+impl CallOutcome {
+    fn read(block: &Object<'_>, detail: Option<&Object<'_>>, ok: bool) -> CallOutcome {
         let head = block.get("content").map(first_text).unwrap_or_default();
         let exit_code = exit_code(&head, detail, ok);
-        let mut outcome = Outcome { exit_code, full: persisted(&head), ..Outcome::default() };
+        let mut outcome = CallOutcome { exit_code, full: persisted(&head), ..CallOutcome::default() };
         let Some(detail) = detail else { return outcome };
         let number = |name: &str| {
             detail.get(name).and_then(|value| std::str::from_utf8(value.bytes()).ok()?.parse::<f64>().ok())
@@ -282,9 +282,9 @@ fn kind_of(name: &str) -> CallKind {
 
 /// The word of the input that says most.
 fn title_of(input: &Object<'_>) -> String {
-    let telling =
+    let is_distinctive =
         ["command", "file_path", "notebook_path", "pattern", "query", "url", "description", "skill", "path"];
-    let word = telling.iter().find_map(|name| input.get(name).filter(|value| value.is_string()));
+    let word = is_distinctive.iter().find_map(|name| input.get(name).filter(|value| value.is_string()));
     match word {
         Some(word) => in_a_line(&word.head(2_000)),
         None => in_a_line(&String::from_utf8_lossy(&input.bytes()[..input.bytes().len().min(400)])),

@@ -1,6 +1,6 @@
 //! Kinds of rows that are no conversation, and what rows and files are called.
 
-use annals_core::Key;
+use annals_core::ContentKey;
 
 /// Copies of prompts and system text, and running totals: kept in the bytes and counted, no conversation.
 pub(super) const PLUMBING: &[&str] = &[
@@ -53,8 +53,8 @@ pub(super) const STATE_ROWS: &[&str] = &[
 ];
 
 /// The identity of a row: the same in a fork's copy.
-pub fn row_key(uuid: &str) -> Key {
-    Key::of(&[b"row", uuid.as_bytes()])
+pub fn row_key(uuid: &str) -> ContentKey {
+    ContentKey::of(&[b"row", uuid.as_bytes()])
 }
 
 /// The file's name without folder and ending: what a session is called.

@@ -76,7 +76,7 @@ impl Source for ClaudeCode {
                 let (stream, key) = authored::place(&file.path);
                 Box::new(WholeFileReader::new(stream, key, file))
             }
-            "history" => Box::new(sidecars::HistoryReader),
+            "history" => Box::new(sidecars::ClaudeHistoryReader),
             _ => Box::new(KeptReader),
         }
     }
@@ -98,6 +98,6 @@ impl Source for ClaudeCode {
     }
 
     fn recorder(&self) -> Option<&'static dyn Recorder> {
-        Some(&tape::Tape)
+        Some(&tape::ClaudeTape)
     }
 }

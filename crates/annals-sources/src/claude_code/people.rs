@@ -4,28 +4,28 @@ use crate::json::{Json, Object};
 use annals_core::MessageKind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum UserContent {
     /// Results of tools; they belong to their calls.
     Results,
     Text(MessageKind),
 }
 
-pub fn said(row: &Object<'_>, content: Option<Json<'_>>) -> Said {
+pub fn said(row: &Object<'_>, content: Option<Json<'_>>) -> UserContent {
     let flag = |name: &str| row.get(name).and_then(Json::boolean) == Some(true);
     if content.is_some_and(holds_result) {
-        return Said::Results;
+        return UserContent::Results;
     }
     if flag("isCompactSummary") {
-        return Said::Text(MessageKind::Summary);
+        return UserContent::Text(MessageKind::Summary);
     }
     if flag("isMeta") {
-        return Said::Text(MessageKind::Injected);
+        return UserContent::Text(MessageKind::Injected);
     }
     let origin = row.get("origin").and_then(|origin| origin.get_text("kind"));
     if origin.is_some_and(|kind| kind == "task-notification") {
-        return Said::Text(MessageKind::Agent);
+        return UserContent::Text(MessageKind::Agent);
     }
-    Said::Text(kind_of(&opening(content)))
+    UserContent::Text(kind_of(&opening(content)))
 }
 
 /// By the words that the client puts around text that nobody typed.
@@ -79,27 +79,30 @@ fn ide_context_alone(opening: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Said, kind_of, said};
+    use super::{UserContent, kind_of, said};
     use crate::json::Json;
     use annals_core::MessageKind;
 
-    fn read(row: &str) -> Said {
+    fn read(row: &str) -> UserContent {
         let row = Json::parse(row.as_bytes()).unwrap().object();
         said(&row, row.get("message").and_then(|message| message.get("content")))
     }
 
     #[test]
     fn rows_are_what_they_are() {
-        assert_eq!(read(r#"{"message":{"content":"hello"}}"#), Said::Text(MessageKind::Prompt));
-        assert_eq!(read(r#"{"message":{"content":[{"type":"tool_result"}]}}"#), Said::Results);
-        assert_eq!(read(r#"{"isMeta":true,"message":{"content":"x"}}"#), Said::Text(MessageKind::Injected));
+        assert_eq!(read(r#"{"message":{"content":"hello"}}"#), UserContent::Text(MessageKind::Prompt));
+        assert_eq!(read(r#"{"message":{"content":[{"type":"tool_result"}]}}"#), UserContent::Results);
+        assert_eq!(
+            read(r#"{"isMeta":true,"message":{"content":"x"}}"#),
+            UserContent::Text(MessageKind::Injected)
+        );
         assert_eq!(
             read(r#"{"isCompactSummary":true,"message":{"content":"x"}}"#),
-            Said::Text(MessageKind::Summary)
+            UserContent::Text(MessageKind::Summary)
         );
         let text = r#"{"message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
-        assert_eq!(read(text), Said::Text(MessageKind::Notice));
-        assert_eq!(read(r#"{"message":{"content":["bare"]}}"#), Said::Text(MessageKind::Prompt));
+        assert_eq!(read(text), UserContent::Text(MessageKind::Notice));
+        assert_eq!(read(r#"{"message":{"content":["bare"]}}"#), UserContent::Text(MessageKind::Prompt));
     }
 
     #[test]

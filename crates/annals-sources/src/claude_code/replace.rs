@@ -1,15 +1,15 @@
 //! Does to a file what an edit did: the whole lines before and after, and where they stood.
 
-use annals_core::Piece;
+use annals_core::FileRegion;
 
 /// Replaces the first or every place of `old`; nothing when there is none, or no place to look for.
-pub fn replaced(file: &mut String, old: &str, new: &str, all: bool) -> Option<Vec<(Piece, Piece)>> {
+pub fn replaced(file: &mut String, old: &str, new: &str, all: bool) -> Option<Vec<(FileRegion, FileRegion)>> {
     let mut places = Vec::new();
     if old.is_empty() {
         // An edit that makes a file.
-        let whole = Piece::lines(1, new.to_owned());
+        let whole = FileRegion::lines(1, new.to_owned());
         *file = new.to_owned();
-        return Some(vec![(Piece::default(), whole)]);
+        return Some(vec![(FileRegion::default(), whole)]);
     }
     let mut from = 0;
     while let Some(found) = file.get(from..)?.find(old) {
@@ -18,7 +18,7 @@ pub fn replaced(file: &mut String, old: &str, new: &str, all: bool) -> Option<Ve
         let before = file[start..line_end(file, at + old.len())].to_owned();
         file.replace_range(at..at + old.len(), new);
         let after = file[start..line_end(file, at + new.len())].to_owned();
-        places.push((Piece::lines(number, before), Piece::lines(number, after)));
+        places.push((FileRegion::lines(number, before), FileRegion::lines(number, after)));
         from = at + new.len();
         if !all {
             break;
@@ -45,15 +45,21 @@ fn line_end(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::replaced;
-    use annals_core::Piece;
+    use annals_core::FileRegion;
 
     #[test]
     fn lines_are_whole_and_numbered_as_they_come() {
         let mut file = "a\nb b\nc\n".to_owned();
         let places = replaced(&mut file, "b", "x\ny", true).unwrap();
         assert_eq!(file, "a\nx\ny x\ny\nc\n");
-        assert_eq!(places[0], (Piece::lines(2, "b b\n".into()), Piece::lines(2, "x\ny b\n".into())));
-        assert_eq!(places[1], (Piece::lines(3, "y b\n".into()), Piece::lines(3, "y x\ny\n".into())));
+        assert_eq!(
+            places[0],
+            (FileRegion::lines(2, "b b\n".into()), FileRegion::lines(2, "x\ny b\n".into()))
+        );
+        assert_eq!(
+            places[1],
+            (FileRegion::lines(3, "y b\n".into()), FileRegion::lines(3, "y x\ny\n".into()))
+        );
         assert_eq!(replaced(&mut file, "nowhere", "", true), None);
     }
 }

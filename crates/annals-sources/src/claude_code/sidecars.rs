@@ -6,7 +6,7 @@ use super::kinds::{agent_parent, stem};
 use crate::home::authored::WholeFileReader;
 use crate::json::{Json, Object};
 use crate::{Facts, FileContext, Reader, each_object};
-use annals_core::{Document, Item, Key, LinkKind, SessionFacts, Span, Time, Verdict};
+use annals_core::{ContentKey, Document, Item, LinkKind, SessionFacts, Span, Time, Verdict};
 
 /// `agent-<id>.meta.json`: what a sub-agent is for and which call started it.
 pub struct AgentMetaReader {
@@ -106,15 +106,15 @@ pub fn todos(file: &FileContext) -> WholeFileReader {
 }
 
 /// `history.jsonl`: every prompt typed, all projects.
-pub struct HistoryReader;
+pub struct ClaudeHistoryReader;
 
-impl Reader for HistoryReader {
+impl Reader for ClaudeHistoryReader {
     fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
         each_object(bytes, |at, line| {
             let Some(millis) = line.get_integer("timestamp") else {
                 return Verdict::Unknown("history line without timestamp".into());
             };
-            let content = Key::of(&[line.bytes()]);
+            let content = ContentKey::of(&[line.bytes()]);
             out.push(Item::Document(Document {
                 stream: "history",
                 key: format!("{millis}:{}", content.hex()),
@@ -137,22 +137,22 @@ impl Reader for HistoryReader {
 }
 
 /// A file as it was, under the name that the client gave its copy.
-pub struct Snapshot {
+pub struct FileSnapshot {
     pub backup: String,
     pub path: String,
     pub at: Option<Time>,
-    pub content: Key,
+    pub content: ContentKey,
 }
 
 /// Snapshots of a `file-history-snapshot` or `file-history-delta` row.
-pub fn snapshots(row: &Object<'_>) -> Vec<Snapshot> {
+pub fn snapshots(row: &Object<'_>) -> Vec<FileSnapshot> {
     let mut found = Vec::new();
     let mut add = |path: &[u8], backup: Json<'_>| {
         if let Some(name) = backup.get_text("backupFileName") {
             let path = crate::json::unescape(path);
-            let content = Key::of(&[path.as_bytes(), name.as_bytes()]);
+            let content = ContentKey::of(&[path.as_bytes(), name.as_bytes()]);
             let at = backup.get_text("backupTime").and_then(|text| Time::parse(&text));
-            found.push(Snapshot { backup: name.into_owned(), path, at, content });
+            found.push(FileSnapshot { backup: name.into_owned(), path, at, content });
         }
     };
     if let (Some(path), Some(backup)) = (row.get("trackingPath").and_then(Json::inner), row.get("backup")) {
@@ -171,7 +171,7 @@ pub fn record(stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
         "file_snapshots" => {
             let row = Json::parse(bytes)?.object();
             let (session, name) = key.split_once('/')?;
-            let Snapshot { backup, path, .. } =
+            let FileSnapshot { backup, path, .. } =
                 snapshots(&row).into_iter().find(|found| found.backup == name)?;
             let version = backup.rsplit_once("@v").and_then(|(_, number)| number.parse::<i64>().ok());
             let inner = row.get("snapshot").and_then(|snapshot| snapshot.get_text("messageId"));

@@ -1,7 +1,9 @@
 //! Copies of files that the client made before it edited them: what a session saw, so that their lines can be traced.
 
 use crate::{Facts, FileContext, Reader};
-use annals_core::{Item, Passage, PassageKind, TermSet, Time, Verdict, each_sampled_line_term, line_print};
+use annals_core::{
+    Item, Passage, PassageKind, TermSet, Time, Verdict, each_sampled_line_term, line_fingerprint,
+};
 
 /// `file-history/<session>/<hash>@v<n>`. Its session may be gone, so the passage names none.
 pub struct SnapshotReader {
@@ -19,7 +21,7 @@ impl Reader for SnapshotReader {
         // Pictures and the like have no lines.
         if let Ok(text) = std::str::from_utf8(bytes) {
             let mut terms = TermSet::default();
-            each_sampled_line_term(text.lines().map(line_print), |term| terms.add(&term));
+            each_sampled_line_term(text.lines().map(line_fingerprint), |term| terms.add(&term));
             let terms = terms.take();
             if !terms.is_empty() {
                 let kind = PassageKind::Output;

@@ -6,9 +6,9 @@ use crate::json::{Json, Object};
 use crate::tape::diff::Changes;
 use crate::tape::shell_read::shell_read;
 use crate::{CallLines, Printed, Recorder, Snapshot, TapeForm};
-use annals_core::{Block, FileWork, Operation, Piece};
+use annals_core::{Block, FileRegion, FileWork, Operation};
 
-pub struct Tape;
+pub struct ClaudeTape;
 
 const FORM: TapeForm = TapeForm {
     format: "claude-jsonl",
@@ -19,7 +19,7 @@ const FORM: TapeForm = TapeForm {
     document_reader: None,
 };
 
-impl Recorder for Tape {
+impl Recorder for ClaudeTape {
     fn form(&self) -> &'static TapeForm {
         &FORM
     }
@@ -172,14 +172,14 @@ fn read_work(
     let file = detail.and_then(|detail| detail.get("file")).map(Json::object);
     let told = file.as_ref().and_then(|file| {
         let start = u32::try_from(file.get_integer("startLine")?).ok()?;
-        Some(Piece::lines(start, file.get_text("content")?.into_owned()))
+        Some(FileRegion::lines(start, file.get_text("content")?.into_owned()))
     });
     work.after = match (told, detail, output) {
         (Some(piece), _, _) => piece,
         // A picture, or a file that had not changed.
         (None, Some(_), _) | (None, None, None) => return Vec::new(),
         (None, None, Some(block)) => match unnumbered_text(&output_text(block)) {
-            Some((start, text)) => Piece::lines(start, text),
+            Some((start, text)) => FileRegion::lines(start, text),
             None => return Vec::new(),
         },
     };
@@ -223,7 +223,7 @@ fn edit_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> V
             .map(|(before, after)| FileWork { before, after, ..work.clone() })
             .collect();
     }
-    let piece = |name: &str| input.get_text(name).map(Piece::text).unwrap_or_default();
+    let piece = |name: &str| input.get_text(name).map(FileRegion::text).unwrap_or_default();
     vec![FileWork { before: piece("old_string"), after: piece("new_string"), ..work }]
 }
 
@@ -240,7 +240,7 @@ fn edits_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> 
         if places.is_none() {
             file = None;
         }
-        let places = places.unwrap_or_else(|| vec![(Piece::text(old), Piece::text(new))]);
+        let places = places.unwrap_or_else(|| vec![(FileRegion::text(old), FileRegion::text(new))]);
         found.extend(places.into_iter().map(|(before, after)| FileWork {
             before,
             after,
@@ -260,7 +260,7 @@ fn write_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> 
         Some(places) => {
             places.into_iter().map(|(before, after)| FileWork { before, after, ..work.clone() }).collect()
         }
-        None => vec![FileWork { after: Piece::lines(1, content), ..work }],
+        None => vec![FileWork { after: FileRegion::lines(1, content), ..work }],
     }
 }
 
@@ -272,10 +272,10 @@ fn notebook_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) 
     }
     let mut work = FileWork::new(path, Operation::Update);
     let before = detail.and_then(|detail| detail.get_text("old_source"));
-    work.before = before.map(Piece::text).unwrap_or_default();
+    work.before = before.map(FileRegion::text).unwrap_or_default();
     let deletes = input.get_text("edit_mode").is_some_and(|mode| mode == "delete");
     if !deletes {
-        work.after = input.get_text("new_source").map(Piece::text).unwrap_or_default();
+        work.after = input.get_text("new_source").map(FileRegion::text).unwrap_or_default();
     }
     vec![work]
 }
@@ -297,7 +297,7 @@ fn bash_work(input: &Object<'_>, detail: Option<&Object<'_>>, folder: Option<&st
 }
 
 /// The changed places of a `structuredPatch`; nothing when the result has none.
-fn patched(detail: &Object<'_>) -> Option<Vec<(Piece, Piece)>> {
+fn patched(detail: &Object<'_>) -> Option<Vec<(FileRegion, FileRegion)>> {
     let patch = detail.get("structuredPatch")?;
     let mut changes = Changes::default();
     for hunk in patch.items() {
@@ -328,7 +328,7 @@ mod tests {
     fn work(call: &str, output: Option<&str>, detail: Option<&str>) -> Vec<FileWork> {
         let bytes = |text: Option<&'static str>| text.map(str::as_bytes);
         let _ = bytes;
-        Tape.work(&CallLines {
+        ClaudeTape.work(&CallLines {
             call: call.as_bytes(),
             output: output.map(str::as_bytes),
             detail: detail.map(str::as_bytes),
@@ -342,7 +342,7 @@ mod tests {
         let output =
             r#"{"type":"tool_result","content":"     5→one\n     6→  two\n     7→\n\n<system-reminder>9→x"}"#;
         let found = work(call, Some(output), None);
-        assert_eq!(found[0].after, Piece::lines(5, "one\n  two\n".into()));
+        assert_eq!(found[0].after, FileRegion::lines(5, "one\n  two\n".into()));
         assert_eq!(found[0].after.range, Some(Range { start: 5, end: 6 }));
         let detail = r#"{"type":"text","file":{"filePath":"/w/a.py","content":"one\n  two\n","numLines":3,"startLine":5,"totalLines":7}}"#;
         assert_eq!(work(call, Some(output), Some(detail)), found);
@@ -359,11 +359,11 @@ mod tests {
         let detail = r#"{"filePath":"/w/a.py","oldString":"Hello","newString":"Hi","structuredPatch":[{"oldStart":1,"oldLines":2,"newStart":1,"newLines":2,"lines":[" x","-say Hello","+say Hi"]}]}"#;
         let found = work(call, None, Some(detail));
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].after, Piece::lines(2, "say Hi\n".into()));
-        assert_eq!(found[0].before, Piece::lines(2, "say Hello\n".into()));
-        assert_eq!(work(call, None, None)[0].after, Piece::text("Hi"));
-        assert_eq!(Tape.written_besides(detail.as_bytes()), ["say Hi"]);
-        assert_eq!(Tape.written(call.as_bytes()), ["Hi"]);
+        assert_eq!(found[0].after, FileRegion::lines(2, "say Hi\n".into()));
+        assert_eq!(found[0].before, FileRegion::lines(2, "say Hello\n".into()));
+        assert_eq!(work(call, None, None)[0].after, FileRegion::text("Hi"));
+        assert_eq!(ClaudeTape.written_besides(detail.as_bytes()), ["say Hi"]);
+        assert_eq!(ClaudeTape.written(call.as_bytes()), ["Hi"]);
     }
 
     #[test]
@@ -375,11 +375,11 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert_eq!(
             (&found[0].before, &found[0].after),
-            (&Piece::lines(2, "b\n".into()), &Piece::lines(2, "B\nC\n".into()))
+            (&FileRegion::lines(2, "b\n".into()), &FileRegion::lines(2, "B\nC\n".into()))
         );
         assert_eq!(
             (&found[1].before, &found[1].after),
-            (&Piece::lines(4, "d\n".into()), &Piece::lines(4, "D\n".into()))
+            (&FileRegion::lines(4, "d\n".into()), &FileRegion::lines(4, "D\n".into()))
         );
     }
 
@@ -390,13 +390,13 @@ mod tests {
         let found = work(call, None, Some(created));
         assert_eq!(
             (found[0].operation, &found[0].after),
-            (Operation::Create, &Piece::lines(1, "x\ny\n".into()))
+            (Operation::Create, &FileRegion::lines(1, "x\ny\n".into()))
         );
         let updated = r#"{"type":"update","filePath":"/w/a","content":"x\ny\n","structuredPatch":[{"oldStart":1,"oldLines":1,"newStart":1,"newLines":2,"lines":[" x","+y"]}]}"#;
         let found = work(call, None, Some(updated));
         assert_eq!(
             (found[0].operation, &found[0].after),
-            (Operation::Update, &Piece::lines(2, "y\n".into()))
+            (Operation::Update, &FileRegion::lines(2, "y\n".into()))
         );
     }
 }

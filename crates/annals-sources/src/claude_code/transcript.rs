@@ -6,16 +6,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::calls::Ledger;
+use super::calls::PendingCalls;
 use super::kinds::{PLUMBING, STATE_ROWS, agent_parent, row_key, stem};
-use super::people::{Said, kind_of, opening, said};
+use super::people::{UserContent, kind_of, opening, said};
 use super::sidecars::snapshots;
 use crate::home::title::in_a_line;
 use crate::json::{Json, Object};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
-    Document, Item, Key, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Summary, Tally,
-    Time, Usage, Verdict,
+    ContentKey, Document, Item, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Summary,
+    Tally, Time, Usage, Verdict,
 };
 
 /// How many answers may have lines to come.
@@ -34,8 +34,8 @@ struct State {
     facts: SessionFacts,
     /// The first time in the file: rows from before it were copied into it.
     first_at: Option<Time>,
-    answers: VecDeque<Answer>,
-    ledger: Ledger,
+    answers: VecDeque<OpenAnswer>,
+    ledger: PendingCalls,
     ai_title: Option<String>,
     custom_title: Option<String>,
     /// The first words that could stand for a title.
@@ -44,20 +44,20 @@ struct State {
     /// A row under the file's own name was there. What has another name before it was copied, after it was cleared.
     own: bool,
     /// What was said since the last answer, where a resume may have copied it.
-    asked: VecDeque<Asked>,
+    asked: VecDeque<UnansweredPrompt>,
 }
 
 /// Words that have no answer yet.
 #[derive(Serialize, Deserialize)]
-struct Asked {
+struct UnansweredPrompt {
     offset: u64,
-    words: Key,
+    words: ContentKey,
 }
 
 /// An answer that may have further lines.
 #[derive(Serialize, Deserialize)]
-struct Answer {
-    id: Key,
+struct OpenAnswer {
+    id: ContentKey,
     offset: u64,
     counted: bool,
 }
@@ -158,14 +158,14 @@ impl TranscriptReader {
         let message = row.object.get("message").map(|message| message.object());
         let content = message.as_ref().and_then(|message| message.get("content"));
         let kind = match said(&row.object, content) {
-            Said::Results => {
+            UserContent::Results => {
                 let matched = self.state.ledger.results(&self.session, row, content, out);
                 if !matched {
                     out.push(self.message(row, Role::User, MessageKind::Result, Tally::Nothing));
                 }
                 return Verdict::Kept("user/tool_result".into());
             }
-            Said::Text(kind) => kind,
+            UserContent::Text(kind) => kind,
         };
         let task = self.agent || row.sidechain;
         let flag = |name: &str| row.object.get(name).and_then(Json::boolean) == Some(true);
@@ -186,8 +186,8 @@ impl TranscriptReader {
             if self.state.asked.len() >= OPEN_ANSWERS {
                 self.state.asked.pop_front();
             }
-            let (offset, words) = (row.span.offset, Key::of(&[opening(content).as_bytes()]));
-            self.state.asked.push_back(Asked { offset, words });
+            let (offset, words) = (row.span.offset, ContentKey::of(&[opening(content).as_bytes()]));
+            self.state.asked.push_back(UnansweredPrompt { offset, words });
         }
         Verdict::Kept(format!("user/{}", kind.name()))
     }
@@ -204,7 +204,7 @@ impl TranscriptReader {
     fn answered(&mut self, answer: &str, out: &mut Vec<Item>) {
         for (number, asked) in (0_u64..).zip(std::mem::take(&mut self.state.asked).into_iter().rev()) {
             let words = asked.words.hex();
-            let key = Key::of(&[b"asked", answer.as_bytes(), words.as_bytes(), &number.to_le_bytes()]);
+            let key = ContentKey::of(&[b"asked", answer.as_bytes(), words.as_bytes(), &number.to_le_bytes()]);
             out.push(Item::Rekey { session: self.session.clone(), offset: asked.offset, key });
         }
     }
@@ -222,7 +222,7 @@ impl TranscriptReader {
         let model = message.get_text("model");
         let synthetic = model.as_deref() == Some("<synthetic>");
         let id = message.get_text("id").or_else(|| row.object.get_text("uuid")).unwrap_or_default();
-        let key = Key::of(&[b"answer", id.as_bytes()]);
+        let key = ContentKey::of(&[b"answer", id.as_bytes()]);
         let model: Option<Arc<str>> = model.filter(|_| !synthetic).map(|model| model.as_ref().into());
         if let Some(model) = &model {
             let models = &mut self.state.facts.models;
@@ -263,14 +263,14 @@ impl TranscriptReader {
                     self.state.answers.pop_front();
                 }
                 let offset = row.span.offset;
-                self.state.answers.push_back(Answer { id: key, offset, counted: false });
+                self.state.answers.push_back(OpenAnswer { id: key, offset, counted: false });
                 offset
             }
         };
         let at = known.unwrap_or(self.state.answers.len() - 1);
         if let Some(usage) = message.get("usage").filter(|_| !synthetic) {
             let again = std::mem::replace(&mut self.state.answers[at].counted, true);
-            let key = Key::of(&[b"usage", id.as_bytes()]);
+            let key = ContentKey::of(&[b"usage", id.as_bytes()]);
             out.push(self.usage(row, usage, key, place, again, model.clone()));
             // What the client reckoned before does not cover this answer.
             self.state.facts.cost_usd = None;
@@ -284,7 +284,7 @@ impl TranscriptReader {
         &self,
         row: &Row<'_>,
         usage: Json<'_>,
-        key: Key,
+        key: ContentKey,
         place: u64,
         again: bool,
         model: Option<Arc<str>>,
@@ -319,7 +319,7 @@ impl TranscriptReader {
 
     fn system(&mut self, row: &Row<'_>, out: &mut Vec<Item>) -> Verdict {
         let subtype = row.object.get_text("subtype").unwrap_or_default();
-        let telling = matches!(
+        let is_distinctive = matches!(
             subtype.as_ref(),
             "compact_boundary"
                 | "local_command"
@@ -329,7 +329,7 @@ impl TranscriptReader {
                 | "memory_saved"
         ) || subtype.starts_with("model_")
             || subtype.is_empty();
-        if telling {
+        if is_distinctive {
             out.push(self.message(row, Role::System, MessageKind::Notice, Tally::Nothing));
         }
         self.record(row, out);
@@ -428,11 +428,11 @@ impl TranscriptReader {
         };
         let bytes = row.object.bytes();
         let ends = [&bytes[..bytes.len().min(4096)], &bytes[bytes.len().saturating_sub(4096)..]].concat();
-        let content = Key::of(&[&bytes.len().to_le_bytes(), &ends]);
+        let content = ContentKey::of(&[&bytes.len().to_le_bytes(), &ends]);
         out.push(Item::Document(self.document("attachments", key, row, content)));
     }
 
-    fn document(&self, stream: &'static str, key: String, row: &Row<'_>, content: Key) -> Document {
+    fn document(&self, stream: &'static str, key: String, row: &Row<'_>, content: ContentKey) -> Document {
         let session = Some(self.session.clone());
         Document { stream, key, session, at: row.at, span: row.span, content }
     }
@@ -451,7 +451,7 @@ impl TranscriptReader {
     fn message(&self, row: &Row<'_>, role: Role, kind: MessageKind, tally: Tally) -> Item {
         let key = match row.object.get_text("uuid") {
             Some(uuid) => row_key(&uuid),
-            None => Key::of(&[self.session.as_bytes(), &row.span.offset.to_le_bytes()]),
+            None => ContentKey::of(&[self.session.as_bytes(), &row.span.offset.to_le_bytes()]),
         };
         Item::Message(Message {
             session: self.session.clone(),

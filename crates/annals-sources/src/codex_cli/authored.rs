@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::home::authored::{in_repository, markdown, without_environments};
 use crate::{Facts, FileContext, Reader};
-use annals_core::{Document, Item, Key, Span, Time, Verdict};
+use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
 
 /// The stream and key of an authored file, by where it stands.
 pub fn place(path: &str) -> (&'static str, String) {
@@ -74,7 +74,7 @@ impl Reader for RulesReader {
                 session: None,
                 at: self.at,
                 span: Span { offset: offset + start as u64, length: (end - start) as u64 },
-                content: Key::of(&[text]),
+                content: ContentKey::of(&[text]),
             }));
         }
         Verdict::Kept("approval_rules".into())

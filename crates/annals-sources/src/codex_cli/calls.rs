@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::outcome::{Outcome, read_outcome};
-use super::patch::{Change, PatchedFile, find_patches, parse_patch, unified_diff_hunks};
-use super::requests::{Request, command_of};
+use super::outcome::{CommandOutcome, read_outcome};
+use super::patch::{PatchChange, PatchedFile, find_patches, parse_patch, unified_diff_hunks};
+use super::requests::{ToolRequest, command_of};
 use super::rollout::Line;
 use crate::home::folders::absolute;
 use crate::home::title::in_a_line;
@@ -30,7 +30,7 @@ pub type Turn = (Arc<str>, bool, Option<Arc<str>>);
 /// Calls that wait for their output, and those answered lately.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Ledger {
+pub struct OpenCalls {
     open: VecDeque<Entry>,
     closed: VecDeque<Entry>,
 }
@@ -53,12 +53,12 @@ struct Entry {
     script: String,
 }
 
-impl Ledger {
+impl OpenCalls {
     pub fn call(&mut self, kind: &str, line: &Line<'_>, turn: Turn, cwd: Option<&str>, out: &mut Vec<Item>) {
         let payload = &line.payload;
         let call_id =
             payload.get_text("call_id").or_else(|| payload.get_text("id")).unwrap_or_default().into_owned();
-        let request = Request::read(kind, payload);
+        let request = ToolRequest::read(kind, payload);
         let patches: Vec<PatchedFile> = match request.kind {
             // What a script patches, the client records as calls of its own.
             CallKind::Script => Vec::new(),
@@ -164,7 +164,7 @@ impl Ledger {
         session: &Arc<str>,
         line: &Line<'_>,
         call_id: String,
-        outcome: Outcome,
+        outcome: CommandOutcome,
         inherited: bool,
         out: &mut Vec<Item>,
     ) {
@@ -343,7 +343,7 @@ impl Ledger {
 }
 
 /// An output is a string, or parts of which the first texts matter.
-fn outcome_of(output: Json<'_>) -> Outcome {
+fn outcome_of(output: Json<'_>) -> CommandOutcome {
     if output.is_string() {
         return read_outcome(&output.head(EDGE), &output.tail(EDGE));
     }
@@ -381,7 +381,8 @@ fn changes(session: &Arc<str>, call: u64, record: &Object<'_>, out: &mut Vec<Ite
                 let diff = change.get_text("unified_diff").unwrap_or_default();
                 let hunks = unified_diff_hunks(&diff);
                 for hunk in &hunks {
-                    let range = |range: super::patch::Range| Range { start: range.start, end: range.end };
+                    let range =
+                        |range: super::patch::PatchRange| Range { start: range.start, end: range.end };
                     touch(target, Operation::Update, hunk.before.map(range), hunk.after.map(range));
                 }
                 if hunks.is_empty() && moved.is_none() {
@@ -424,10 +425,10 @@ fn touches_of(file: &PatchedFile, cwd: Option<&str>) -> Vec<(String, Operation, 
     let after = file.hunks.first().and_then(|hunk| hunk.after);
     let after = after.map(|range| Range { start: range.start, end: range.end });
     match (file.change, &file.moved_to) {
-        (Change::Add, _) => vec![(path, Operation::Create, after)],
-        (Change::Delete, _) => vec![(path, Operation::Delete, None)],
-        (Change::Update, None) => vec![(path, Operation::Update, None)],
-        (Change::Update, Some(target)) => {
+        (PatchChange::Add, _) => vec![(path, Operation::Create, after)],
+        (PatchChange::Delete, _) => vec![(path, Operation::Delete, None)],
+        (PatchChange::Update, None) => vec![(path, Operation::Update, None)],
+        (PatchChange::Update, Some(target)) => {
             vec![(path, Operation::MoveFrom, None), (absolute(target, cwd), Operation::MoveTo, None)]
         }
     }

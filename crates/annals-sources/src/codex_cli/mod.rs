@@ -76,7 +76,7 @@ impl Source for CodexCli {
             "queued_prompts" => Box::new(sidecars::RowReader::new("queued_prompts", file)),
             "memory_drafts" => Box::new(sidecars::RowReader::new("memory_drafts", file)),
             "rules" => Box::new(authored::RulesReader::new(file)),
-            "history" => Box::new(sidecars::HistoryReader),
+            "history" => Box::new(sidecars::CodexHistoryReader),
             "session_index" => Box::new(sidecars::NameReader::new(saved)),
             "thread_row" => Box::new(sidecars::ThreadReader::default()),
             _ => Box::new(KeptReader),
@@ -100,7 +100,7 @@ impl Source for CodexCli {
     }
 
     fn recorder(&self) -> Option<&'static dyn Recorder> {
-        Some(&tape::Tape)
+        Some(&tape::CodexTape)
     }
 }
 

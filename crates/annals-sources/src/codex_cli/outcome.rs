@@ -6,7 +6,7 @@ use crate::json::Json;
 
 /// How a call ended, as far as its output tells.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Outcome {
+pub struct CommandOutcome {
     pub ok: Option<bool>,
     pub exit_code: Option<i64>,
     pub duration_ms: Option<u64>,
@@ -16,7 +16,7 @@ pub struct Outcome {
 /// Reads how a call ended from the opening of its output, and from the end of it where the output is long.
 ///
 /// Only what the client wrote is believed, never the output of the command itself.
-pub fn read_outcome(head: &str, tail: &str) -> Outcome {
+pub fn read_outcome(head: &str, tail: &str) -> CommandOutcome {
     if is_json_form(head) {
         return read_json_form(head, tail);
     }
@@ -127,7 +127,7 @@ impl Header {
         true
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> CommandOutcome {
         let (ok, exit_code, running) = match self.status {
             Some(Status::Exited(code)) => (Some(code == 0), Some(code), false),
             Some(Status::Running) => (None, None, true),
@@ -135,7 +135,7 @@ impl Header {
             Some(Status::Failed) => (Some(false), None, false),
             Some(Status::Terminated) | None => (None, None, false),
         };
-        Outcome { ok, exit_code, duration_ms: self.duration_ms, running }
+        CommandOutcome { ok, exit_code, duration_ms: self.duration_ms, running }
     }
 }
 
@@ -239,8 +239,8 @@ fn is_json_form(text: &str) -> bool {
 /// Reads the metadata at the end of `{"output":"…","metadata":{…}}`.
 ///
 /// Quotes of the output itself are escaped there, so the last unescaped name is the client's.
-fn read_json_form(head: &str, tail: &str) -> Outcome {
-    let mut outcome = Outcome::default();
+fn read_json_form(head: &str, tail: &str) -> CommandOutcome {
+    let mut outcome = CommandOutcome::default();
     let mut rest = read_metadata(tail).or_else(|| read_metadata(head)).unwrap_or_default();
     while let Some((name, value, after)) = read_member(rest) {
         match name {
@@ -269,12 +269,12 @@ fn read_member(text: &str) -> Option<(&str, &str, &str)> {
     Some((name, rest[..end].trim(), after))
 }
 
-fn read_failure(text: &str) -> Outcome {
+fn read_failure(text: &str) -> CommandOutcome {
     let opens = |failures: &[&str]| failures.iter().any(|failure| text.starts_with(failure));
     let with_code = opens(&FAILURES_WITH_CODE);
     let exit_code = if with_code { dumped_exit_code(text) } else { None };
     let failed = with_code || opens(&FAILURES) || text == "aborted";
-    Outcome { ok: failed.then_some(exit_code == Some(0)), exit_code, ..Outcome::default() }
+    CommandOutcome { ok: failed.then_some(exit_code == Some(0)), exit_code, ..CommandOutcome::default() }
 }
 
 /// The exit code in a message or debug dump, from outside the quotes that hold the command's own output.
@@ -306,20 +306,25 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    fn read(text: &str) -> Outcome {
+    fn read(text: &str) -> CommandOutcome {
         read_outcome(text, "")
     }
 
-    fn exited(code: i64, duration_ms: u64) -> Outcome {
-        Outcome { ok: Some(code == 0), exit_code: Some(code), duration_ms: Some(duration_ms), running: false }
+    fn exited(code: i64, duration_ms: u64) -> CommandOutcome {
+        CommandOutcome {
+            ok: Some(code == 0),
+            exit_code: Some(code),
+            duration_ms: Some(duration_ms),
+            running: false,
+        }
     }
 
-    fn failed() -> Outcome {
-        Outcome { ok: Some(false), ..Outcome::default() }
+    fn failed() -> CommandOutcome {
+        CommandOutcome { ok: Some(false), ..CommandOutcome::default() }
     }
 
-    fn lasted(duration_ms: u64) -> Outcome {
-        Outcome { duration_ms: Some(duration_ms), ..Outcome::default() }
+    fn lasted(duration_ms: u64) -> CommandOutcome {
+        CommandOutcome { duration_ms: Some(duration_ms), ..CommandOutcome::default() }
     }
 
     #[test]
@@ -335,20 +340,21 @@ mod tests {
 
     #[test]
     fn json_without_trusty_metadata() {
-        assert_eq!(read_outcome("{\"output\":\"cut", "off"), Outcome::default());
-        assert_eq!(read(r#"{"output":"\"metadata\":{\"exit_code\":0}"}"#), Outcome::default());
-        assert_eq!(read(r#"{"output":"x","metadata":{"exit_code":null}}"#), Outcome::default());
-        assert_eq!(read(r#"{"output":"x","metadata":{"exit_code":1"#), Outcome::default());
+        assert_eq!(read_outcome("{\"output\":\"cut", "off"), CommandOutcome::default());
+        assert_eq!(read(r#"{"output":"\"metadata\":{\"exit_code\":0}"}"#), CommandOutcome::default());
+        assert_eq!(read(r#"{"output":"x","metadata":{"exit_code":null}}"#), CommandOutcome::default());
+        assert_eq!(read(r#"{"output":"x","metadata":{"exit_code":1"#), CommandOutcome::default());
         let spoof =
             r#"{"output":"\"metadata\":{\"exit_code\":0}","metadata":{"exit_code":7,"duration_seconds":0}}"#;
         assert_eq!(read(spoof), exited(7, 0));
         let other = r#"{"status":"x","metadata":{"exit_code":1,"duration_seconds":0.0}}"#;
-        assert_eq!(read(other), Outcome::default());
+        assert_eq!(read(other), CommandOutcome::default());
     }
 
     #[test]
     fn sandbox_messages() {
-        let code = |code| Outcome { ok: Some(code == 0), exit_code: Some(code), ..Outcome::default() };
+        let code =
+            |code| CommandOutcome { ok: Some(code == 0), exit_code: Some(code), ..CommandOutcome::default() };
         let message = "failed in sandbox Seatbelt with execution error: sandbox denied exec error, \
             exit code: 3, stdout: exit code: 0\n, stderr: no\n";
         assert_eq!(read(message), code(3));
@@ -380,7 +386,7 @@ mod tests {
         assert_eq!(read(ended), exited(3, 639));
         let running = "Chunk ID: 0a1b2c\nWall time: 0.5008 seconds\nProcess running with session ID 4099\n\
             Original token count: 2\nOutput:\nProcess exited with code 0\n";
-        assert_eq!(read(running), Outcome { running: true, ..lasted(501) });
+        assert_eq!(read(running), CommandOutcome { running: true, ..lasted(501) });
         let unknown_line = "Wall time: 1 seconds\nProcess exited with code 0\nNovelty: 1\nOutput:\n";
         assert_eq!(read(unknown_line), exited(0, 1000));
     }
@@ -394,7 +400,7 @@ mod tests {
         assert_eq!(read(&format!("{command}\n{header}")), exited(4, 100));
         let chunkless = "Wall time: 0.1 seconds\nProcess exited with code 4\nOutput:\n";
         assert_eq!(read(&format!("{command}\n{chunkless}")), exited(4, 100));
-        assert_eq!(read(command), Outcome::default());
+        assert_eq!(read(command), CommandOutcome::default());
     }
 
     #[test]
@@ -412,7 +418,7 @@ mod tests {
         );
         assert_eq!(read(&format!("Chunk ID: ab\n{outer}{nested}")), lasted(0));
         let running = "Wall time: 2 seconds\nProcess running with session ID 1\nOutput:\n";
-        assert_eq!(read(&format!("{running}{nested}")), Outcome { running: true, ..lasted(2000) });
+        assert_eq!(read(&format!("{running}{nested}")), CommandOutcome { running: true, ..lasted(2000) });
         let ended = "Wall time: 2 seconds\nProcess exited with code 0\nOutput:\n";
         assert_eq!(read(&format!("{ended}{nested}")), exited(0, 2000));
     }
@@ -421,11 +427,11 @@ mod tests {
     fn script_header() {
         let script =
             |status: &str| read(&format!("{status}\nWall time 0.6 seconds\nOutput:\nExit code: 1\n"));
-        assert_eq!(script("Script completed"), Outcome { ok: Some(true), ..lasted(600) });
-        assert_eq!(script("Script failed"), Outcome { ok: Some(false), ..lasted(600) });
-        assert_eq!(script("Script running with cell ID 7"), Outcome { running: true, ..lasted(600) });
+        assert_eq!(script("Script completed"), CommandOutcome { ok: Some(true), ..lasted(600) });
+        assert_eq!(script("Script failed"), CommandOutcome { ok: Some(false), ..lasted(600) });
+        assert_eq!(script("Script running with cell ID 7"), CommandOutcome { running: true, ..lasted(600) });
         assert_eq!(script("Script terminated"), lasted(600));
-        assert_eq!(script("Script completed at last"), Outcome::default());
+        assert_eq!(script("Script completed at last"), CommandOutcome::default());
     }
 
     #[test]
@@ -447,7 +453,7 @@ mod tests {
             assert_eq!(read(sentence), failed(), "{sentence}");
         }
         let aborted = read("Wall time: 2.1 seconds\naborted by user");
-        assert_eq!(aborted, Outcome { ok: Some(false), ..lasted(2100) });
+        assert_eq!(aborted, CommandOutcome { ok: Some(false), ..lasted(2100) });
     }
 
     #[test]
@@ -468,7 +474,7 @@ mod tests {
             "Command: ls\n",
             "<user_shell_command>\nExit code: 0\nOutput:\n",
         ] {
-            assert_eq!(read(text), Outcome::default(), "{text}");
+            assert_eq!(read(text), CommandOutcome::default(), "{text}");
         }
         assert_eq!(read("Wall time: 0.0047 seconds\nOutput:"), lasted(5));
         assert_eq!(read("Wall time: 0.0047 seconds\nOutput:hello"), lasted(5));

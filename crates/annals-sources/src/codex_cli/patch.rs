@@ -5,7 +5,7 @@ use annals_core::{FileWork, Operation};
 
 /// What a patch does to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum PatchChange {
     Add,
     Update,
     Delete,
@@ -13,16 +13,16 @@ pub enum Change {
 
 /// Lines of a file, counted from 1, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Range {
+pub struct PatchRange {
     pub start: u32,
     pub end: u32,
 }
 
 /// One changed place; a side is `None` where the file has no line there, as before a pure insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hunk {
-    pub before: Option<Range>,
-    pub after: Option<Range>,
+pub struct PatchHunk {
+    pub before: Option<PatchRange>,
+    pub after: Option<PatchRange>,
 }
 
 /// One file section of a patch.
@@ -30,8 +30,8 @@ pub struct Hunk {
 pub struct PatchedFile {
     pub path: String,
     pub moved_to: Option<String>,
-    pub change: Change,
-    pub hunks: Vec<Hunk>,
+    pub change: PatchChange,
+    pub hunks: Vec<PatchHunk>,
 }
 
 /// All file sections of an `apply_patch` body, in order, several for the same file kept apart.
@@ -44,7 +44,9 @@ pub fn parse_patch(text: &str) -> Vec<PatchedFile> {
             files.push(PatchedFile { path: path.to_owned(), moved_to: None, change, hunks: Vec::new() });
         }
         (PatchLine::MoveTo(path), Some(file)) => file.moved_to = Some(path.to_owned()),
-        (PatchLine::Body(Change::Add, line), Some(file)) if line.starts_with('+') => count_added_line(file),
+        (PatchLine::Body(PatchChange::Add, line), Some(file)) if line.starts_with('+') => {
+            count_added_line(file)
+        }
         (PatchLine::MoveTo(_) | PatchLine::Body(..), _) => {}
     });
     files
@@ -56,12 +58,12 @@ pub fn patch_work(text: &str) -> Vec<FileWork> {
     each_patch_line(text, |line| match (line, sections.last_mut()) {
         (PatchLine::File(change, path), _) => {
             let operation = match change {
-                Change::Add => Operation::Create,
-                Change::Update => Operation::Update,
-                Change::Delete => Operation::Delete,
+                PatchChange::Add => Operation::Create,
+                PatchChange::Update => Operation::Update,
+                PatchChange::Delete => Operation::Delete,
             };
             let mut changes = Changes::default();
-            if change == Change::Add {
+            if change == PatchChange::Add {
                 changes.start(1, 1);
             }
             sections.push((FileWork::new(path, operation), changes));
@@ -70,12 +72,12 @@ pub fn patch_work(text: &str) -> Vec<FileWork> {
             work.moved_from = Some(std::mem::replace(&mut work.path, path.to_owned()));
             work.operation = Operation::MoveTo;
         }
-        (PatchLine::Body(Change::Add, line), Some((_, changes))) => {
+        (PatchLine::Body(PatchChange::Add, line), Some((_, changes))) => {
             if let Some(line) = line.strip_prefix('+') {
                 changes.added(line);
             }
         }
-        (PatchLine::Body(Change::Update, line), Some((_, changes))) => match line.as_bytes().first() {
+        (PatchLine::Body(PatchChange::Update, line), Some((_, changes))) => match line.as_bytes().first() {
             Some(b'+') => changes.added(&line[1..]),
             Some(b'-') => changes.removed(&line[1..]),
             _ => changes.start_anywhere(),
@@ -96,9 +98,9 @@ pub fn each_place(work: &FileWork, changes: Changes) -> Vec<FileWork> {
 
 /// One line of a patch, and what it is.
 enum PatchLine<'t> {
-    File(Change, &'t str),
+    File(PatchChange, &'t str),
     MoveTo(&'t str),
-    Body(Change, &'t str),
+    Body(PatchChange, &'t str),
 }
 
 fn each_patch_line<'t>(text: &'t str, mut see: impl FnMut(PatchLine<'t>)) {
@@ -109,7 +111,7 @@ fn each_patch_line<'t>(text: &'t str, mut see: impl FnMut(PatchLine<'t>)) {
     for line in text.lines() {
         let line = unindented(line, indentation.unwrap_or_default());
         // In an update a leading space makes a context line, even of a text that looks like a marker.
-        let marker = if section == Some(Change::Update) { line } else { line.trim_start() };
+        let marker = if section == Some(PatchChange::Update) { line } else { line.trim_start() };
         if marker.starts_with(BEGIN) {
             inside = true;
             section = None;
@@ -127,7 +129,7 @@ fn each_patch_line<'t>(text: &'t str, mut see: impl FnMut(PatchLine<'t>)) {
             }
         } else if let Some(change) = section {
             let target = marker.strip_prefix(MOVE_TO).map(str::trim).filter(|path| !path.is_empty());
-            match target.filter(|_| change == Change::Update && !moved) {
+            match target.filter(|_| change == PatchChange::Update && !moved) {
                 Some(target) => {
                     moved = true;
                     see(PatchLine::MoveTo(target));
@@ -162,7 +164,7 @@ pub fn find_patches(text: &str) -> Vec<&str> {
 }
 
 /// The hunks of a unified diff, each narrowed from its context to the lines removed and added.
-pub fn unified_diff_hunks(diff: &str) -> Vec<Hunk> {
+pub fn unified_diff_hunks(diff: &str) -> Vec<PatchHunk> {
     let mut hunks = Vec::new();
     let mut open: Option<OpenHunk> = None;
     for line in diff.lines() {
@@ -206,13 +208,13 @@ pub fn unified_diff_changes(diff: &str) -> Changes {
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
 const MOVE_TO: &str = "*** Move to:";
-const FILE_HEADERS: [(&str, Change); 3] = [
-    ("*** Add File:", Change::Add),
-    ("*** Update File:", Change::Update),
-    ("*** Delete File:", Change::Delete),
+const FILE_HEADERS: [(&str, PatchChange); 3] = [
+    ("*** Add File:", PatchChange::Add),
+    ("*** Update File:", PatchChange::Update),
+    ("*** Delete File:", PatchChange::Delete),
 ];
 
-fn file_header(line: &str) -> Option<(Change, &str)> {
+fn file_header(line: &str) -> Option<(PatchChange, &str)> {
     FILE_HEADERS.iter().find_map(|(marker, change)| Some((*change, line.strip_prefix(marker)?.trim())))
 }
 
@@ -222,8 +224,8 @@ fn unindented<'a>(line: &'a str, indentation: &str) -> &'a str {
 
 fn count_added_line(file: &mut PatchedFile) {
     match file.hunks.first_mut() {
-        Some(Hunk { after: Some(range), .. }) => range.end = range.end.saturating_add(1),
-        _ => file.hunks.push(Hunk { before: None, after: Some(Range { start: 1, end: 1 }) }),
+        Some(PatchHunk { after: Some(range), .. }) => range.end = range.end.saturating_add(1),
+        _ => file.hunks.push(PatchHunk { before: None, after: Some(PatchRange { start: 1, end: 1 }) }),
     }
 }
 
@@ -238,7 +240,7 @@ struct OpenHunk {
 struct Side {
     line: u32,
     left: u32,
-    changed: Option<Range>,
+    changed: Option<PatchRange>,
 }
 
 impl OpenHunk {
@@ -267,8 +269,8 @@ impl OpenHunk {
         }
     }
 
-    fn finish(self) -> Option<Hunk> {
-        let hunk = Hunk { before: self.before.changed, after: self.after.changed };
+    fn finish(self) -> Option<PatchHunk> {
+        let hunk = PatchHunk { before: self.before.changed, after: self.after.changed };
         (hunk.before.is_some() || hunk.after.is_some()).then_some(hunk)
     }
 }
@@ -284,7 +286,7 @@ impl Side {
             return;
         }
         if changed {
-            self.changed.get_or_insert(Range { start: self.line, end: self.line }).end = self.line;
+            self.changed.get_or_insert(PatchRange { start: self.line, end: self.line }).end = self.line;
         }
         self.left -= 1;
         self.line = self.line.saturating_add(1);
@@ -297,15 +299,15 @@ mod tests {
 
     const SMALL: &str = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch";
 
-    fn file(path: &str, change: Change, lines: u32) -> PatchedFile {
-        let after = Some(Range { start: 1, end: lines });
-        let hunks = if lines == 0 { Vec::new() } else { vec![Hunk { before: None, after }] };
+    fn file(path: &str, change: PatchChange, lines: u32) -> PatchedFile {
+        let after = Some(PatchRange { start: 1, end: lines });
+        let hunks = if lines == 0 { Vec::new() } else { vec![PatchHunk { before: None, after }] };
         PatchedFile { path: path.to_owned(), moved_to: None, change, hunks }
     }
 
-    fn hunk(before: Option<(u32, u32)>, after: Option<(u32, u32)>) -> Hunk {
-        let range = |(start, end)| Range { start, end };
-        Hunk { before: before.map(range), after: after.map(range) }
+    fn hunk(before: Option<(u32, u32)>, after: Option<(u32, u32)>) -> PatchHunk {
+        let range = |(start, end)| PatchRange { start, end };
+        PatchHunk { before: before.map(range), after: after.map(range) }
     }
 
     #[test]
@@ -313,13 +315,13 @@ mod tests {
         let patch = "*** Begin Patch\n*** Add File: new dir/n.txt\n+one\n+\n+three\n*** Update File: old.rs\n\
             *** Move to: src/new.rs\n@@ fn main()\n context\n-a\n+b\n*** End of File\n*** Delete File: gone\n\
             *** Update File: old.rs\n@@\n+c\n*** End Patch\n*** Add File: after the end\n+x\n";
-        let mut moved = file("old.rs", Change::Update, 0);
+        let mut moved = file("old.rs", PatchChange::Update, 0);
         moved.moved_to = Some("src/new.rs".to_owned());
         let expected = vec![
-            file("new dir/n.txt", Change::Add, 3),
+            file("new dir/n.txt", PatchChange::Add, 3),
             moved,
-            file("gone", Change::Delete, 0),
-            file("old.rs", Change::Update, 0),
+            file("gone", PatchChange::Delete, 0),
+            file("old.rs", PatchChange::Update, 0),
         ];
         assert_eq!(parse_patch(patch), expected);
         assert_eq!(parse_patch(&patch.replace('\n', "\r\n")), expected);
@@ -328,11 +330,11 @@ mod tests {
     #[test]
     fn tolerated_patches() {
         let missing_end = "*** Begin Patch\n*** Add File: a\n+x";
-        assert_eq!(parse_patch(missing_end), vec![file("a", Change::Add, 1)]);
-        assert_eq!(parse_patch("*** Delete File: a"), vec![file("a", Change::Delete, 0)]);
+        assert_eq!(parse_patch(missing_end), vec![file("a", PatchChange::Add, 1)]);
+        assert_eq!(parse_patch("*** Delete File: a"), vec![file("a", PatchChange::Delete, 0)]);
         assert_eq!(
             parse_patch("*** Begin Patch\n*** Add File: a\n*** End Patch"),
-            vec![file("a", Change::Add, 0)]
+            vec![file("a", PatchChange::Add, 0)]
         );
         assert_eq!(parse_patch("*** Begin Patch\n*** Add File:  \n+x\n*** End Patch"), vec![]);
         assert_eq!(parse_patch(""), vec![]);
@@ -350,7 +352,10 @@ mod tests {
             assert_eq!(parse_patch(indented.trim_start()), expected);
         }
         let uneven = "*** Begin Patch\n  *** Delete File: a\n    *** Add File: b\n +x\n*** End Patch";
-        assert_eq!(parse_patch(uneven), vec![file("a", Change::Delete, 0), file("b", Change::Add, 1)]);
+        assert_eq!(
+            parse_patch(uneven),
+            vec![file("a", PatchChange::Delete, 0), file("b", PatchChange::Add, 1)]
+        );
     }
 
     #[test]
@@ -422,7 +427,7 @@ mod tests {
     fn added_markers_are_text() {
         let patch = "*** Begin Patch\n*** Add File: doc.md\n+*** End Patch\n+more\n*** End Patch";
         assert_eq!(find_patches(patch), [patch]);
-        assert_eq!(parse_patch(patch), [file("doc.md", Change::Add, 2)]);
+        assert_eq!(parse_patch(patch), [file("doc.md", PatchChange::Add, 2)]);
     }
 
     #[test]

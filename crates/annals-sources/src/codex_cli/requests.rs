@@ -5,7 +5,7 @@ use crate::json::{Json, Object};
 use annals_core::CallKind;
 
 /// What a call asks for.
-pub struct Request {
+pub struct ToolRequest {
     pub name: String,
     pub kind: CallKind,
     pub title: String,
@@ -14,10 +14,10 @@ pub struct Request {
     pub body: String,
 }
 
-impl Request {
-    pub fn read(kind: &str, payload: &Object<'_>) -> Request {
+impl ToolRequest {
+    pub fn read(kind: &str, payload: &Object<'_>) -> ToolRequest {
         let name = payload.get_text("name").unwrap_or_default().into_owned();
-        let plain = |name: &str, kind, title: String| Request {
+        let plain = |name: &str, kind, title: String| ToolRequest {
             name: name.into(),
             kind,
             title: in_a_line(&title),
@@ -43,7 +43,7 @@ impl Request {
                 let action = payload.get("action");
                 let command = action.map(|action| command_of(&action.object())).unwrap_or_default();
                 let workdir = action.and_then(|action| action.get_text("working_directory"));
-                Request {
+                ToolRequest {
                     name: "local_shell".into(),
                     kind: CallKind::Shell,
                     title: in_a_line(&command),
@@ -54,14 +54,14 @@ impl Request {
             "custom_tool_call" => {
                 let body = payload.get_text("input").unwrap_or_default().into_owned();
                 let kind = if name == "exec" { CallKind::Script } else { CallKind::Function };
-                Request { name, kind, title: in_a_line(&body), workdir: None, body }
+                ToolRequest { name, kind, title: in_a_line(&body), workdir: None, body }
             }
-            _ => Request::function(name, payload),
+            _ => ToolRequest::function(name, payload),
         }
     }
 
     /// A function call's arguments are JSON in a string, and may be invalid.
-    fn function(name: String, payload: &Object<'_>) -> Request {
+    fn function(name: String, payload: &Object<'_>) -> ToolRequest {
         let text = payload.get_text("arguments").unwrap_or_default();
         let arguments = Json::parse(text.as_bytes());
         let word = |name: &str| arguments.and_then(|arguments| arguments.get_text(name));
@@ -86,7 +86,7 @@ impl Request {
             Some(namespace) => format!("{namespace}__{name}"),
             None => name,
         };
-        Request { name, kind, title, workdir, body }
+        ToolRequest { name, kind, title, workdir, body }
     }
 }
 

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::calls::Ledger;
+use super::calls::OpenCalls;
 use super::meta::ids_in_name;
-use super::usage::{Meter, Tokens};
+use super::usage::{Meter, TokenTotals};
 use super::words::{Author, author, typed_bytes};
 use crate::home::title::in_a_line;
 use crate::json::{Json, Object, unescape};
 use crate::{Facts, FileContext, Reader, each_object};
-use annals_core::{Item, Key, Message, MessageKind, Role, SessionFacts, Span, Tally, Time, Usage, Verdict};
+use annals_core::{
+    ContentKey, Item, Message, MessageKind, Role, SessionFacts, Span, Tally, Time, Usage, Verdict,
+};
 
 /// How many messages wait for their twin (event or response item) at most.
 const WAITING: usize = 64;
@@ -37,15 +39,15 @@ pub(super) struct State {
     /// The thread that the lines at hand were written for: the own one, or one that was copied from.
     pub(super) stretch: Option<String>,
     /// Something was read, be it broken: a `session_meta` is no longer the file's first line.
-    pub(super) begun: bool,
+    pub(super) started: bool,
     /// Identity of the line before, so that copied history has the same keys in every copy.
-    pub(super) chain: Option<Key>,
+    pub(super) chain: Option<ContentKey>,
     pub(super) inherited: bool,
     wrapped: bool,
     model: Option<Arc<str>>,
     pub(super) facts: SessionFacts,
     waiting: VecDeque<Waiting>,
-    ledger: Ledger,
+    ledger: OpenCalls,
     meter: Meter,
     encrypted_reasoning: u64,
 }
@@ -55,7 +57,7 @@ pub(super) struct State {
 struct Waiting {
     side: Side,
     role: Role,
-    text: Key,
+    text: ContentKey,
     length: usize,
     offset: u64,
     /// Its row says injected until an event confirms the prompt.
@@ -72,7 +74,7 @@ enum Side {
 pub struct Line<'a> {
     pub span: Span,
     pub at: Option<Time>,
-    pub key: Key,
+    pub key: ContentKey,
     pub payload: Object<'a>,
 }
 
@@ -128,13 +130,13 @@ impl RolloutReader {
 
     /// The key of a line follows from all lines before it back to the `session_meta` of the thread they belong to.
     /// Of a long line its length and both ends are enough: turn and call ids stand there.
-    pub(super) fn advance(&mut self, bytes: &[u8]) -> Key {
-        let before = self.state.chain.unwrap_or_else(|| Key::of(&[self.session.as_bytes()]));
+    pub(super) fn advance(&mut self, bytes: &[u8]) -> ContentKey {
+        let before = self.state.chain.unwrap_or_else(|| ContentKey::of(&[self.session.as_bytes()]));
         let key = if bytes.len() <= 2 * KEYED_END {
             before.then(bytes)
         } else {
             let (head, tail) = (&bytes[..KEYED_END], &bytes[bytes.len() - KEYED_END..]);
-            before.then(&Key::of(&[&bytes.len().to_le_bytes(), head, tail]).stored().to_le_bytes())
+            before.then(&ContentKey::of(&[&bytes.len().to_le_bytes(), head, tail]).stored().to_le_bytes())
         };
         self.state.chain = Some(key);
         key
@@ -165,7 +167,7 @@ impl RolloutReader {
                 if let Some(tokens) = self.state.meter.record(payload) {
                     let thread = payload.get_text("thread_id").unwrap_or_default();
                     let key = match payload.get_text("response_id") {
-                        Some(id) => Key::of(&[b"response", thread.as_bytes(), id.as_bytes()]),
+                        Some(id) => ContentKey::of(&[b"response", thread.as_bytes(), id.as_bytes()]),
                         None => line.key,
                     };
                     let inherited = !thread.is_empty() && *thread != *self.session;
@@ -400,7 +402,7 @@ impl RolloutReader {
     }
 
     fn take_twin(&mut self, side: Side, role: Role, typed: &[u8]) -> Option<Waiting> {
-        let text = Key::of(&[typed]);
+        let text = ContentKey::of(&[typed]);
         let found = self
             .state
             .waiting
@@ -416,7 +418,7 @@ impl RolloutReader {
         if self.state.waiting.len() >= WAITING {
             self.state.waiting.pop_front();
         }
-        let text = Key::of(&[typed]);
+        let text = ContentKey::of(&[typed]);
         self.state.waiting.push_back(Waiting {
             side,
             role,
@@ -435,7 +437,7 @@ impl RolloutReader {
                 && waiting.role == Role::Assistant
                 && waiting.length > 0
                 && waiting.length <= summary.len()
-                && Key::of(&[&summary[summary.len() - waiting.length..]]) == waiting.text
+                && ContentKey::of(&[&summary[summary.len() - waiting.length..]]) == waiting.text
         });
         if let Some(waiting) = written.and_then(|at| self.state.waiting.remove(at)) {
             let kind = MessageKind::Summary;
@@ -467,7 +469,7 @@ impl RolloutReader {
         })
     }
 
-    fn usage(&self, line: &Line<'_>, tokens: Tokens, key: Key, inherited: bool) -> Item {
+    fn usage(&self, line: &Line<'_>, tokens: TokenTotals, key: ContentKey, inherited: bool) -> Item {
         Item::Usage(Usage {
             session: self.session.clone(),
             span: line.span,
@@ -489,7 +491,7 @@ impl RolloutReader {
 impl Reader for RolloutReader {
     fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
         let verdict = each_object(bytes, |at, object| self.object(offset + at, &object, out));
-        self.state.begun |= !matches!(verdict, Verdict::Skipped(_));
+        self.state.started |= !matches!(verdict, Verdict::Skipped(_));
         verdict
     }
 

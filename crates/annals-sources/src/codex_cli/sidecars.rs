@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::json::Json;
 use crate::{Facts, FileContext, Reader, each_object};
-use annals_core::{Document, Item, Key, SessionFacts, Span, Time, Verdict};
+use annals_core::{ContentKey, Document, Item, SessionFacts, Span, Time, Verdict};
 
 /// `history.jsonl`: what was typed, when, in which thread.
-pub struct HistoryReader;
+pub struct CodexHistoryReader;
 
-impl Reader for HistoryReader {
+impl Reader for CodexHistoryReader {
     fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
         each_object(bytes, |at, object| {
             let (Some(session), Some(seconds)) = (object.get_text("session_id"), object.get_integer("ts"))
@@ -25,7 +25,7 @@ impl Reader for HistoryReader {
                 session: Some(session.as_ref().into()),
                 at: Some(Time::from_seconds(seconds)),
                 span: Span { offset: offset + at, length: object.bytes().len() as u64 },
-                content: Key::of(&[object.bytes()]),
+                content: ContentKey::of(&[object.bytes()]),
             }));
             Verdict::Kept("history".into())
         })
@@ -64,7 +64,7 @@ impl Reader for NameReader {
                 session: Some(id.as_ref().into()),
                 at: Time::parse(&updated),
                 span: Span { offset: offset + at, length: object.bytes().len() as u64 },
-                content: Key::of(&[object.bytes()]),
+                content: ContentKey::of(&[object.bytes()]),
             }));
             self.names.insert(id.into_owned(), name.into_owned());
             Verdict::Kept("session_index".into())
@@ -135,7 +135,7 @@ impl Reader for ThreadReader {
             session: Some(id.as_ref().into()),
             at: moment("updated_at"),
             span: Span { offset, length: bytes.len() as u64 },
-            content: Key::of(&[bytes]),
+            content: ContentKey::of(&[bytes]),
         }));
         self.thread = Some((id.into_owned(), facts));
         Verdict::Kept("threads row".into())
@@ -195,7 +195,7 @@ impl Reader for RowReader {
             session: session.map(|session| session.as_ref().into()),
             at: row.get_integer("updated_at_ms").map(Time::from_millis),
             span: Span { offset, length: bytes.len() as u64 },
-            content: Key::of(&[bytes]),
+            content: ContentKey::of(&[bytes]),
         }));
         Verdict::Kept(self.stream.into())
     }

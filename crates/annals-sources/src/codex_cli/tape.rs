@@ -3,14 +3,14 @@
 use super::blocks;
 use super::outcome::read_body;
 use super::patch::{each_place, find_patches, patch_work, unified_diff_changes};
-use super::requests::{Request, command_of};
+use super::requests::{ToolRequest, command_of};
 use crate::home::folders::absolute;
 use crate::json::{Json, unescape};
 use crate::tape::shell_read::shell_read;
 use crate::{CallLines, Printed, Recorder, Snapshot, TapeForm};
-use annals_core::{Block, CallKind, FileWork, Operation, Piece};
+use annals_core::{Block, CallKind, FileRegion, FileWork, Operation};
 
-pub struct Tape;
+pub struct CodexTape;
 
 const FORM: TapeForm = TapeForm {
     format: "codex-jsonl",
@@ -21,7 +21,7 @@ const FORM: TapeForm = TapeForm {
     document_reader: Some("rollout_document"),
 };
 
-impl Recorder for Tape {
+impl Recorder for CodexTape {
     fn form(&self) -> &'static TapeForm {
         &FORM
     }
@@ -114,7 +114,7 @@ impl Recorder for Tape {
                 .into_iter()
                 .collect();
         }
-        let request = Request::read(&kind, &call.object());
+        let request = ToolRequest::read(&kind, &call.object());
         if request.kind == CallKind::Script {
             return Vec::new();
         }
@@ -178,12 +178,12 @@ fn change_work(path: &str, change: Json<'_>) -> Vec<FileWork> {
     match change.get_text("type").unwrap_or_default().as_ref() {
         "add" => {
             let mut work = FileWork::new(path, Operation::Create);
-            work.after = Piece::lines(1, content());
+            work.after = FileRegion::lines(1, content());
             vec![work]
         }
         "delete" => {
             let mut work = FileWork::new(path, Operation::Delete);
-            work.before = Piece::lines(1, content());
+            work.before = FileRegion::lines(1, content());
             vec![work]
         }
         _ => {
@@ -216,7 +216,7 @@ mod tests {
              @@ fn a\n same\n-x\n+y\n+z\n@@\n-gone\n*** Delete File: /tmp/bye\n*** End Patch",
         );
         let lines = CallLines { call: &call, folder: Some("/home/ada"), ..CallLines::default() };
-        let work = Tape.work(&lines);
+        let work = CodexTape.work(&lines);
         let told: Vec<_> = work
             .iter()
             .map(|work| {
@@ -242,7 +242,7 @@ mod tests {
         let detail = br#"{"timestamp":"t","type":"event_msg","payload":{"type":"patch_apply_end","call_id":"c","success":true,
             "changes":{"/w/a.py":{"type":"update","unified_diff":"@@ -3,3 +3,4 @@\n a\n-b\n+B\n+C\n d\n","move_path":null}}}}"#;
         let call = patch_call("*** Begin Patch\n*** Update File: a.py\n@@\n-b\n+B\n+C\n*** End Patch");
-        let work = Tape.work(&CallLines { call: &call, detail: Some(detail), ..CallLines::default() });
+        let work = CodexTape.work(&CallLines { call: &call, detail: Some(detail), ..CallLines::default() });
         assert_eq!(work.len(), 1);
         assert_eq!(work[0].before.range, Some(Range { start: 4, end: 4 }));
         assert_eq!(work[0].after.range, Some(Range { start: 4, end: 5 }));

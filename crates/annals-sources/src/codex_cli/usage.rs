@@ -16,7 +16,7 @@ pub struct Meter {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tokens {
+pub struct TokenTotals {
     pub input: i64,
     pub output: i64,
     pub cache_read: i64,
@@ -27,7 +27,7 @@ pub struct Tokens {
 impl Meter {
     /// `token_count`: tokens of the last response, if its total differs from the last one seen. A total that fell is
     /// a counter that started again; an unchanged one is a repetition, or an estimate after a compaction.
-    pub fn running_total(&mut self, payload: &Object<'_>) -> Option<Tokens> {
+    pub fn running_total(&mut self, payload: &Object<'_>) -> Option<TokenTotals> {
         let info = payload.get("info")?;
         let total = numbers(info.get("total_token_usage")?);
         if self.total.replace(total) == Some(total) || self.records {
@@ -37,7 +37,7 @@ impl Meter {
     }
 
     /// `token_usage_record`: exact, one a response.
-    pub fn record(&mut self, payload: &Object<'_>) -> Option<Tokens> {
+    pub fn record(&mut self, payload: &Object<'_>) -> Option<TokenTotals> {
         self.records = true;
         payload.get("usage").map(tokens)
     }
@@ -60,16 +60,16 @@ fn numbers(usage: Json<'_>) -> [i64; 5] {
 }
 
 /// The client's input includes cached and written tokens, its output includes reasoning.
-fn tokens(usage: Json<'_>) -> Tokens {
+fn tokens(usage: Json<'_>) -> TokenTotals {
     let [input, cached, written, output, reasoning] = numbers(usage);
     let cache_read = cached.min(input);
     let cache_write = written.min(input - cache_read);
-    Tokens { input: input - cache_read - cache_write, output, cache_read, cache_write, reasoning }
+    TokenTotals { input: input - cache_read - cache_write, output, cache_read, cache_write, reasoning }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Meter, Tokens};
+    use super::{Meter, TokenTotals};
     use crate::json::Json;
 
     fn count(total: i64, last: i64) -> String {
@@ -100,7 +100,7 @@ mod tests {
         let record = r#"{"usage":{"input_tokens":10,"cached_input_tokens":4,"cache_write_input_tokens":3,
             "output_tokens":5,"reasoning_output_tokens":2}}"#;
         let tokens = meter.record(&Json::parse(record.as_bytes()).unwrap().object()).unwrap();
-        assert_eq!(tokens, Tokens { input: 3, output: 5, cache_read: 4, cache_write: 3, reasoning: 2 });
+        assert_eq!(tokens, TokenTotals { input: 3, output: 5, cache_read: 4, cache_write: 3, reasoning: 2 });
         assert_eq!(last(&mut meter, &count(10, 10)), None);
     }
 }

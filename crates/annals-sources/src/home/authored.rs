@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::front_matter;
 use crate::{Facts, FileContext, Reader};
-use annals_core::{Document, Item, Key, Span, Time, Verdict};
+use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
 
 /// A whole file as one record of a stream.
 pub struct WholeFileReader {
@@ -34,7 +34,7 @@ impl Reader for WholeFileReader {
             session: self.session.as_deref().map(Into::into),
             at: self.at,
             span: Span { offset, length: bytes.len() as u64 },
-            content: Key::of(&[bytes]),
+            content: ContentKey::of(&[bytes]),
         }));
         Verdict::Kept(self.stream.into())
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::json::Json;
 use crate::{Facts, Reader};
-use annals_core::{Document, Family, Field, Item, Key, Span, Stream, Time, Verdict};
+use annals_core::{ContentKey, Document, Family, Field, Item, Span, Stream, Time, Verdict};
 
 /// Where a text came from.
 #[derive(Debug, Clone, Default)]
@@ -77,7 +77,7 @@ impl Reader for ImportReader {
             session: None,
             at: header.captured_at,
             span: Span { offset, length: bytes.len() as u64 },
-            content: Key::of(&[bytes]),
+            content: ContentKey::of(&[bytes]),
         }));
         Verdict::Kept("import".into())
     }

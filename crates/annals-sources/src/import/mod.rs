@@ -17,7 +17,7 @@ use annals_core::{Result, Time};
 
 pub trait Import: Sync {
     /// One for each container, or for the whole import when it looks first; it may remember what it saw.
-    fn intake(&self, wish: Wish, settings: &dyn Settings) -> Box<dyn Intake>;
+    fn intake(&self, wish: IntakeOptions, settings: &dyn Settings) -> Box<dyn Intake>;
 
     /// Folders that `sync` looks into for new files.
     fn drop_folders(&self, settings: &dyn Settings) -> Vec<PathBuf>;
@@ -25,7 +25,7 @@ pub trait Import: Sync {
 
 /// What the person asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct IntakeOptions {
     /// Also images, audio and other files, which are large.
     pub with_files: bool,
 }
@@ -143,7 +143,7 @@ pub enum Shape {
     Within(&'static [&'static str]),
     /// One document, up to 256 MiB.
     Whole,
-    /// Bytes of any length. `take` sees the first of them, and answers with a capture of `Body::Member`.
+    /// Bytes of any length. `take` sees the first of them, and answers with a capture of `ElementBody::Member`.
     Bytes,
 }
 
@@ -158,13 +158,13 @@ pub struct Capture<'e> {
     pub reader: &'static str,
     /// Told in the header of the capture, beside where it came from.
     pub header: Map<String, Value>,
-    pub body: Body<'e>,
+    pub body: ElementBody<'e>,
     /// Whether people count it: a conversation, and not a note about a file in it.
     pub counts: bool,
 }
 
 #[derive(Debug)]
-pub enum Body<'e> {
+pub enum ElementBody<'e> {
     /// Added to the file, behind its header and those before it.
     Text(Cow<'e, [u8]>),
     /// The whole member is the file.

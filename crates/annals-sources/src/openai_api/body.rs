@@ -6,7 +6,7 @@ use crate::json::{Json, unescape};
 use annals_core::Span;
 
 /// A request or a response. Logs keep many of them as text in a string: rows then point at the escaped bytes.
-pub struct Body<'a> {
+pub struct TraceBody<'a> {
     text: Cow<'a, [u8]>,
     /// Where the text starts in the file.
     start: u64,
@@ -14,16 +14,16 @@ pub struct Body<'a> {
     steps: Vec<(usize, usize)>,
 }
 
-impl<'a> Body<'a> {
+impl<'a> TraceBody<'a> {
     /// `value` stands in `element`, which starts at `offset` of the file.
-    pub fn new(element: &[u8], offset: u64, value: Json<'a>) -> Body<'a> {
+    pub fn new(element: &[u8], offset: u64, value: Json<'a>) -> TraceBody<'a> {
         let bytes = value.inner().unwrap_or(value.bytes());
         let start = offset + within(element, bytes) as u64;
         if value.is_string() && memchr::memchr(b'\\', bytes).is_some() {
             let (text, steps) = unescape_with_places(bytes);
-            return Body { text: Cow::Owned(text), start, steps };
+            return TraceBody { text: Cow::Owned(text), start, steps };
         }
-        Body { text: Cow::Borrowed(bytes), start, steps: Vec::new() }
+        TraceBody { text: Cow::Borrowed(bytes), start, steps: Vec::new() }
     }
 
     pub fn text(&self) -> &[u8] {
@@ -81,14 +81,14 @@ fn unescape_with_places(escaped: &[u8]) -> (Vec<u8>, Vec<(usize, usize)>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Body, Json};
+    use super::{Json, TraceBody};
     use crate::json::unescape;
 
     #[test]
     fn parts_of_escaped_text_are_found_in_the_bytes() {
         let element = br#"{"text":"{\"a\":[\"\u00e9\\n\",{\"b\":\"\ud83d\ude00 \\\"x\\\"\"}]}"}"#;
         let value = Json::parse(element).unwrap().get("text").unwrap();
-        let body = Body::new(element, 100, value);
+        let body = TraceBody::new(element, 100, value);
         let inside = body.json().unwrap().get("a").unwrap().items().nth(1).unwrap();
         let span = body.span(inside.bytes());
         let from = (span.offset - 100) as usize;
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn plain_values_stand_where_they_are() {
         let element = br#"{"text": {"a":1}}"#;
-        let body = Body::new(element, 7, Json::parse(element).unwrap().get("text").unwrap());
+        let body = TraceBody::new(element, 7, Json::parse(element).unwrap().get("text").unwrap());
         let one = body.json().unwrap().get("a").unwrap();
         assert_eq!(body.span(one.bytes()).offset, 7 + 14);
     }
@@ -109,7 +109,7 @@ mod tests {
     fn broken_escapes_do_no_harm() {
         for text in [r#""a\u12""#, r#""\ud83d""#, r#""\ud83dxx\u""#, r#""é\\""#] {
             if let Some(value) = Json::parse(text.as_bytes()) {
-                let body = Body::new(text.as_bytes(), 0, value);
+                let body = TraceBody::new(text.as_bytes(), 0, value);
                 let span = body.span(body.text());
                 assert_eq!(span.length as usize, text.len() - 2, "{text}");
             }

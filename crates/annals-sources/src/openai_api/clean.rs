@@ -302,10 +302,10 @@ fn is_credential_parameter(name: &str) -> bool {
 
 fn is_credential_header(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let telling =
+    let is_distinctive =
         ["auth", "key", "token", "secret", "cookie", "session", "credential", "password", "signature", "jwt"];
     let counts = name.contains("ratelimit");
-    !counts && telling.iter().any(|word| name.contains(word)) || secret(value)
+    !counts && is_distinctive.iter().any(|word| name.contains(word)) || secret(value)
 }
 
 /// A value that is nothing but a key, under whatever name.

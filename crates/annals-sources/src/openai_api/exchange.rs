@@ -1,7 +1,7 @@
 //! What was asked and what was answered, read from the bodies of a call.
 
-use super::body::Body;
-use super::steps::Step;
+use super::body::TraceBody;
+use super::steps::TraceStep;
 use super::trace::moment;
 use super::{steps, stream};
 use crate::json::Json;
@@ -9,80 +9,80 @@ use annals_core::{MessageKind, Role, Time};
 
 /// A request, or a list of messages or items.
 #[derive(Debug, Default)]
-pub struct Asked<'t> {
-    pub steps: Vec<Step<'t>>,
+pub struct ModelRequest<'t> {
+    pub steps: Vec<TraceStep<'t>>,
     pub model: Option<String>,
     /// The response that this goes on from.
     pub previous: Option<String>,
     pub conversation: Option<String>,
 }
 
-impl<'t> Asked<'t> {
-    pub fn read(body: &'t Body<'_>) -> Asked<'t> {
-        let mut asked = Asked::default();
+impl<'t> ModelRequest<'t> {
+    pub fn read(body: &'t TraceBody<'_>) -> ModelRequest<'t> {
+        let mut request = ModelRequest::default();
         let Some(json) = body.json() else {
             // What LiteLLM was asked may be text alone.
             if !stream::is_stream(body.text()) && !body.text().trim_ascii().is_empty() {
-                steps::plain(body.text(), &mut asked.steps);
+                steps::plain(body.text(), &mut request.steps);
             }
-            return asked;
+            return request;
         };
         if json.is_array() {
-            json.items().for_each(|item| steps::item(item, &mut asked.steps));
-            return asked;
+            json.items().for_each(|item| steps::item(item, &mut request.steps));
+            return request;
         }
         if json.is_string() {
-            steps::text(json, Role::User, MessageKind::Prompt, &mut asked.steps);
-            return asked;
+            steps::text(json, Role::User, MessageKind::Prompt, &mut request.steps);
+            return request;
         }
         let object = json.object();
         let text = |name: &str| object.get_text(name).map(|text| text.into_owned());
-        asked.model = text("model");
-        asked.previous = text("previous_response_id");
-        asked.conversation = object.get("conversation").and_then(conversation);
+        request.model = text("model");
+        request.previous = text("previous_response_id");
+        request.conversation = object.get("conversation").and_then(conversation);
         if let Some(instructions) = object.get("instructions") {
-            steps::text(instructions, Role::System, MessageKind::Injected, &mut asked.steps);
+            steps::text(instructions, Role::System, MessageKind::Injected, &mut request.steps);
         }
         if let Some(messages) = object.get("messages") {
-            messages.items().for_each(|message| steps::chat_message(message, &mut asked.steps));
+            messages.items().for_each(|message| steps::chat_message(message, &mut request.steps));
         }
         if let Some(input) = object.get("input") {
-            steps::text(input, Role::User, MessageKind::Prompt, &mut asked.steps);
-            input.items().for_each(|item| steps::item(item, &mut asked.steps));
+            steps::text(input, Role::User, MessageKind::Prompt, &mut request.steps);
+            input.items().for_each(|item| steps::item(item, &mut request.steps));
         }
         let bare = object.get("messages").or_else(|| object.get("input")).is_none();
         if bare && (object.get("role").is_some() || object.get("type").is_some()) {
-            steps::item(json, &mut asked.steps);
+            steps::item(json, &mut request.steps);
         }
-        asked
+        request
     }
 }
 
 /// A response, streamed or not.
 #[derive(Debug, Default)]
-pub struct Answer<'t> {
+pub struct ModelResponse<'t> {
     pub id: Option<String>,
     pub model: Option<String>,
     pub at: Option<Time>,
     pub previous: Option<String>,
     pub conversation: Option<String>,
     /// What it says that it was told to be.
-    pub instructions: Vec<Step<'t>>,
+    pub instructions: Vec<TraceStep<'t>>,
     /// One list of steps for each choice; responses have one.
-    pub choices: Vec<Vec<Step<'t>>>,
+    pub choices: Vec<Vec<TraceStep<'t>>>,
     /// The stream broke off.
     pub unfinished: bool,
     /// Items of a list that was asked for.
-    pub listed: Vec<Step<'t>>,
-    pub failures: Vec<Step<'t>>,
+    pub listed: Vec<TraceStep<'t>>,
+    pub failures: Vec<TraceStep<'t>>,
     pub usage: Option<Json<'t>>,
     pub service_tier: Option<String>,
     pub metadata: Option<Json<'t>>,
 }
 
-impl<'t> Answer<'t> {
-    pub fn read(body: &'t Body<'_>) -> Answer<'t> {
-        let mut answer = Answer::default();
+impl<'t> ModelResponse<'t> {
+    pub fn read(body: &'t TraceBody<'_>) -> ModelResponse<'t> {
+        let mut answer = ModelResponse::default();
         match body.json() {
             Some(json) => answer.object(json),
             None if stream::is_stream(body.text()) => answer.stream(body.text()),

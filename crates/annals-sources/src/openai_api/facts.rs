@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::exchange::Answer;
+use super::exchange::ModelResponse;
 use super::trace::Trace;
 use annals_core::{SessionFacts, Time};
 
@@ -17,7 +17,7 @@ impl Noted {
     pub fn note(
         &mut self,
         trace: &Trace<'_>,
-        answer: &Answer<'_>,
+        answer: &ModelResponse<'_>,
         moments: [Option<Time>; 2],
         asked_for: Option<&str>,
     ) {

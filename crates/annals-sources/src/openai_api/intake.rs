@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Value};
 
 use super::clean::clean;
-use super::exchange::{Answer, Asked};
+use super::exchange::{ModelRequest, ModelResponse};
 use super::form::Form;
 use super::references::References;
 use super::sessions::{Sessions, element_name};
 use super::trace::{Trace, host_and_path, time_in_id};
 use crate::json::{Json, objects};
-use crate::{Archive, Body, Capture, Intake, Judgement, Member, Shape, Taking, path_part};
-use annals_core::{Key, Result, Time};
+use crate::{Archive, Capture, ElementBody, Intake, Judgement, Member, Shape, Taking, path_part};
+use annals_core::{ContentKey, Result, Time};
 
 /// Traces are put in the order of their times as far as so many bytes of them reach.
 const HELD: usize = 64 << 20;
@@ -122,7 +122,7 @@ impl TraceIntake {
             store: "traces",
             reader: "trace",
             header: waiting.header,
-            body: Body::Text(Cow::Owned(waiting.text)),
+            body: ElementBody::Text(Cow::Owned(waiting.text)),
             counts: true,
         });
         captures.collect()
@@ -184,9 +184,9 @@ impl Intake for TraceIntake {
 
     fn look(&mut self, member: &Member<'_>, element: &[u8]) {
         let Wanted::Trace(trace) = self.wanted(member, element) else { return };
-        let asked = trace.request.as_ref().map(Asked::read).unwrap_or_default();
-        let answer = trace.response.as_ref().map(Answer::read).unwrap_or_default();
-        let mut references = References::of(&trace, &asked, &answer);
+        let request = trace.request.as_ref().map(ModelRequest::read).unwrap_or_default();
+        let answer = trace.response.as_ref().map(ModelResponse::read).unwrap_or_default();
+        let mut references = References::of(&trace, &request, &answer);
         let at = time_of(&trace, &answer);
         if trace.form == Form::Item {
             let name = references.names.last().cloned().unwrap_or_default();
@@ -200,7 +200,7 @@ impl Intake for TraceIntake {
             batch.folder =
                 member.name.rsplit_once('/').map(|(folder, _)| folder.to_owned()).unwrap_or_default();
         }
-        self.sessions.add(Key::of(&[element]), at, references);
+        self.sessions.add(ContentKey::of(&[element]), at, references);
     }
 
     fn take<'e>(
@@ -217,9 +217,9 @@ impl Intake for TraceIntake {
             }
             Wanted::Unknown => return Ok(None),
         };
-        let key = Key::of(&[element]);
+        let key = ContentKey::of(&[element]);
         let Some(home) = self.sessions.home(key, archive)? else { return Ok(None) };
-        let answer = trace.response.as_ref().map(Answer::read).unwrap_or_default();
+        let answer = trace.response.as_ref().map(ModelResponse::read).unwrap_or_default();
         let at = time_of(&trace, &answer);
         self.taken += 1;
         let backwards = self.lists.get(&list_name(member)).is_some_and(|list| list.last < list.first);
@@ -254,12 +254,12 @@ impl Intake for TraceIntake {
 
 /// Whether the response alone is worth keeping: an answer that was asked for again, or items of a conversation.
 fn tells(trace: &Trace<'_>) -> bool {
-    let answer = trace.response.as_ref().map(Answer::read).unwrap_or_default();
+    let answer = trace.response.as_ref().map(ModelResponse::read).unwrap_or_default();
     let listed = trace.of.is_some() && !answer.listed.is_empty();
     listed || answer.id.is_some() || answer.usage.is_some()
 }
 
-fn time_of(trace: &Trace<'_>, answer: &Answer<'_>) -> Option<Time> {
+fn time_of(trace: &Trace<'_>, answer: &ModelResponse<'_>) -> Option<Time> {
     trace.started_at.or(answer.at).or_else(|| {
         let item = trace.request.as_ref().filter(|_| trace.form == Form::Item)?;
         time_in_id(&item.json()?.get_text("id")?)

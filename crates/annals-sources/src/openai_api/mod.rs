@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 use crate::home::kept::KeptReader;
 use crate::import::captures;
 use crate::json::Json;
-use crate::{FileContext, Import, Intake, Reader, Settings, Source, Wish};
+use crate::{FileContext, Import, Intake, IntakeOptions, Reader, Settings, Source};
 use annals_core::{Block, Manifest};
 
 pub struct OpenAiApi;
@@ -67,7 +67,7 @@ impl Source for OpenAiApi {
 }
 
 impl Import for OpenAiApi {
-    fn intake(&self, _wish: Wish, settings: &dyn Settings) -> Box<dyn Intake> {
+    fn intake(&self, _wish: IntakeOptions, settings: &dyn Settings) -> Box<dyn Intake> {
         let hosts = settings.get("OPENAI_TRACES_HOSTS").unwrap_or_default();
         let hosts =
             hosts.split(',').map(|host| host.trim().to_ascii_lowercase()).filter(|host| !host.is_empty());

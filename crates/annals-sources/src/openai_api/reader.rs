@@ -5,22 +5,24 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::body::Body;
-use super::exchange::{Answer, Asked};
+use super::body::TraceBody;
+use super::exchange::{ModelRequest, ModelResponse};
 use super::facts::Noted;
 use super::references;
 use super::references::References;
-use super::steps::{Ran, Step, What};
+use super::steps::{Ran, TraceStep, What};
 use super::trace::{Trace, time_in_id};
-use super::usage::{Ledger, usage};
+use super::usage::{UsageLedger, usage};
 use crate::import::captures::{Captures, Header, header_verdict};
 use crate::{Facts, Reader};
-use annals_core::{Call, CallResult, Document, Item, Key, Message, MessageKind, Span, Tally, Time, Verdict};
+use annals_core::{
+    Call, CallResult, ContentKey, Document, Item, Message, MessageKind, Span, Tally, Time, Verdict,
+};
 
 pub struct TraceReader {
     captures: Captures,
     /// The element at hand, by its bytes.
-    element: Key,
+    element: ContentKey,
     last_row: Option<Span>,
     session: Arc<str>,
     state: State,
@@ -30,26 +32,26 @@ pub struct TraceReader {
 struct State {
     noted: Noted,
     /// All that was told, by its place in a line of steps, by the provider's id, or by its response.
-    seen: BTreeSet<Key>,
+    seen: BTreeSet<ContentKey>,
     /// Words in the order in which they were told, and the line of steps that ends with them.
-    told: Vec<(Key, Key)>,
+    told: Vec<(ContentKey, ContentKey)>,
     /// Where the line of steps stands behind each response.
-    behind: BTreeMap<String, Key>,
+    behind: BTreeMap<String, ContentKey>,
     /// Behind the last element.
-    last: Option<Key>,
+    last: Option<ContentKey>,
     /// Prompts that came with an id, and those that came without: a list tells again what a request told.
-    named: BTreeMap<Key, u32>,
-    unnamed: BTreeMap<Key, u32>,
+    named: BTreeMap<ContentKey, u32>,
+    unnamed: BTreeMap<ContentKey, u32>,
     /// Places of calls by their id.
     calls: BTreeMap<String, u64>,
     /// Where answers stand whose stream broke off, by their response.
     unfinished: BTreeMap<String, u64>,
-    ledger: Ledger,
+    ledger: UsageLedger,
 }
 
 /// What the steps of one body have in common.
 struct Context<'c, 'b> {
-    body: &'c Body<'b>,
+    body: &'c TraceBody<'b>,
     at: Option<Time>,
     model: Option<Arc<str>>,
     /// The response that they are of, and the number of the choice.
@@ -74,28 +76,28 @@ impl TraceReader {
         let Some(trace) = Trace::read(element, offset, &header.member) else {
             return Verdict::Unknown("not a trace".into());
         };
-        self.element = Key::of(&[element]);
+        self.element = ContentKey::of(&[element]);
         let session = header.fields.get("session").and_then(Value::as_str).unwrap_or_default();
         if self.session.is_empty() {
             self.session = session.into();
         }
-        let asked = trace.request.as_ref().map(Asked::read).unwrap_or_default();
-        let answer = trace.response.as_ref().map(Answer::read).unwrap_or_default();
+        let request = trace.request.as_ref().map(ModelRequest::read).unwrap_or_default();
+        let answer = trace.response.as_ref().map(ModelResponse::read).unwrap_or_default();
         let id = answer.id.clone().or_else(|| trace.response_id.clone()).map(|id| references::plain_id(&id));
-        let named = trace.model.as_deref().or(asked.model.as_deref());
+        let named = trace.model.as_deref().or(request.model.as_deref());
         let model: Option<Arc<str>> = answer.model.as_deref().or(named).map(Into::into);
         let at = trace.started_at.or(answer.at);
         let ended_at = answer.at.filter(|_| trace.ended_at.is_none()).or(trace.ended_at).or(at);
         self.state.noted.note(&trace, &answer, [at, ended_at], named);
         let length = element.len() as u64;
-        self.refer(header, &trace, &asked, &answer, Span { offset, length }, at, out);
+        self.refer(header, &trace, &request, &answer, Span { offset, length }, at, out);
 
-        let base = self.base(&asked, &answer, &trace);
+        let base = self.base(&request, &answer, &trace);
         let mut line = base;
         if let Some(body) = &trace.request {
             let listed = trace.is_dump();
             let context = Context { body, at: at.filter(|_| !listed), model: None, response: None, listed };
-            line = self.tell(&asked.steps, &context, base, out);
+            line = self.tell(&request.steps, &context, base, out);
         }
         self.last_row = None;
         if let Some(body) = &trace.response {
@@ -133,8 +135,8 @@ impl TraceReader {
         let at = ended_at.or(at);
         if let Some(tokens) = answer.usage.or(trace.usage) {
             let key = match &id {
-                Some(id) => Key::of(&[b"usage", id.as_bytes()]),
-                None => Key::of(&[b"usage", self.session.as_bytes(), self.element.hex().as_bytes()]),
+                Some(id) => ContentKey::of(&[b"usage", id.as_bytes()]),
+                None => ContentKey::of(&[b"usage", self.session.as_bytes(), self.element.hex().as_bytes()]),
             };
             let used = usage(self.session.clone(), span, at, key, model, tokens);
             out.extend(self.state.ledger.count(used, answer.usage.is_some(), trace.cost).map(Item::Usage));
@@ -143,7 +145,7 @@ impl TraceReader {
     }
 
     /// The end of an answer may come in another file than its start: the start is no answer then.
-    fn note_unfinished(&mut self, answer: &Answer<'_>, id: Option<&str>, out: &mut Vec<Item>) {
+    fn note_unfinished(&mut self, answer: &ModelResponse<'_>, id: Option<&str>, out: &mut Vec<Item>) {
         let Some(id) = id else { return };
         if answer.unfinished {
             self.state.unfinished.extend(self.last_row.map(|row| (id.to_owned(), row.offset)));
@@ -156,22 +158,22 @@ impl TraceReader {
     }
 
     /// Where the line of steps stands that a request goes on with.
-    fn base(&self, asked: &Asked<'_>, answer: &Answer<'_>, trace: &Trace<'_>) -> Key {
-        let previous = asked.previous.as_ref().or(answer.previous.as_ref());
+    fn base(&self, request: &ModelRequest<'_>, answer: &ModelResponse<'_>, trace: &Trace<'_>) -> ContentKey {
+        let previous = request.previous.as_ref().or(answer.previous.as_ref());
         if let Some(line) = previous.and_then(|id| self.state.behind.get(id)) {
             return *line;
         }
         let goes_on =
-            asked.conversation.is_some() || answer.conversation.is_some() || trace.request.is_none();
+            request.conversation.is_some() || answer.conversation.is_some() || trace.request.is_none();
         match self.state.last.filter(|_| goes_on || previous.is_some()) {
             Some(last) => last,
-            None => self.align(&asked.steps),
+            None => self.align(&request.steps),
         }
     }
 
     /// Requests repeat what was said. Some leave out its start: then the longest stretch that was told before counts.
-    fn align(&self, steps: &[Step<'_>]) -> Key {
-        let contents: Vec<Key> =
+    fn align(&self, steps: &[TraceStep<'_>]) -> ContentKey {
+        let contents: Vec<ContentKey> =
             steps.iter().filter(|step| references::counts(step)).map(|step| step.content).collect();
         let start = references::start();
         let known =
@@ -194,7 +196,13 @@ impl TraceReader {
     }
 
     /// Tells what was not told before; answers where the line of steps stands then.
-    fn tell(&mut self, steps: &[Step<'_>], context: &Context<'_, '_>, base: Key, out: &mut Vec<Item>) -> Key {
+    fn tell(
+        &mut self,
+        steps: &[TraceStep<'_>],
+        context: &Context<'_, '_>,
+        base: ContentKey,
+        out: &mut Vec<Item>,
+    ) -> ContentKey {
         let mut line = base;
         let mut message = None;
         for (number, step) in steps.iter().enumerate() {
@@ -208,9 +216,9 @@ impl TraceReader {
                 }
                 What::Said { .. } | What::Called { .. } | What::Returned { .. } => step.content,
             };
-            let named = step.id.as_deref().map(|id| Key::of(&[b"item", id.as_bytes()]));
+            let named = step.id.as_deref().map(|id| ContentKey::of(&[b"item", id.as_bytes()]));
             let of_response = context.response.map(|(id, choice)| {
-                Key::of(&[b"response", id.as_bytes(), &choice.to_le_bytes(), &number.to_le_bytes()])
+                ContentKey::of(&[b"response", id.as_bytes(), &choice.to_le_bytes(), &number.to_le_bytes()])
             });
             let keys = [Some(place), named, of_response];
             let mut old = keys.iter().flatten().any(|key| self.state.seen.contains(key));
@@ -225,7 +233,7 @@ impl TraceReader {
             if counts {
                 self.state.told.push((step.content, line));
             }
-            let own = Key::of(&[self.session.as_bytes(), place.hex().as_bytes()]);
+            let own = ContentKey::of(&[self.session.as_bytes(), place.hex().as_bytes()]);
             let key = of_response.or(named).unwrap_or(own);
             self.emit(step, context, key, &mut message, out);
         }
@@ -233,7 +241,7 @@ impl TraceReader {
     }
 
     /// A list has ids for what requests told without: the same words then are the same prompt.
-    fn told_otherwise(&mut self, step: &Step<'_>, named: bool, listed: bool) -> bool {
+    fn told_otherwise(&mut self, step: &TraceStep<'_>, named: bool, listed: bool) -> bool {
         if !matches!(step.what, What::Said { kind: MessageKind::Prompt, .. }) {
             return false;
         }
@@ -256,9 +264,9 @@ impl TraceReader {
 
     fn emit(
         &mut self,
-        step: &Step<'_>,
+        step: &TraceStep<'_>,
         context: &Context<'_, '_>,
-        key: Key,
+        key: ContentKey,
         message: &mut Option<u64>,
         out: &mut Vec<Item>,
     ) {
@@ -336,20 +344,20 @@ impl TraceReader {
         &self,
         header: &Header,
         trace: &Trace<'_>,
-        asked: &Asked<'_>,
-        answer: &Answer<'_>,
+        request: &ModelRequest<'_>,
+        answer: &ModelResponse<'_>,
         span: Span,
         at: Option<Time>,
         out: &mut Vec<Item>,
     ) {
-        let mut names = References::of(trace, asked, answer).names(&self.session);
+        let mut names = References::of(trace, request, answer).names(&self.session);
         if header.fields.get("several").is_some() {
             names.extend(trace.custom_id.as_deref().map(references::several));
         }
         names.extend(header.fields.get("element").and_then(Value::as_str).map(str::to_owned));
         for key in names {
             // One version of a name is enough: it is the session that counts.
-            let content = Key::of(&[key.as_bytes(), self.session.as_bytes()]);
+            let content = ContentKey::of(&[key.as_bytes(), self.session.as_bytes()]);
             let session = Some(self.session.clone());
             out.push(Item::Document(Document { stream: "references", key, session, at, span, content }));
         }

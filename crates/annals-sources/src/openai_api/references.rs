@@ -1,10 +1,10 @@
 //! The names under which a trace is known, and what ties traces to one session.
 
-use super::exchange::{Answer, Asked};
+use super::exchange::{ModelRequest, ModelResponse};
 use super::form::Form;
-use super::steps::{Step, What};
+use super::steps::{TraceStep, What};
 use super::trace::Trace;
-use annals_core::{Key, MessageKind, from_base64};
+use annals_core::{ContentKey, MessageKind, from_base64};
 
 /// What a trace tells of the session that it belongs to.
 #[derive(Debug, Default)]
@@ -12,9 +12,9 @@ pub struct References {
     /// Everything that has one of these names is of one session; the first is the best name for a new one.
     pub names: Vec<String>,
     /// What was said before, up to each answer that the request repeats, the longest first.
-    pub before: Vec<Key>,
+    pub before: Vec<ContentKey>,
     /// What was said when this trace ended, for each choice.
-    pub after: Vec<Key>,
+    pub after: Vec<ContentKey>,
     pub batch: Option<Batch>,
 }
 
@@ -35,25 +35,25 @@ pub enum Half {
 }
 
 impl References {
-    pub fn of(trace: &Trace<'_>, asked: &Asked<'_>, answer: &Answer<'_>) -> References {
+    pub fn of(trace: &Trace<'_>, request: &ModelRequest<'_>, answer: &ModelResponse<'_>) -> References {
         let own = answer.id.as_ref().or(trace.response_id.as_ref()).map(|id| plain_id(id));
-        let conversation = asked.conversation.as_ref().or(answer.conversation.as_ref()).cloned();
+        let conversation = request.conversation.as_ref().or(answer.conversation.as_ref()).cloned();
         let of = trace.of.clone();
         let session = trace.session.as_ref().map(|session| format!("session:{session}"));
-        let previous = asked.previous.as_ref().or(answer.previous.as_ref()).map(|id| plain_id(id));
+        let previous = request.previous.as_ref().or(answer.previous.as_ref()).map(|id| plain_id(id));
         let item = trace.request.as_ref().filter(|_| trace.form == Form::Item);
         let item = item.and_then(|item| item.json()?.get_text("id").map(|id| id.into_owned()));
         let names = [conversation, of, session, own, previous, item].into_iter().flatten();
         let batch = trace.custom_id.as_ref().map(|custom_id| Batch {
             custom_id: custom_id.clone(),
-            model: answer.model.as_ref().or(asked.model.as_ref()).cloned(),
+            model: answer.model.as_ref().or(request.model.as_ref()).cloned(),
             half: if trace.form == Form::BatchRequest { Half::Request } else { Half::Response },
             folder: String::new(),
         });
         let (mut before, mut after) = (Vec::new(), Vec::new());
-        if !asked.steps.is_empty() && !trace.is_dump() {
+        if !request.steps.is_empty() && !trace.is_dump() {
             let mut line = start();
-            for step in asked.steps.iter().filter(|step| counts(step)) {
+            for step in request.steps.iter().filter(|step| counts(step)) {
                 line = next(line, step.content);
                 if is_answer(step) {
                     before.push(line);
@@ -86,17 +86,17 @@ impl References {
 }
 
 /// Before anything was said.
-pub fn start() -> Key {
-    Key::of(&[b"start"])
+pub fn start() -> ContentKey {
+    ContentKey::of(&[b"start"])
 }
 
-pub fn next(line: Key, content: Key) -> Key {
+pub fn next(line: ContentKey, content: ContentKey) -> ContentKey {
     line.then(content.hex().as_bytes())
 }
 
 /// Whether a step is part of the line. Requests repeat what was said and called; instructions change on the way, and
 /// thoughts are often left out.
-pub fn counts(step: &Step<'_>) -> bool {
+pub fn counts(step: &TraceStep<'_>) -> bool {
     match &step.what {
         What::Said { kind, .. } => matches!(kind, MessageKind::Prompt | MessageKind::Answer),
         What::Called { .. } | What::Returned { .. } => true,
@@ -104,7 +104,7 @@ pub fn counts(step: &Step<'_>) -> bool {
 }
 
 /// The name of what was said up to somewhere.
-pub fn said(line: Key) -> String {
+pub fn said(line: ContentKey) -> String {
     format!("said:{}", line.hex())
 }
 
@@ -132,7 +132,7 @@ pub fn plain_id(id: &str) -> String {
     inside.unwrap_or(id).to_owned()
 }
 
-fn is_answer(step: &Step<'_>) -> bool {
+fn is_answer(step: &TraceStep<'_>) -> bool {
     match &step.what {
         What::Said { kind, .. } => *kind == MessageKind::Answer,
         What::Called { .. } => true,

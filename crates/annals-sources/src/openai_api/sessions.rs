@@ -4,30 +4,30 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::references::{Batch, Half, References, half, half_of, said, several};
 use crate::Archive;
-use annals_core::{Key, Result, Time};
+use annals_core::{ContentKey, Result, Time};
 
 /// All traces of a container, tied to each other by what they say.
 #[derive(Default)]
 pub struct Sessions {
-    traces: Vec<Known>,
-    by_element: HashMap<Key, usize>,
+    traces: Vec<KnownTrace>,
+    by_element: HashMap<ContentKey, usize>,
     by_name: HashMap<String, usize>,
     /// The traces of a session, once all are known.
     parts: Option<BTreeMap<usize, Vec<usize>>>,
-    decided: HashMap<usize, Home>,
+    decided: HashMap<usize, SessionFile>,
     pub problems: Vec<String>,
 }
 
 /// Where a trace goes.
 #[derive(Debug, Clone)]
-pub struct Home {
+pub struct SessionFile {
     pub session: String,
     /// Another batch has an open request of the same name.
     pub several: bool,
 }
 
-struct Known {
-    element: Key,
+struct KnownTrace {
+    element: ContentKey,
     /// Another trace of the same session, or itself.
     with: usize,
     at: Option<Time>,
@@ -35,7 +35,7 @@ struct Known {
 }
 
 impl Sessions {
-    pub fn add(&mut self, element: Key, at: Option<Time>, references: References) {
+    pub fn add(&mut self, element: ContentKey, at: Option<Time>, references: References) {
         if self.by_element.contains_key(&element) {
             return;
         }
@@ -43,7 +43,7 @@ impl Sessions {
         let number = self.traces.len();
         let names = references.names.clone();
         self.by_element.insert(element, number);
-        self.traces.push(Known { element, with: number, at, references });
+        self.traces.push(KnownTrace { element, with: number, at, references });
         for name in names {
             let known = *self.by_name.entry(name).or_insert(number);
             self.join(known, number);
@@ -51,13 +51,13 @@ impl Sessions {
     }
 
     /// Whether nothing but its bytes tells an element from others.
-    pub fn is_nameless(&self, element: Key) -> bool {
+    pub fn is_nameless(&self, element: ContentKey) -> bool {
         let trace = self.by_element.get(&element).map(|number| &self.traces[*number]);
         trace.is_some_and(|trace| trace.references.names.is_empty())
     }
 
     /// The session of an element that was added.
-    pub fn home(&mut self, element: Key, archive: &dyn Archive) -> Result<Option<Home>> {
+    pub fn home(&mut self, element: ContentKey, archive: &dyn Archive) -> Result<Option<SessionFile>> {
         let Some(number) = self.by_element.get(&element).copied() else { return Ok(None) };
         if self.parts.is_none() {
             self.join_what_goes_on();
@@ -81,7 +81,7 @@ impl Sessions {
         Ok(Some(home))
     }
 
-    fn decide(&mut self, part: &[usize], archive: &dyn Archive) -> Result<Home> {
+    fn decide(&mut self, part: &[usize], archive: &dyn Archive) -> Result<SessionFile> {
         let find = |name: &str| archive.session_of("references", name);
         for number in part {
             let trace = &self.traces[*number];
@@ -89,13 +89,13 @@ impl Sessions {
             let nameless = Some(element_name(trace.element)).filter(|_| trace.references.names.is_empty());
             for name in names.chain(nameless) {
                 if let Some(session) = find(&name)? {
-                    return Ok(Home { session, several: false });
+                    return Ok(SessionFile { session, several: false });
                 }
             }
         }
         for line in part.iter().flat_map(|number| &self.traces[*number].references.before) {
             if let Some(session) = find(&said(*line))? {
-                return Ok(Home { session, several: false });
+                return Ok(SessionFile { session, several: false });
             }
         }
         let halves: HashSet<Half> =
@@ -115,12 +115,15 @@ impl Sessions {
                         ));
                     }
                 } else if let Some(session) = open(&find, other, &batch.custom_id)? {
-                    return Ok(Home { session, several: false });
+                    return Ok(SessionFile { session, several: false });
                 }
                 open_elsewhere |= open(&find, batch.half, &batch.custom_id)?.is_some();
             }
         }
-        Ok(Home { session: self.new_name(part), several: open_elsewhere && halves.contains(&Half::Request) })
+        Ok(SessionFile {
+            session: self.new_name(part),
+            several: open_elsewhere && halves.contains(&Half::Request),
+        })
     }
 
     /// A conversation's id, a session's, the id of the first response, or what can be had.
@@ -141,7 +144,7 @@ impl Sessions {
 
     /// A request that repeats what was said when another trace ended goes on with it: with the last one before it.
     fn join_what_goes_on(&mut self) {
-        let mut ends: HashMap<Key, Vec<usize>> = HashMap::new();
+        let mut ends: HashMap<ContentKey, Vec<usize>> = HashMap::new();
         for (number, trace) in self.traces.iter().enumerate() {
             for line in &trace.references.after {
                 ends.entry(*line).or_default().push(number);
@@ -232,7 +235,7 @@ impl Sessions {
 }
 
 /// What has no name is known by its hash.
-pub fn element_name(element: Key) -> String {
+pub fn element_name(element: ContentKey) -> String {
     format!("element:{}", element.hex())
 }
 

@@ -1,20 +1,20 @@
 //! What messages and items say: the steps of a conversation, each with its place.
 
-use super::stream::Choice;
+use super::stream::StreamChoice;
 use super::tools::Tool;
 use super::{stream, tools};
 use crate::home::title::in_a_line;
 use crate::json::{Json, Object};
-use annals_core::{CallKind, Key, MessageKind, Role};
+use annals_core::{CallKind, ContentKey, MessageKind, Role};
 
 /// One step as it stands in a request or a response.
 #[derive(Debug)]
-pub struct Step<'t> {
+pub struct TraceStep<'t> {
     pub bytes: &'t [u8],
     /// The provider's id of the item.
     pub id: Option<String>,
     /// Equal for the same words, whoever wrote them down.
-    pub content: Key,
+    pub content: ContentKey,
     pub what: What,
 }
 
@@ -50,7 +50,7 @@ pub struct Ran {
 }
 
 /// A message of Chat Completions: words, calls, or a tool's result.
-pub fn chat_message<'t>(message: Json<'t>, out: &mut Vec<Step<'t>>) {
+pub fn chat_message<'t>(message: Json<'t>, out: &mut Vec<TraceStep<'t>>) {
     let object = message.object();
     let role = object.get_text("role").unwrap_or_default();
     let text = words(&object);
@@ -58,9 +58,9 @@ pub fn chat_message<'t>(message: Json<'t>, out: &mut Vec<Step<'t>>) {
     let id = object.get_text("id").map(|id| id.into_owned());
     if matches!(role.as_ref(), "tool" | "function") {
         let call_id = object.get_text("tool_call_id").or_else(|| object.get_text("name")).unwrap_or_default();
-        let content = Key::of(&[b"returned", call_id.as_bytes(), text.as_bytes()]);
+        let content = ContentKey::of(&[b"returned", call_id.as_bytes(), text.as_bytes()]);
         let what = What::Returned { call_id: call_id.into_owned(), ran: Ran::default() };
-        out.push(Step { bytes, id, content, what });
+        out.push(TraceStep { bytes, id, content, what });
         return;
     }
     let (role, kind) = role_and_kind(&role);
@@ -93,7 +93,7 @@ pub fn chat_message<'t>(message: Json<'t>, out: &mut Vec<Step<'t>>) {
 }
 
 /// A choice of a streamed completion.
-pub fn streamed_choice<'t>(choice: &Choice<'t>, out: &mut Vec<Step<'t>>) {
+pub fn streamed_choice<'t>(choice: &StreamChoice<'t>, out: &mut Vec<TraceStep<'t>>) {
     let text = [choice.text.as_str(), &choice.refusal].concat();
     let told = !text.trim().is_empty();
     if told {
@@ -105,13 +105,13 @@ pub fn streamed_choice<'t>(choice: &Choice<'t>, out: &mut Vec<Step<'t>>) {
 }
 
 /// An answer whose stream broke off.
-pub fn unfinished<'t>(bytes: &'t [u8], out: &mut Vec<Step<'t>>) {
+pub fn unfinished<'t>(bytes: &'t [u8], out: &mut Vec<TraceStep<'t>>) {
     let text = stream::unfinished_text(bytes);
     out.push(said(bytes, None, Role::Assistant, MessageKind::Answer, &text));
 }
 
 /// An item of the Responses API, from an input, an output or a conversation.
-pub fn item<'t>(item: Json<'t>, out: &mut Vec<Step<'t>>) {
+pub fn item<'t>(item: Json<'t>, out: &mut Vec<TraceStep<'t>>) {
     let object = item.object();
     let kind = object.get_text("type").unwrap_or_default();
     let bytes = item.bytes();
@@ -136,19 +136,20 @@ pub fn item<'t>(item: Json<'t>, out: &mut Vec<Step<'t>>) {
                 let name = tools::name(&object);
                 let input = tools::input(&object);
                 let title = title_of(&input);
-                let content = Key::of(&[b"called", call_id.as_bytes(), name.as_bytes(), title.as_bytes()]);
+                let content =
+                    ContentKey::of(&[b"called", call_id.as_bytes(), name.as_bytes(), title.as_bytes()]);
                 let ran = ran.then(|| tools::outcome(&object));
                 let what =
                     What::Called { call_id: call_id.into_owned(), name, kind, title, within: false, ran };
-                out.push(Step { bytes, id, content, what });
+                out.push(TraceStep { bytes, id, content, what });
             }
             Some(Tool::Output) => {
                 let call_id =
                     object.get_text("call_id").or_else(|| object.get_text("id")).unwrap_or_default();
                 let text = tools::output(&object).unwrap_or_default();
-                let content = Key::of(&[b"returned", call_id.as_bytes(), text.as_bytes()]);
+                let content = ContentKey::of(&[b"returned", call_id.as_bytes(), text.as_bytes()]);
                 let ran = tools::outcome(&object);
-                out.push(Step {
+                out.push(TraceStep {
                     bytes,
                     id,
                     content,
@@ -162,7 +163,7 @@ pub fn item<'t>(item: Json<'t>, out: &mut Vec<Step<'t>>) {
 }
 
 /// Instructions and other text that stands alone.
-pub fn text<'t>(value: Json<'t>, role: Role, kind: MessageKind, out: &mut Vec<Step<'t>>) {
+pub fn text<'t>(value: Json<'t>, role: Role, kind: MessageKind, out: &mut Vec<TraceStep<'t>>) {
     let text = value.text().unwrap_or_default();
     if !text.trim().is_empty() {
         out.push(said(value.bytes(), None, role, kind, &text));
@@ -170,12 +171,12 @@ pub fn text<'t>(value: Json<'t>, role: Role, kind: MessageKind, out: &mut Vec<St
 }
 
 /// A prompt that is no JSON at all.
-pub fn plain<'t>(bytes: &'t [u8], out: &mut Vec<Step<'t>>) {
+pub fn plain<'t>(bytes: &'t [u8], out: &mut Vec<TraceStep<'t>>) {
     out.push(said(bytes, None, Role::User, MessageKind::Prompt, &String::from_utf8_lossy(bytes)));
 }
 
 /// Something went wrong, in the provider's words.
-pub fn failure<'t>(error: Json<'t>, out: &mut Vec<Step<'t>>) {
+pub fn failure<'t>(error: Json<'t>, out: &mut Vec<TraceStep<'t>>) {
     let told = error.text().is_none_or(|text| !text.trim().is_empty());
     if told && error.bytes() != b"{}" {
         let text = String::from_utf8_lossy(error.bytes());
@@ -184,7 +185,7 @@ pub fn failure<'t>(error: Json<'t>, out: &mut Vec<Step<'t>>) {
 }
 
 /// The same as text alone.
-pub fn plain_failure<'t>(bytes: &'t [u8], out: &mut Vec<Step<'t>>) {
+pub fn plain_failure<'t>(bytes: &'t [u8], out: &mut Vec<TraceStep<'t>>) {
     if !bytes.trim_ascii().is_empty() {
         let text = String::from_utf8_lossy(bytes);
         out.push(said(bytes, None, Role::System, MessageKind::Notice, &text));
@@ -223,7 +224,7 @@ pub fn text_of(content: Json<'_>) -> String {
 fn attachments(content: Option<Json<'_>>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in content.into_iter().flat_map(Json::items).filter(|part| part.get("text").is_none()) {
-        bytes.extend_from_slice(Key::of(&[part.bytes()]).hex().as_bytes());
+        bytes.extend_from_slice(ContentKey::of(&[part.bytes()]).hex().as_bytes());
     }
     bytes
 }
@@ -242,9 +243,9 @@ fn has_attachment(content: Option<Json<'_>>) -> bool {
     content.into_iter().flat_map(Json::items).any(|part| part.is_object())
 }
 
-fn said<'t>(bytes: &'t [u8], id: Option<String>, role: Role, kind: MessageKind, text: &str) -> Step<'t> {
-    let content = Key::of(&[b"said", role.name().as_bytes(), kind.name().as_bytes(), text.as_bytes()]);
-    Step { bytes, id, content, what: What::Said { role, kind, line: in_a_line(text) } }
+fn said<'t>(bytes: &'t [u8], id: Option<String>, role: Role, kind: MessageKind, text: &str) -> TraceStep<'t> {
+    let content = ContentKey::of(&[b"said", role.name().as_bytes(), kind.name().as_bytes(), text.as_bytes()]);
+    TraceStep { bytes, id, content, what: What::Said { role, kind, line: in_a_line(text) } }
 }
 
 fn called_function<'t>(
@@ -253,19 +254,25 @@ fn called_function<'t>(
     name: &str,
     arguments: &str,
     within: bool,
-) -> Step<'t> {
+) -> TraceStep<'t> {
     let title = title_of(&serde_json::Value::from(arguments));
-    let content = Key::of(&[b"called", call_id.as_bytes(), name.as_bytes(), title.as_bytes()]);
+    let content = ContentKey::of(&[b"called", call_id.as_bytes(), name.as_bytes(), title.as_bytes()]);
     let (call_id, name, kind) = (call_id.to_owned(), name.to_owned(), CallKind::Function);
-    Step { bytes, id: None, content, what: What::Called { call_id, name, kind, title, within, ran: None } }
+    TraceStep {
+        bytes,
+        id: None,
+        content,
+        what: What::Called { call_id, name, kind, title, within, ran: None },
+    }
 }
 
 /// The argument that tells most, in a line.
 fn title_of(input: &serde_json::Value) -> String {
     let opened = input.as_str().and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
     let value = opened.as_ref().filter(|value| value.is_object()).unwrap_or(input);
-    let telling = ["command", "commands", "query", "queries", "path", "file_path", "url", "prompt", "code"];
-    let found = telling.iter().find_map(|name| value.get(name)).unwrap_or(value);
+    let is_distinctive =
+        ["command", "commands", "query", "queries", "path", "file_path", "url", "prompt", "code"];
+    let found = is_distinctive.iter().find_map(|name| value.get(name)).unwrap_or(value);
     let line = match found {
         serde_json::Value::String(text) => in_a_line(text),
         serde_json::Value::Array(words) if words.iter().all(serde_json::Value::is_string) => {

@@ -37,7 +37,7 @@ pub fn events(text: &[u8]) -> impl Iterator<Item = (Json<'_>, &[u8])> {
 
 /// One choice of a streamed completion, put together.
 #[derive(Debug, Default, PartialEq)]
-pub struct Choice<'t> {
+pub struct StreamChoice<'t> {
     /// From its first piece to the end of the stream.
     pub bytes: &'t [u8],
     pub text: String,
@@ -59,7 +59,7 @@ pub struct StreamedCall<'t> {
 }
 
 /// The choices of a streamed completion by their numbers.
-pub fn choices(text: &[u8]) -> BTreeMap<i64, Choice<'_>> {
+pub fn choices(text: &[u8]) -> BTreeMap<i64, StreamChoice<'_>> {
     let mut choices = BTreeMap::new();
     for (event, _) in events(text) {
         for part in event.get("choices").into_iter().flat_map(Json::items) {
@@ -70,7 +70,7 @@ pub fn choices(text: &[u8]) -> BTreeMap<i64, Choice<'_>> {
 }
 
 /// The choice that begins at the start of these bytes: its first piece, then the rest of the stream.
-pub fn choice_from(bytes: &[u8]) -> Option<Choice<'_>> {
+pub fn choice_from(bytes: &[u8]) -> Option<StreamChoice<'_>> {
     let (first, rest) = first_object(bytes).filter(|(first, _)| first.get("delta").is_some())?;
     let mut choices = BTreeMap::new();
     add_part(&mut choices, first, bytes);
@@ -143,7 +143,7 @@ pub fn unfinished_text(text: &[u8]) -> String {
     words
 }
 
-fn add_part<'t>(choices: &mut BTreeMap<i64, Choice<'t>>, part: Json<'t>, text: &'t [u8]) {
+fn add_part<'t>(choices: &mut BTreeMap<i64, StreamChoice<'t>>, part: Json<'t>, text: &'t [u8]) {
     let Some(delta) = part.get("delta") else { return };
     let choice = choices.entry(number_of(part)).or_default();
     if choice.bytes.is_empty() {

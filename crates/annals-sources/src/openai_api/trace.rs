@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::body::Body;
+use super::body::TraceBody;
 use super::form::{Form, stored_message};
 use crate::json::{Json, Object};
 use annals_core::Time;
@@ -10,10 +10,10 @@ use annals_core::Time;
 /// What a log says of a call, whatever its form.
 pub struct Trace<'a> {
     pub form: Form,
-    pub request: Option<Body<'a>>,
-    pub response: Option<Body<'a>>,
+    pub request: Option<TraceBody<'a>>,
+    pub response: Option<TraceBody<'a>>,
     /// The log's own word on what went wrong.
-    pub error: Option<Body<'a>>,
+    pub error: Option<TraceBody<'a>>,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
     /// The provider's id of the response, where the log has one.
@@ -53,7 +53,7 @@ impl<'a> Trace<'a> {
             usage: None,
             native: Map::new(),
         };
-        let place = Place { element, offset };
+        let place = ElementPlace { element, offset };
         match form {
             Form::Har => trace.har(&place, &object),
             Form::BatchRequest => {
@@ -98,7 +98,7 @@ impl<'a> Trace<'a> {
         }
     }
 
-    fn har(&mut self, place: &Place<'a>, entry: &Object<'a>) {
+    fn har(&mut self, place: &ElementPlace<'a>, entry: &Object<'a>) {
         let request = entry.get("request").map(Json::object);
         let response = entry.get("response").map(Json::object);
         self.started_at = text(entry, "startedDateTime").and_then(|at| read_time(&at));
@@ -119,7 +119,7 @@ impl<'a> Trace<'a> {
         self.model = id_behind(path, "deployments").map(str::to_owned);
     }
 
-    fn batch_response(&mut self, place: &Place<'a>, line: &Object<'a>) {
+    fn batch_response(&mut self, place: &ElementPlace<'a>, line: &Object<'a>) {
         self.custom_id = text(line, "custom_id");
         self.note("batch_request_id", line.get("id"));
         let response = line.get("response").filter(|response| response.is_object());
@@ -128,7 +128,7 @@ impl<'a> Trace<'a> {
         self.error = line.get("error").map(|error| place.body(error));
     }
 
-    fn litellm(&mut self, place: &Place<'a>, log: &Object<'a>, whole: Json<'a>) {
+    fn litellm(&mut self, place: &ElementPlace<'a>, log: &Object<'a>, whole: Json<'a>) {
         let named =
             |names: &[&str]| names.iter().find_map(|name| text(log, name)).filter(|id| !id.is_empty());
         self.response_id = named(&["id", "request_id", "litellm_call_id"]);
@@ -169,22 +169,22 @@ impl<'a> Trace<'a> {
     }
 
     fn note(&mut self, name: &str, value: Option<Json<'_>>) {
-        let telling = value
+        let is_distinctive = value
             .filter(|value| !matches!(value.bytes(), b"\"\"" | b"{}" | b"[]") && value.bytes().len() < 2_000);
-        if let Some(value) = telling {
+        if let Some(value) = is_distinctive {
             self.native.insert(name.to_owned(), value.value());
         }
     }
 }
 
-struct Place<'a> {
+struct ElementPlace<'a> {
     element: &'a [u8],
     offset: u64,
 }
 
-impl<'a> Place<'a> {
-    fn body(&self, value: Json<'a>) -> Body<'a> {
-        Body::new(self.element, self.offset, value)
+impl<'a> ElementPlace<'a> {
+    fn body(&self, value: Json<'a>) -> TraceBody<'a> {
+        TraceBody::new(self.element, self.offset, value)
     }
 }
 

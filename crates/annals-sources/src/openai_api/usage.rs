@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::json::Json;
-use annals_core::{Key, Span, Time, Usage};
+use annals_core::{ContentKey, Span, Time, Usage};
 
 #[derive(Default)]
-pub struct Ledger {
-    counted: BTreeMap<Key, Counted>,
+pub struct UsageLedger {
+    counted: BTreeMap<ContentKey, Counted>,
     reported_cost: f64,
 }
 
@@ -20,7 +20,7 @@ struct Counted {
     with_cost: bool,
 }
 
-impl Ledger {
+impl UsageLedger {
     /// The row to write, if there is something new: a response, or its numbers from the response itself.
     pub fn count(&mut self, mut usage: Usage, exactly: bool, cost: Option<f64>) -> Option<Usage> {
         let with_cost = cost.is_some();
@@ -52,7 +52,7 @@ pub fn usage(
     session: Arc<str>,
     span: Span,
     at: Option<Time>,
-    key: Key,
+    key: ContentKey,
     model: Option<Arc<str>>,
     used: Json<'_>,
 ) -> Usage {

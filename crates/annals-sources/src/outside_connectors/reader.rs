@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{Facts, Reader};
-use annals_core::{Document, Item, Key, Span, Time, Verdict};
+use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
 
 /// The folder of a file is its connector's name.
 pub struct WireReader {
@@ -64,6 +64,6 @@ fn is_kind(name: &str) -> bool {
 }
 
 /// Equal data is the same version, however it was written down.
-pub fn content_key(data: &Value) -> Key {
-    Key::of(&[data.to_string().as_bytes()])
+pub fn content_key(data: &Value) -> ContentKey {
+    ContentKey::of(&[data.to_string().as_bytes()])
 }

@@ -1,6 +1,6 @@
 //! Gathers the changed places of a diff: each unbroken run of removed and added lines, without the context around it.
 
-use annals_core::{Piece, Range};
+use annals_core::{FileRegion, Range};
 
 /// A diff while its lines come. Without a start the lines have no numbers.
 #[derive(Debug, Default)]
@@ -9,7 +9,7 @@ pub struct Changes {
     next: Option<(u32, u32)>,
     removed: Side,
     added: Side,
-    found: Vec<(Piece, Piece)>,
+    found: Vec<(FileRegion, FileRegion)>,
 }
 
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl Changes {
     }
 
     /// Before and after of each place.
-    pub fn finish(mut self) -> Vec<(Piece, Piece)> {
+    pub fn finish(mut self) -> Vec<(FileRegion, FileRegion)> {
         self.close();
         self.found
     }
@@ -75,23 +75,23 @@ impl Side {
         self.text.push('\n');
     }
 
-    fn piece(self) -> Piece {
+    fn piece(self) -> FileRegion {
         if self.lines == 0 {
-            return Piece::default();
+            return FileRegion::default();
         }
         let range = self.first.filter(|first| *first > 0);
         let range = range.map(|start| Range { start, end: start.saturating_add(self.lines - 1) });
-        Piece { range, text: Some(self.text) }
+        FileRegion { range, text: Some(self.text) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Changes;
-    use annals_core::{Piece, Range};
+    use annals_core::{FileRegion, Range};
 
-    fn piece(start: u32, end: u32, text: &str) -> Piece {
-        Piece { range: Some(Range { start, end }), text: Some(text.to_owned()) }
+    fn piece(start: u32, end: u32, text: &str) -> FileRegion {
+        FileRegion { range: Some(Range { start, end }), text: Some(text.to_owned()) }
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
         changes.unchanged();
         changes.removed("e");
         let expected =
-            vec![(piece(4, 4, "b\n"), piece(4, 5, "B\nC\n")), (piece(6, 6, "e\n"), Piece::default())];
+            vec![(piece(4, 4, "b\n"), piece(4, 5, "B\nC\n")), (piece(6, 6, "e\n"), FileRegion::default())];
         assert_eq!(changes.finish(), expected);
     }
 
@@ -116,6 +116,12 @@ mod tests {
         changes.start_anywhere();
         changes.removed("y");
         let found = changes.finish();
-        assert_eq!(found, [(Piece::default(), Piece::text("x\n")), (Piece::text("y\n"), Piece::default())]);
+        assert_eq!(
+            found,
+            [
+                (FileRegion::default(), FileRegion::text("x\n")),
+                (FileRegion::text("y\n"), FileRegion::default())
+            ]
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Shell commands of which it is certain that they print some lines of one file, and which lines.
 
 use crate::home::folders::absolute;
-use annals_core::{FileWork, Operation, Piece};
+use annals_core::{FileRegion, FileWork, Operation};
 
 /// The lines that a command prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub fn shell_read(command: &str, printed: &str, folder: Option<&str>) -> Option<
     };
     let whole = path.starts_with('/') || folder.is_some();
     let mut work = FileWork::new(absolute(&path, folder.filter(|_| whole)), Operation::Read);
-    work.after = Piece::lines(start, printed.to_owned());
+    work.after = FileRegion::lines(start, printed.to_owned());
     whole.then_some(work)
 }
 

@@ -222,13 +222,13 @@ mod tests {
         let mut read = Vec::new();
         for (first, block) in &blocks {
             let mut reader = BlockReader::new(block);
-            let begun = read.len();
+            let started = read.len();
             while reader.advance() {
                 let mut passages = Vec::new();
                 reader.passages(&mut passages);
                 read.push((reader.term().to_vec(), passages));
             }
-            assert_eq!(&read[begun].0, first);
+            assert_eq!(&read[started].0, first);
         }
         assert_eq!(read, terms);
     }

@@ -8,7 +8,9 @@ use super::format::{BlockReader, read_docs};
 use crate::error::Result;
 use crate::read::{MESSAGES, MessageRow, message_row, optional_raw};
 use crate::{Store, scoped, sql};
-use annals_core::{CallKind, GRAM_MARK, LINE_MARK, MessageKind, PassageKind, PrintTerm, Raw, Scope, Time};
+use annals_core::{
+    CallKind, FingerprintTerm, GRAM_MARK, LINE_MARK, MessageKind, PassageKind, Raw, Scope, Time,
+};
 
 /// A print that more passages hold than this tells nothing of where it comes from.
 pub const MOST_HOLDERS: usize = 256;
@@ -18,10 +20,10 @@ pub type PlacedCalls = BTreeMap<(i64, u64), i64>;
 
 /// Prints, and the passages that hold them.
 #[derive(Debug, Default)]
-pub struct PrintHits {
-    pub places: Vec<PrintPlace>,
+pub struct FingerprintHits {
+    pub places: Vec<FingerprintPlace>,
     /// Numbers of places, by print. A print that too many hold has its count alone.
-    pub holders: HashMap<PrintTerm, Holders>,
+    pub holders: HashMap<FingerprintTerm, Holders>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -42,7 +44,7 @@ pub struct KeptCopy {
 
 /// What a passage is about: a call by its place in a file, or the whole of a file when there is no session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PrintPlace {
+pub struct FingerprintPlace {
     pub session: i64,
     pub file: i64,
     pub place: u64,
@@ -53,12 +55,12 @@ pub struct PrintPlace {
 
 impl Store {
     /// Who holds these prints; they are sorted, and each is there once.
-    pub fn print_hits(&self, _scope: &Scope, wanted: &[PrintTerm]) -> Result<PrintHits> {
+    pub fn fingerprint_hits(&self, _scope: &Scope, wanted: &[FingerprintTerm]) -> Result<FingerprintHits> {
         let epochs = self.search_epochs()?;
-        let mut hits = PrintHits::default();
-        let mut known: HashMap<PrintPlace, u32> = HashMap::new();
+        let mut hits = FingerprintHits::default();
+        let mut known: HashMap<FingerprintPlace, u32> = HashMap::new();
         for (segment, _) in self.segments()? {
-            let found = self.prints_in(segment, wanted)?;
+            let found = self.fingerprints_in(segment, wanted)?;
             let mut passages: Vec<u32> = found.iter().flat_map(|(_, list)| list.iter().copied()).collect();
             passages.sort_unstable();
             passages.dedup();
@@ -88,7 +90,7 @@ impl Store {
                     if !alive {
                         continue;
                     }
-                    let place = PrintPlace {
+                    let place = FingerprintPlace {
                         session: doc.session,
                         file: doc.file,
                         place: doc.place as u64,
@@ -123,7 +125,7 @@ impl Store {
 
     /// The wanted prints of a segment with their passages, by their place in `wanted`. Both are sorted, so blocks are
     /// read once and in order, and those between two wanted prints not at all.
-    fn prints_in(&self, segment: i64, wanted: &[PrintTerm]) -> Result<Vec<(usize, Vec<u32>)>> {
+    fn fingerprints_in(&self, segment: i64, wanted: &[FingerprintTerm]) -> Result<Vec<(usize, Vec<u32>)>> {
         let mut found = Vec::new();
         let mut statement = self.connection.prepare_cached(sql!(
             "select id, first_term from search_block where segment = $1 and first_term < $3
@@ -139,7 +141,7 @@ impl Store {
         let mut at = 0;
         for (number, (block, _)) in blocks.iter().enumerate() {
             let next = blocks.get(number + 1).map(|(_, first)| first.as_slice());
-            let before_next = |term: &PrintTerm| next.is_none_or(|next| &term[..] < next);
+            let before_next = |term: &FingerprintTerm| next.is_none_or(|next| &term[..] < next);
             if at >= wanted.len() {
                 break;
             }
@@ -311,7 +313,7 @@ impl Store {
     }
 
     /// Bytes of the index that are prints; a block that holds words too counts where it begins.
-    pub fn print_size(&self, _scope: &Scope) -> Result<i64> {
+    pub fn fingerprint_size(&self, _scope: &Scope) -> Result<i64> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select cast(coalesce(sum(length(data)), 0) as bigint) from search_block
              where first_term >= $1 and first_term < $2"

@@ -16,7 +16,7 @@ const FEW: usize = 1_000;
 
 /// One thing that is asked for: any of these terms, or of the terms that begin so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct TermGroup {
     pub terms: Vec<Vec<u8>>,
     pub prefixes: Vec<Vec<u8>>,
 }
@@ -24,12 +24,12 @@ pub struct Wanted {
 /// What passages must hold, and must not.
 #[derive(Debug, Clone, Default)]
 pub struct TermQuery {
-    pub wanted: Vec<Wanted>,
-    pub unwanted: Vec<Wanted>,
+    pub wanted: Vec<TermGroup>,
+    pub unwanted: Vec<TermGroup>,
     /// So many of the wanted are enough.
     pub least: usize,
     /// Terms of which one call has to hold each: its input, output and files are then let through.
-    pub of_calls: Vec<Wanted>,
+    pub of_calls: Vec<TermGroup>,
     /// Whose words; all when there is none.
     pub kinds: Option<Vec<PassageKind>>,
     pub since_minute: Option<i64>,
@@ -165,7 +165,7 @@ impl Store {
     }
 
     /// Files and places of calls that hold every one of these.
-    fn calls_with(&self, wanted: &[Wanted], segments: &[(i64, i64)]) -> Result<HashSet<(i64, i64)>> {
+    fn calls_with(&self, wanted: &[TermGroup], segments: &[(i64, i64)]) -> Result<HashSet<(i64, i64)>> {
         let mut calls: Option<HashSet<(i64, i64)>> = None;
         for one in wanted {
             let mut with = HashSet::new();
@@ -246,7 +246,7 @@ impl Store {
     }
 
     /// Passages of a segment that hold any of the terms, in order.
-    fn list(&self, segment: i64, wanted: &Wanted) -> Result<Vec<u32>> {
+    fn list(&self, segment: i64, wanted: &TermGroup) -> Result<Vec<u32>> {
         let mut passages = Vec::new();
         for term in &wanted.terms {
             self.exact(segment, term, &mut passages)?;

@@ -14,7 +14,9 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::Result;
 use crate::{Store, scoped, sql};
-use annals_core::{CallKind, Encoding, Key, MessageKind, Operation, Range, Raw, Role, Scope, Span, Time};
+use annals_core::{
+    CallKind, ContentKey, Encoding, MessageKind, Operation, Range, Raw, Role, Scope, Span, Time,
+};
 
 #[derive(Debug, Clone)]
 pub struct InstanceRow {
@@ -52,7 +54,7 @@ pub struct MessageRow {
     pub role: Role,
     pub kind: MessageKind,
     pub at: Option<Time>,
-    pub key: Key,
+    pub key: ContentKey,
     pub copied: bool,
     pub model: Option<String>,
 }
@@ -64,7 +66,7 @@ pub struct CallRow {
     pub file: i64,
     pub span: Span,
     pub at: Option<Time>,
-    pub key: Key,
+    pub key: ContentKey,
     pub copied: bool,
     pub call_id: String,
     pub name: String,
@@ -205,7 +207,7 @@ impl Store {
         &self,
         scope: &Scope,
         source: &str,
-        key: Option<Key>,
+        key: Option<ContentKey>,
         after: RowPlace,
         see: &mut dyn FnMut(MessageRow) -> Result<bool>,
     ) -> Result<()> {
@@ -216,7 +218,7 @@ impl Store {
         );
         let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
         let RowPlace(session, file, place) = after;
-        let mut rows = statement.query(params![source, key.map(Key::stored), session, file, place])?;
+        let mut rows = statement.query(params![source, key.map(ContentKey::stored), session, file, place])?;
         while let Some(row) = rows.next()? {
             if !see(message_row(row)?)? {
                 break;
@@ -234,7 +236,7 @@ impl Store {
         after: RowPlace,
         see: &mut dyn FnMut(CallRow) -> Result<bool>,
     ) -> Result<()> {
-        let hex = key.and_then(Key::from_hex).map(Key::stored);
+        let hex = key.and_then(ContentKey::from_hex).map(ContentKey::stored);
         let text = format!(
             "{CALLS} where instance.source = ?1 and {{visible}}
              and (?2 is null or tool_call.call_id = ?2 or tool_call.key = ?3)
@@ -262,12 +264,18 @@ impl Store {
     }
 
     /// The key of the call at this place.
-    pub fn call_key(&self, _scope: &Scope, session: i64, file: i64, place: u64) -> Result<Option<Key>> {
+    pub fn call_key(
+        &self,
+        _scope: &Scope,
+        session: i64,
+        file: i64,
+        place: u64,
+    ) -> Result<Option<ContentKey>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select key from tool_call where session = $1 and file = $2 and place = $3"
         ))?;
         let key = statement.query_row(params![session, file, place as i64], |row| row.get(0)).optional()?;
-        Ok(key.map(Key::from_stored))
+        Ok(key.map(ContentKey::from_stored))
     }
 
     pub fn touches(&self, _scope: &Scope, session: i64, file: i64, call: u64) -> Result<Vec<TouchRow>> {
@@ -406,7 +414,7 @@ pub(crate) fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
         role: Role::from_stored(row.get(4)?),
         kind: MessageKind::from_stored(row.get(5)?),
         at: time(row, 6)?,
-        key: Key::from_stored(row.get(7)?),
+        key: ContentKey::from_stored(row.get(7)?),
         copied: row.get(8)?,
         model: row.get(9)?,
         session_id: row.get(10)?,
@@ -419,7 +427,7 @@ pub(crate) fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
         file: row.get(1)?,
         span: span(row, 2)?,
         at: time(row, 4)?,
-        key: Key::from_stored(row.get(5)?),
+        key: ContentKey::from_stored(row.get(5)?),
         copied: row.get(6)?,
         call_id: row.get(7)?,
         name: row.get(8)?,

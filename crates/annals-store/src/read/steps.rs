@@ -5,13 +5,13 @@ use rusqlite::{OptionalExtension, params};
 use super::{CALLS, CallRow, MESSAGES, MessageRow, call_row, message_row};
 use crate::error::Result;
 use crate::{Store, scoped, sql};
-use annals_core::{Key, MessageKind, Raw, Scope, Span, Time};
+use annals_core::{ContentKey, MessageKind, Raw, Scope, Span, Time};
 
 /// A prompt of a session: the number of its step, and where it stands.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptPlace {
     pub step: i64,
-    pub key: Key,
+    pub key: ContentKey,
     pub file: i64,
     pub span: Span,
     pub at: Option<Time>,
@@ -60,7 +60,7 @@ impl Store {
     }
 
     /// The number of the step that has this key, or that the call with this key belongs to.
-    pub fn step_of_key(&self, scope: &Scope, session: i64, key: Key) -> Result<Option<i64>> {
+    pub fn step_of_key(&self, scope: &Scope, session: i64, key: ContentKey) -> Result<Option<i64>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select file, place from message where key = $2 and session = $1
              union all
@@ -72,14 +72,19 @@ impl Store {
         Ok(Some(self.steps_before(scope, session, file, place as u64)?))
     }
 
-    pub fn message_by_key(&self, _scope: &Scope, session: i64, key: Key) -> Result<Option<MessageRow>> {
+    pub fn message_by_key(
+        &self,
+        _scope: &Scope,
+        session: i64,
+        key: ContentKey,
+    ) -> Result<Option<MessageRow>> {
         let text =
             format!("{MESSAGES} where message.key = ?2 and message.session = ?1 order by copied limit 1");
         let mut statement = self.connection.prepare_cached(&text)?;
         Ok(statement.query_row([session, key.stored()], message_row).optional()?)
     }
 
-    pub fn call_by_key(&self, _scope: &Scope, session: i64, key: Key) -> Result<Option<CallRow>> {
+    pub fn call_by_key(&self, _scope: &Scope, session: i64, key: ContentKey) -> Result<Option<CallRow>> {
         let text = format!(
             "{CALLS} where tool_call.key = ?2 and tool_call.session = ?1 order by tool_call.copied limit 1"
         );
@@ -109,7 +114,7 @@ impl Store {
                 let Some(length) = row.get::<_, Option<i64>>(1)? else { continue };
                 let prompt = PromptPlace {
                     step,
-                    key: Key::from_stored(row.get(2)?),
+                    key: ContentKey::from_stored(row.get(2)?),
                     file,
                     span: Span { offset: row.get::<_, i64>(0)? as u64, length: length as u64 },
                     at: super::time(row, 3)?,

@@ -4,14 +4,14 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::Result;
 use crate::{Store, sql};
-use annals_core::{Key, Scope};
+use annals_core::{ContentKey, Scope};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeRow {
     pub file: i64,
     pub place: u64,
-    pub key: Key,
-    pub parent: Option<Key>,
+    pub key: ContentKey,
+    pub parent: Option<ContentKey>,
     /// On the branch that the client shows.
     pub current: bool,
     /// A step of its own; the result of a call is told with the call.
@@ -59,8 +59,8 @@ fn node_row(row: &Row<'_>) -> rusqlite::Result<NodeRow> {
     Ok(NodeRow {
         file: row.get(0)?,
         place: row.get::<_, i64>(1)? as u64,
-        key: Key::from_stored(row.get(2)?),
-        parent: row.get::<_, Option<i64>>(3)?.map(Key::from_stored),
+        key: ContentKey::from_stored(row.get(2)?),
+        parent: row.get::<_, Option<i64>>(3)?.map(ContentKey::from_stored),
         current: row.get(4)?,
         told: row.get(5)?,
     })

@@ -11,7 +11,7 @@ use rusqlite::{OptionalExtension, params};
 use super::Writer;
 use crate::error::Result;
 use crate::sql;
-use annals_core::{Key, Role, Tally, Time};
+use annals_core::{ContentKey, Role, Tally, Time};
 
 /// Where a row stands, and what decides whether it is the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) struct Settled {
 
 impl Writer<'_> {
     /// True when the new row is a copy; when it is the original instead, the row that was becomes a copy.
-    pub(crate) fn settle(&mut self, table: &'static str, key: Key, new: &Settled) -> Result<bool> {
+    pub(crate) fn settle(&mut self, table: &'static str, key: ContentKey, new: &Settled) -> Result<bool> {
         let Some(old) = self.original(table, key)? else { return Ok(false) };
         if self.precedence(new)? < self.precedence(&old)? {
             self.mark(table, &old, true)?;
@@ -102,9 +102,9 @@ impl Writer<'_> {
             "select place, key, inherited, at from {table} where session = ?1 and file = ?2 and copied = 0"
         );
         let mut statement = self.transaction.prepare_cached(&text)?;
-        let originals: Vec<(Key, Settled)> = statement
+        let originals: Vec<(ContentKey, Settled)> = statement
             .query_map([session, file], |row| {
-                let key = Key::from_stored(row.get(1)?);
+                let key = ContentKey::from_stored(row.get(1)?);
                 Ok((key, settled(session, file, row.get(0)?, row.get(2)?, row.get(3)?)))
             })?
             .collect::<rusqlite::Result<_>>()?;
@@ -138,7 +138,7 @@ impl Writer<'_> {
         let found = statement
             .query_row([session, file, place], |row| {
                 let row_at = settled(session, file, place, row.get(1)?, row.get(2)?);
-                Ok((Key::from_stored(row.get(0)?), row_at, row.get::<_, bool>(3)?))
+                Ok((ContentKey::from_stored(row.get(0)?), row_at, row.get::<_, bool>(3)?))
             })
             .optional()?;
         drop(statement);
@@ -174,7 +174,7 @@ impl Writer<'_> {
     }
 
     /// The original with this key is gone: the best of its copies takes its place.
-    fn promote(&mut self, table: &'static str, key: Key) -> Result<()> {
+    fn promote(&mut self, table: &'static str, key: ContentKey) -> Result<()> {
         let mut heirs = self.copies(table, key)?;
         self.copying.extend(heirs.iter().map(|heir| heir.session));
         let mut best: Option<Settled> = None;
@@ -200,7 +200,7 @@ impl Writer<'_> {
         file: i64,
         session: &Arc<str>,
         offset: u64,
-        key: Key,
+        key: ContentKey,
     ) -> Result<()> {
         let (session, place) = (self.session(instance, session)?, offset as i64);
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -209,7 +209,7 @@ impl Writer<'_> {
         let found = statement
             .query_row(params![session, file, place], |row| {
                 let settled = settled(session, file, place, row.get(1)?, row.get(2)?);
-                Ok((Key::from_stored(row.get(0)?), settled, row.get::<_, bool>(3)?))
+                Ok((ContentKey::from_stored(row.get(0)?), settled, row.get::<_, bool>(3)?))
             })
             .optional()?;
         drop(statement);
@@ -256,7 +256,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn original(&self, table: &'static str, key: Key) -> Result<Option<Settled>> {
+    fn original(&self, table: &'static str, key: ContentKey) -> Result<Option<Settled>> {
         let text = select_by_key(table, 0);
         let mut statement = self.transaction.prepare_cached(text)?;
         let found = statement
@@ -267,7 +267,7 @@ impl Writer<'_> {
         Ok(found)
     }
 
-    fn copies(&self, table: &'static str, key: Key) -> Result<Vec<Settled>> {
+    fn copies(&self, table: &'static str, key: ContentKey) -> Result<Vec<Settled>> {
         let mut statement = self.transaction.prepare_cached(select_by_key(table, 1))?;
         let rows = statement.query_map([key.stored()], |row| {
             Ok(settled(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, params};
 use super::Writer;
 use crate::error::Result;
 use crate::{Store, sql};
-use annals_core::{Key, Scope, Time};
+use annals_core::{ContentKey, Scope, Time};
 
 impl Store {
     pub fn instance(&self, scope: &Scope, source: &str, machine: &str, root: &str, now: Time) -> Result<i64> {
@@ -65,7 +65,7 @@ impl Store {
         instance: i64,
         stream: &str,
         key: &str,
-        content: Key,
+        content: ContentKey,
     ) -> Result<bool> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select hash, deleted_at is null from record where instance = $1 and stream = $2 and key = $3

@@ -9,8 +9,8 @@ use super::copies::Settled;
 use crate::error::Result;
 use crate::sql;
 use annals_core::{
-    Call, CallResult, Document, Item, Key, LONG_PROMPTS, Link, Message, MessageKind, Role, Span, Summary,
-    Tally, Time, Touch, Usage,
+    Call, CallResult, ContentKey, Document, Item, LONG_PROMPTS, Link, Message, MessageKind, Role, Span,
+    Summary, Tally, Time, Touch, Usage,
 };
 
 impl Writer<'_> {
@@ -130,7 +130,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn landmark(&mut self, instance: i64, file: i64, session: &Arc<str>, row: Key) -> Result<()> {
+    fn landmark(&mut self, instance: i64, file: i64, session: &Arc<str>, row: ContentKey) -> Result<()> {
         let session = self.session(instance, session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into landmark (row_key, session, file) values ($1, $2, $3)

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use super::Writer;
 use crate::error::Result;
 use crate::sql;
-use annals_core::{Key, Role, Tally, Tree};
+use annals_core::{ContentKey, Role, Tally, Tree};
 
 impl Writer<'_> {
     pub(crate) fn tree(&mut self, instance: i64, file: i64, tree: &Tree) -> Result<()> {
@@ -27,7 +27,7 @@ impl Writer<'_> {
                 position as i64,
                 node.offset as i64,
                 node.key.stored(),
-                node.parent.map(Key::stored),
+                node.parent.map(ContentKey::stored),
                 node.current,
                 node.told,
             ])?;

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::Context;
 use super::settings::Declared;
 use super::ui::table::{counted, number};
 use crate::collect::{
-    BrowserSetup, LiveAsk, LiveNews, LiveReport, Lock, Pace, Stop, collect_live, profile_of, time_left,
+    BrowserSetup, LiveNews, LiveOptions, LiveReport, Lock, Pace, Stop, collect_live, profile_of, time_left,
 };
 use crate::config::Config;
 use annals_core::{Error, Result};
@@ -20,7 +20,7 @@ const NEWS: Duration = Duration::from_secs(10);
 
 /// What to ask for beside conversations, and how.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wish {
+pub struct LiveArguments {
     pub gaps_only: bool,
     pub with_files: bool,
     pub headless: bool,
@@ -29,16 +29,20 @@ pub struct Wish {
 }
 
 /// Runs every source of these that the owner connected.
-pub fn collect(desk: &mut Desk, sources: &[&'static dyn Source], wish: Wish) -> Result<Vec<LiveReport>> {
-    let Some(store) = desk.archive()? else { return Ok(Vec::new()) };
+pub fn collect(
+    context: &mut Context,
+    sources: &[&'static dyn Source],
+    arguments: LiveArguments,
+) -> Result<Vec<LiveReport>> {
+    let Some(store) = context.archive()? else { return Ok(Vec::new()) };
     let mut reports = Vec::new();
     for source in sources.iter().copied().filter(|source| source.live().is_some()) {
-        if !store.is_connected(&desk.scope, source.manifest().source)? {
+        if !store.is_connected(&context.scope, source.manifest().source)? {
             continue;
         }
-        let config = desk.config.clone();
+        let config = context.config.clone();
         let _lock = Lock::take(&config.home, "sync")?;
-        let asked = match ask(&config, source, wish) {
+        let asked = match ask(&config, source, arguments) {
             Ok(asked) => asked,
             Err(problem) => {
                 // What was read from files is told all the same.
@@ -48,7 +52,7 @@ pub fn collect(desk: &mut Desk, sources: &[&'static dyn Source], wish: Wish) -> 
                 continue;
             }
         };
-        let shown = !desk.quiet && std::io::stderr().is_terminal();
+        let shown = !context.quiet && std::io::stderr().is_terminal();
         let mut last: Option<Instant> = None;
         let mut tell = |news: LiveNews| {
             if shown && last.is_none_or(|last| last.elapsed() >= NEWS) {
@@ -56,21 +60,21 @@ pub fn collect(desk: &mut Desk, sources: &[&'static dyn Source], wish: Wish) -> 
                 let (done, wanted) = (number_of(news.done), number_of(news.wanted));
                 let left = duration(news.time_left);
                 let name = source.manifest().label;
-                desk.output.note(format!("{name}: {done} of {wanted} conversations, about {left} left"));
+                context.output.note(format!("{name}: {done} of {wanted} conversations, about {left} left"));
             }
         };
-        let mut report = collect_live(&asked, &Declared(&config).environment(1), &desk.scope, &mut tell)?;
+        let mut report = collect_live(&asked, &Declared(&config).environment(1), &context.scope, &mut tell)?;
         // What providers call things is text like any other.
-        let door = desk.door(&store)?;
+        let door = context.door(&store)?;
         for problem in &mut report.problems {
-            *problem = door.show(&desk.scope, problem).to_string();
+            *problem = door.show(&context.scope, problem).to_string();
         }
         reports.push(report);
     }
     Ok(reports)
 }
 
-pub fn ask(config: &Config, source: &'static dyn Source, wish: Wish) -> Result<LiveAsk> {
+pub fn ask(config: &Config, source: &'static dyn Source, arguments: LiveArguments) -> Result<LiveOptions> {
     let browser = config.browser();
     let program = browser.program.ok_or_else(|| {
         Error::new("no Chromium or Chrome was found")
@@ -79,38 +83,38 @@ pub fn ask(config: &Config, source: &'static dyn Source, wish: Wish) -> Result<L
     let setup = BrowserSetup {
         program,
         profile: profile_of(&config.home, source.manifest().source),
-        visible: !wish.headless && !browser.headless,
+        visible: !arguments.headless && !browser.headless,
         arguments: browser.arguments,
     };
     let pace = Pace { second: config.second() };
-    let Wish { gaps_only, with_files, full, waits, headless: _ } = wish;
-    Ok(LiveAsk { source, setup, pace, gaps_only, with_files, full, waits })
+    let LiveArguments { gaps_only, with_files, full, waits, headless: _ } = arguments;
+    Ok(LiveOptions { source, setup, pace, gaps_only, with_files, full, waits })
 }
 
 /// How long what is lacking takes, for each source that is connected.
-pub fn tell_time_left(desk: &mut Desk, only: Option<&str>) -> Result<()> {
-    let Some(store) = desk.archive()? else { return Ok(()) };
-    let config = desk.config.clone();
+pub fn tell_time_left(context: &mut Context, only: Option<&str>) -> Result<()> {
+    let Some(store) = context.archive()? else { return Ok(()) };
+    let config = context.config.clone();
     let settings = Declared(&config);
     for source in registry().iter().copied().filter(|source| source.live().is_some()) {
         let manifest = source.manifest();
         let asked = only.is_none_or(|only| only == manifest.source);
-        if !asked || !store.is_connected(&desk.scope, manifest.source)? {
+        if !asked || !store.is_connected(&context.scope, manifest.source)? {
             continue;
         }
         let pace = Pace { second: config.second() };
-        let left = time_left(source, &settings.environment(1), &desk.scope, pace)?;
+        let left = time_left(source, &settings.environment(1), &context.scope, pace)?;
         if let Some((open, left)) = left {
             let (label, open, left) = (manifest.label, counted(open, "conversation"), duration(left));
-            desk.output.note(format!("{label}: {open}, about {left} at the provider's pace"));
+            context.output.note(format!("{label}: {open}, about {left} at the provider's pace"));
         }
     }
     Ok(())
 }
 
-pub fn print(desk: &mut Desk, report: &LiveReport) -> Result<()> {
+pub fn print(context: &mut Context, report: &LiveReport) -> Result<()> {
     let files = if report.files > 0 { format!(", {}", counted(report.files, "file")) } else { String::new() };
-    desk.output.line(format!(
+    context.output.line(format!(
         "{} live: {} fetched ({} of them gaps), {} unchanged, {}{files}, {}, {}",
         report.label,
         counted(report.fetched, "conversation"),
@@ -120,14 +124,14 @@ pub fn print(desk: &mut Desk, report: &LiveReport) -> Result<()> {
         counted(report.new_gaps, "new gap"),
         counted(report.requests, "request"),
     ))?;
-    if desk.quiet {
+    if context.quiet {
         return Ok(());
     }
     for problem in &report.problems {
-        desk.output.note(format!("warning: {}: {problem}", report.source));
+        context.output.note(format!("warning: {}: {problem}", report.source));
     }
     if report.gaps_open > 0 {
-        desk.output.note(format!(
+        context.output.note(format!(
             "{} still missing, about {} at the provider's pace; `annals sync {}` goes on, `annals gaps` lists them",
             counted(report.gaps_open, "conversation"),
             duration(report.time_left),

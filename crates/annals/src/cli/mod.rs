@@ -56,57 +56,57 @@ struct Common {
 #[derive(Subcommand)]
 enum Verb {
     /// Bring the archive up to date, show what it has, and serve it: the main job
-    Up(commands::up::Options),
+    Up(commands::up::UpArguments),
     /// Answer over HTTP, and keep the archive current while it runs
-    Serve(commands::serve::Options),
+    Serve(commands::serve::ServeArguments),
     /// Capture what is new in the clients' homes
-    Sync(commands::sync::Options),
+    Sync(commands::sync::SyncArguments),
     /// Read exports and traces that you have: files, folders, zips
-    Import(commands::import::Options),
+    Import(commands::import::ImportArguments),
     /// Log in once in a browser of annals' own, so that `sync` can ask a provider for what is new
-    Connect(commands::connect::Options),
+    Connect(commands::connect::ConnectArguments),
     /// Show each source: available, empty, or how to set it up
-    Sources(commands::sources::Options),
+    Sources(commands::sources::SourcesArguments),
     /// List sessions, newest first
-    Sessions(commands::sessions::Options),
+    Sessions(commands::sessions::SessionsArguments),
     /// Show one session's conversation
-    Show(commands::show::Options),
+    Show(commands::show::ShowArguments),
     /// Find words in everything that was said and done
-    Search(commands::search::Options),
+    Search(commands::search::SearchArguments),
     /// Tell one session's native lines as a tape, from a file or standard input
-    Record(commands::record::Options),
+    Record(commands::record::RecordArguments),
     /// Tell sessions of the archive as tapes: who read and changed which code when
-    Tape(commands::tape::Options),
+    Tape(commands::tape::TapeArguments),
     /// Say for each line of a file which session, prompt and call wrote it
-    Blame(commands::blame::Options),
+    Blame(commands::blame::BlameArguments),
     /// Print native records of a stream
-    Records(commands::records::Options),
+    Records(commands::records::RecordsArguments),
     /// Count tools, files and commands
-    Tools(commands::tools::Options),
+    Tools(commands::tools::ToolsArguments),
     /// Sum up tokens and cost, each response once
-    Usage(commands::usage::Options),
+    Usage(commands::usage::UsageArguments),
     /// List skills, prompts, rules, instructions and memory, with their versions
-    Library(commands::library::Options),
+    Library(commands::library::LibraryArguments),
     /// Account for every file, byte and line: kept, left out, unknown, and why
-    Audit(commands::audit::Options),
+    Audit(commands::audit::AuditArguments),
     /// List where secrets appear, by their marks
-    Secrets(commands::secrets::Options),
+    Secrets(commands::secrets::SecretsArguments),
     /// List what could not be had, why, and when it is tried again; `retry` tries now
-    Gaps(commands::gaps::Options),
+    Gaps(commands::gaps::GapsArguments),
     /// Say who else may ask, and give them tokens
-    Members(commands::members::Options),
+    Members(commands::members::MembersArguments),
     /// Check the archive, the homes and the disk, and say what to do
-    Doctor(commands::doctor::Options),
+    Doctor(commands::doctor::DoctorArguments),
     /// Print what a source reads, keeps and never opens
-    Manifest(commands::manifest::Options),
+    Manifest(commands::manifest::ManifestArguments),
     /// Write captured files back out, byte for byte
-    Restore(commands::restore::Options),
+    Restore(commands::restore::RestoreArguments),
     /// Read all rows anew from the archived bytes
-    Rebuild(commands::rebuild::Options),
+    Rebuild(commands::rebuild::RebuildArguments),
 }
 
 /// How a verb ended, when it did not fail.
-pub enum Answer {
+pub enum Outcome {
     Done,
     /// Nothing matched: exit code 1.
     Nothing,
@@ -115,7 +115,7 @@ pub enum Answer {
 }
 
 /// What every verb works with.
-pub struct Desk {
+pub struct Context {
     pub config: Arc<Config>,
     pub output: Output,
     pub scope: Scope,
@@ -125,7 +125,7 @@ pub struct Desk {
     reveal: bool,
 }
 
-impl Desk {
+impl Context {
     /// The archive, or none when nothing was ever captured.
     pub fn archive(&self) -> Result<Option<Store>> {
         Ok(Store::open_existing(&self.config.home)?)
@@ -154,7 +154,7 @@ pub fn run() -> ExitCode {
         }
     };
     output.colour(config.colour);
-    let mut desk = Desk {
+    let mut context = Context {
         config: Arc::new(config),
         output,
         scope: Scope::owner(),
@@ -164,42 +164,42 @@ pub fn run() -> ExitCode {
         reveal: common.reveal,
     };
     let answer = match arguments.verb {
-        Verb::Up(options) => commands::up::run(&mut desk, &options),
-        Verb::Serve(options) => commands::serve::run(&mut desk, &options),
-        Verb::Sync(options) => commands::sync::run(&mut desk, &options),
-        Verb::Import(options) => commands::import::run(&mut desk, &options),
-        Verb::Connect(options) => commands::connect::run(&mut desk, &options),
-        Verb::Sources(options) => commands::sources::run(&mut desk, &options),
-        Verb::Sessions(options) => commands::sessions::run(&mut desk, &options),
-        Verb::Show(options) => commands::show::run(&mut desk, &options),
-        Verb::Search(options) => commands::search::run(&mut desk, &options),
-        Verb::Record(options) => commands::record::run(&mut desk, &options),
-        Verb::Tape(options) => commands::tape::run(&mut desk, &options),
-        Verb::Blame(options) => commands::blame::run(&mut desk, &options),
-        Verb::Records(options) => commands::records::run(&mut desk, &options),
-        Verb::Tools(options) => commands::tools::run(&mut desk, &options),
-        Verb::Usage(options) => commands::usage::run(&mut desk, &options),
-        Verb::Library(options) => commands::library::run(&mut desk, &options),
-        Verb::Audit(options) => commands::audit::run(&mut desk, &options),
-        Verb::Secrets(options) => commands::secrets::run(&mut desk, &options),
-        Verb::Gaps(options) => commands::gaps::run(&mut desk, &options),
-        Verb::Members(options) => commands::members::run(&mut desk, &options),
-        Verb::Doctor(options) => commands::doctor::run(&mut desk, &options),
-        Verb::Manifest(options) => commands::manifest::run(&mut desk, &options),
-        Verb::Restore(options) => commands::restore::run(&mut desk, &options),
-        Verb::Rebuild(options) => commands::rebuild::run(&mut desk, &options),
+        Verb::Up(options) => commands::up::run(&mut context, &options),
+        Verb::Serve(options) => commands::serve::run(&mut context, &options),
+        Verb::Sync(options) => commands::sync::run(&mut context, &options),
+        Verb::Import(options) => commands::import::run(&mut context, &options),
+        Verb::Connect(options) => commands::connect::run(&mut context, &options),
+        Verb::Sources(options) => commands::sources::run(&mut context, &options),
+        Verb::Sessions(options) => commands::sessions::run(&mut context, &options),
+        Verb::Show(options) => commands::show::run(&mut context, &options),
+        Verb::Search(options) => commands::search::run(&mut context, &options),
+        Verb::Record(options) => commands::record::run(&mut context, &options),
+        Verb::Tape(options) => commands::tape::run(&mut context, &options),
+        Verb::Blame(options) => commands::blame::run(&mut context, &options),
+        Verb::Records(options) => commands::records::run(&mut context, &options),
+        Verb::Tools(options) => commands::tools::run(&mut context, &options),
+        Verb::Usage(options) => commands::usage::run(&mut context, &options),
+        Verb::Library(options) => commands::library::run(&mut context, &options),
+        Verb::Audit(options) => commands::audit::run(&mut context, &options),
+        Verb::Secrets(options) => commands::secrets::run(&mut context, &options),
+        Verb::Gaps(options) => commands::gaps::run(&mut context, &options),
+        Verb::Members(options) => commands::members::run(&mut context, &options),
+        Verb::Doctor(options) => commands::doctor::run(&mut context, &options),
+        Verb::Manifest(options) => commands::manifest::run(&mut context, &options),
+        Verb::Restore(options) => commands::restore::run(&mut context, &options),
+        Verb::Rebuild(options) => commands::rebuild::run(&mut context, &options),
     };
-    if desk.verbose {
-        ui::measure::report(&mut desk.output);
+    if context.verbose {
+        ui::measure::report(&mut context.output);
     }
     match answer {
-        Ok(Answer::Done) => ExitCode::SUCCESS,
-        Ok(Answer::Nothing) => ExitCode::from(1),
-        Ok(Answer::Stopped) => ExitCode::from(2),
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Nothing) => ExitCode::from(1),
+        Ok(Outcome::Stopped) => ExitCode::from(2),
         // A reader that went away, as `head` does, has all it wanted.
-        Err(_) if desk.output.is_closed() => ExitCode::SUCCESS,
+        Err(_) if context.output.is_closed() => ExitCode::SUCCESS,
         Err(problem) => {
-            desk.output.problem(&problem, desk.json);
+            context.output.problem(&problem, context.json);
             ExitCode::from(2)
         }
     }

@@ -7,7 +7,7 @@ use annals_core::Time;
 use annals_sources::{Settings, Source};
 
 /// What to collect.
-pub struct Ask {
+pub struct SyncOptions {
     pub sources: Vec<&'static dyn Source>,
     /// Files that changed earlier are left for another run.
     pub since: Option<Time>,
@@ -18,7 +18,7 @@ pub struct Ask {
     /// Only what could not be read before.
     pub gaps_only: bool,
     /// A look on behalf of somebody who asks: when nothing changed, it leaves no trace but a time now and then.
-    pub in_passing: bool,
+    pub opportunistic: bool,
     /// The member whose homes these are.
     pub member: Option<String>,
 }

@@ -11,9 +11,9 @@ use super::home::plan::{Job, Plan, plan};
 use super::home::repositories;
 use super::home::walk::{Detail, HomeState, Rules, Survey, state_of, survey};
 use super::import::drops::import_drops;
-use super::ingest::capture::{Capturer, Outcome, Report};
-use super::options::{Ask, Environment, Nobody, Progress, SourceReport, Totals};
-use annals_core::{Result, Scope, Time, Why};
+use super::ingest::capture::{CaptureOutcome, Capturer, Report};
+use super::options::{Environment, Nobody, Progress, SourceReport, SyncOptions, Totals};
+use annals_core::{FailureKind, Result, Scope, Time};
 use annals_sources::{Home, Settings, Source};
 use annals_store::{Batch, Store, Writer};
 
@@ -37,7 +37,7 @@ pub fn look_at(source: &'static dyn Source, home: &Home) -> Result<Survey> {
 
 /// The caller holds the lock.
 pub fn sync(
-    ask: &Ask,
+    ask: &SyncOptions,
     environment: &Environment<'_>,
     scope: &Scope,
     progress: &mut dyn Progress,
@@ -83,7 +83,7 @@ pub fn sync(
         store.give_homes(scope, &instances, member)?;
     }
     let mut run = None;
-    if !ask.in_passing || !jobs.is_empty() {
+    if !ask.opportunistic || !jobs.is_empty() {
         run = Some(store.start_run(scope, "sync", now)?);
     }
     let (files, bytes) = (jobs.len() as u64, jobs.iter().map(|job: &Job| job.found.size).sum());
@@ -118,7 +118,7 @@ pub fn sync(
 fn repository_jobs(
     store: &Store,
     scope: &Scope,
-    ask: &Ask,
+    ask: &SyncOptions,
     visits: &mut [Visit],
     reports: &mut [SourceReport],
 ) -> Result<VecDeque<Job>> {
@@ -174,7 +174,7 @@ enum Wanted {
 }
 
 impl Wanted {
-    fn of(store: &Store, scope: &Scope, ask: &Ask, instance: i64) -> Result<Wanted> {
+    fn of(store: &Store, scope: &Scope, ask: &SyncOptions, instance: i64) -> Result<Wanted> {
         if !ask.gaps_only {
             return Ok(Wanted::All);
         }
@@ -222,7 +222,7 @@ struct Visit {
 fn visit(
     store: &Store,
     scope: &Scope,
-    ask: &Ask,
+    ask: &SyncOptions,
     environment: &Environment<'_>,
     place: usize,
     home: Home,
@@ -364,18 +364,18 @@ fn write_all(
                 let place = places.get(&instance).copied();
                 if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
                     match outcome {
-                        Outcome::New => report.totals.new_files += 1,
-                        Outcome::Changed => report.totals.changed_files += 1,
-                        Outcome::Unchanged => report.totals.unchanged_files += 1,
-                        Outcome::Failed => report.totals.failed_files += 1,
+                        CaptureOutcome::New => report.totals.new_files += 1,
+                        CaptureOutcome::Changed => report.totals.changed_files += 1,
+                        CaptureOutcome::Unchanged => report.totals.unchanged_files += 1,
+                        CaptureOutcome::Failed => report.totals.failed_files += 1,
                     }
                 }
                 let was_damaged = |stream| damaged.contains(&(instance, stream, path.clone()));
-                if outcome != Outcome::Failed && !was_damaged("files") {
+                if outcome != CaptureOutcome::Failed && !was_damaged("files") {
                     writer.close_gap(instance, "files", &path, now)?;
                 }
                 // Unchanged content is as damaged as it was.
-                let read_anew = outcome == Outcome::New || outcome == Outcome::Changed;
+                let read_anew = outcome == CaptureOutcome::New || outcome == CaptureOutcome::Changed;
                 if read_anew && !was_damaged("content") {
                     writer.close_gap(instance, "content", &path, now)?;
                 }
@@ -407,7 +407,7 @@ fn count(totals: &mut Totals, batch: &Batch) {
 fn finish_visit(
     store: &mut Store,
     scope: &Scope,
-    ask: &Ask,
+    ask: &SyncOptions,
     environment: &Environment<'_>,
     visit: &Visit,
     report: &mut SourceReport,
@@ -432,7 +432,7 @@ fn finish_visit(
         && visit.survey.unreadable.is_empty()
         && gaps.is_empty();
     let scanned = store.last_scanned(scope, visit.instance)?.map_or(i64::MIN, Time::micros);
-    if ask.in_passing && idle && now.micros().saturating_sub(scanned) < TIME_NOW_AND_THEN {
+    if ask.opportunistic && idle && now.micros().saturating_sub(scanned) < TIME_NOW_AND_THEN {
         return Ok(false);
     }
     let mut writer = store.writer(scope, now)?;
@@ -447,7 +447,7 @@ fn finish_visit(
             Some(problem) => {
                 // Several tables may be declared of one database: it is broken once.
                 if !report.problems.contains(&problem) {
-                    let seen = (Why::Unreadable, problem.as_str());
+                    let seen = (FailureKind::Unreadable, problem.as_str());
                     writer.open_gap(visit.instance, "databases", table.pattern, seen, now)?;
                     report.problems.push(problem);
                 }
@@ -467,7 +467,7 @@ fn finish_visit(
     }
     for (path, why) in &visit.survey.unreadable {
         let path = if path.is_empty() { "." } else { path };
-        writer.open_gap(visit.instance, "folders", path, (Why::Unreadable, why), now)?;
+        writer.open_gap(visit.instance, "folders", path, (FailureKind::Unreadable, why), now)?;
         report.problems.push(format!("{path}: {why}"));
     }
     writer.mark_gone(&visit.gone, now)?;

@@ -119,7 +119,7 @@ impl App {
             return Some(Scope::Owner);
         }
         let app = self.clone();
-        let asked = tokio::task::spawn_blocking(move || {
+        let member = tokio::task::spawn_blocking(move || {
             let store = app.reader().ok()?;
             let holder = store.token_holder(&hash);
             app.give_back(store);
@@ -133,7 +133,7 @@ impl App {
             }
             Some(holder.scope)
         });
-        asked.await.ok().flatten()
+        member.await.ok().flatten()
     }
 }
 

@@ -124,7 +124,7 @@ pub(super) async fn answer<T: Serialize>(
     headers: HeaderMap,
     question: impl FnOnce(&Desk<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> Response {
-    let found = asked(app, asker, move |desk| {
+    let found = with_view(app, asker, move |desk| {
         let found = question(desk)?;
         Ok(found.map(|found| serde_json::to_vec(&found)).transpose()?)
     });
@@ -136,16 +136,16 @@ pub(super) async fn answer<T: Serialize>(
 }
 
 /// What the archive answers, after a look at what is new.
-pub(super) async fn asked<T: Send + 'static>(
+pub(super) async fn with_view<T: Send + 'static>(
     app: Arc<App>,
     asker: Asker,
     question: impl FnOnce(&Desk<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> std::result::Result<Option<T>, Refusal> {
-    app.freshness.look_before_answer().await;
+    app.freshness.refresh_on_request().await;
     // Many more at a time than there are processors would slow each other down; who came first is answered first.
     let asking = app.clone();
     let _turn = app.turns.acquire().await;
-    let asked = tokio::task::spawn_blocking(move || -> Result<Option<T>> {
+    let answer = tokio::task::spawn_blocking(move || -> Result<Option<T>> {
         let app = asking;
         let disk = if asker.scope == Scope::Owner { app.freshness.disk() } else { Vec::new() };
         let store = app.reader()?;
@@ -155,7 +155,7 @@ pub(super) async fn asked<T: Send + 'static>(
         app.give_back(store);
         found
     });
-    match asked.await {
+    match answer.await {
         Ok(found) => Ok(found?),
         Err(_) => Err(Refusal::from(Error::new("the answer failed"))),
     }
@@ -192,7 +192,7 @@ pub(super) async fn write_log(State(app): State<Arc<App>>, request: Request, nex
     if app.log.is_none() {
         return next.run(request).await;
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let response = next.run(request).await;
@@ -203,7 +203,7 @@ pub(super) async fn write_log(State(app): State<Arc<App>>, request: Request, nex
             (app.now)().rfc3339(),
             route.as_deref().unwrap_or("(no route)"),
             response.status().as_u16(),
-            begun.elapsed().as_secs_f64() * 1_000.0
+            started.elapsed().as_secs_f64() * 1_000.0
         ));
     }
     response

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::App;
 use super::access::Asker;
-use super::api::parameters::{Asked, Nothing};
+use super::api::parameters::{Nothing, Params};
 use annals_core::Scope;
 
 /// How far some work has come.
@@ -76,7 +76,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(45);
 pub(super) async fn stream(
     State(app): State<Arc<App>>,
     asker: Asker,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let listener = Listener { told: app.events.0.subscribe(), stop: app.stop.subscribe(), first: true };
     let owner = asker.scope == Scope::Owner;

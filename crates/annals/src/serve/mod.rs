@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
 
 pub use events::Work;
-pub use refresh::{Found, Look};
+pub use refresh::{Refresh, Refreshed};
 
 use crate::view::{Door, TokenKey, local_token, new_token, source_routes};
 use annals_core::{Error, Result, Scope, Time};
@@ -42,7 +42,7 @@ pub struct Setup {
     pub listen: SocketAddr,
     /// Names beside those of this machine by which people reach it.
     pub hosts: Vec<String>,
-    pub look: Option<Look>,
+    pub look: Option<Refresh>,
     /// Folders in which a change is worth a look.
     pub watch: Vec<PathBuf>,
     /// Where a line for each request goes; none of them holds content.

@@ -13,10 +13,10 @@ use super::events::{Events, Work};
 use crate::view::DiskState;
 
 /// Captures what is new and tells what the homes look like. Whoever puts the program together gives it.
-pub type Look = Arc<dyn Fn(&dyn Fn(Work)) -> Found + Send + Sync>;
+pub type Refresh = Arc<dyn Fn(&dyn Fn(Work)) -> Refreshed + Send + Sync>;
 
 /// What a look found.
-pub struct Found {
+pub struct Refreshed {
     pub disk: Vec<DiskState>,
     /// Something was new: such a look takes longer than the next one will.
     pub news: bool,
@@ -34,7 +34,7 @@ const GATHER: Duration = Duration::from_millis(500);
 const SELDOM: Duration = Duration::from_secs(600);
 
 pub(super) struct Freshness {
-    look: Option<Look>,
+    look: Option<Refresh>,
     last: Arc<Mutex<Option<LastLook>>>,
     disk: Arc<RwLock<Vec<DiskState>>>,
     /// The folders are watched, and nothing in them changed since the last look.
@@ -49,7 +49,7 @@ struct LastLook {
 }
 
 impl Freshness {
-    pub(super) fn new(look: Option<Look>, events: Arc<Events>) -> Freshness {
+    pub(super) fn new(look: Option<Refresh>, events: Arc<Events>) -> Freshness {
         Freshness {
             look,
             last: Arc::default(),
@@ -65,7 +65,7 @@ impl Freshness {
     }
 
     /// One asker looks at a time; the others take what there is, except before the very first look has ended.
-    pub(super) async fn look_before_answer(&self) {
+    pub(super) async fn refresh_on_request(&self) {
         let Some(look) = self.look.clone() else { return };
         let last = match self.last.clone().try_lock_owned() {
             Ok(last) => last,
@@ -84,14 +84,14 @@ impl Freshness {
         let (disk, events) = (self.disk.clone(), self.events.clone());
         let looking = tokio::task::spawn_blocking(move || {
             let mut last = last;
-            let begun = Instant::now();
+            let started = Instant::now();
             let found = look(&|work| events.sync(Some(work)));
             events.sync(None);
             if found.news {
                 events.news();
             }
             *disk.write().unwrap_or_else(PoisonError::into_inner) = found.disk;
-            let took = if found.news { Duration::ZERO } else { begun.elapsed() };
+            let took = if found.news { Duration::ZERO } else { started.elapsed() };
             *last = Some(LastLook { ended: Instant::now(), took });
         });
         // What takes longer goes on behind the answer.
@@ -137,7 +137,7 @@ pub(super) fn watch(folders: &[PathBuf], app: &App) -> (Option<RecommendedWatche
 /// A look at the start, after changes, and now and then.
 pub(super) async fn keep_current(app: Arc<App>, changed: Arc<Notify>) {
     loop {
-        app.freshness.look_before_answer().await;
+        app.freshness.refresh_on_request().await;
         // What came during a pause is not forgotten.
         if !app.freshness.changed.load(Ordering::Relaxed) {
             drop(tokio::time::timeout(SELDOM, changed.notified()).await);

@@ -142,8 +142,8 @@ impl Door {
                 let named = ["name", "key"].into_iter().find_map(|name| fields.get(name)?.as_str());
                 let named = named.filter(|name| name.len() <= LONGEST_NAME).map(str::to_owned);
                 let fields = fields.into_iter().map(|(name, value)| {
-                    let telling = named.as_deref().filter(|_| name == "value").unwrap_or(&name);
-                    let before = format!("\"{telling}\": \"");
+                    let is_distinctive = named.as_deref().filter(|_| name == "value").unwrap_or(&name);
+                    let before = format!("\"{is_distinctive}\": \"");
                     let shown = self.shown(value, Some(&before), extent, longest);
                     (self.text(&name).to_string(), shown)
                 });

@@ -10,7 +10,7 @@ use annals_sources::{Source, registry};
 use annals_store::{Contents, ItemRow, Store};
 
 #[derive(Debug, Clone, Default)]
-pub struct LibraryAsk {
+pub struct LibraryQuery {
     pub source: Option<String>,
     /// Only this stream.
     pub kind: Option<String>,
@@ -50,7 +50,7 @@ pub fn library(
     scope: &Scope,
     store: &Store,
     door: &Door,
-    ask: &LibraryAsk,
+    ask: &LibraryQuery,
     then: Time,
 ) -> Result<Vec<LibraryItem>> {
     let mut items = Vec::new();
@@ -73,7 +73,7 @@ pub fn library(
 /// Streams of authored things, memory and settings.
 // no scope: what there is to ask about is no secret
 pub fn library_kinds() -> impl Iterator<Item = &'static str> {
-    shelves(&LibraryAsk::default()).into_iter().map(|(_, stream)| stream.name)
+    shelves(&LibraryQuery::default()).into_iter().map(|(_, stream)| stream.name)
 }
 
 /// Moments at which something on the shelves changed, oldest first; of very many, the last.
@@ -90,7 +90,7 @@ pub fn history(
     scope: &Scope,
     store: &Store,
     door: &Door,
-    ask: &LibraryAsk,
+    ask: &LibraryQuery,
     name: &str,
 ) -> Result<Vec<(LibraryItem, Vec<ItemVersion>)>> {
     let mut found = Vec::new();
@@ -137,7 +137,7 @@ pub(super) fn history_texts(
     scope: &Scope,
     store: &Store,
     door: &Door,
-    ask: &LibraryAsk,
+    ask: &LibraryQuery,
     see: &mut dyn FnMut(&str, &str),
 ) -> Result<()> {
     let mut contents = store.contents(scope);
@@ -171,7 +171,7 @@ fn shown_text(
 }
 
 /// Streams of authored things, memory and settings that the question is about.
-fn shelves(ask: &LibraryAsk) -> Vec<(&'static dyn Source, &'static Stream)> {
+fn shelves(ask: &LibraryQuery) -> Vec<(&'static dyn Source, &'static Stream)> {
     let sources = registry().iter().copied();
     let wanted =
         sources.filter(|source| ask.source.as_deref().is_none_or(|name| name == source.manifest().source));

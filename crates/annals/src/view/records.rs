@@ -7,13 +7,13 @@ use utoipa::ToSchema;
 use super::door::{Door, Extent};
 use super::paging::{Paging, read_numbers, write_numbers};
 use super::session::branches::Kin;
-use super::session::entry_builder::Teller;
-use super::session::list::{SessionAsk, SessionView, session_cursor, sessions};
-use annals_core::{Key, Result, Rows, Scope, ShownJson, Stream, Time};
+use super::session::entry_builder::EntryBuilder;
+use super::session::list::{SessionQuery, SessionView, session_cursor, sessions};
+use annals_core::{ContentKey, Result, Rows, Scope, ShownJson, Stream, Time};
 use annals_sources::Source;
 use annals_store::{CallRow, Contents, MessageRow, RecordRow, RowPlace, SessionFilter, Store};
 
-pub struct RecordsAsk {
+pub struct RecordsQuery {
     pub source: &'static dyn Source,
     pub stream: &'static Stream,
     pub key: Option<String>,
@@ -36,11 +36,11 @@ pub fn record_page(
     scope: &Scope,
     store: &Store,
     door: &Door,
-    ask: &RecordsAsk,
+    ask: &RecordsQuery,
     now: Time,
 ) -> Result<RecordPage> {
     let limit = ask.limit.unwrap_or(u64::MAX - 1);
-    let wider = RecordsAsk {
+    let wider = RecordsQuery {
         limit: Some(limit + 1),
         cursor: ask.cursor.clone(),
         key: ask.key.clone(),
@@ -65,7 +65,7 @@ pub fn records(
     scope: &Scope,
     store: &Store,
     door: &Door,
-    ask: &RecordsAsk,
+    ask: &RecordsQuery,
     now: Time,
     see: &mut dyn FnMut(ShownJson) -> Result<()>,
 ) -> Result<u64> {
@@ -77,12 +77,12 @@ fn each(
     scope: &Scope,
     store: &Store,
     door: &Door,
-    ask: &RecordsAsk,
+    ask: &RecordsQuery,
     now: Time,
     see: &mut dyn FnMut(ShownJson, String) -> Result<()>,
 ) -> Result<u64> {
     let source = ask.source.manifest().source;
-    let teller = Teller { scope, store, door, source: ask.source, full: ask.full, changes: false };
+    let builder = EntryBuilder { scope, store, door, source: ask.source, full: ask.full, changes: false };
     let mut contents = store.contents(scope);
     let mut count = 0;
     let mut hand_out = |record: ShownJson, cursor: String| -> Result<bool> {
@@ -101,7 +101,7 @@ fn each(
             };
             let limit = i64::try_from(ask.limit.unwrap_or(500)).unwrap_or(500).clamp(1, 501);
             let mut page =
-                SessionAsk { filter, page: Paging { limit, cursor: ask.cursor.clone() }, brief: false };
+                SessionQuery { filter, page: Paging { limit, cursor: ask.cursor.clone() }, brief: false };
             'pages: loop {
                 let list = sessions(scope, store, door, &page, now)?;
                 // The filter takes the start of an id too; a key is whole.
@@ -118,17 +118,20 @@ fn each(
             }
         }
         Rows::Messages => {
-            let key = ask.key.as_deref().map(|key| Key::from_hex(key).unwrap_or(Key::of(&[key.as_bytes()])));
+            let key = ask
+                .key
+                .as_deref()
+                .map(|key| ContentKey::from_hex(key).unwrap_or(ContentKey::of(&[key.as_bytes()])));
             let mut kin = Kin::default();
             store.each_message(scope, source, key, row_place(ask)?, &mut |row| {
                 let cursor = write_numbers(&[row.session_id, row.file, row.span.offset as i64]);
-                Ok(hand_out(message_record(&teller, ask, &mut contents, &mut kin, &row)?, cursor)?)
+                Ok(hand_out(message_record(&builder, ask, &mut contents, &mut kin, &row)?, cursor)?)
             })?;
         }
         Rows::Calls => {
             store.each_call(scope, source, ask.key.as_deref(), row_place(ask)?, &mut |row| {
                 let cursor = write_numbers(&[row.session_id, row.file, row.span.offset as i64]);
-                Ok(hand_out(call_record(&teller, &mut contents, &row)?, cursor)?)
+                Ok(hand_out(call_record(&builder, &mut contents, &row)?, cursor)?)
             })?;
         }
         Rows::Records => {
@@ -138,20 +141,20 @@ fn each(
                     return Ok(true);
                 }
                 let cursor = write_numbers(&[row.id]);
-                Ok(hand_out(plain_record(&teller, ask.stream.name, &mut contents, &row)?, cursor)?)
+                Ok(hand_out(plain_record(&builder, ask.stream.name, &mut contents, &row)?, cursor)?)
             })?;
         }
     }
     Ok(count)
 }
 
-fn row_place(ask: &RecordsAsk) -> Result<RowPlace> {
+fn row_place(ask: &RecordsQuery) -> Result<RowPlace> {
     let [session, file, place] = ask.cursor.as_deref().map_or(Ok([0, 0, -1]), read_numbers)?;
     Ok(RowPlace(session, file, place))
 }
 
 /// The declared fields: from the session itself, else from what only this client knows.
-fn session_record(ask: &RecordsAsk, session: &SessionView) -> Result<ShownJson> {
+fn session_record(ask: &RecordsQuery, session: &SessionView) -> Result<ShownJson> {
     let common = serde_json::to_value(session)?;
     let nothing = Value::Null;
     let native = session.native.as_ref().map_or(&nothing, ShownJson::value);
@@ -167,15 +170,15 @@ fn session_record(ask: &RecordsAsk, session: &SessionView) -> Result<ShownJson> 
 }
 
 fn message_record(
-    teller: &Teller<'_>,
-    ask: &RecordsAsk,
+    builder: &EntryBuilder<'_>,
+    ask: &RecordsQuery,
     contents: &mut Contents<'_>,
     kin: &mut Kin,
     row: &MessageRow,
 ) -> Result<ShownJson> {
-    let entry = teller.message(contents, row)?;
+    let entry = builder.message(contents, row)?;
     let bytes = contents.span(row.file, row.span)?;
-    let native = teller.door.json(Value::Object(ask.source.native(bytes.expose())));
+    let native = builder.door.json(Value::Object(ask.source.native(bytes.expose())));
     let mut record = json!({
         "id": entry.id,
         "session_id": row.session,
@@ -187,35 +190,35 @@ fn message_record(
         "blocks": entry.blocks,
         "native": native,
     });
-    if let Some((node, children)) = kin.of(teller.scope, teller.store, row)? {
-        record["parent_id"] = json!(node.parent.map(Key::hex));
-        record["children_ids"] = json!(children.into_iter().map(Key::hex).collect::<Vec<_>>());
+    if let Some((node, children)) = kin.of(builder.scope, builder.store, row)? {
+        record["parent_id"] = json!(node.parent.map(ContentKey::hex));
+        record["children_ids"] = json!(children.into_iter().map(ContentKey::hex).collect::<Vec<_>>());
         record["on_current_branch"] = json!(node.current);
     }
     Ok(ShownJson::new(record))
 }
 
-fn call_record(teller: &Teller<'_>, contents: &mut Contents<'_>, row: &CallRow) -> Result<ShownJson> {
-    let input = teller.input(contents, row)?;
-    let output = teller.output(contents, row)?;
+fn call_record(builder: &EntryBuilder<'_>, contents: &mut Contents<'_>, row: &CallRow) -> Result<ShownJson> {
+    let input = builder.input(contents, row)?;
+    let output = builder.output(contents, row)?;
     let mut record = json!({
         "id": row.key.hex(),
         "session_id": row.session,
-        "call_id": teller.door.text(&row.call_id),
+        "call_id": builder.door.text(&row.call_id),
         "name": row.name,
         "kind": row.kind.name(),
-        "title": teller.door.raw(&row.title),
+        "title": builder.door.raw(&row.title),
         "at": row.at.map(Time::rfc3339),
         "model": row.model,
         "ok": row.ok,
         "exit_code": row.exit_code,
         "duration_ms": row.duration_ms,
-        "parent_call": teller.parent(row)?,
+        "parent_call": builder.parent(row)?,
         "copied": row.copied,
-        "files": teller.files(row)?,
+        "files": builder.files(row)?,
     });
     let mut put = |name: &str, text: Value| {
-        let (shown, full_bytes) = teller.door.json_preview(text, Extent::of(teller.full));
+        let (shown, full_bytes) = builder.door.json_preview(text, Extent::of(builder.full));
         record[name] = json!(shown);
         if let Some(full_bytes) = full_bytes {
             record[format!("{name}_truncated")] = Value::from(true);
@@ -228,20 +231,20 @@ fn call_record(teller: &Teller<'_>, contents: &mut Contents<'_>, row: &CallRow) 
 }
 
 fn plain_record(
-    teller: &Teller<'_>,
+    builder: &EntryBuilder<'_>,
     stream: &str,
     contents: &mut Contents<'_>,
     row: &RecordRow,
 ) -> Result<ShownJson> {
     let bytes = contents.span_of_version(row.file, row.file_version, row.encoding, row.span)?;
-    let special = teller.source.record(stream, &row.key, bytes.expose());
+    let special = builder.source.record(stream, &row.key, bytes.expose());
     let data = special
         .map(Ok)
         .unwrap_or_else(|| serde_json::from_slice(bytes.expose()))
         .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes.expose()).into_owned()));
-    let (data, full_bytes) = teller.door.json_preview(data, Extent::of(teller.full));
+    let (data, full_bytes) = builder.door.json_preview(data, Extent::of(builder.full));
     let mut record = json!({
-        "key": teller.door.text(&row.key),
+        "key": builder.door.text(&row.key),
         "version": row.version,
         "session_id": row.session,
         "at": row.at.map(Time::rfc3339),

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::cli::settings::Declared;
 use crate::cli::ui::table::{number, size, table};
-use crate::cli::{Answer, Desk, now};
+use crate::cli::{Context, Outcome, now};
 use crate::collect::{HomeState, look_at, survey_homes};
 use crate::view::{Audit, IndexAudit, OnDisk, audit, captured, index_audit, used_sources};
 use annals_core::Result;
@@ -13,38 +13,38 @@ use annals_sources::{Source, of_programs};
 use annals_store::Store;
 
 #[derive(Args)]
-pub struct Options {
+pub struct AuditArguments {
     /// Exit with 1 when a source is below this percentage
     #[arg(long, value_name = "P")]
     fail_under: Option<f64>,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
-    let store = desk.archive_or_new()?;
-    let door = desk.door(&store)?;
+pub fn run(context: &mut Context, options: &AuditArguments) -> Result<Outcome> {
+    let store = context.archive_or_new()?;
+    let door = context.door(&store)?;
     let mut audits = Vec::new();
-    for source in used_sources(&desk.scope, Some(&store))? {
-        let disk = on_disk(desk, &store, source)?;
-        audits.push(audit(&desk.scope, &store, &door, source, &disk, now())?);
+    for source in used_sources(&context.scope, Some(&store))? {
+        let disk = on_disk(context, &store, source)?;
+        audits.push(audit(&context.scope, &store, &door, source, &disk, now())?);
     }
-    let index = index_audit(&desk.scope, &store)?;
-    if desk.json {
-        desk.output.json(&json!({"sources": audits, "index": index, "next_cursor": null}))?;
+    let index = index_audit(&context.scope, &store)?;
+    if context.json {
+        context.output.json(&json!({"sources": audits, "index": index, "next_cursor": null}))?;
     } else {
-        print(desk, &audits)?;
-        print_index(desk, &index)?;
+        print(context, &audits)?;
+        print_index(context, &index)?;
     }
     let below = options.fail_under.is_some_and(|bar| audits.iter().any(|audit| audit.percent < bar));
-    Ok(if below { Answer::Nothing } else { Answer::Done })
+    Ok(if below { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn on_disk(desk: &Desk, store: &Store, source: &'static dyn Source) -> Result<OnDisk> {
+fn on_disk(context: &Context, store: &Store, source: &'static dyn Source) -> Result<OnDisk> {
     // What programs handed over is on no disk but the archive's.
     if source.manifest().source == of_programs().manifest().source {
-        return captured(&desk.scope, store, source);
+        return captured(&context.scope, store, source);
     }
     let mut disk = OnDisk::default();
-    for (home, state) in survey_homes(source, &Declared(&desk.config)) {
+    for (home, state) in survey_homes(source, &Declared(&context.config)) {
         if state != HomeState::Available {
             continue;
         }
@@ -64,22 +64,22 @@ fn on_disk(desk: &Desk, store: &Store, source: &'static dyn Source) -> Result<On
     Ok(disk)
 }
 
-fn print_index(desk: &mut Desk, index: &IndexAudit) -> Result<()> {
-    let title = desk.output.strong("Text index");
+fn print_index(context: &mut Context, index: &IndexAudit) -> Result<()> {
+    let title = context.output.strong("Text index");
     let bytes = size(u64::try_from(index.bytes).unwrap_or(0));
-    desk.output.line(format!("{title}  {} passages, {bytes}", number(index.passages)))?;
+    context.output.line(format!("{title}  {} passages, {bytes}", number(index.passages)))?;
     for (word, list) in [("indexed", index.indexed), ("left out", index.left_out)] {
         for what in list {
-            desk.output.line(format!("  {word}  {what}"))?;
+            context.output.line(format!("  {word}  {what}"))?;
         }
     }
     Ok(())
 }
 
-fn print(desk: &mut Desk, audits: &[Audit]) -> Result<()> {
+fn print(context: &mut Context, audits: &[Audit]) -> Result<()> {
     for audit in audits {
-        let title = desk.output.strong(audit.provider_label);
-        desk.output.line(format!("{title}  {}% accounted for", audit.percent))?;
+        let title = context.output.strong(audit.provider_label);
+        context.output.line(format!("{title}  {}% accounted for", audit.percent))?;
         let head = ["", "#found", "#kept", "#left out", "#unaccounted", "#gaps"];
         let (files, bytes) = (audit.files, audit.bytes);
         let count = |value: u64| number(i64::try_from(value).unwrap_or(i64::MAX));
@@ -91,10 +91,10 @@ fn print(desk: &mut Desk, audits: &[Audit]) -> Result<()> {
             row("bytes", [bytes.found, bytes.kept, bytes.left_out, bytes.unaccounted, bytes.gaps], &size),
         ];
         for line in table(&head, &rows) {
-            desk.output.line(format!("  {line}"))?;
+            context.output.line(format!("  {line}"))?;
         }
         let lines = &audit.lines;
-        desk.output.line(format!(
+        context.output.line(format!(
             "  lines  {} found = {} kept + {} unknown + {} malformed + {} skipped",
             number(lines.found),
             number(lines.kept.lines),
@@ -106,7 +106,7 @@ fn print(desk: &mut Desk, audits: &[Audit]) -> Result<()> {
             let why =
                 if store.reason.as_str().is_empty() { String::new() } else { format!(": {}", store.reason) };
             let treatment = store.treatment.replace('_', " ");
-            desk.output.line(format!(
+            context.output.line(format!(
                 "  {treatment}  {} ({}, {}){why}",
                 store.store,
                 count(store.files),
@@ -114,15 +114,20 @@ fn print(desk: &mut Desk, audits: &[Audit]) -> Result<()> {
             ))?;
         }
         for file in &audit.unaccounted {
-            desk.output.line(format!("  unaccounted  {} ({})", file.path, size(file.bytes)))?;
+            context.output.line(format!("  unaccounted  {} ({})", file.path, size(file.bytes)))?;
         }
         for kind in &audit.unknown {
             let version =
                 kind.client_version.as_ref().map(|version| format!(" since {version}")).unwrap_or_default();
-            desk.output.line(format!("  unknown  {} ({} lines{version})", kind.kind, number(kind.lines)))?;
+            context.output.line(format!(
+                "  unknown  {} ({} lines{version})",
+                kind.kind,
+                number(kind.lines)
+            ))?;
         }
         for broken in audit.malformed.iter().take(10) {
-            desk.output
+            context
+                .output
                 .line(format!("  malformed  {} at byte {}: {}", broken.path, broken.offset, broken.what))?;
         }
         for stream in &audit.streams {
@@ -132,7 +137,7 @@ fn print(desk: &mut Desk, audits: &[Audit]) -> Result<()> {
                 .map(|name| format!("undeclared {name}"))
                 .chain(stream.other_type.iter().cloned())
             {
-                desk.output.line(format!("  field  {}: {field}", stream.stream))?;
+                context.output.line(format!("  field  {}: {field}", stream.stream))?;
             }
         }
         for line in &audit.surface {
@@ -142,7 +147,11 @@ fn print(desk: &mut Desk, audits: &[Audit]) -> Result<()> {
             } else {
                 format!(": {}", line.surface.reason)
             };
-            desk.output.line(format!("  {state}  {} ({}){reason}", line.surface.item, number(line.count)))?;
+            context.output.line(format!(
+                "  {state}  {} ({}){reason}",
+                line.surface.item,
+                number(line.count)
+            ))?;
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::ui::table::counted;
 use crate::cli::ui::{table, time};
-use crate::cli::{Answer, Desk, git};
+use crate::cli::{Context, Outcome, git};
 use crate::view::{Blame, BlameSums, CodeFile, Door, Origin, Share, blame, blame_sums, shown_lines};
 use annals_core::{Error, Result, Shown, Time};
 use annals_store::Store;
@@ -19,7 +19,7 @@ use annals_store::Store;
                         file), changed (similar text), read (a session saw it, none wrote it), unknown. Lines are \
                         found by content, not by commit: renames, rebases and formatters do not matter."
 )]
-pub struct Options {
+pub struct BlameArguments {
     /// A file, or some lines of it: FILE:12, FILE:12-40
     #[arg(value_name = "FILE[:A[-B]]", required_unless_present_any = ["text", "stat"])]
     file: Option<String>,
@@ -42,13 +42,13 @@ const LARGEST: u64 = 8 << 20;
 /// Lines of files that are traced at once.
 const AT_ONCE: usize = 200_000;
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
-    let store = desk
+pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
+    let store = context
         .archive()?
         .ok_or_else(|| Error::new("there is no archive yet").hint("`annals sync` makes one"))?;
-    let door = desk.door(&store)?;
+    let door = context.door(&store)?;
     if let Some(folder) = &options.stat {
-        return sum_up(desk, &store, &door, folder, options);
+        return sum_up(context, &store, &door, folder, options);
     }
     let (file, lines, commits) = match (&options.text, &options.file) {
         (Some(text), _) => {
@@ -66,9 +66,9 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         }
         (None, None) => return Err(Error::bad_request("name a file")),
     };
-    let traced = trace(desk, &store, &door, std::slice::from_ref(&file))?;
-    let Some(traced) = traced.into_iter().next() else { return Ok(Answer::Nothing) };
-    let shown = shown_lines(&desk.scope, &door, &file.text);
+    let traced = trace(context, &store, &door, std::slice::from_ref(&file))?;
+    let Some(traced) = traced.into_iter().next() else { return Ok(Outcome::Nothing) };
+    let shown = shown_lines(&context.scope, &door, &file.text);
     let (from, to) = lines.unwrap_or((1, usize::MAX));
     if from > shown.len() {
         return Err(Error::bad_request(format!("the file has {}", counted(shown.len(), "line"))));
@@ -76,20 +76,20 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let part =
         Part { blame: &traced, lines: &shown, commits: commits.as_deref(), from, to: to.min(shown.len()) };
     if options.porcelain {
-        porcelain(desk, &part)?;
-    } else if desk.json {
-        desk.output.json(&document(&part)?)?;
+        porcelain(context, &part)?;
+    } else if context.json {
+        context.output.json(&document(&part)?)?;
     } else {
-        table(desk, &part)?;
+        table(context, &part)?;
     }
     let known =
         traced.spans.iter().any(|span| span.origin.is_some() && span.start <= part.to && span.end >= from);
-    Ok(if known { Answer::Done } else { Answer::Nothing })
+    Ok(if known { Outcome::Done } else { Outcome::Nothing })
 }
 
 /// One look at the archive: its locks are taken once.
-fn trace(desk: &Desk, store: &Store, door: &Door, files: &[CodeFile]) -> Result<Vec<Blame>> {
-    store.at_once(&desk.scope, || blame(&desk.scope, store, door, files))
+fn trace(context: &Context, store: &Store, door: &Door, files: &[CodeFile]) -> Result<Vec<Blame>> {
+    store.at_once(&context.scope, || blame(&context.scope, store, door, files))
 }
 
 /// The lines that were asked for, with all that is known of them.
@@ -119,7 +119,7 @@ impl Part<'_> {
     }
 }
 
-fn table(desk: &mut Desk, part: &Part<'_>) -> Result<()> {
+fn table(context: &mut Context, part: &Part<'_>) -> Result<()> {
     let width = part.to.to_string().len();
     let mut last = None;
     for (number, text, grade, origin, _) in part.each() {
@@ -136,24 +136,24 @@ fn table(desk: &mut Desk, part: &Part<'_>) -> Result<()> {
             (false, _) => String::new(),
         };
         let grade = if grade == "unknown" { "-" } else { grade };
-        let head = desk.output.faint(&format!("{commit}{grade:<7} {whose:<54} {number:>width$} │"));
-        desk.output.line(format!("{head} {text}").trim_end())?;
+        let head = context.output.faint(&format!("{commit}{grade:<7} {whose:<54} {number:>width$} │"));
+        context.output.line(format!("{head} {text}").trim_end())?;
     }
-    if desk.quiet {
+    if context.quiet {
         return Ok(());
     }
-    desk.output.flush()?;
+    context.output.flush()?;
     let mut shown = HashSet::new();
     for (_, _, _, origin, _) in part.each() {
         let Some(number) = origin.filter(|origin| shown.insert(*origin)) else { continue };
         let Some(told) = part.blame.origins.get(number) else { continue };
         let prompt = told.prompt.as_ref().map_or("(no prompt)", Shown::as_str);
         let show = format!("annals show {} --at {}", told.session_id, told.message_id);
-        desk.output.note(format!("{}  {prompt}\n", whose(told)).trim_end());
-        desk.output.note(format!("    {show}"));
+        context.output.note(format!("{}  {prompt}\n", whose(told)).trim_end());
+        context.output.note(format!("    {show}"));
     }
     let lines = part.blame.lines;
-    desk.output.note(format!(
+    context.output.note(format!(
         "{}: {} exact, {} moved, {} changed, {} read, {} unknown",
         counted(lines.total, "line"),
         lines.exact,
@@ -187,16 +187,17 @@ fn document(part: &Part<'_>) -> Result<Value> {
 }
 
 /// Like `git blame --porcelain`: a header for each line, more of it where its call is named first.
-fn porcelain(desk: &mut Desk, part: &Part<'_>) -> Result<()> {
+fn porcelain(context: &mut Context, part: &Part<'_>) -> Result<()> {
     let mut told_before = HashSet::new();
     for (number, text, grade, origin, written) in part.each() {
         let told = origin.and_then(|origin| part.blame.origins.get(origin));
         let id = told.map_or("0000000000000000", |told| told.id.as_str());
-        desk.output
+        context
+            .output
             .line(format!("{id} {} {number}", written.map_or_else(|| "0".into(), |line| line.to_string())))?;
-        desk.output.line(format!("grade {grade}"))?;
+        context.output.line(format!("grade {grade}"))?;
         if let Some(commit) = part.commit(number) {
-            desk.output.line(format!("commit {commit}"))?;
+            context.output.line(format!("commit {commit}"))?;
         }
         if let (Some(told), Some(origin)) = (told, origin)
             && told_before.insert(origin)
@@ -213,15 +214,21 @@ fn porcelain(desk: &mut Desk, part: &Part<'_>) -> Result<()> {
                 ("summary", prompt),
                 ("filename", told.file.as_str()),
             ] {
-                desk.output.line(format!("{name} {value}").trim_end())?;
+                context.output.line(format!("{name} {value}").trim_end())?;
             }
         }
-        desk.output.line(format!("\t{text}"))?;
+        context.output.line(format!("\t{text}"))?;
     }
     Ok(())
 }
 
-fn sum_up(desk: &mut Desk, store: &Store, door: &Door, folder: &Path, options: &Options) -> Result<Answer> {
+fn sum_up(
+    context: &mut Context,
+    store: &Store,
+    door: &Door,
+    folder: &Path,
+    options: &BlameArguments,
+) -> Result<Outcome> {
     let folder = folder.canonicalize().map_err(|error| {
         Error::new(format!("cannot read {}: {error}", folder.display())).hint("name a folder")
     })?;
@@ -239,21 +246,21 @@ fn sum_up(desk: &mut Desk, store: &Store, door: &Door, folder: &Path, options: &
         lines += file.text.lines().count();
         files.push(file);
         if lines >= AT_ONCE {
-            traced.extend(trace(desk, store, door, &std::mem::take(&mut files))?);
+            traced.extend(trace(context, store, door, &std::mem::take(&mut files))?);
             lines = 0;
         }
     }
-    traced.extend(trace(desk, store, door, &files)?);
-    let sums = blame_sums(&desk.scope, &traced);
-    if desk.json {
-        desk.output.json(&sums)?;
+    traced.extend(trace(context, store, door, &files)?);
+    let sums = blame_sums(&context.scope, &traced);
+    if context.json {
+        context.output.json(&sums)?;
     } else {
-        print_sums(desk, &sums)?;
+        print_sums(context, &sums)?;
     }
-    Ok(if sums.sessions.is_empty() { Answer::Nothing } else { Answer::Done })
+    Ok(if sums.sessions.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn print_sums(desk: &mut Desk, sums: &BlameSums) -> Result<()> {
+fn print_sums(context: &mut Context, sums: &BlameSums) -> Result<()> {
     let rows: Vec<Vec<String>> = sums
         .files
         .iter()
@@ -265,22 +272,22 @@ fn print_sums(desk: &mut Desk, sums: &BlameSums) -> Result<()> {
         .collect();
     let head = ["file", "#lines", "#exact", "#moved", "#changed", "#read", "#unknown"];
     for line in table::table(&head, &rows) {
-        desk.output.line(line)?;
+        context.output.line(line)?;
     }
     for (title, shares) in [("session", &sums.sessions), ("source", &sums.sources), ("model", &sums.models)] {
-        desk.output.line("")?;
+        context.output.line("")?;
         let row = |share: &Share| {
             let title = share.title.as_ref().map_or(String::new(), ToString::to_string);
             vec![share.name.clone(), share.lines.to_string(), percent(share), title]
         };
         let rows: Vec<Vec<String>> = shares.iter().map(row).collect();
         for line in table::table(&[title, "#lines", "#share", ""], &rows) {
-            desk.output.line(line)?;
+            context.output.line(line)?;
         }
     }
     let lines = sums.lines;
-    desk.output.line("")?;
-    desk.output.line(format!(
+    context.output.line("")?;
+    context.output.line(format!(
         "{} in {}: {} exact, {} moved, {} changed, {} read, {} unknown",
         counted(lines.total, "line"),
         counted(sums.files.len(), "file"),

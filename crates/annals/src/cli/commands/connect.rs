@@ -6,15 +6,15 @@ use clap::Args;
 use serde_json::json;
 
 use super::sync::source_named;
-use crate::cli::live::{Wish, ask, stop_json, words};
+use crate::cli::live::{LiveArguments, ask, stop_json, words};
 use crate::cli::settings::Declared;
-use crate::cli::{Answer, Desk};
+use crate::cli::{Context, Outcome};
 use crate::collect::{Lock, Stop, connect, disconnect};
 use annals_core::{Error, Result};
 use annals_sources::registry;
 
 #[derive(Args)]
-pub struct Options {
+pub struct ConnectArguments {
     /// The source to connect
     #[arg(value_name = "SOURCE")]
     source: String,
@@ -29,7 +29,7 @@ pub struct Options {
     wait: u64,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+pub fn run(context: &mut Context, options: &ConnectArguments) -> Result<Outcome> {
     let source = source_named(&options.source)?;
     let (name, label) = (source.manifest().source, source.manifest().label);
     if source.live().is_none() {
@@ -38,49 +38,51 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         return Err(Error::new(format!("{label} is read from files, not from a browser"))
             .hint(format!("sources that can be connected: {}", names.join(", "))));
     }
-    let config = desk.config.clone();
+    let config = context.config.clone();
     let _lock = Lock::take(&config.home, "connect")?;
     let settings = Declared(&config);
     let environment = settings.environment(1);
     if options.remove {
-        desk.archive_or_new()?;
-        disconnect(source, &environment, &desk.scope)?;
-        return told(desk, name, "removed", format!("{label} is no longer connected"));
+        context.archive_or_new()?;
+        disconnect(source, &environment, &context.scope)?;
+        return told(context, name, "removed", format!("{label} is no longer connected"));
     }
-    let wish = Wish { headless: options.headless, ..Wish::default() };
-    let asked = ask(&config, source, wish)?;
-    if !desk.quiet {
-        desk.output.note(format!("a browser opens; log in to {label} there, and it closes by itself"));
-        desk.output
+    let arguments = LiveArguments { headless: options.headless, ..LiveArguments::default() };
+    let asked = ask(&config, source, arguments)?;
+    if !context.quiet {
+        context.output.note(format!("a browser opens; log in to {label} there, and it closes by itself"));
+        context
+            .output
             .note("annals uses your own session, at the provider's pace, and solves no check in your place");
     }
     let patience = Duration::from_secs(60 * options.wait);
-    match connect(&asked, &environment, &desk.scope, patience)? {
+    match connect(&asked, &environment, &context.scope, patience)? {
         None => told(
-            desk,
+            context,
             name,
             "connected",
             format!("{label} is connected; `annals sync {name}` fetches what is new"),
         ),
         Some(Stop::Failed(problem)) => Err(problem),
-        Some(stop) if desk.json => {
-            desk.output
+        Some(stop) if context.json => {
+            context
+                .output
                 .json(&json!({"source": name, "status": "stopped", "interaction": stop_json(&stop, name)}))?;
-            Ok(Answer::Stopped)
+            Ok(Outcome::Stopped)
         }
         Some(stop) => {
             let (_, message, _) = words(&stop, name);
-            desk.output.note(format!("stopped: {message}"));
-            desk.output.note(format!("hint: `annals connect {name}` opens the browser again"));
-            Ok(Answer::Stopped)
+            context.output.note(format!("stopped: {message}"));
+            context.output.note(format!("hint: `annals connect {name}` opens the browser again"));
+            Ok(Outcome::Stopped)
         }
     }
 }
 
-fn told(desk: &mut Desk, source: &str, status: &str, words: String) -> Result<Answer> {
-    match desk.json {
-        true => desk.output.json(&json!({"source": source, "status": status}))?,
-        false => desk.output.line(words)?,
+fn told(context: &mut Context, source: &str, status: &str, words: String) -> Result<Outcome> {
+    match context.json {
+        true => context.output.json(&json!({"source": source, "status": status}))?,
+        false => context.output.line(words)?,
     }
-    Ok(Answer::Done)
+    Ok(Outcome::Done)
 }

@@ -9,14 +9,16 @@ use serde_json::json;
 
 use crate::cli::settings::Declared;
 use crate::cli::ui::table::{counted, number};
-use crate::cli::{Answer, Desk};
-use crate::collect::{ConnectorAsk, ConnectorReport, InteractionKind, Lock, Notice, Reply, run_connector};
+use crate::cli::{Context, Outcome};
+use crate::collect::{
+    ConnectorOptions, ConnectorReport, InteractionKind, Lock, Notice, Reply, run_connector,
+};
 use annals_core::{Error, Result};
 use annals_store::Store;
 
 #[derive(Args, Default)]
 #[group(skip)]
-pub struct Options {
+pub struct ConnectorArguments {
     /// Run this program and keep the records that it hands over; all words after it are its arguments (docs/protocol.md)
     #[arg(long, value_names = ["PROGRAM", "ARG"], num_args = 1.., allow_hyphen_values = true,
           conflicts_with_all = ["sources", "since", "no_projects"])]
@@ -31,60 +33,65 @@ pub struct Options {
 }
 
 /// What `sync` was told besides.
-pub struct Wish<'w> {
+pub struct ConnectorRange<'w> {
     pub full: bool,
     pub gaps_only: bool,
     pub member: Option<&'w String>,
 }
 
-impl Options {
+impl ConnectorArguments {
     pub fn is_asked(&self) -> bool {
         !self.connector.is_empty()
     }
 }
 
-pub fn run(desk: &mut Desk, options: &Options, wish: &Wish<'_>) -> Result<Answer> {
-    let Some((program, arguments)) = options.connector.split_first() else { return Ok(Answer::Nothing) };
+pub fn run(
+    context: &mut Context,
+    options: &ConnectorArguments,
+    range: &ConnectorRange<'_>,
+) -> Result<Outcome> {
+    let Some((program, arguments)) = options.connector.split_first() else { return Ok(Outcome::Nothing) };
     let stem = Path::new(program).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let ask = ConnectorAsk {
+    let ask = ConnectorOptions {
         program: program.clone(),
         arguments: arguments.to_vec(),
         name: options.connector_name.clone().or(stem).unwrap_or_default(),
-        full: wish.full,
-        gaps_only: wish.gaps_only,
+        full: range.full,
+        gaps_only: range.gaps_only,
         silence: Duration::from_secs(options.connector_silence),
-        hidden: desk.config.own_variables(),
-        member: wish.member.cloned(),
+        hidden: context.config.own_variables(),
+        member: range.member.cloned(),
     };
-    let _lock = Lock::take(&desk.config.home, "sync --connector")?;
-    let config = std::sync::Arc::clone(&desk.config);
+    let _lock = Lock::take(&context.config.home, "sync --connector")?;
+    let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
     let environment = settings.environment(1);
     // What a program says may hold anything: it leaves through the door like all text.
-    let door = desk.door(&Store::open(&config.home)?)?;
-    let scope = desk.scope;
+    let door = context.door(&Store::open(&config.home)?)?;
+    let scope = context.scope;
     let shown = |text: &str| door.show(&scope, text).to_string();
     // A key that is written over several lines is a secret only as a whole.
     let mut held = String::new();
     let report = run_connector(&ask, &environment, &scope, &mut |notice| {
         if let Notice::Said(text) = notice {
             if !holds_back(&mut held, text) {
-                show(desk, &shown, &Notice::Said(&std::mem::take(&mut held)));
+                show(context, &shown, &Notice::Said(&std::mem::take(&mut held)));
             }
             return Reply::NotDone;
         }
-        show(desk, &shown, &notice)
+        show(context, &shown, &notice)
     })?;
     if !held.is_empty() {
-        desk.output.note("(a key without its end)");
+        context.output.note("(a key without its end)");
     }
-    if !desk.quiet {
-        let told = if desk.verbose { report.problems.len() } else { 5 };
+    if !context.quiet {
+        let told = if context.verbose { report.problems.len() } else { 5 };
         for problem in report.problems.iter().take(told) {
-            desk.output.note(format!("warning: {}", shown(problem)));
+            context.output.note(format!("warning: {}", shown(problem)));
         }
         if report.problem_count > 0 {
-            desk.output
+            context
+                .output
                 .note(format!("warning: {} lines were not understood", number_of(report.problem_count)));
         }
     }
@@ -95,8 +102,8 @@ pub fn run(desk: &mut Desk, options: &Options, wish: &Wish<'_>) -> Result<Answer
             None => failed,
         });
     }
-    tell(desk, &report, &shown)?;
-    Ok(Answer::Done)
+    tell(context, &report, &shown)?;
+    Ok(Outcome::Done)
 }
 
 /// Adds a line to what is held back; false when it can be shown now.
@@ -108,41 +115,41 @@ fn holds_back(held: &mut String, line: &str) -> bool {
     held.len() < 1 << 16 && held.contains("-----BEGIN ") && !held.contains("-----END ")
 }
 
-fn show(desk: &mut Desk, shown: &dyn Fn(&str) -> String, notice: &Notice<'_>) -> Reply {
+fn show(context: &mut Context, shown: &dyn Fn(&str) -> String, notice: &Notice<'_>) -> Reply {
     match notice {
         Notice::Asked(asked) => {
-            desk.output.note(format!("to do: {}", shown(&asked.message)));
+            context.output.note(format!("to do: {}", shown(&asked.message)));
             if let Some(link) = &asked.link {
-                desk.output.note(format!("link: {}", shown(link)));
+                context.output.note(format!("link: {}", shown(link)));
             }
             let answers = asked.kind == InteractionKind::ManualAction && std::io::stdin().is_terminal();
             if !answers {
                 return Reply::NotDone;
             }
-            desk.output.note("press Enter when it is done");
+            context.output.note("press Enter when it is done");
             let read = std::io::stdin().lock().read_line(&mut String::new());
             return if read.is_ok_and(|length| length > 0) { Reply::Done } else { Reply::NotDone };
         }
-        Notice::Said(_) | Notice::Progress { .. } | Notice::SecondsLeft(_) if desk.quiet => {}
-        Notice::Said(text) => desk.output.note(shown(text)),
+        Notice::Said(_) | Notice::Progress { .. } | Notice::SecondsLeft(_) if context.quiet => {}
+        Notice::Said(text) => context.output.note(shown(text)),
         Notice::Progress { message, count, total } => {
             let part = match (count, total) {
                 (Some(count), Some(total)) => format!(" ({count} of {total})"),
                 (Some(count), None) => format!(" ({count})"),
                 (None, _) => String::new(),
             };
-            desk.output.note(format!("{}{part}", shown(message)));
+            context.output.note(format!("{}{part}", shown(message)));
         }
         Notice::SecondsLeft(seconds) => {
-            desk.output.note(format!("about {} min left", number_of(seconds.div_ceil(60))));
+            context.output.note(format!("about {} min left", number_of(seconds.div_ceil(60))));
         }
     }
     Reply::NotDone
 }
 
-fn tell(desk: &mut Desk, report: &ConnectorReport, shown: &dyn Fn(&str) -> String) -> Result<()> {
-    if desk.json {
-        return desk.output.json(&json!({"connector": {
+fn tell(context: &mut Context, report: &ConnectorReport, shown: &dyn Fn(&str) -> String) -> Result<()> {
+    if context.json {
+        return context.output.json(&json!({"connector": {
             "name": report.name,
             "records": report.records,
             "new": report.new,
@@ -155,7 +162,7 @@ fn tell(desk: &mut Desk, report: &ConnectorReport, shown: &dyn Fn(&str) -> Strin
             "problem_count": report.problem_count,
         }}));
     }
-    desk.output.line(format!(
+    context.output.line(format!(
         "{}: {}, {} new, {} unchanged, {} skipped, {} opened, {} recovered",
         report.name,
         counted(report.records, "record"),

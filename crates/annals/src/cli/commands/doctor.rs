@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::sources;
 use crate::cli::ui::table::size;
-use crate::cli::{Answer, Desk};
+use crate::cli::{Context, Outcome};
 use crate::view::{Finding, examine};
 use annals_core::{Result, Shown};
 
@@ -13,13 +13,13 @@ use annals_core::{Result, Shown};
 const LITTLE_SPACE: u64 = 1 << 30;
 
 #[derive(Args)]
-pub struct Options {}
+pub struct DoctorArguments {}
 
-pub fn run(desk: &mut Desk, _options: &Options) -> Result<Answer> {
-    let mut findings = match desk.archive()? {
+pub fn run(context: &mut Context, _options: &DoctorArguments) -> Result<Outcome> {
+    let mut findings = match context.archive()? {
         Some(store) => {
-            let door = desk.door(&store)?;
-            examine(&desk.scope, &store, &door)?
+            let door = context.door(&store)?;
+            examine(&context.scope, &store, &door)?
         }
         None => vec![Finding {
             check: "archive",
@@ -28,7 +28,7 @@ pub fn run(desk: &mut Desk, _options: &Options) -> Result<Answer> {
             hint: Some("`annals sync` makes it"),
         }],
     };
-    for card in sources::all(desk)? {
+    for card in sources::all(context)? {
         let reachable = card.source_status != "error";
         let mut what = format!("{}: {}", card.provider_label, card.source_status);
         if let Some(days) = card.retention_days {
@@ -37,25 +37,25 @@ pub fn run(desk: &mut Desk, _options: &Options) -> Result<Answer> {
         let hint = Some(card.setup_hint).filter(|_| !reachable);
         findings.push(Finding { check: "homes", ok: reachable, what: Shown::new(what), hint });
     }
-    findings.extend(free_space(desk));
+    findings.extend(free_space(context));
     let well = findings.iter().all(|finding| finding.ok);
-    if desk.json {
-        desk.output.json(&json!({"ok": well, "findings": findings}))?;
+    if context.json {
+        context.output.json(&json!({"ok": well, "findings": findings}))?;
     } else {
         for finding in &findings {
             let mark = if finding.ok { "ok   " } else { "WRONG" };
-            desk.output.line(format!("{mark}  {}  {}", finding.check, finding.what))?;
+            context.output.line(format!("{mark}  {}  {}", finding.check, finding.what))?;
             if let Some(hint) = finding.hint {
-                desk.output.line(format!("       hint: {hint}"))?;
+                context.output.line(format!("       hint: {hint}"))?;
             }
         }
     }
-    Ok(if well { Answer::Done } else { Answer::Nothing })
+    Ok(if well { Outcome::Done } else { Outcome::Nothing })
 }
 
 #[cfg(unix)]
-fn free_space(desk: &Desk) -> Option<Finding> {
-    let home = desk.config.home.ancestors().find(|folder| folder.is_dir())?;
+fn free_space(context: &Context) -> Option<Finding> {
+    let home = context.config.home.ancestors().find(|folder| folder.is_dir())?;
     let disk = rustix::fs::statvfs(home).ok()?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     Some(Finding {
@@ -67,6 +67,6 @@ fn free_space(desk: &Desk) -> Option<Finding> {
 }
 
 #[cfg(not(unix))]
-fn free_space(_desk: &Desk) -> Option<Finding> {
+fn free_space(_desk: &Context) -> Option<Finding> {
     None
 }

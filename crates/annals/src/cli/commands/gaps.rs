@@ -7,16 +7,16 @@ use super::sync::{collect, collect_live, gaps_only, source_named, tell_stops};
 use crate::cli::live::tell_time_left;
 use crate::cli::ui::table::{number, table};
 use crate::cli::ui::time;
-use crate::cli::{Answer, Desk, now};
+use crate::cli::{Context, Outcome, now};
 use crate::collect::Lock;
 use crate::view::gaps;
-use crate::view::{GapAsk, GapView, LACKING, OPEN, Paging};
+use crate::view::{GapQuery, GapView, LACKING, OPEN, Paging};
 use annals_core::{Error, Result};
 use annals_store::GapFilter;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Options {
+pub struct GapsArguments {
     #[command(subcommand)]
     action: Option<Action>,
     /// Only this source
@@ -43,45 +43,45 @@ enum Action {
     },
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+pub fn run(context: &mut Context, options: &GapsArguments) -> Result<Outcome> {
     match &options.action {
-        Some(Action::Retry { keys, all, source }) => retry(desk, keys, *all, source.as_ref()),
-        None => list(desk, options),
+        Some(Action::Retry { keys, all, source }) => retry(context, keys, *all, source.as_ref()),
+        None => list(context, options),
     }
 }
 
-fn list(desk: &mut Desk, options: &Options) -> Result<Answer> {
+fn list(context: &mut Context, options: &GapsArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
         source_named(source)?;
     }
-    let store = desk.archive_or_new()?;
-    let door = desk.door(&store)?;
+    let store = context.archive_or_new()?;
+    let door = context.door(&store)?;
     let statuses = if options.all { Vec::new() } else { OPEN.iter().map(ToString::to_string).collect() };
     let page = Paging { limit: i64::MAX - 1, cursor: None };
-    let ask = GapAsk { source: options.source.clone(), statuses, page };
-    let list = gaps(&desk.scope, &store, &door, &ask, now())?;
-    if desk.json {
-        desk.output.json(&list)?;
-        return Ok(Answer::Done);
+    let ask = GapQuery { source: options.source.clone(), statuses, page };
+    let list = gaps(&context.scope, &store, &door, &ask, now())?;
+    if context.json {
+        context.output.json(&list)?;
+        return Ok(Outcome::Done);
     }
     if list.gaps.is_empty() {
-        desk.output.line("no gaps: everything that was found was read")?;
+        context.output.line("no gaps: everything that was found was read")?;
     } else {
         let head = ["source", "stream", "what", "why", "status", "#tries", "last try", "next try", "reason"];
         let rows: Vec<Vec<String>> = list.gaps.iter().map(row).collect();
         for line in table(&head, &rows) {
-            desk.output.line(line)?;
+            context.output.line(line)?;
         }
     }
-    if !desk.quiet {
-        tell_time_left(desk, options.source.as_deref())?;
+    if !context.quiet {
+        tell_time_left(context, options.source.as_deref())?;
     }
     let filter = GapFilter { source: options.source.as_deref(), statuses: &["terminal"] };
-    let given_up = store.gaps(&desk.scope, &filter, 0, i64::MAX, now())?.len();
-    if given_up > 0 && !options.all && !desk.quiet {
-        desk.output.note(format!("note: {given_up} more were given up; --all lists them"));
+    let given_up = store.gaps(&context.scope, &filter, 0, i64::MAX, now())?.len();
+    if given_up > 0 && !options.all && !context.quiet {
+        context.output.note(format!("note: {given_up} more were given up; --all lists them"));
     }
-    Ok(Answer::Done)
+    Ok(Outcome::Done)
 }
 
 fn row(gap: &GapView) -> Vec<String> {
@@ -99,20 +99,20 @@ fn row(gap: &GapView) -> Vec<String> {
 }
 
 /// Gaps of files and of providers are tried here; those of outside connectors by whoever runs them next.
-fn retry(desk: &mut Desk, keys: &[String], all: bool, source: Option<&String>) -> Result<Answer> {
+fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&String>) -> Result<Outcome> {
     if let Some(source) = source {
         source_named(source)?;
     }
-    let mut store = desk.archive_or_new()?;
-    let door = desk.door(&store)?;
-    let scope = desk.scope;
+    let mut store = context.archive_or_new()?;
+    let door = context.door(&store)?;
+    let scope = context.scope;
     let statuses = if all || !keys.is_empty() { LACKING } else { OPEN };
     let page = Paging { limit: i64::MAX - 1, cursor: None };
     let statuses = statuses.iter().map(ToString::to_string).collect();
-    let ask = GapAsk { source: source.cloned(), statuses, page };
+    let ask = GapQuery { source: source.cloned(), statuses, page };
     let mut due = 0;
     {
-        let _lock = Lock::take(&desk.config.home, "gaps retry")?;
+        let _lock = Lock::take(&context.config.home, "gaps retry")?;
         // A key is named as it is shown.
         let wanted = gaps(&scope, &store, &door, &ask, now())?.gaps.into_iter();
         let wanted: Vec<i64> = wanted
@@ -132,19 +132,19 @@ fn retry(desk: &mut Desk, keys: &[String], all: bool, source: Option<&String>) -
     }
     let open = GapFilter { source: source.map(String::as_str), statuses: OPEN };
     let before = store.gaps(&scope, &open, 0, i64::MAX, now())?.len();
-    let mut answer = Answer::Done;
+    let mut answer = Outcome::Done;
     if before > 0 {
         let options = gaps_only(source);
-        collect(desk, &options)?;
-        let reports = collect_live(desk, &options)?;
-        answer = tell_stops(desk, &reports);
+        collect(context, &options)?;
+        let reports = collect_live(context, &options)?;
+        answer = tell_stops(context, &reports);
     }
     let left = store.gaps(&scope, &open, 0, i64::MAX, now())?.len();
     let recovered = before.saturating_sub(left);
-    if desk.json {
-        desk.output.json(&json!({"due": due, "recovered": recovered, "open": left}))?;
+    if context.json {
+        context.output.json(&json!({"due": due, "recovered": recovered, "open": left}))?;
     } else {
-        desk.output.line(format!("{due} made due, {recovered} recovered now, {left} open"))?;
+        context.output.line(format!("{due} made due, {recovered} recovered now, {left} open"))?;
     }
     Ok(answer)
 }

@@ -9,11 +9,11 @@ use crate::cli::settings::Declared;
 use crate::cli::ui::measure::{Clock, cpu_ms, peak_memory_bytes};
 use crate::cli::ui::progress::Bar;
 use crate::cli::ui::table::{number, size};
-use crate::cli::{Answer, Desk};
-use crate::collect::{ContainerReport, ImportAsk, Lock, MemberReport, import, importing};
+use crate::cli::{Context, Outcome};
+use crate::collect::{ContainerReport, ImportOptions, Lock, MemberReport, import, importing};
 use crate::view::Door;
 use annals_core::Result;
-use annals_sources::{Wish, by_name};
+use annals_sources::{IntakeOptions, by_name};
 
 /// Members of one kind that are told by name; all are with --verbose.
 const TOLD: usize = 3;
@@ -23,7 +23,7 @@ const TOLD: usize = 3;
     after_help = "What was imported before is not taken twice: a newer export adds what is new, an older one \
                         only what was missing. Nothing is removed because an export lacks it."
 )]
-pub struct Options {
+pub struct ImportArguments {
     /// Exports and traces: files, folders or zips
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
@@ -35,25 +35,26 @@ pub struct Options {
     member: Option<String>,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> {
     let clock = Clock::start();
-    let ask = ImportAsk {
+    let ask = ImportOptions {
         paths: options.paths.clone(),
-        wish: Wish { with_files: options.with_files },
+        wish: IntakeOptions { with_files: options.with_files },
         member: options.member.clone(),
         sources: Vec::new(),
     };
-    let _lock = Lock::take(&desk.config.home, "import")?;
-    let config = std::sync::Arc::clone(&desk.config);
+    let _lock = Lock::take(&context.config.home, "import")?;
+    let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
     let environment = settings.environment(1);
-    let mut bar = Bar::new(desk.quiet);
-    let reports = import(&ask, &environment, &desk.scope, &mut bar)?;
-    let store = desk.archive_or_new()?;
-    let door = desk.door(&store)?;
-    if desk.json {
-        let containers: Vec<Value> = reports.iter().map(|report| report_json(desk, &door, report)).collect();
-        desk.output.json(&json!({
+    let mut bar = Bar::new(context.quiet);
+    let reports = import(&ask, &environment, &context.scope, &mut bar)?;
+    let store = context.archive_or_new()?;
+    let door = context.door(&store)?;
+    if context.json {
+        let containers: Vec<Value> =
+            reports.iter().map(|report| report_json(context, &door, report)).collect();
+        context.output.json(&json!({
             "imports": containers,
             "wall_ms": clock.wall_ms(),
             "cpu_ms": cpu_ms(),
@@ -62,22 +63,24 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         }))?;
     } else {
         for report in &reports {
-            print(desk, &door, report)?;
+            print(context, &door, report)?;
         }
     }
     let unknown = reports.iter().all(|report| !report.is_recognised());
-    if unknown && !desk.quiet {
+    if unknown && !context.quiet {
         let known: Vec<&str> = importing().map(|source| source.manifest().label).collect();
-        desk.output.note(format!("nothing was recognised; annals imports data of {}", known.join(" and ")));
+        context
+            .output
+            .note(format!("nothing was recognised; annals imports data of {}", known.join(" and ")));
         for source in importing() {
-            desk.output.note(format!("hint: {}", source.manifest().setup_hint));
+            context.output.note(format!("hint: {}", source.manifest().setup_hint));
         }
     }
-    Ok(if unknown { Answer::Nothing } else { Answer::Done })
+    Ok(if unknown { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn print(desk: &mut Desk, door: &Door, report: &ContainerReport) -> Result<()> {
-    let shown = |text: &str| door.show(&desk.scope, text).to_string();
+fn print(context: &mut Context, door: &Door, report: &ContainerReport) -> Result<()> {
+    let shown = |text: &str| door.show(&context.scope, text).to_string();
     let path = shown(&report.path.to_string_lossy());
     let mut lines = vec![format!("{path} ({})", if report.failed { "not read" } else { report.kind })];
     for (source, totals) in &report.totals {
@@ -101,28 +104,28 @@ fn print(desk: &mut Desk, door: &Door, report: &ContainerReport) -> Result<()> {
             "refused" => format!("refused, {what}"),
             _ => "unknown, not kept".to_owned(),
         };
-        let count = if desk.verbose { members.len() } else { TOLD };
+        let count = if context.verbose { members.len() } else { TOLD };
         let names: Vec<String> = members.iter().take(count).map(|member| shown(&member.name)).collect();
         let more = members.len().saturating_sub(count);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         lines.push(format!("  {words}: {}{more}", names.join(", ")));
     }
     for line in lines {
-        desk.output.line(line)?;
+        context.output.line(line)?;
     }
-    if desk.quiet {
+    if context.quiet {
         return Ok(());
     }
-    let told = if desk.verbose { report.problems.len() } else { 10 };
+    let told = if context.verbose { report.problems.len() } else { 10 };
     for problem in report.problems.iter().take(told) {
-        let problem = door.show(&desk.scope, problem);
-        desk.output.note(format!("warning: {problem}"));
+        let problem = door.show(&context.scope, problem);
+        context.output.note(format!("warning: {problem}"));
     }
     if report.problems.len() > told {
-        desk.output.note(format!("warning: {} more; --verbose shows them", report.problems.len() - told));
+        context.output.note(format!("warning: {} more; --verbose shows them", report.problems.len() - told));
     }
     if report.failed {
-        desk.output.note("hint: name a file, a folder or a zip that is whole and that you may read");
+        context.output.note("hint: name a file, a folder or a zip that is whole and that you may read");
     }
     Ok(())
 }
@@ -131,8 +134,8 @@ fn whole(count: u64) -> String {
     number(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-fn report_json(desk: &Desk, door: &Door, report: &ContainerReport) -> Value {
-    let shown = |text: &str| door.show(&desk.scope, text);
+fn report_json(context: &Context, door: &Door, report: &ContainerReport) -> Value {
+    let shown = |text: &str| door.show(&context.scope, text);
     let members: Vec<Value> = report
         .members
         .iter()

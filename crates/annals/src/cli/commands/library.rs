@@ -5,12 +5,12 @@ use serde_json::json;
 
 use crate::cli::ui::table::{fit, size, table};
 use crate::cli::ui::time;
-use crate::cli::{Answer, Desk, now};
-use crate::view::{LibraryAsk, history, library};
+use crate::cli::{Context, Outcome, now};
+use crate::view::{LibraryQuery, history, library};
 use annals_core::{Result, Time};
 
 #[derive(Args)]
-pub struct Options {
+pub struct LibraryArguments {
     /// Only this source
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
@@ -25,7 +25,7 @@ pub struct Options {
     history: Option<String>,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+pub fn run(context: &mut Context, options: &LibraryArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
         super::sync::source_named(source)?;
     }
@@ -33,24 +33,24 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         Some(text) => time::parse(text, now())?,
         None => Time::from_micros(i64::MAX),
     };
-    let ask = LibraryAsk { source: options.source.clone(), kind: options.kind.clone(), project: None };
+    let ask = LibraryQuery { source: options.source.clone(), kind: options.kind.clone(), project: None };
     match &options.history {
-        Some(item) => show_history(desk, &ask, item),
-        None => list(desk, &ask, then),
+        Some(item) => show_history(context, &ask, item),
+        None => list(context, &ask, then),
     }
 }
 
-fn list(desk: &mut Desk, ask: &LibraryAsk, then: Time) -> Result<Answer> {
-    let items = match desk.archive()? {
+fn list(context: &mut Context, ask: &LibraryQuery, then: Time) -> Result<Outcome> {
+    let items = match context.archive()? {
         Some(store) => {
-            let door = desk.door(&store)?;
-            library(&desk.scope, &store, &door, ask, then)?
+            let door = context.door(&store)?;
+            library(&context.scope, &store, &door, ask, then)?
         }
         None => Vec::new(),
     };
-    let answer = if items.is_empty() { Answer::Nothing } else { Answer::Done };
-    if desk.json {
-        desk.output.json(&json!({"items": items, "next_cursor": null}))?;
+    let answer = if items.is_empty() { Outcome::Nothing } else { Outcome::Done };
+    if context.json {
+        context.output.json(&json!({"items": items, "next_cursor": null}))?;
         return Ok(answer);
     }
     let head = ["kind", "scope", "project", "name", "#size", "changed", "#versions", "source"];
@@ -71,51 +71,53 @@ fn list(desk: &mut Desk, ask: &LibraryAsk, then: Time) -> Result<Answer> {
         })
         .collect();
     if rows.is_empty() {
-        if !desk.quiet {
-            desk.output.note("nothing authored was found");
-            desk.output.note("hint: `annals sync` captures skills, prompts, rules, memory and instructions");
+        if !context.quiet {
+            context.output.note("nothing authored was found");
+            context
+                .output
+                .note("hint: `annals sync` captures skills, prompts, rules, memory and instructions");
         }
         return Ok(answer);
     }
     for line in table(&head, &rows) {
-        desk.output.line(line)?;
+        context.output.line(line)?;
     }
     Ok(answer)
 }
 
-fn show_history(desk: &mut Desk, ask: &LibraryAsk, item: &str) -> Result<Answer> {
-    let found = match desk.archive()? {
+fn show_history(context: &mut Context, ask: &LibraryQuery, item: &str) -> Result<Outcome> {
+    let found = match context.archive()? {
         Some(store) => {
-            let door = desk.door(&store)?;
-            history(&desk.scope, &store, &door, ask, item)?
+            let door = context.door(&store)?;
+            history(&context.scope, &store, &door, ask, item)?
         }
         None => Vec::new(),
     };
-    if desk.json {
+    if context.json {
         let items: Vec<_> =
             found.iter().map(|(item, versions)| json!({"item": item, "versions": versions})).collect();
-        desk.output.json(&json!({"items": items, "next_cursor": null}))?;
+        context.output.json(&json!({"items": items, "next_cursor": null}))?;
     } else {
         for (item, versions) in &found {
-            let title = desk.output.strong(&format!("{} {} ({})", item.kind, item.id, item.source));
-            desk.output.line(title)?;
+            let title = context.output.strong(&format!("{} {} ({})", item.kind, item.id, item.source));
+            context.output.line(title)?;
             for version in versions {
                 let changed = time::local_text(Some(&version.changed_at));
-                desk.output.line(format!(
+                context.output.line(format!(
                     "── version {} · {changed} · {}",
                     version.version,
                     size(version.bytes)
                 ))?;
-                desk.output.line(version.diff.as_str().trim_end())?;
+                context.output.line(version.diff.as_str().trim_end())?;
                 if let Some(deleted) = &version.deleted_at {
-                    desk.output.line(format!("── removed {}", time::local_text(Some(deleted))))?;
+                    context.output.line(format!("── removed {}", time::local_text(Some(deleted))))?;
                 }
             }
         }
-        if found.is_empty() && !desk.quiet {
-            desk.output.note(format!("no item is called {item:?}"));
-            desk.output.note("hint: `annals library` lists them");
+        if found.is_empty() && !context.quiet {
+            context.output.note(format!("no item is called {item:?}"));
+            context.output.note("hint: `annals library` lists them");
         }
     }
-    Ok(if found.is_empty() { Answer::Nothing } else { Answer::Done })
+    Ok(if found.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }

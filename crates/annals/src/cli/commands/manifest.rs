@@ -3,22 +3,22 @@
 use clap::Args;
 
 use super::sync::source_named;
-use crate::cli::{Answer, Desk};
+use crate::cli::{Context, Outcome};
 use annals_core::Result;
 
 #[derive(Args)]
-pub struct Options {
+pub struct ManifestArguments {
     #[arg(value_name = "SOURCE")]
     source: String,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+pub fn run(context: &mut Context, options: &ManifestArguments) -> Result<Outcome> {
     let manifest = source_named(&options.source)?.manifest();
-    if desk.json {
-        desk.output.json(manifest)?;
+    if context.json {
+        context.output.json(manifest)?;
     } else {
-        desk.output.piece(&serde_json::to_string_pretty(manifest)?)?;
-        desk.output.piece("\n")?;
+        context.output.piece(&serde_json::to_string_pretty(manifest)?)?;
+        context.output.piece("\n")?;
     }
-    Ok(Answer::Done)
+    Ok(Outcome::Done)
 }

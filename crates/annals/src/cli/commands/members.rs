@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use crate::cli::ui::table::{number, table};
 use crate::cli::ui::time;
-use crate::cli::{Answer, Desk, now};
+use crate::cli::{Context, Outcome, now};
 use crate::view::{TokenKey, new_token};
 use annals_core::{Error, MemberRole, Result, Time};
 use annals_store::{MemberRow, NewMember, Store};
 
 #[derive(Args)]
-pub struct Options {
+pub struct MembersArguments {
     #[command(subcommand)]
     action: Action,
 }
@@ -48,9 +48,9 @@ enum Action {
     },
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
-    let mut store = desk.archive_or_new()?;
-    let scope = desk.scope;
+pub fn run(context: &mut Context, options: &MembersArguments) -> Result<Outcome> {
+    let mut store = context.archive_or_new()?;
+    let scope = context.scope;
     match &options.action {
         Action::Add { name, role, organisation } => {
             named(name)?;
@@ -59,21 +59,21 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
             let token = new_token();
             let hash = TokenKey::of(&scope, &store)?.hash(&token);
             store.add_member(&scope, &NewMember { name, organisation, role }, &hash, now())?;
-            show_token(desk, name, &token)
+            show_token(context, name, &token)
         }
-        Action::List => list(desk, &store),
+        Action::List => list(context, &store),
         Action::Remove { name } => {
             store.remove_member(&scope, name, now())?;
-            done(desk, name, "removed", &format!("{name} may not ask any more"))
+            done(context, name, "removed", &format!("{name} may not ask any more"))
         }
         Action::Token { name, revoke: false } => {
             let token = new_token();
             store.add_token(&scope, name, &TokenKey::of(&scope, &store)?.hash(&token), now())?;
-            show_token(desk, name, &token)
+            show_token(context, name, &token)
         }
         Action::Token { name, revoke: true } => {
             let count = store.revoke_tokens(&scope, name, now())?;
-            done(desk, name, "revoked", &format!("{count} tokens of {name} ended"))
+            done(context, name, "revoked", &format!("{count} tokens of {name} ended"))
         }
     }
 }
@@ -86,41 +86,41 @@ fn named(name: &str) -> Result<()> {
     Err(Error::new(format!("not a name: {name:?}")).hint("letters, digits, space and -_.@, at most 80"))
 }
 
-fn show_token(desk: &mut Desk, name: &str, token: &str) -> Result<Answer> {
-    if desk.json {
-        desk.output.json(&json!({"member": name, "token": token}))?;
-        return Ok(Answer::Done);
+fn show_token(context: &mut Context, name: &str, token: &str) -> Result<Outcome> {
+    if context.json {
+        context.output.json(&json!({"member": name, "token": token}))?;
+        return Ok(Outcome::Done);
     }
-    desk.output.line(token)?;
-    if !desk.quiet {
-        desk.output.flush()?;
-        desk.output.note(format!("this is {name}'s token; it is shown only now. They send it as"));
-        desk.output.note("  Authorization: Bearer TOKEN");
-        desk.output.note(format!("hint: `annals sync --member {name}` makes the homes it reads theirs"));
+    context.output.line(token)?;
+    if !context.quiet {
+        context.output.flush()?;
+        context.output.note(format!("this is {name}'s token; it is shown only now. They send it as"));
+        context.output.note("  Authorization: Bearer TOKEN");
+        context.output.note(format!("hint: `annals sync --member {name}` makes the homes it reads theirs"));
     }
-    Ok(Answer::Done)
+    Ok(Outcome::Done)
 }
 
-fn done(desk: &mut Desk, name: &str, what: &str, words: &str) -> Result<Answer> {
-    if desk.json {
-        desk.output.json(&json!({"member": name, "done": what}))?;
+fn done(context: &mut Context, name: &str, what: &str, words: &str) -> Result<Outcome> {
+    if context.json {
+        context.output.json(&json!({"member": name, "done": what}))?;
     } else {
-        desk.output.line(words)?;
+        context.output.line(words)?;
     }
-    Ok(Answer::Done)
+    Ok(Outcome::Done)
 }
 
-fn list(desk: &mut Desk, store: &Store) -> Result<Answer> {
-    let mut members = store.members(&desk.scope)?;
+fn list(context: &mut Context, store: &Store) -> Result<Outcome> {
+    let mut members = store.members(&context.scope)?;
     members.retain(|member| member.removed_at.is_none());
-    if desk.json {
+    if context.json {
         let members: Vec<Value> = members.iter().map(member_json).collect();
-        desk.output.json(&json!({"members": members, "next_cursor": null}))?;
-        return Ok(Answer::Done);
+        context.output.json(&json!({"members": members, "next_cursor": null}))?;
+        return Ok(Outcome::Done);
     }
     if members.is_empty() {
-        desk.output.line("no members: only the owner at this machine may ask")?;
-        return Ok(Answer::Done);
+        context.output.line("no members: only the owner at this machine may ask")?;
+        return Ok(Outcome::Done);
     }
     let rows: Vec<Vec<String>> = members
         .iter()
@@ -136,9 +136,9 @@ fn list(desk: &mut Desk, store: &Store) -> Result<Answer> {
         })
         .collect();
     for line in table(&["name", "organisation", "role", "#homes", "#tokens", "last asked"], &rows) {
-        desk.output.line(line)?;
+        context.output.line(line)?;
     }
-    Ok(Answer::Done)
+    Ok(Outcome::Done)
 }
 
 fn member_json(member: &MemberRow) -> Value {

@@ -5,32 +5,33 @@ use serde_json::json;
 
 use crate::cli::ui::progress::Bar;
 use crate::cli::ui::table::{number, size};
-use crate::cli::{Answer, Desk, now};
+use crate::cli::{Context, Outcome, now};
 use crate::collect::{Lock, Progress, Rebuilt, rebuild};
 use annals_core::Result;
 
 #[derive(Args)]
-pub struct Options {}
+pub struct RebuildArguments {}
 
-pub fn run(desk: &mut Desk, _options: &Options) -> Result<Answer> {
-    let rebuilt = match desk.archive()? {
+pub fn run(context: &mut Context, _options: &RebuildArguments) -> Result<Outcome> {
+    let rebuilt = match context.archive()? {
         Some(store) => {
-            let bytes: i64 = store.instances(&desk.scope)?.iter().map(|instance| instance.bytes).sum();
+            let bytes: i64 = store.instances(&context.scope)?.iter().map(|instance| instance.bytes).sum();
             drop(store);
-            let _lock = Lock::take(&desk.config.home, "rebuild")?;
-            let mut bar = Bar::new(desk.quiet);
+            let _lock = Lock::take(&context.config.home, "rebuild")?;
+            let mut bar = Bar::new(context.quiet);
             bar.begin(1, u64::try_from(bytes).unwrap_or(0));
-            let rebuilt = rebuild(&desk.config.home, &desk.scope, now(), &mut |bytes| bar.advance(0, bytes));
+            let rebuilt =
+                rebuild(&context.config.home, &context.scope, now(), &mut |bytes| bar.advance(0, bytes));
             bar.end();
             rebuilt?
         }
         None => Rebuilt::default(),
     };
-    if desk.json {
-        desk.output.json(&json!({"files": rebuilt.files, "bytes": rebuilt.bytes}))?;
+    if context.json {
+        context.output.json(&json!({"files": rebuilt.files, "bytes": rebuilt.bytes}))?;
     } else {
         let files = number(i64::try_from(rebuilt.files).unwrap_or(i64::MAX));
-        desk.output.line(format!("{files} files, {} read anew", size(rebuilt.bytes)))?;
+        context.output.line(format!("{files} files, {} read anew", size(rebuilt.bytes)))?;
     }
-    Ok(if rebuilt.files == 0 { Answer::Nothing } else { Answer::Done })
+    Ok(if rebuilt.files == 0 { Outcome::Nothing } else { Outcome::Done })
 }

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use clap::Args;
 use tempfile::SpooledTempFile;
 
-use crate::cli::{Answer, Desk};
-use crate::view::{Door, Recording, TapeAsk, TapeEnd, TapeFormat, record};
+use crate::cli::{Context, Outcome};
+use crate::view::{Door, Recording, TapeEnd, TapeFormat, TapeOptions, record};
 use annals_core::{Error, Framing, Result, ShownJson};
 use annals_sources::{by_format, registry};
 
 #[derive(Args)]
-pub struct Options {
+pub struct RecordArguments {
     /// A transcript as its client wrote it, also compressed (`.zst`)
     #[arg(value_name = "FILE", required_unless_present = "stdin", conflicts_with = "stdin")]
     file: Option<PathBuf>,
@@ -34,10 +34,11 @@ pub struct Options {
 /// Tape lines wait here for the first one; more than this goes into a file without a name.
 const IN_MEMORY: usize = 8 << 20;
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+pub fn run(context: &mut Context, options: &RecordArguments) -> Result<Outcome> {
     let source = by_format(&options.format).ok_or_else(|| Error::bad_request("no such format"))?;
-    let door = door(desk)?;
-    let ask = TapeAsk { strict: options.strict, format: written_format(&options.to_format), resolve: false };
+    let door = door(context)?;
+    let ask =
+        TapeOptions { strict: options.strict, format: written_format(&options.to_format), resolve: false };
     let path = options.file.as_ref().map(|path| path.to_string_lossy().replace('\\', "/"));
     let compressed = path.as_deref().is_some_and(|path| path.ends_with(".zst"));
     let plain = path.as_deref().map(|path| path.strip_suffix(".zst").unwrap_or(path));
@@ -60,20 +61,20 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     let recording = Recording { source, path: path.as_deref(), framing };
     let mut spool = Spool::new();
     let end =
-        record(&desk.scope, &door, &recording, ask, &mut input, &mut |line: ShownJson| spool.keep(&line))?;
-    report(desk, &end);
-    spool.print(desk, end.first.as_ref())?;
-    Ok(Answer::Done)
+        record(&context.scope, &door, &recording, ask, &mut input, &mut |line: ShownJson| spool.keep(&line))?;
+    report(context, &end);
+    spool.print(context, end.first.as_ref())?;
+    Ok(Outcome::Done)
 }
 
 /// The archive's own marks where there is an archive; `record` makes none.
-fn door(desk: &Desk) -> Result<Door> {
-    if desk.reveal {
-        return Ok(Door::revealing(&desk.scope));
+fn door(context: &Context) -> Result<Door> {
+    if context.reveal {
+        return Ok(Door::revealing(&context.scope));
     }
-    match desk.archive()? {
-        Some(store) => Door::masking(&desk.scope, &store),
-        None => Ok(Door::masking_alone(&desk.scope)),
+    match context.archive()? {
+        Some(store) => Door::masking(&context.scope, &store),
+        None => Ok(Door::masking_alone(&context.scope)),
     }
 }
 
@@ -86,19 +87,19 @@ pub fn written_format(name: &str) -> TapeFormat {
 }
 
 /// What was not as it should be, on stderr.
-pub fn report(desk: &mut Desk, end: &TapeEnd) {
-    if desk.quiet || end.drift_count == 0 {
+pub fn report(context: &mut Context, end: &TapeEnd) {
+    if context.quiet || end.drift_count == 0 {
         return;
     }
-    let shown = if desk.verbose { end.drifts.len() } else { 10 };
+    let shown = if context.verbose { end.drifts.len() } else { 10 };
     for drift in end.drifts.iter().take(shown) {
-        desk.output.note(format!("line {}: {}", drift.line, drift.what));
+        context.output.note(format!("line {}: {}", drift.line, drift.what));
     }
     let more = end.drift_count - end.drifts.len().min(shown) as u64;
     if more > 0 {
-        desk.output.note(format!("and {more} more"));
+        context.output.note(format!("and {more} more"));
     }
-    desk.output.note("hint: --strict makes the first of these an error");
+    context.output.note("hint: --strict makes the first of these an error");
 }
 
 /// Holds lines until the first one is known.
@@ -128,8 +129,8 @@ impl Spool {
         io::copy(&mut self.lines, out).map(|_| ())
     }
 
-    pub fn print(&mut self, desk: &mut Desk, first: Option<&ShownJson>) -> Result<()> {
-        let wrote = self.write(desk.output.stream(), first);
-        desk.output.settled(wrote)
+    pub fn print(&mut self, context: &mut Context, first: Option<&ShownJson>) -> Result<()> {
+        let wrote = self.write(context.output.stream(), first);
+        context.output.settled(wrote)
     }
 }

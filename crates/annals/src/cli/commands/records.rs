@@ -2,13 +2,13 @@
 
 use clap::Args;
 
-use crate::cli::{Answer, Desk, now};
-use crate::view::{RecordsAsk, records};
+use crate::cli::{Context, Outcome, now};
+use crate::view::{RecordsQuery, records};
 use annals_core::{Error, Result};
 use annals_sources::{by_name, of_programs};
 
 #[derive(Args)]
-pub struct Options {
+pub struct RecordsArguments {
     /// A source and one of its streams, as SOURCE/messages (`annals manifest SOURCE` lists them), or of an outside
     /// connector
     #[arg(value_name = "SOURCE/STREAM")]
@@ -27,40 +27,40 @@ pub struct Options {
     full: bool,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
-    let ask = read(desk, options)?;
-    let Some(store) = desk.archive()? else {
-        if desk.json {
-            desk.output.piece("{\"records\":[],\"next_cursor\":null}\n")?;
+pub fn run(context: &mut Context, options: &RecordsArguments) -> Result<Outcome> {
+    let ask = read(context, options)?;
+    let Some(store) = context.archive()? else {
+        if context.json {
+            context.output.piece("{\"records\":[],\"next_cursor\":null}\n")?;
         }
-        return Ok(Answer::Nothing);
+        return Ok(Outcome::Nothing);
     };
-    let door = desk.door(&store)?;
-    let scope = desk.scope;
-    let json = desk.json && !options.jsonl;
+    let door = context.door(&store)?;
+    let scope = context.scope;
+    let json = context.json && !options.jsonl;
     if json {
-        desk.output.piece("{\"records\":[")?;
+        context.output.piece("{\"records\":[")?;
     }
     let mut first = true;
     let count = records(&scope, &store, &door, &ask, now(), &mut |record| {
         if json {
             let comma = if std::mem::take(&mut first) { "" } else { "," };
-            return desk.output.piece(&format!("{comma}{}", serde_json::to_string(&record)?));
+            return context.output.piece(&format!("{comma}{}", serde_json::to_string(&record)?));
         }
-        desk.output.json_line(&record)
+        context.output.json_line(&record)
     })?;
     if json {
-        desk.output.piece("],\"next_cursor\":null}\n")?;
+        context.output.piece("],\"next_cursor\":null}\n")?;
     }
-    Ok(if count == 0 { Answer::Nothing } else { Answer::Done })
+    Ok(if count == 0 { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn read(desk: &Desk, options: &Options) -> Result<RecordsAsk> {
+fn read(context: &Context, options: &RecordsArguments) -> Result<RecordsQuery> {
     let (source, stream) = options.stream.split_once('/').ok_or_else(|| {
         Error::new(format!("not a stream: {:?}", options.stream))
             .hint("give SOURCE/STREAM; `annals sources` lists sources, `annals manifest SOURCE` its streams")
     })?;
-    if let Some(ask) = of_connector(desk, options, source, stream)? {
+    if let Some(ask) = of_connector(context, options, source, stream)? {
         return Ok(ask);
     }
     let source = super::sync::source_named(source)?;
@@ -70,7 +70,7 @@ fn read(desk: &Desk, options: &Options) -> Result<RecordsAsk> {
         Error::new(format!("{} has no stream {stream:?}", manifest.source))
             .hint(format!("its streams: {}", known.join(", ")))
     })?;
-    Ok(RecordsAsk {
+    Ok(RecordsQuery {
         source,
         stream,
         key: options.key.clone(),
@@ -82,14 +82,19 @@ fn read(desk: &Desk, options: &Options) -> Result<RecordsAsk> {
 }
 
 /// The records of one stream of an outside connector, which are part of one stream here.
-fn of_connector(desk: &Desk, options: &Options, name: &str, stream: &str) -> Result<Option<RecordsAsk>> {
+fn of_connector(
+    context: &Context,
+    options: &RecordsArguments,
+    name: &str,
+    stream: &str,
+) -> Result<Option<RecordsQuery>> {
     let source = of_programs();
-    let Some(store) = desk.archive()?.filter(|_| by_name(name).is_none()) else { return Ok(None) };
+    let Some(store) = context.archive()?.filter(|_| by_name(name).is_none()) else { return Ok(None) };
     let manifest = source.manifest();
-    let known = store.known_instance(&desk.scope, manifest.source, &desk.config.machine, name)?;
+    let known = store.known_instance(&context.scope, manifest.source, &context.config.machine, name)?;
     let Some((_, records)) = known.zip(manifest.stream("records")) else { return Ok(None) };
     let within = format!("{name}/{stream}/");
-    Ok(Some(RecordsAsk {
+    Ok(Some(RecordsQuery {
         source,
         stream: records,
         key: options.key.as_ref().map(|key| format!("{within}{key}")),

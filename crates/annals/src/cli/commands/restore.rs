@@ -7,12 +7,12 @@ use serde_json::json;
 
 use super::sync::source_named;
 use crate::cli::ui::table::{number, size};
-use crate::cli::{Answer, Desk};
+use crate::cli::{Context, Outcome};
 use crate::collect::{Restored, restore};
 use annals_core::Result;
 
 #[derive(Args)]
-pub struct Options {
+pub struct RestoreArguments {
     /// Only this source; its home is written straight into the folder
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
@@ -21,16 +21,16 @@ pub struct Options {
     to: PathBuf,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
         source_named(source)?;
     }
-    let restored = match desk.archive()? {
-        Some(store) => restore(&store, &desk.scope, options.source.as_deref(), &options.to)?,
+    let restored = match context.archive()? {
+        Some(store) => restore(&store, &context.scope, options.source.as_deref(), &options.to)?,
         None => Restored::default(),
     };
-    if desk.json {
-        desk.output.json(&json!({
+    if context.json {
+        context.output.json(&json!({
             "files": restored.files,
             "bytes": restored.bytes,
             "already_there": restored.already_there,
@@ -39,10 +39,10 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     } else {
         let files = number(i64::try_from(restored.files).unwrap_or(i64::MAX));
         let to = options.to.display();
-        desk.output.line(format!("{files} files, {} restored to {to}", size(restored.bytes)))?;
+        context.output.line(format!("{files} files, {} restored to {to}", size(restored.bytes)))?;
         if restored.already_there > 0 {
-            desk.output.line(format!("{} were there already, identical", restored.already_there))?;
+            context.output.line(format!("{} were there already, identical", restored.already_there))?;
         }
     }
-    Ok(if restored.files + restored.already_there == 0 { Answer::Nothing } else { Answer::Done })
+    Ok(if restored.files + restored.already_there == 0 { Outcome::Nothing } else { Outcome::Done })
 }

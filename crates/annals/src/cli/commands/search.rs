@@ -4,8 +4,8 @@ use clap::Args;
 
 use crate::cli::ui::table::number;
 use crate::cli::ui::time;
-use crate::cli::{Answer, Desk, now};
-use crate::view::{Paging, PassageView, SearchAnswer, SearchAsk, SearchResult, search};
+use crate::cli::{Context, Outcome, now};
+use crate::view::{Paging, PassageView, SearchAnswer, SearchQuery, SearchResult, search};
 use annals_core::{Error, Result};
 
 #[derive(Args)]
@@ -15,7 +15,7 @@ use annals_core::{Error, Result};
                         branch: since: until: kind:message|call|result|library. A question whose words stand nowhere \
                         together finds what holds most of them."
 )]
-pub struct Options {
+pub struct SearchArguments {
     /// What to look for
     #[arg(value_name = "QUERY", required = true)]
     query: Vec<String>,
@@ -31,75 +31,76 @@ pub struct Options {
     cursor: Option<String>,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
-    let store = desk
+pub fn run(context: &mut Context, options: &SearchArguments) -> Result<Outcome> {
+    let store = context
         .archive()?
         .ok_or_else(|| Error::new("there is no archive yet").hint("`annals sync` makes one"))?;
-    let door = desk.door(&store)?;
-    let ask = SearchAsk {
+    let door = context.door(&store)?;
+    let ask = SearchQuery {
         query: options.query.join(" "),
         recent: options.sort == "recent",
         page: Paging { limit: options.limit, cursor: options.cursor.clone() },
-        ..SearchAsk::default()
+        ..SearchQuery::default()
     };
-    let answer = search(&desk.scope, &store, &door, &ask, now())?;
-    if desk.json {
-        desk.output.json(&answer)?;
+    let answer = search(&context.scope, &store, &door, &ask, now())?;
+    if context.json {
+        context.output.json(&answer)?;
     } else {
-        print(desk, &answer)?;
+        print(context, &answer)?;
     }
-    Ok(if answer.results.is_empty() { Answer::Nothing } else { Answer::Done })
+    Ok(if answer.results.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn print(desk: &mut Desk, answer: &SearchAnswer) -> Result<()> {
+fn print(context: &mut Context, answer: &SearchAnswer) -> Result<()> {
     if answer.results.is_empty() {
-        if !desk.quiet {
-            desk.output.note("nothing found");
-            desk.output.note("hint: fewer words find more; `annals sync` captures what is new");
+        if !context.quiet {
+            context.output.note("nothing found");
+            context.output.note("hint: fewer words find more; `annals sync` captures what is new");
         }
         return Ok(());
     }
-    if answer.mode == "any" && !desk.quiet {
-        desk.output.note("no message holds all words; these hold most of them");
+    if answer.mode == "any" && !context.quiet {
+        context.output.note("no message holds all words; these hold most of them");
     }
     for result in &answer.results {
-        print_result(desk, result)?;
+        print_result(context, result)?;
     }
-    if !desk.quiet {
-        desk.output.flush()?;
+    if !context.quiet {
+        context.output.flush()?;
         let shown = number(i64::try_from(answer.results.len()).unwrap_or(i64::MAX));
         let total = number(i64::try_from(answer.total).unwrap_or(i64::MAX));
         let more = if answer.complete { "" } else { " at least" };
-        desk.output
+        context
+            .output
             .note(format!("{shown} of{more} {total}; annals show SESSION --at MESSAGE opens one there"));
     }
     Ok(())
 }
 
-fn print_result(desk: &mut Desk, result: &SearchResult) -> Result<()> {
+fn print_result(context: &mut Context, result: &SearchResult) -> Result<()> {
     let title = result.title.as_ref().map_or("(no title)", |title| title.as_str());
-    let title = desk.output.strong(title);
-    desk.output.line(title)?;
+    let title = context.output.strong(title);
+    context.output.line(title)?;
     let mut facts = vec![time::local_text(result.last_message_at.as_ref()), result.provider_label.to_owned()];
     facts.extend(result.cwd.as_ref().map(ToString::to_string));
     facts.extend(result.session_id.clone());
     facts.retain(|fact| !fact.is_empty());
-    desk.output.line(format!("  {}", facts.join(" \u{b7} ")))?;
+    context.output.line(format!("  {}", facts.join(" \u{b7} ")))?;
     for passage in &result.passages {
-        print_passage(desk, passage)?;
+        print_passage(context, passage)?;
     }
     if result.more_passages > 0 {
         let more = number(i64::try_from(result.more_passages).unwrap_or(i64::MAX));
-        desk.output.line(format!("  and {more} more"))?;
+        context.output.line(format!("  and {more} more"))?;
     }
     if let Some(command) = &result.resume_command {
-        let command = desk.output.faint(&format!("  {command}"));
-        desk.output.line(command)?;
+        let command = context.output.faint(&format!("  {command}"));
+        context.output.line(command)?;
     }
-    desk.output.line("")
+    context.output.line("")
 }
 
-fn print_passage(desk: &mut Desk, passage: &PassageView) -> Result<()> {
+fn print_passage(context: &mut Context, passage: &PassageView) -> Result<()> {
     let mut whose = passage.role.to_owned();
     if let Some(tool) = &passage.tool {
         whose = format!("{tool} {}", passage.kind);
@@ -111,7 +112,7 @@ fn print_passage(desk: &mut Desk, passage: &PassageView) -> Result<()> {
         let (start, end) = ((*start).min(letters.len()), (start + length).min(letters.len()));
         text.extend(&letters[at.min(start)..start]);
         let marked: String = letters[start..end].iter().collect();
-        text.push_str(&desk.output.strong(&marked));
+        text.push_str(&context.output.strong(&marked));
         at = end;
     }
     text.extend(&letters[at..]);
@@ -120,5 +121,5 @@ fn print_passage(desk: &mut Desk, passage: &PassageView) -> Result<()> {
         _ => format!(" {}", passage.message_id),
     };
     let branch = if passage.off_branch { " (another branch)" } else { "" };
-    desk.output.line(format!("  {whose}{id}{branch}: {text}"))
+    context.output.line(format!("  {whose}{id}{branch}: {text}"))
 }

@@ -5,14 +5,14 @@ use serde_json::json;
 
 use crate::cli::ui::table::{fit, number, table};
 use crate::cli::ui::time;
-use crate::cli::{Answer, Desk, now};
+use crate::cli::{Context, Outcome, now};
 use crate::view::Door;
 use crate::view::secrets;
 use annals_core::{Error, Result};
 use annals_store::SessionFilter;
 
 #[derive(Args)]
-pub struct Options {
+pub struct SecretsArguments {
     /// Only this source
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
@@ -24,12 +24,12 @@ pub struct Options {
     since: Option<String>,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+pub fn run(context: &mut Context, options: &SecretsArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
         super::sync::source_named(source)?;
     }
     let since = options.since.as_deref().map(|text| time::parse(text, now())).transpose()?;
-    let store = desk
+    let store = context
         .archive()?
         .ok_or_else(|| Error::new("there is no archive yet").hint("`annals sync` makes one"))?;
     let filter = SessionFilter {
@@ -40,12 +40,12 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         ..SessionFilter::default()
     };
     // Values are never listed, whatever else may be revealed.
-    let door = Door::masking(&desk.scope, &store)?;
-    let found = secrets(&desk.scope, &store, &door, &filter, now())?;
-    if desk.json {
-        desk.output.json(&json!({"secrets": found, "next_cursor": null}))?;
+    let door = Door::masking(&context.scope, &store)?;
+    let found = secrets(&context.scope, &store, &door, &filter, now())?;
+    if context.json {
+        context.output.json(&json!({"secrets": found, "next_cursor": null}))?;
     } else if found.is_empty() {
-        desk.output.line("no secrets found")?;
+        context.output.line("no secrets found")?;
     } else {
         let rows: Vec<Vec<String>> = found
             .iter()
@@ -64,12 +64,12 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
             .collect();
         let head = ["mark", "#times", "first seen", "#sessions", "one of them", "tools", "in"];
         for line in table(&head, &rows) {
-            desk.output.line(line)?;
+            context.output.line(line)?;
         }
-        if !desk.quiet {
-            desk.output.flush()?;
-            desk.output.note("a key that an assistant saw should be replaced where it opens something");
+        if !context.quiet {
+            context.output.flush()?;
+            context.output.note("a key that an assistant saw should be replaced where it opens something");
         }
     }
-    Ok(Answer::Done)
+    Ok(Outcome::Done)
 }

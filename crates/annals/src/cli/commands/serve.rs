@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 
 use super::sources;
 use crate::cli::settings::Declared;
-use crate::cli::{Answer, Desk, now};
-use crate::collect::{Ask, Lock, Progress, sync};
+use crate::cli::{Context, Outcome, now};
+use crate::collect::{Lock, Progress, SyncOptions, sync};
 use crate::config::Config;
-use crate::serve::{Address, Found, Log, Look, Setup, Work, serve};
+use crate::serve::{Address, Log, Refresh, Refreshed, Setup, Work, serve};
 use annals_core::{Error, Result, Scope};
 use annals_sources::registry;
 
@@ -22,7 +22,7 @@ const DEFAULT: &str = "127.0.0.1:4848";
 #[derive(Args, Default)]
 // `up` has these options among its own.
 #[group(skip)]
-pub struct Options {
+pub struct ServeArguments {
     /// Where to listen [default: 127.0.0.1:4848; env: ANNALS_LISTEN]; other machines only once there are members
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
@@ -37,10 +37,10 @@ pub struct Options {
     open: bool,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
-    let logs = !desk.quiet;
-    start(desk, options, Opening { logs, document: Map::new() })?;
-    Ok(Answer::Done)
+pub fn run(context: &mut Context, options: &ServeArguments) -> Result<Outcome> {
+    let logs = !context.quiet;
+    start(context, options, Opening { logs, document: Map::new() })?;
+    Ok(Outcome::Done)
 }
 
 /// How it begins.
@@ -52,28 +52,28 @@ pub struct Opening {
 }
 
 /// Serves until it is told to stop.
-pub fn start(desk: &mut Desk, options: &Options, opening: Opening) -> Result<()> {
-    let listen = options.listen.clone().or_else(|| desk.config.listen()).unwrap_or_else(|| DEFAULT.into());
+pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) -> Result<()> {
+    let listen = options.listen.clone().or_else(|| context.config.listen()).unwrap_or_else(|| DEFAULT.into());
     let setup = Setup {
-        home: desk.config.home.clone(),
+        home: context.config.home.clone(),
         listen: address(&listen)?,
         hosts: options.host.clone(),
-        look: (!options.no_sync).then(|| look(desk.config.clone())),
-        watch: if options.no_sync { Vec::new() } else { homes(&desk.config) },
+        look: (!options.no_sync).then(|| look(context.config.clone())),
+        watch: if options.no_sync { Vec::new() } else { homes(&context.config) },
         log: opening.logs.then_some(crate::cli::ui::output::log_line as Log),
         now,
     };
     serve(setup, |address| {
-        announce(desk, address, opening.document)?;
+        announce(context, address, opening.document)?;
         if options.open {
-            open_page(desk, address);
+            open_page(context, address);
         }
         Ok(())
     })
 }
 
 /// The browser gets a link that opens once: others on this machine see its command line.
-fn open_page(desk: &mut Desk, address: &Address) {
+fn open_page(context: &mut Context, address: &Address) {
     let link = format!("{}/?once={}", address.url, address.once);
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let started = std::process::Command::new(opener)
@@ -83,24 +83,25 @@ fn open_page(desk: &mut Desk, address: &Address) {
         .stderr(Stdio::null())
         .spawn();
     if started.is_err() {
-        desk.output.note(format!("hint: no {opener} here to open a browser with; open the link yourself"));
+        context.output.note(format!("hint: no {opener} here to open a browser with; open the link yourself"));
     }
 }
 
-fn announce(desk: &mut Desk, address: &Address, mut document: Map<String, Value>) -> Result<()> {
+fn announce(context: &mut Context, address: &Address, mut document: Map<String, Value>) -> Result<()> {
     let link = format!("{}/?token={}", address.url, address.token);
-    if desk.json {
+    if context.json {
         let fields = [("url", &address.url), ("token", &address.token), ("link", &link)];
         document.extend(fields.map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))));
-        desk.output.json(&document)?;
+        context.output.json(&document)?;
     } else {
-        desk.output.line(format!("annals answers at {link}"))?;
+        context.output.line(format!("annals answers at {link}"))?;
     }
-    desk.output.flush()?;
-    if !desk.quiet && !desk.json {
-        desk.output
+    context.output.flush()?;
+    if !context.quiet && !context.json {
+        context
+            .output
             .note("open the link once: it sets a cookie. Programs send `Authorization: Bearer TOKEN`.");
-        desk.output.note("Control-C stops it.");
+        context.output.note("Control-C stops it.");
     }
     Ok(())
 }
@@ -119,15 +120,15 @@ fn homes(config: &Config) -> Vec<PathBuf> {
 }
 
 /// A sync in passing. Somebody else who writes does the same work: then this one has nothing to do.
-fn look(config: Arc<Config>) -> Look {
+fn look(config: Arc<Config>) -> Refresh {
     Arc::new(move |tell| {
-        let ask = Ask {
+        let ask = SyncOptions {
             sources: registry().to_vec(),
             since: None,
             verify: false,
             repositories: true,
             gaps_only: false,
-            in_passing: true,
+            opportunistic: true,
             member: None,
         };
         let settings = Declared(&config);
@@ -136,21 +137,21 @@ fn look(config: Arc<Config>) -> Look {
         if let Ok(_lock) = Lock::take(&config.home, "serve") {
             // What can not be read is a gap in the archive, and the next look tries again.
             let reports =
-                sync(&ask, &environment, &Scope::owner(), &mut Told { tell, work: Work::default() })
+                sync(&ask, &environment, &Scope::owner(), &mut ServeProgress { tell, work: Work::default() })
                     .unwrap_or_default();
             news = reports.iter().any(|report| report.totals.captured_bytes > 0);
         }
-        Found { disk: sources::on_disk(&config), news }
+        Refreshed { disk: sources::on_disk(&config), news }
     })
 }
 
 /// Tells open pages how far a look has come.
-struct Told<'t> {
+struct ServeProgress<'t> {
     tell: &'t dyn Fn(Work),
     work: Work,
 }
 
-impl Progress for Told<'_> {
+impl Progress for ServeProgress<'_> {
     fn begin(&mut self, files: u64, bytes: u64) {
         self.work = Work { files, bytes, ..Work::default() };
         (self.tell)(self.work);

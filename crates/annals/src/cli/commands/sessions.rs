@@ -4,14 +4,14 @@ use clap::Args;
 
 use crate::cli::ui::table::{dollars, fit, number, table};
 use crate::cli::ui::time;
-use crate::cli::{Answer, Desk, now};
+use crate::cli::{Context, Outcome, now};
 use crate::view::sessions;
-use crate::view::{Paging, SessionAsk, SessionList};
+use crate::view::{Paging, SessionList, SessionQuery};
 use annals_core::Result;
 use annals_store::SessionFilter;
 
 #[derive(Args)]
-pub struct Options {
+pub struct SessionsArguments {
     /// All of them: no limit, sub-agents included
     #[arg(long, short)]
     all: bool,
@@ -44,12 +44,12 @@ pub struct Options {
     copies: bool,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+pub fn run(context: &mut Context, options: &SessionsArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
         super::sync::source_named(source)?;
     }
     let moment = |text: &Option<String>| text.as_deref().map(|text| time::parse(text, now())).transpose();
-    let ask = SessionAsk {
+    let ask = SessionQuery {
         filter: SessionFilter {
             source: options.source.clone(),
             project: options.project.as_deref().map(absolute),
@@ -66,27 +66,27 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         },
         brief: false,
     };
-    let list = match desk.archive()? {
+    let list = match context.archive()? {
         Some(store) => {
-            let door = desk.door(&store)?;
-            sessions(&desk.scope, &store, &door, &ask, now())?
+            let door = context.door(&store)?;
+            sessions(&context.scope, &store, &door, &ask, now())?
         }
         None => SessionList { sessions: Vec::new(), next_cursor: None, total: 0 },
     };
-    let answer = if list.sessions.is_empty() { Answer::Nothing } else { Answer::Done };
-    if desk.json {
-        desk.output.json(&list)?;
+    let answer = if list.sessions.is_empty() { Outcome::Nothing } else { Outcome::Done };
+    if context.json {
+        context.output.json(&list)?;
     } else {
-        print(desk, &list)?;
+        print(context, &list)?;
     }
     Ok(answer)
 }
 
-fn print(desk: &mut Desk, list: &SessionList) -> Result<()> {
+fn print(context: &mut Context, list: &SessionList) -> Result<()> {
     if list.sessions.is_empty() {
-        if !desk.quiet {
-            desk.output.note("no sessions found");
-            desk.output.note("hint: `annals sync` captures them; `annals sources` shows where it looks");
+        if !context.quiet {
+            context.output.note("no sessions found");
+            context.output.note("hint: `annals sync` captures them; `annals sources` shows where it looks");
         }
         return Ok(());
     }
@@ -116,12 +116,12 @@ fn print(desk: &mut Desk, list: &SessionList) -> Result<()> {
         })
         .collect();
     for line in table(&head, &rows) {
-        desk.output.line(line)?;
+        context.output.line(line)?;
     }
     let shown = list.sessions.len() as i64;
-    if shown < list.total && !desk.quiet {
-        desk.output.flush()?;
-        desk.output.note(format!(
+    if shown < list.total && !context.quiet {
+        context.output.flush()?;
+        context.output.note(format!(
             "{} of {} sessions; --all shows every one",
             number(shown),
             number(list.total)

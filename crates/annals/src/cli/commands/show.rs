@@ -7,18 +7,18 @@ use serde_json::Value;
 
 use crate::cli::ui::table::{dollars, number};
 use crate::cli::ui::time;
-use crate::cli::{Answer, Desk, now};
+use crate::cli::{Context, Outcome, now};
 use crate::view::survivors;
 use crate::view::transcript;
 use crate::view::{
-    BlockView, Branch, Door, Entry, LibraryAsk, LibraryItem, SessionTies, SessionView, Survivor,
-    TranscriptAsk, find_session, is_off_branch, library, session_ties,
+    BlockView, Branch, Door, Entry, LibraryItem, LibraryQuery, SessionTies, SessionView, Survivor,
+    TranscriptQuery, find_session, is_off_branch, library, session_ties,
 };
 use annals_core::{Error, Family, Result, Scope, Time};
 use annals_store::Store;
 
 #[derive(Args)]
-pub struct Options {
+pub struct ShowArguments {
     /// A session's id, or the start of it
     #[arg(value_name = "SESSION")]
     session: String,
@@ -42,15 +42,16 @@ pub struct Options {
     lineage: bool,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
     let unknown = || {
         Error::new(format!("no session begins with {:?}", options.session))
             .hint("`annals sessions --all` lists them; `annals sync` captures new ones")
     };
-    let store = desk.archive()?.ok_or_else(unknown)?;
-    let door = desk.door(&store)?;
-    let session = find_session(&desk.scope, &store, &door, &options.session, now())?.ok_or_else(unknown)?;
-    let scope = desk.scope;
+    let store = context.archive()?.ok_or_else(unknown)?;
+    let door = context.door(&store)?;
+    let session =
+        find_session(&context.scope, &store, &door, &options.session, now())?.ok_or_else(unknown)?;
+    let scope = context.scope;
     let mut branch = Branch::named(options.branch.as_deref());
     // What a search found may stand on a branch that the client does not show.
     if let (Branch::Current, Some(at)) = (&branch, &options.at)
@@ -58,46 +59,46 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
     {
         branch = Branch::Through(at.clone());
     }
-    let ask = TranscriptAsk { full: options.full, copies: options.copies, changes: false, branch };
+    let ask = TranscriptQuery { full: options.full, copies: options.copies, changes: false, branch };
     let in_force = in_force(&scope, &store, &door, &session)?;
     let ties = session_ties(&scope, &store, &door, &session)?;
-    let opening = |desk: &mut Desk| match desk.json {
-        true => json_head(desk, &session, &in_force, &ties),
-        false => head(desk, &session, &in_force),
+    let opening = |context: &mut Context| match context.json {
+        true => json_head(context, &session, &in_force, &ties),
+        false => head(context, &session, &in_force),
     };
-    let mut begun = options.at.is_none();
-    if begun {
-        opening(desk)?;
+    let mut started = options.at.is_none();
+    if started {
+        opening(context)?;
     }
     let left = if options.lineage { left_today(&scope, &store, &door, &session)? } else { HashMap::new() };
     let mut first = true;
     transcript(&scope, &store, &door, &session, ask, &mut |entry| {
-        if !begun {
+        if !started {
             // Nothing is told before it is known that there is such a message.
             if !options.at.as_deref().is_some_and(|at| is_at(&entry, at)) {
                 return Ok(());
             }
-            begun = true;
-            opening(desk)?;
+            started = true;
+            opening(context)?;
         }
-        if desk.json {
+        if context.json {
             let comma = if std::mem::take(&mut first) { "" } else { "," };
             let mut told = serde_json::to_value(&entry)?;
             if options.lineage {
                 add_left(&mut told, &left);
             }
-            return desk.output.piece(&format!("{comma}{told}"));
+            return context.output.piece(&format!("{comma}{told}"));
         }
         let said = options.context || options.at.is_some() || entry.is_conversation();
-        if said { show(desk, &entry, &left) } else { Ok(()) }
+        if said { show(context, &entry, &left) } else { Ok(()) }
     })?;
-    if !begun {
+    if !started {
         return Err(no_message(options));
     }
-    if desk.json {
-        desk.output.piece("],\"next_cursor\":null}\n")?;
+    if context.json {
+        context.output.piece("],\"next_cursor\":null}\n")?;
     }
-    Ok(Answer::Done)
+    Ok(Outcome::Done)
 }
 
 /// What is left of each call's edits, by the call's id.
@@ -126,11 +127,11 @@ fn add_left(entry: &mut Value, left: &Left) {
     }
 }
 
-fn show_left(desk: &mut Desk, survivors: &[Survivor]) -> Result<()> {
+fn show_left(context: &mut Context, survivors: &[Survivor]) -> Result<()> {
     for survivor in survivors {
         let lines: Vec<String> = survivor.lines.iter().map(|[from, to]| format!("{from}-{to}")).collect();
         let places = if lines.is_empty() { String::new() } else { format!(": lines {}", lines.join(", ")) };
-        desk.output.line(format!(
+        context.output.line(format!(
             "   {} of {} lines stand in {} today{places}",
             survivor.standing, survivor.written, survivor.file
         ))?;
@@ -139,12 +140,12 @@ fn show_left(desk: &mut Desk, survivors: &[Survivor]) -> Result<()> {
 }
 
 fn json_head(
-    desk: &mut Desk,
+    context: &mut Context,
     session: &SessionView,
     in_force: &[LibraryItem],
     ties: &SessionTies,
 ) -> Result<()> {
-    desk.output.piece(&format!(
+    context.output.piece(&format!(
         "{{\"session\":{},\"in_force\":{},\"links\":{},\"parts\":{},\"messages\":[",
         serde_json::to_string(session)?,
         serde_json::to_string(in_force)?,
@@ -157,7 +158,7 @@ fn is_at(entry: &Entry, at: &str) -> bool {
     entry.id.starts_with(at) && at.len() >= 4 || at.parse::<usize>().is_ok_and(|number| number == entry.seq)
 }
 
-fn no_message(options: &Options) -> Error {
+fn no_message(options: &ShowArguments) -> Error {
     let at = options.at.as_deref().unwrap_or_default();
     Error::new(format!("no message of this session is {at:?}"))
         .hint("`annals search` and `annals show --json` tell ids and numbers")
@@ -166,7 +167,7 @@ fn no_message(options: &Options) -> Error {
 /// Versions of instructions, skills and memory when the session ran.
 fn in_force(scope: &Scope, store: &Store, door: &Door, session: &SessionView) -> Result<Vec<LibraryItem>> {
     let Some(then) = session.first_message_at.as_deref().and_then(Time::parse) else { return Ok(Vec::new()) };
-    let ask = LibraryAsk {
+    let ask = LibraryQuery {
         source: Some(session.source.clone()),
         kind: None,
         project: Some(session.cwd.as_ref().map_or_else(String::new, ToString::to_string)),
@@ -176,10 +177,10 @@ fn in_force(scope: &Scope, store: &Store, door: &Door, session: &SessionView) ->
     Ok(items)
 }
 
-fn head(desk: &mut Desk, session: &SessionView, in_force: &[LibraryItem]) -> Result<()> {
+fn head(context: &mut Context, session: &SessionView, in_force: &[LibraryItem]) -> Result<()> {
     let title = session.title.as_ref().map_or("(no title)", |title| title.as_str());
-    let title = desk.output.strong(title);
-    desk.output.line(title)?;
+    let title = context.output.strong(title);
+    context.output.line(title)?;
     let mut facts = vec![session.provider_label.to_owned()];
     facts.extend(session.cwd.as_ref().map(ToString::to_string));
     facts.extend(session.git_branch.as_ref().map(ToString::to_string));
@@ -190,8 +191,8 @@ fn head(desk: &mut Desk, session: &SessionView, in_force: &[LibraryItem]) -> Res
         time::local_text(session.last_message_at.as_ref())
     ));
     facts.retain(|fact| !fact.is_empty());
-    desk.output.line(facts.join(" · "))?;
-    desk.output.line(format!(
+    context.output.line(facts.join(" · "))?;
+    context.output.line(format!(
         "{} messages · {} calls · {} tokens · {} ({})",
         number(session.message_count),
         number(session.tool_call_count),
@@ -200,24 +201,24 @@ fn head(desk: &mut Desk, session: &SessionView, in_force: &[LibraryItem]) -> Res
         session.billing_source
     ))?;
     if let (Some(parent), Some(kind)) = (&session.parent_session_id, &session.parent_kind) {
-        desk.output.line(format!("{} of {parent}", kind.replace('_', "-")))?;
+        context.output.line(format!("{} of {parent}", kind.replace('_', "-")))?;
     }
     if session.archived {
-        desk.output.line("archived in the client")?;
+        context.output.line("archived in the client")?;
     }
     if session.source_gone {
-        desk.output.line("gone from the client's home; shown from the archive")?;
+        context.output.line("gone from the client's home; shown from the archive")?;
     }
-    desk.output.line(format!("resume: {}", session.resume_command))?;
+    context.output.line(format!("resume: {}", session.resume_command))?;
     if in_force.is_empty() {
         return Ok(());
     }
     let names: Vec<String> =
         in_force.iter().map(|item| format!("{} {} v{}", item.kind, item.name, item.version)).collect();
-    desk.output.line(format!("in force: {}", names.join(", ")))
+    context.output.line(format!("in force: {}", names.join(", ")))
 }
 
-fn show(desk: &mut Desk, entry: &Entry, left: &Left) -> Result<()> {
+fn show(context: &mut Context, entry: &Entry, left: &Left) -> Result<()> {
     let who = match entry.kind {
         "prompt" => "you",
         "answer" => "assistant",
@@ -227,10 +228,10 @@ fn show(desk: &mut Desk, entry: &Entry, left: &Left) -> Result<()> {
     // An answer that is nothing but calls speaks through them.
     let silent = matches!(entry.blocks.first(), Some(BlockView::ToolCall { .. }));
     if entry.kind != "call" && !silent {
-        desk.output.line("")?;
-        let who = desk.output.strong(&format!("── {who}"));
+        context.output.line("")?;
+        let who = context.output.strong(&format!("── {who}"));
         let copied = if entry.copied { " (copied)" } else { "" };
-        desk.output.line(format!("{who} {clock}{copied}").trim_end())?;
+        context.output.line(format!("{who} {clock}{copied}").trim_end())?;
     }
     for block in &entry.blocks {
         match block {
@@ -238,14 +239,14 @@ fn show(desk: &mut Desk, entry: &Entry, left: &Left) -> Result<()> {
             BlockView::ToolResult { ok, exit_code, duration_ms, .. }
                 if entry.kind == "call" && entry.parent_id.is_some() =>
             {
-                show_end(desk, *ok, *exit_code, *duration_ms)?;
+                show_end(context, *ok, *exit_code, *duration_ms)?;
             }
-            _ => show_block(desk, block, &clock)?,
+            _ => show_block(context, block, &clock)?,
         }
         if let BlockView::ToolCall { call_id, .. } = block
             && let Some(survivors) = left.get(call_id.as_str())
         {
-            show_left(desk, survivors)?;
+            show_left(context, survivors)?;
         }
     }
     let others: Vec<&str> = entry.branches.iter().map(|branch| branch.id.as_str()).collect();
@@ -254,52 +255,52 @@ fn show(desk: &mut Desk, entry: &Entry, left: &Left) -> Result<()> {
         return Ok(());
     }
     let line = format!("   other versions: {} (--branch shows one)", others.join(", "));
-    let line = desk.output.faint(&line);
-    desk.output.line(line)
+    let line = context.output.faint(&line);
+    context.output.line(line)
 }
 
-fn show_block(desk: &mut Desk, block: &BlockView, clock: &str) -> Result<()> {
+fn show_block(context: &mut Context, block: &BlockView, clock: &str) -> Result<()> {
     match block {
         BlockView::Text { text, cut } => {
-            desk.output.line(text.as_str())?;
-            more(desk, cut.full_bytes)
+            context.output.line(text.as_str())?;
+            more(context, cut.full_bytes)
         }
         BlockView::Thinking { text, cut } => {
-            let text = desk.output.faint(text.as_str());
-            desk.output.line(text)?;
-            more(desk, cut.full_bytes)
+            let text = context.output.faint(text.as_str());
+            context.output.line(text)?;
+            more(context, cut.full_bytes)
         }
         BlockView::Image { media_type, bytes, path } => {
             let path = path.as_ref().map_or("", |path| path.as_str());
-            desk.output.line(format!("[image {media_type} {bytes} bytes {path}]"))
+            context.output.line(format!("[image {media_type} {bytes} bytes {path}]"))
         }
-        BlockView::Attachment { name } => desk.output.line(format!("[attachment {name}]")),
-        BlockView::Event { name, text } => desk.output.line(format!("{name}: {text}")),
+        BlockView::Attachment { name } => context.output.line(format!("[attachment {name}]")),
+        BlockView::Event { name, text } => context.output.line(format!("{name}: {text}")),
         BlockView::ToolCall { name, kind, title, files, .. } => {
-            desk.output.line("")?;
+            context.output.line("")?;
             let sign = if *kind == "shell" { "$".to_owned() } else { format!("{name}:") };
-            let call = desk.output.strong(&format!("── {sign} {title}"));
-            desk.output.line(format!("{call} {clock}"))?;
+            let call = context.output.strong(&format!("── {sign} {title}"));
+            context.output.line(format!("{call} {clock}"))?;
             for file in files {
                 let lines = file.after.or(file.before);
                 let lines = lines.map(|[start, end]| format!(" lines {start}-{end}")).unwrap_or_default();
-                desk.output.line(format!("   {} {}{lines}", file.operation, file.path))?;
+                context.output.line(format!("   {} {}{lines}", file.operation, file.path))?;
             }
             Ok(())
         }
         BlockView::ToolResult { ok, exit_code, duration_ms, output, cut, .. } => {
             for line in output.as_str().lines() {
-                let line = desk.output.faint(&format!("   {line}"));
-                desk.output.line(line)?;
+                let line = context.output.faint(&format!("   {line}"));
+                context.output.line(line)?;
             }
-            more(desk, cut.full_bytes)?;
-            show_end(desk, *ok, *exit_code, *duration_ms)
+            more(context, cut.full_bytes)?;
+            show_end(context, *ok, *exit_code, *duration_ms)
         }
     }
 }
 
 fn show_end(
-    desk: &mut Desk,
+    context: &mut Context,
     ok: Option<bool>,
     exit_code: Option<i64>,
     duration_ms: Option<i64>,
@@ -310,14 +311,14 @@ fn show_end(
         end.push("failed".to_owned());
     }
     end.extend(duration_ms.map(|millis| format!("{:.1} s", millis as f64 / 1000.0)));
-    if end.is_empty() { Ok(()) } else { desk.output.line(format!("   ({})", end.join(", "))) }
+    if end.is_empty() { Ok(()) } else { context.output.line(format!("   ({})", end.join(", "))) }
 }
 
-fn more(desk: &mut Desk, full_bytes: Option<u64>) -> Result<()> {
+fn more(context: &mut Context, full_bytes: Option<u64>) -> Result<()> {
     match full_bytes {
         Some(bytes) => {
             let whole = number(i64::try_from(bytes).unwrap_or(i64::MAX));
-            desk.output.line(format!("   … preview of {whole} bytes; --full shows all"))
+            context.output.line(format!("   … preview of {whole} bytes; --full shows all"))
         }
         None => Ok(()),
     }

@@ -9,13 +9,13 @@ use crate::cli::ui::measure::{Clock, cpu_ms, peak_memory_bytes};
 use crate::cli::ui::progress::Bar;
 use crate::cli::ui::table::{number, size, table};
 use crate::cli::ui::time;
-use crate::cli::{Answer, Desk, live, now};
-use crate::collect::{Ask, HomeState, LiveReport, Lock, SourceReport, sync};
+use crate::cli::{Context, Outcome, live, now};
+use crate::collect::{HomeState, LiveReport, Lock, SourceReport, SyncOptions, sync};
 use annals_core::{Error, Result};
 use annals_sources::{Source, by_name, of_programs, registry};
 
 #[derive(Args, Default)]
-pub struct Options {
+pub struct SyncArguments {
     /// Sources to sync [default: all]
     #[arg(value_name = "SOURCE")]
     sources: Vec<String>,
@@ -47,19 +47,19 @@ pub struct Options {
     #[arg(long, value_name = "NAME")]
     member: Option<String>,
     #[command(flatten)]
-    connector: connector::Options,
+    connector: connector::ConnectorArguments,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+pub fn run(context: &mut Context, options: &SyncArguments) -> Result<Outcome> {
     if options.connector.is_asked() {
-        let Options { full, gaps_only, ref member, .. } = *options;
-        let wish = connector::Wish { full, gaps_only, member: member.as_ref() };
-        return connector::run(desk, &options.connector, &wish);
+        let SyncArguments { full, gaps_only, ref member, .. } = *options;
+        let arguments = connector::ConnectorRange { full, gaps_only, member: member.as_ref() };
+        return connector::run(context, &options.connector, &arguments);
     }
     let clock = Clock::start();
-    let reports = collect(desk, options)?;
-    let lively = collect_live(desk, options)?;
-    if desk.json {
+    let reports = collect(context, options)?;
+    let lively = collect_live(context, options)?;
+    if context.json {
         let sources: Vec<Value> = reports.iter().map(report_json).collect();
         let document = json!({
             "sources": sources,
@@ -68,66 +68,66 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
             "cpu_ms": cpu_ms(),
             "peak_memory_bytes": peak_memory_bytes(),
         });
-        desk.output.json(&document)?;
+        context.output.json(&document)?;
     } else {
-        print(desk, &reports)?;
+        print(context, &reports)?;
         for report in &lively {
-            live::print(desk, report)?;
+            live::print(context, report)?;
         }
     }
-    Ok(tell_stops(desk, &lively))
+    Ok(tell_stops(context, &lively))
 }
 
 /// Asks the providers that the owner connected.
-pub fn collect_live(desk: &mut Desk, options: &Options) -> Result<Vec<LiveReport>> {
-    let &Options { gaps_only, with_files, headless, full, wait, .. } = options;
-    let wish = live::Wish { gaps_only, with_files, headless, full, waits: wait };
+pub fn collect_live(context: &mut Context, options: &SyncArguments) -> Result<Vec<LiveReport>> {
+    let &SyncArguments { gaps_only, with_files, headless, full, wait, .. } = options;
+    let arguments = live::LiveArguments { gaps_only, with_files, headless, full, waits: wait };
     let asked = if options.no_live { Vec::new() } else { named(&options.sources)? };
-    live::collect(desk, &asked, wish)
+    live::collect(context, &asked, arguments)
 }
 
-pub fn tell_stops(desk: &mut Desk, reports: &[LiveReport]) -> Answer {
-    let mut answer = Answer::Done;
+pub fn tell_stops(context: &mut Context, reports: &[LiveReport]) -> Outcome {
+    let mut answer = Outcome::Done;
     for (source, stop) in reports.iter().filter_map(|report| Some((report.source, report.stop.as_ref()?))) {
         let (_, message, hint) = live::words(stop, source);
-        desk.output.note(format!("stopped: {message}"));
+        context.output.note(format!("stopped: {message}"));
         if !hint.is_empty() {
-            desk.output.note(format!("hint: {hint}"));
+            context.output.note(format!("hint: {hint}"));
         }
-        answer = Answer::Stopped;
+        answer = Outcome::Stopped;
     }
     answer
 }
 
 /// The sync itself, for every verb that starts with one.
-pub fn collect(desk: &mut Desk, options: &Options) -> Result<Vec<SourceReport>> {
+pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<SourceReport>> {
     let since = options.since.as_deref().map(|text| time::parse(text, now())).transpose()?;
-    let ask = Ask {
+    let ask = SyncOptions {
         sources: named(&options.sources)?,
         since,
         verify: options.full,
         repositories: !options.no_projects,
         gaps_only: options.gaps_only,
-        in_passing: false,
+        opportunistic: false,
         member: options.member.clone(),
     };
-    let _lock = Lock::take(&desk.config.home, "sync")?;
-    let config = std::sync::Arc::clone(&desk.config);
+    let _lock = Lock::take(&context.config.home, "sync")?;
+    let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
     let environment = settings.environment(threads);
-    let mut bar = Bar::new(desk.quiet);
-    let mut reports = sync(&ask, &environment, &desk.scope, &mut bar)?;
+    let mut bar = Bar::new(context.quiet);
+    let mut reports = sync(&ask, &environment, &context.scope, &mut bar)?;
     // Names of files may hold anything: they leave through the door like all text.
     let problems = reports.iter().any(|report| !report.problems.is_empty());
-    let archive = if problems { desk.archive()? } else { None };
+    let archive = if problems { context.archive()? } else { None };
     if let Some(store) = archive {
-        let door = desk.door(&store)?;
+        let door = context.door(&store)?;
         for problem in reports.iter_mut().flat_map(|report| &mut report.problems) {
-            *problem = door.show(&desk.scope, problem).to_string();
+            *problem = door.show(&context.scope, problem).to_string();
         }
     }
-    tell_problems(desk, &reports);
+    tell_problems(context, &reports);
     Ok(reports)
 }
 
@@ -148,27 +148,31 @@ pub fn source_named(name: &str) -> Result<&'static dyn Source> {
 }
 
 /// A run for gaps alone.
-pub fn gaps_only(source: Option<&String>) -> Options {
-    Options { sources: source.into_iter().cloned().collect(), gaps_only: true, ..Options::default() }
+pub fn gaps_only(source: Option<&String>) -> SyncArguments {
+    SyncArguments {
+        sources: source.into_iter().cloned().collect(),
+        gaps_only: true,
+        ..SyncArguments::default()
+    }
 }
 
-fn tell_problems(desk: &mut Desk, reports: &[SourceReport]) {
-    if desk.quiet {
+fn tell_problems(context: &mut Context, reports: &[SourceReport]) {
+    if context.quiet {
         return;
     }
     for report in reports {
-        let shown = if desk.verbose { report.problems.len() } else { 5 };
+        let shown = if context.verbose { report.problems.len() } else { 5 };
         for problem in report.problems.iter().take(shown) {
-            desk.output.note(format!("warning: {}: {problem}", report.source.manifest().source));
+            context.output.note(format!("warning: {}: {problem}", report.source.manifest().source));
         }
         if report.problems.len() > shown {
             let more = report.problems.len() - shown;
-            desk.output.note(format!("warning: {more} more problems; --verbose shows them"));
+            context.output.note(format!("warning: {more} more problems; --verbose shows them"));
         }
     }
 }
 
-fn print(desk: &mut Desk, reports: &[SourceReport]) -> Result<()> {
+fn print(context: &mut Context, reports: &[SourceReport]) -> Result<()> {
     let head = [
         "source",
         "#found",
@@ -183,24 +187,24 @@ fn print(desk: &mut Desk, reports: &[SourceReport]) -> Result<()> {
     ];
     let rows: Vec<Vec<String>> = reports.iter().map(row).collect();
     for line in table(&head, &rows) {
-        desk.output.line(line)?;
+        context.output.line(line)?;
     }
     for report in reports {
         let totals = &report.totals;
         if totals.unaccounted_files > 0 {
             let count = totals.unaccounted_files;
-            desk.output.note(format!("note: {count} files of unknown kinds were not opened"));
+            context.output.note(format!("note: {count} files of unknown kinds were not opened"));
         }
         for (path, state) in &report.homes {
-            if *state != HomeState::Available && !desk.quiet {
+            if *state != HomeState::Available && !context.quiet {
                 let manifest = report.source.manifest();
-                desk.output.note(format!(
+                context.output.note(format!(
                     "{}: {} ({})",
                     manifest.label,
                     path.display(),
                     state_words(state).0
                 ));
-                desk.output.note(format!("hint: {}", manifest.setup_hint));
+                context.output.note(format!("hint: {}", manifest.setup_hint));
             }
         }
     }

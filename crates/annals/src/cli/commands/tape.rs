@@ -8,14 +8,16 @@ use clap::Args;
 use serde_json::json;
 
 use super::record::{Spool, report, written_format};
-use crate::cli::{Answer, Desk, now};
+use crate::cli::{Context, Outcome, now};
 use crate::view::sessions;
-use crate::view::{Door, Paging, SessionAsk, SessionView, TapeAsk, TapeEnd, find_session, has_tape, tape};
+use crate::view::{
+    Door, Paging, SessionQuery, SessionView, TapeEnd, TapeOptions, find_session, has_tape, tape,
+};
 use annals_core::{Error, Result, ShownJson};
 use annals_store::{SessionFilter, Store};
 
 #[derive(Args)]
-pub struct Options {
+pub struct TapeArguments {
     /// A session's id, or the start of it
     #[arg(value_name = "SESSION", required_unless_present = "all")]
     session: Option<String>,
@@ -36,50 +38,59 @@ pub struct Options {
     strict: bool,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
-    let ask =
-        TapeAsk { strict: options.strict, format: written_format(&options.format), resolve: options.resolve };
+pub fn run(context: &mut Context, options: &TapeArguments) -> Result<Outcome> {
+    let ask = TapeOptions {
+        strict: options.strict,
+        format: written_format(&options.format),
+        resolve: options.resolve,
+    };
     let id = options.session.as_deref().unwrap_or_default();
     let unknown = || {
         Error::new(format!("no session begins with {id:?}"))
             .hint("`annals sessions --all` lists them; `annals sync` captures new ones")
     };
-    let Some(store) = desk.archive()? else {
-        return if options.all { Ok(Answer::Nothing) } else { Err(unknown()) };
+    let Some(store) = context.archive()? else {
+        return if options.all { Ok(Outcome::Nothing) } else { Err(unknown()) };
     };
-    let door = desk.door(&store)?;
+    let door = context.door(&store)?;
     if let Some(folder) = &options.to {
-        return write_all(desk, &store, &door, ask, folder);
+        return write_all(context, &store, &door, ask, folder);
     }
-    let session = find_session(&desk.scope, &store, &door, id, now())?.ok_or_else(unknown)?;
+    let session = find_session(&context.scope, &store, &door, id, now())?.ok_or_else(unknown)?;
     let mut spool = Spool::new();
-    let end = of_session(desk, &store, &door, &session, ask, &mut spool)?;
-    report(desk, &end);
-    spool.print(desk, end.first.as_ref())?;
-    Ok(Answer::Done)
+    let end = of_session(context, &store, &door, &session, ask, &mut spool)?;
+    report(context, &end);
+    spool.print(context, end.first.as_ref())?;
+    Ok(Outcome::Done)
 }
 
 fn of_session(
-    desk: &Desk,
+    context: &Context,
     store: &Store,
     door: &Door,
     session: &SessionView,
-    ask: TapeAsk,
+    ask: TapeOptions,
     spool: &mut Spool,
 ) -> Result<TapeEnd> {
-    tape(&desk.scope, store, door, session, ask, &mut |line: ShownJson| spool.keep(&line))
+    tape(&context.scope, store, door, session, ask, &mut |line: ShownJson| spool.keep(&line))
 }
 
-fn write_all(desk: &mut Desk, store: &Store, door: &Door, ask: TapeAsk, folder: &Path) -> Result<Answer> {
+fn write_all(
+    context: &mut Context,
+    store: &Store,
+    door: &Door,
+    ask: TapeOptions,
+    folder: &Path,
+) -> Result<Outcome> {
     annals_store::make_private_folder(folder)?;
     let filter = SessionFilter { with_agents: true, ..SessionFilter::default() };
-    let mut page = SessionAsk { filter, page: Paging { limit: 200, cursor: None }, brief: true };
+    let mut page = SessionQuery { filter, page: Paging { limit: 200, cursor: None }, brief: true };
     let (mut written, mut drifts) = (0_u64, 0_u64);
     loop {
-        let list = sessions(&desk.scope, store, door, &page, now())?;
-        for session in list.sessions.iter().filter(|session| has_tape(&desk.scope, &session.source)) {
+        let list = sessions(&context.scope, store, door, &page, now())?;
+        for session in list.sessions.iter().filter(|session| has_tape(&context.scope, &session.source)) {
             let mut spool = Spool::new();
-            let end = of_session(desk, store, door, session, ask, &mut spool)
+            let end = of_session(context, store, door, session, ask, &mut spool)
                 .map_err(|problem| Error::new(format!("{}: {problem}", session.session_id)))?;
             drifts += end.drift_count;
             let path = folder.join(file_name(session));
@@ -94,12 +105,12 @@ fn write_all(desk: &mut Desk, store: &Store, door: &Door, ask: TapeAsk, folder: 
             break;
         }
     }
-    if desk.json {
-        desk.output.json(&json!({"tapes": written, "problems": drifts, "to": folder}))?;
-    } else if !desk.quiet {
-        desk.output.note(format!("{written} tapes in {}, {drifts} problems", folder.display()));
+    if context.json {
+        context.output.json(&json!({"tapes": written, "problems": drifts, "to": folder}))?;
+    } else if !context.quiet {
+        context.output.note(format!("{written} tapes in {}, {drifts} problems", folder.display()));
     }
-    Ok(if written > 0 { Answer::Done } else { Answer::Nothing })
+    Ok(if written > 0 { Outcome::Done } else { Outcome::Nothing })
 }
 
 /// Ids are the client's words: what is no letter, digit or dash of them does not become a path.

@@ -4,14 +4,14 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::ui::table::{fit, number, table};
-use crate::cli::{Answer, Desk, now};
+use crate::cli::{Context, Outcome, now};
 use crate::view::tools;
-use crate::view::{ToolAnalytics, ToolsAsk};
+use crate::view::{ToolAnalytics, ToolsQuery};
 use annals_core::{Error, Result};
 use annals_sources::registry;
 
 #[derive(Args)]
-pub struct Options {
+pub struct ToolsArguments {
     /// Only this source [default: all]
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
@@ -20,32 +20,39 @@ pub struct Options {
     days: String,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+pub fn run(context: &mut Context, options: &ToolsArguments) -> Result<Outcome> {
     let days = days(&options.days)?;
     let sources = match &options.source {
         Some(name) => vec![super::sync::source_named(name)?],
         None => registry().to_vec(),
     };
-    let store = desk.archive_or_new()?;
-    let door = desk.door(&store)?;
-    let disk = super::sources::on_disk(&desk.config);
+    let store = context.archive_or_new()?;
+    let door = context.door(&store)?;
+    let disk = super::sources::on_disk(&context.config);
     let mut all = Vec::new();
     for source in sources {
-        all.push(tools(&desk.scope, &store, &door, &ToolsAsk { source, days, project: None }, &disk, now())?);
+        all.push(tools(
+            &context.scope,
+            &store,
+            &door,
+            &ToolsQuery { source, days, project: None },
+            &disk,
+            now(),
+        )?);
     }
-    if desk.json {
-        desk.output.json(&json!({"sources": all, "next_cursor": null}))?;
+    if context.json {
+        context.output.json(&json!({"sources": all, "next_cursor": null}))?;
     } else {
         for analytics in all.iter().filter(|analytics| analytics.tool_call_count > 0) {
-            print(desk, analytics)?;
+            print(context, analytics)?;
         }
     }
     let calls: i64 = all.iter().map(|analytics| analytics.tool_call_count).sum();
-    if calls == 0 && !desk.json && !desk.quiet {
-        desk.output.note("no tool calls in these days");
-        desk.output.note("hint: --days all looks at everything; `annals sources` shows what there is");
+    if calls == 0 && !context.json && !context.quiet {
+        context.output.note("no tool calls in these days");
+        context.output.note("hint: --days all looks at everything; `annals sources` shows what there is");
     }
-    Ok(if calls == 0 { Answer::Nothing } else { Answer::Done })
+    Ok(if calls == 0 { Outcome::Nothing } else { Outcome::Done })
 }
 
 /// A number of days, or none for all.
@@ -59,10 +66,10 @@ pub fn days(text: &str) -> Result<Option<i64>> {
     })
 }
 
-fn print(desk: &mut Desk, analytics: &ToolAnalytics) -> Result<()> {
-    let title = desk.output.strong(analytics.state.provider_label);
+fn print(context: &mut Context, analytics: &ToolAnalytics) -> Result<()> {
+    let title = context.output.strong(analytics.state.provider_label);
     let days = analytics.date_range_days.map_or("all days".to_owned(), |days| format!("{days} days"));
-    desk.output.line(format!(
+    context.output.line(format!(
         "{title}  {days}: {} sessions, {} calls, {} failed",
         number(analytics.session_count),
         number(analytics.tool_call_count),
@@ -80,10 +87,10 @@ fn print(desk: &mut Desk, analytics: &ToolAnalytics) -> Result<()> {
     for (name, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
         let rows: Vec<Vec<String>> =
             list.iter().map(|(text, count)| vec![number(*count), fit(text, 90)]).collect();
-        desk.output.line("")?;
+        context.output.line("")?;
         for line in table(&["#count", name], &rows) {
-            desk.output.line(format!("  {line}"))?;
+            context.output.line(format!("  {line}"))?;
         }
     }
-    desk.output.line("")
+    context.output.line("")
 }

@@ -4,15 +4,15 @@ use clap::Args;
 
 use crate::cli::ui::table::{dollars, fit, number, table};
 use crate::cli::ui::time;
-use crate::cli::{Answer, Desk, now};
+use crate::cli::{Context, Outcome, now};
 use crate::view::{
-    Door, Paging, ResponsePage, UsageAsk, UsageReport, UsageRow, find_session, responses, usage,
+    Door, Paging, ResponsePage, UsageQuery, UsageReport, UsageRow, find_session, responses, usage,
 };
 use annals_core::{Error, Result};
 use annals_store::{ResponseFilter, Store, UsageBy};
 
 #[derive(Args)]
-pub struct Options {
+pub struct UsageArguments {
     /// What to sum by
     #[arg(long, value_name = "WHAT", default_value = "day",
           value_parser = clap::builder::PossibleValuesParser::new(UsageBy::ALL.map(UsageBy::name)))]
@@ -43,19 +43,23 @@ pub struct Options {
     cursor: Option<String>,
 }
 
-pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
+pub fn run(context: &mut Context, options: &UsageArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
         super::sync::source_named(source)?;
     }
-    let store = desk.archive_or_new()?;
-    let door = desk.door(&store)?;
-    let ask = UsageAsk {
+    let store = context.archive_or_new()?;
+    let door = context.door(&store)?;
+    let ask = UsageQuery {
         by: UsageBy::from_name(&options.by).unwrap_or(UsageBy::Day),
         // One session is wanted whole, however old it is.
         days: if options.session.is_some() { None } else { super::tools::days(&options.days)? },
         filter: ResponseFilter {
             source: options.source.clone(),
-            session: options.session.as_deref().map(|id| session_row(desk, &store, &door, id)).transpose()?,
+            session: options
+                .session
+                .as_deref()
+                .map(|id| session_row(context, &store, &door, id))
+                .transpose()?,
             model: options.model.clone(),
             project: options.project.as_deref().map(super::sessions::absolute),
             ..ResponseFilter::default()
@@ -63,29 +67,29 @@ pub fn run(desk: &mut Desk, options: &Options) -> Result<Answer> {
         page: Paging { limit: options.limit.unwrap_or(i64::MAX - 1), cursor: options.cursor.clone() },
     };
     if options.explain {
-        return explain(desk, &store, &door, &ask);
+        return explain(context, &store, &door, &ask);
     }
-    let report = usage(&desk.scope, &store, &door, &ask, now())?;
-    if desk.json {
-        desk.output.json(&report)?;
+    let report = usage(&context.scope, &store, &door, &ask, now())?;
+    if context.json {
+        context.output.json(&report)?;
     } else {
-        print(desk, &report)?;
+        print(context, &report)?;
     }
-    Ok(if report.rows.is_empty() { Answer::Nothing } else { Answer::Done })
+    Ok(if report.rows.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn session_row(desk: &Desk, store: &Store, door: &Door, id: &str) -> Result<i64> {
-    let session = find_session(&desk.scope, store, door, id, now())?;
+fn session_row(context: &Context, store: &Store, door: &Door, id: &str) -> Result<i64> {
+    let session = find_session(&context.scope, store, door, id, now())?;
     session.map(|session| session.row).ok_or_else(|| {
         Error::new(format!("no session begins with {id:?}")).hint("`annals sessions --all` lists them")
     })
 }
 
-fn print(desk: &mut Desk, report: &UsageReport) -> Result<()> {
+fn print(context: &mut Context, report: &UsageReport) -> Result<()> {
     if report.rows.is_empty() {
-        if !desk.quiet {
-            desk.output.note("no usage in these days");
-            desk.output.note("hint: --days all looks at everything");
+        if !context.quiet {
+            context.output.note("no usage in these days");
+            context.output.note("hint: --days all looks at everything");
         }
         return Ok(());
     }
@@ -109,14 +113,14 @@ fn print(desk: &mut Desk, report: &UsageReport) -> Result<()> {
     let mut rows: Vec<Vec<String>> = report.rows.iter().map(|row| cells(name(row), row)).collect();
     rows.push(cells("total".into(), &report.total));
     for line in table(&head, &rows) {
-        desk.output.line(line)?;
+        context.output.line(line)?;
     }
-    if desk.quiet {
+    if context.quiet {
         return Ok(());
     }
-    desk.output.flush()?;
+    context.output.flush()?;
     for unpriced in &report.unpriced_models {
-        desk.output.note(format!(
+        context.output.note(format!(
             "no price is known for {}: {} responses, {} tokens are not in the cost",
             unpriced.model,
             number(unpriced.response_count),
@@ -125,23 +129,23 @@ fn print(desk: &mut Desk, report: &UsageReport) -> Result<()> {
     }
     if report.excluded_copies > 0 {
         let copies = number(report.excluded_copies);
-        desk.output.note(format!("{copies} copies of responses in forks and resumes were left out"));
+        context.output.note(format!("{copies} copies of responses in forks and resumes were left out"));
     }
-    desk.output.note("cost is estimated from list prices of tokens; --explain shows what is behind it");
+    context.output.note("cost is estimated from list prices of tokens; --explain shows what is behind it");
     Ok(())
 }
 
-fn explain(desk: &mut Desk, store: &Store, door: &Door, ask: &UsageAsk) -> Result<Answer> {
-    let page = responses(&desk.scope, store, door, ask, now())?;
-    if desk.json {
-        desk.output.json(&page)?;
+fn explain(context: &mut Context, store: &Store, door: &Door, ask: &UsageQuery) -> Result<Outcome> {
+    let page = responses(&context.scope, store, door, ask, now())?;
+    if context.json {
+        context.output.json(&page)?;
     } else {
-        print_responses(desk, &page)?;
+        print_responses(context, &page)?;
     }
-    Ok(if page.responses.is_empty() { Answer::Nothing } else { Answer::Done })
+    Ok(if page.responses.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn print_responses(desk: &mut Desk, page: &ResponsePage) -> Result<()> {
+fn print_responses(context: &mut Context, page: &ResponsePage) -> Result<()> {
     let head = [
         "when", "response", "session", "model", "#input", "#output", "#cached", "#written", "#cost", "price",
     ];
@@ -171,7 +175,7 @@ fn print_responses(desk: &mut Desk, page: &ResponsePage) -> Result<()> {
         })
         .collect();
     for line in table(&head, &rows) {
-        desk.output.line(line)?;
+        context.output.line(line)?;
     }
     Ok(())
 }

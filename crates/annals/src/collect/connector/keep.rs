@@ -4,10 +4,10 @@ use std::io::{Read, Seek, SeekFrom, Write};
 
 use serde_json::Value;
 
-use super::wire::Operation;
-use super::{Change, STATE, Session, Stream, wire};
+use super::wire::RecordOperation;
+use super::{ConnectorStream, RecordChange, STATE, Session, wire};
 use crate::collect::ingest::append::Target;
-use annals_core::{Key, Result, Why};
+use annals_core::{ContentKey, FailureKind, Result};
 use annals_sources::{content_key, of_programs};
 use annals_store::Failure;
 
@@ -22,31 +22,31 @@ impl Session<'_, '_> {
         self.stream(&record.stream)?.records += 1;
         let key = format!("{}/{}/{}", self.ask.name, record.stream, record.key);
         let data = record.data.map_or(Value::Null, Value::Object);
-        let known = record.op == Operation::Upsert && self.is_there("records", &key, &data)?;
+        let known = record.op == RecordOperation::Upsert && self.is_there("records", &key, &data)?;
         if known {
             self.report.unchanged += 1;
         } else {
             self.report.new += 1;
             self.waiting_new += 1;
             self.keep(line)?;
-            self.waiting.insert(Key::of(&[key.as_bytes()]));
+            self.waiting.insert(ContentKey::of(&[key.as_bytes()]));
         }
         let name = (record.stream, record.key);
         if self.served.contains(&name) {
-            self.changes.insert(name, Change::Recovered);
+            self.changes.insert(name, RecordChange::Recovered);
         }
         Ok(())
     }
 
     /// Whether the archive has it so already. Of what waits, nobody knows yet.
     pub fn is_there(&self, stream: &str, key: &str, data: &Value) -> Result<bool> {
-        if self.waiting.contains(&Key::of(&[key.as_bytes()])) {
+        if self.waiting.contains(&ContentKey::of(&[key.as_bytes()])) {
             return Ok(false);
         }
         Ok(self.store.has_record(&self.scope, self.instance, stream, key, content_key(data))?)
     }
 
-    pub fn stream(&mut self, name: &str) -> Result<&mut Stream> {
+    pub fn stream(&mut self, name: &str) -> Result<&mut ConnectorStream> {
         if !self.streams.contains_key(name) {
             return Err(self.failed(
                 format!("speaks of the stream {name:?}, which it did not declare"),
@@ -56,8 +56,8 @@ impl Session<'_, '_> {
         Ok(self.streams.entry(name.to_owned()).or_default())
     }
 
-    pub fn gap(&mut self, stream: String, key: String, locator: String, why: Why, reason: String) {
-        self.changes.insert((stream, key), Change::Failed { locator, why, reason });
+    pub fn gap(&mut self, stream: String, key: String, locator: String, why: FailureKind, reason: String) {
+        self.changes.insert((stream, key), RecordChange::Failed { locator, why, reason });
     }
 
     pub fn keep(&mut self, line: &[u8]) -> Result<()> {
@@ -106,7 +106,7 @@ impl Session<'_, '_> {
         let mut failures = Vec::new();
         for ((stream, key), change) in &self.changes {
             match change {
-                Change::Failed { locator, why, reason } => failures.push(Failure {
+                RecordChange::Failed { locator, why, reason } => failures.push(Failure {
                     instance: self.instance,
                     stream,
                     key,
@@ -115,7 +115,7 @@ impl Session<'_, '_> {
                     reason,
                     version: &self.version,
                 }),
-                Change::Recovered => {
+                RecordChange::Recovered => {
                     let closed = writer.close_gap(self.instance, stream, key, now)?;
                     self.report.gaps_recovered += u64::from(closed);
                 }

@@ -15,11 +15,11 @@ use serde_json::Value;
 use super::import::containers::private_file;
 use super::ingest::append::Appender;
 use super::options::Environment;
-use annals_core::{Error, Key, Result, Scope, Time, Why};
+use annals_core::{ContentKey, Error, FailureKind, Result, Scope, Time};
 use annals_sources::of_programs;
 use annals_store::{Lease, Store};
 use program::{ENDING, Heard, Program};
-use wire::{DoneStatus, Interaction, InteractionKind, Message, Mode, Unread};
+use wire::{DoneStatus, Interaction, InteractionKind, RunMode, Unread, WireMessage};
 
 /// Gaps that one run is told of.
 const GAPS: usize = 1_000;
@@ -28,7 +28,7 @@ const LEASE: i64 = 3_600_000_000;
 /// Problems that are told; all are counted.
 const TOLD: usize = 100;
 
-pub struct ConnectorAsk {
+pub struct ConnectorOptions {
     pub program: String,
     pub arguments: Vec<String>,
     pub name: String,
@@ -85,7 +85,7 @@ pub struct ConnectorReport {
 
 /// The caller holds the lock.
 pub fn run_connector(
-    ask: &ConnectorAsk,
+    ask: &ConnectorOptions,
     environment: &Environment<'_>,
     scope: &Scope,
     see: &mut dyn FnMut(Notice<'_>) -> Reply,
@@ -116,9 +116,9 @@ pub fn run_connector(
     writer.commit()?;
     let state = store.cursors(scope, instance, STATE)?;
     let mode = match (ask.gaps_only, ask.full) {
-        (true, _) => Mode::GapsOnly,
-        (false, true) => Mode::FullRefresh,
-        (false, false) => Mode::Incremental,
+        (true, _) => RunMode::GapsOnly,
+        (false, true) => RunMode::FullRefresh,
+        (false, false) => RunMode::Incremental,
     };
     let mut session = Session {
         ask,
@@ -166,7 +166,7 @@ pub fn run_connector(
 pub const STATE: &str = "state ";
 
 /// Another program is another version: what an older one gave up, it may get. Arguments that are files are scripts.
-fn version_of(ask: &ConnectorAsk) -> String {
+fn version_of(ask: &ConnectorOptions) -> String {
     let mut hasher = blake3::Hasher::new();
     for path in std::iter::once(&ask.program).chain(&ask.arguments) {
         if let Ok(file) = File::open(path) {
@@ -179,37 +179,37 @@ fn version_of(ask: &ConnectorAsk) -> String {
 
 /// A stream that was declared, and what was said of it in this run.
 #[derive(Default)]
-pub struct Stream {
+pub struct ConnectorStream {
     pub records: u64,
     pub gaps: u64,
     pub skipped: u64,
 }
 
 /// What happened to a gap last.
-pub enum Change {
-    Failed { locator: String, why: Why, reason: String },
+pub enum RecordChange {
+    Failed { locator: String, why: FailureKind, reason: String },
     Recovered,
 }
 
 pub struct Session<'r, 'e> {
-    pub ask: &'r ConnectorAsk,
+    pub ask: &'r ConnectorOptions,
     pub environment: &'r Environment<'e>,
     pub scope: Scope,
     pub appender: Appender,
     pub store: &'r mut Store,
     pub instance: i64,
     pub version: String,
-    pub streams: BTreeMap<String, Stream>,
+    pub streams: BTreeMap<String, ConnectorStream>,
     /// Gaps that the connector was told of.
     pub served: HashSet<(String, String)>,
     /// Lines since the last commit: of any number, so they wait on the disk.
     pub spool: File,
     pub spooled: u64,
     /// Records among them.
-    pub waiting: HashSet<Key>,
+    pub waiting: HashSet<ContentKey>,
     pub waiting_new: u64,
     /// By stream and key.
-    pub changes: BTreeMap<(String, String), Change>,
+    pub changes: BTreeMap<(String, String), RecordChange>,
     pub report: ConnectorReport,
 }
 
@@ -296,33 +296,33 @@ impl Session<'_, '_> {
             }
         };
         match message {
-            Message::Schema { stream, schema } => {
+            WireMessage::Schema { stream, schema } => {
                 self.streams.entry(stream.clone()).or_default();
                 let key = format!("{}/{stream}", self.ask.name);
                 if !self.is_there("schemas", &key, &Value::Object(schema))? {
                     self.keep(line)?;
                 }
             }
-            Message::Record(record) => self.record(record, line)?,
-            Message::RecordError { stream, key, message } => {
+            WireMessage::Record(record) => self.record(record, line)?,
+            WireMessage::RecordError { stream, key, message } => {
                 self.stream(&stream)?.gaps += 1;
-                self.gap(stream, key, String::new(), Why::Malformed, message);
+                self.gap(stream, key, String::new(), FailureKind::Malformed, message);
             }
-            Message::DetailGap(gap) => {
+            WireMessage::DetailGap(gap) => {
                 self.stream(&gap.stream)?.gaps += 1;
                 let why = gap.why();
                 let locator = gap.locator.map(|locator| locator.to_string()).unwrap_or_default();
                 let reason = gap.message.unwrap_or_else(|| why.name().replace('_', " "));
                 self.gap(gap.stream, gap.key, locator, why, reason);
             }
-            Message::DetailGapRecovered { stream, key } => {
+            WireMessage::DetailGapRecovered { stream, key } => {
                 if self.served.contains(&(stream.clone(), key.clone())) {
-                    self.changes.insert((stream, key), Change::Recovered);
+                    self.changes.insert((stream, key), RecordChange::Recovered);
                 } else {
                     self.problem(format!("a gap was recovered that was not asked for: {stream}/{key}"));
                 }
             }
-            Message::DetailCoverage(told) => {
+            WireMessage::DetailCoverage(told) => {
                 let stream = self.stream(&told.stream)?;
                 let counted = (stream.records, stream.gaps, stream.skipped);
                 let sum = stream.records + stream.gaps + stream.skipped;
@@ -335,13 +335,13 @@ impl Session<'_, '_> {
                     )));
                 }
             }
-            Message::SkipResult { stream, count, reason: _ } => {
+            WireMessage::SkipResult { stream, count, reason: _ } => {
                 let count = count.unwrap_or(1);
                 let skipped = &mut self.stream(&stream)?.skipped;
                 *skipped = skipped.saturating_add(count);
                 self.report.skipped = self.report.skipped.saturating_add(count);
             }
-            Message::State { stream, cursor, records } => {
+            WireMessage::State { stream, cursor, records } => {
                 self.stream(&stream)?;
                 if let Some(told) = records.filter(|told| *told != self.report.records) {
                     return Err(self.miscounted(format!(
@@ -351,13 +351,13 @@ impl Session<'_, '_> {
                 }
                 self.commit(Some((&stream, &cursor)))?;
             }
-            Message::Progress { message, count, total } => {
+            WireMessage::Progress { message, count, total } => {
                 see(Notice::Progress { message: &message, count, total });
             }
-            Message::Estimate { seconds_left } => {
+            WireMessage::Estimate { seconds_left } => {
                 see(Notice::SecondsLeft(seconds_left));
             }
-            Message::Interaction(asked) => {
+            WireMessage::Interaction(asked) => {
                 let reply = see(Notice::Asked(&asked));
                 let done = reply == Reply::Done && asked.kind == InteractionKind::ManualAction;
                 program.tell(&wire::interaction_response(
@@ -372,7 +372,7 @@ impl Session<'_, '_> {
                     ));
                 }
             }
-            Message::Done(done) => {
+            WireMessage::Done(done) => {
                 match done.status {
                     DoneStatus::Succeeded => {}
                     DoneStatus::Failed | DoneStatus::Cancelled => {

@@ -130,11 +130,11 @@ impl Program {
     /// Waits a little for the end; true when the exit code was 0.
     pub fn ends_well(&mut self) -> io::Result<bool> {
         self.told = None;
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             match self.child.try_wait()? {
                 Some(status) => return Ok(status.success()),
-                None if begun.elapsed() > ENDING => return Ok(false),
+                None if started.elapsed() > ENDING => return Ok(false),
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use annals_core::{Time, Why};
+use annals_core::{FailureKind, Time};
 use annals_store::DueGap;
 
 /// Raised when a connector has to know.
@@ -17,14 +17,14 @@ const LONGEST_LOCATOR: usize = 16 << 10;
 /// What a connector says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Message {
+pub enum WireMessage {
     Schema { stream: String, schema: serde_json::Map<String, Value> },
     Record(Record),
     RecordError { stream: String, key: String, message: String },
     State { stream: String, cursor: Value, records: Option<u64> },
     DetailGap(Gap),
     DetailGapRecovered { stream: String, key: String },
-    DetailCoverage(Coverage),
+    DetailCoverage(DetailCoverage),
     SkipResult { stream: String, reason: String, count: Option<u64> },
     Progress { message: String, count: Option<u64>, total: Option<u64> },
     Estimate { seconds_left: u64 },
@@ -38,13 +38,13 @@ pub struct Record {
     pub key: String,
     pub emitted_at: String,
     #[serde(default)]
-    pub op: Operation,
+    pub op: RecordOperation,
     pub data: Option<serde_json::Map<String, Value>>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Operation {
+pub enum RecordOperation {
     #[default]
     Upsert,
     Delete,
@@ -63,7 +63,7 @@ pub struct Gap {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Coverage {
+pub struct DetailCoverage {
     pub stream: String,
     pub considered: u64,
     pub records: u64,
@@ -134,13 +134,14 @@ const KINDS: [&str; 12] = [
     "DONE",
 ];
 
-pub fn read(line: &[u8]) -> Result<Message, Unread> {
+pub fn read(line: &[u8]) -> Result<WireMessage, Unread> {
     let value: Value = serde_json::from_slice(line).map_err(|_| Unread::Garbage)?;
     let kind = value.get("type").and_then(Value::as_str).ok_or(Unread::Garbage)?.to_owned();
     if !KINDS.contains(&kind.as_str()) {
         return Err(Unread::UnknownKind(kind));
     }
-    let message = Message::deserialize(value).map_err(|error| Unread::Wrong(format!("{kind}: {error}")))?;
+    let message =
+        WireMessage::deserialize(value).map_err(|error| Unread::Wrong(format!("{kind}: {error}")))?;
     match wrong_part(&message) {
         Some(wrong) => Err(Unread::Wrong(format!("{kind}: {wrong}"))),
         None => Ok(message),
@@ -148,18 +149,21 @@ pub fn read(line: &[u8]) -> Result<Message, Unread> {
 }
 
 /// What the types can not say.
-fn wrong_part(message: &Message) -> Option<&'static str> {
+fn wrong_part(message: &WireMessage) -> Option<&'static str> {
     let (stream, key, wrong) = match message {
-        Message::Schema { stream, .. }
-        | Message::State { stream, .. }
-        | Message::SkipResult { stream, .. } => (stream, None, None),
-        Message::Record(record) => (&record.stream, Some(&record.key), record.wrong_part()),
-        Message::RecordError { stream, key, .. } | Message::DetailGapRecovered { stream, key } => {
+        WireMessage::Schema { stream, .. }
+        | WireMessage::State { stream, .. }
+        | WireMessage::SkipResult { stream, .. } => (stream, None, None),
+        WireMessage::Record(record) => (&record.stream, Some(&record.key), record.wrong_part()),
+        WireMessage::RecordError { stream, key, .. } | WireMessage::DetailGapRecovered { stream, key } => {
             (stream, Some(key), None)
         }
-        Message::DetailGap(gap) => (&gap.stream, Some(&gap.key), gap.wrong_part()),
-        Message::DetailCoverage(coverage) => (&coverage.stream, None, None),
-        Message::Progress { .. } | Message::Estimate { .. } | Message::Interaction(_) | Message::Done(_) => {
+        WireMessage::DetailGap(gap) => (&gap.stream, Some(&gap.key), gap.wrong_part()),
+        WireMessage::DetailCoverage(coverage) => (&coverage.stream, None, None),
+        WireMessage::Progress { .. }
+        | WireMessage::Estimate { .. }
+        | WireMessage::Interaction(_)
+        | WireMessage::Done(_) => {
             return None;
         }
     };
@@ -183,7 +187,7 @@ impl Record {
         if Time::parse(&self.emitted_at).is_none() {
             return Some("`emitted_at` has to be a time as of RFC 3339");
         }
-        (self.op == Operation::Upsert && self.data.is_none()).then_some("`data` is missing")
+        (self.op == RecordOperation::Upsert && self.data.is_none()).then_some("`data` is missing")
     }
 }
 
@@ -192,21 +196,21 @@ impl Gap {
         if self.reason.is_none() && self.http_status.is_none() {
             return Some("`reason` or `http_status` has to say why");
         }
-        if self.reason.as_ref().is_some_and(|why| Why::from_name(why).is_none()) {
+        if self.reason.as_ref().is_some_and(|why| FailureKind::from_name(why).is_none()) {
             return Some("`reason` is no word of the retry policy");
         }
         let long = self.locator.as_ref().is_some_and(|locator| locator.to_string().len() > LONGEST_LOCATOR);
         long.then_some("`locator` is longer than 16 KiB")
     }
 
-    pub fn why(&self) -> Why {
-        let named = self.reason.as_deref().and_then(Why::from_name);
-        named.or(self.http_status.map(Why::of_status)).unwrap_or(Why::Failed)
+    pub fn why(&self) -> FailureKind {
+        let named = self.reason.as_deref().and_then(FailureKind::from_name);
+        named.or(self.http_status.map(FailureKind::of_status)).unwrap_or(FailureKind::Failed)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum RunMode {
     /// From the state on.
     Incremental,
     /// As if there were no state, which is not told.
@@ -216,11 +220,11 @@ pub enum Mode {
 }
 
 /// The first line that a connector is told.
-pub fn start(run: i64, mode: Mode, state: &[(String, String)], gaps: &[DueGap]) -> String {
+pub fn start(run: i64, mode: RunMode, state: &[(String, String)], gaps: &[DueGap]) -> String {
     let cursor = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
     let state: serde_json::Map<String, Value> = match mode {
-        Mode::FullRefresh => serde_json::Map::new(),
-        Mode::Incremental | Mode::GapsOnly => {
+        RunMode::FullRefresh => serde_json::Map::new(),
+        RunMode::Incremental | RunMode::GapsOnly => {
             state.iter().map(|(stream, text)| (stream.clone(), cursor(text))).collect()
         }
     };
@@ -237,9 +241,9 @@ pub fn start(run: i64, mode: Mode, state: &[(String, String)], gaps: &[DueGap]) 
         })
         .collect();
     let mode = match mode {
-        Mode::Incremental => "incremental",
-        Mode::FullRefresh => "full_refresh",
-        Mode::GapsOnly => "gaps_only",
+        RunMode::Incremental => "incremental",
+        RunMode::FullRefresh => "full_refresh",
+        RunMode::GapsOnly => "gaps_only",
     };
     json!({
         "type": "START",
@@ -282,15 +286,15 @@ mod tests {
             stream: "notes".into(),
             key: "n7".into(),
             locator: r#"{"page":7}"#.into(),
-            why: Why::RateLimited,
+            why: FailureKind::RateLimited,
             attempts: 2,
         };
         let state = [("notes".to_owned(), r#"{"seen":41}"#.to_owned())];
-        let start: Value = serde_json::from_str(&start(12, Mode::Incremental, &state, &[gap])).unwrap();
+        let start: Value = serde_json::from_str(&start(12, RunMode::Incremental, &state, &[gap])).unwrap();
         assert!(told.contains(&start), "{start}");
         let response: Value = serde_json::from_str(&interaction_response("r1", "success")).unwrap();
         assert!(told.contains(&response), "{response}");
-        for why in Why::ALL {
+        for why in FailureKind::ALL {
             assert!(PAGE.contains(&format!("`{}`", why.name())), "docs/protocol.md does not say {why:?}");
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::walk::Found;
-use crate::collect::ingest::documents::{Document, is_same};
+use super::walk::FoundFile;
+use crate::collect::ingest::documents::{ArchivedDocument, is_same};
 use annals_core::{Database, Result, Scope};
 use annals_sources::Source;
 use annals_store::{Batch, CapturedFile, Store, Unreadable, read_table};
@@ -28,7 +28,7 @@ pub fn read_database(
     instance: i64,
     source: &'static dyn Source,
     declared: &'static Database,
-    found: &[Found],
+    found: &[FoundFile],
     scratch: &Path,
 ) -> Result<Option<TableReport>> {
     let Some(newest) = newest(declared, found) else { return Ok(None) };
@@ -70,7 +70,7 @@ pub fn read_database(
             continue;
         }
         let path = format!("{prefix}{}", row.key);
-        let document = Document {
+        let document = ArchivedDocument {
             instance,
             source,
             path,
@@ -85,7 +85,7 @@ pub fn read_database(
 }
 
 /// The highest number in the name wins: `state_5` before `state_4` before `state`.
-fn newest<'f>(declared: &Database, found: &'f [Found]) -> Option<&'f Found> {
+fn newest<'f>(declared: &Database, found: &'f [FoundFile]) -> Option<&'f FoundFile> {
     let candidates = found.iter().filter(|found| found.rule.pattern == declared.pattern);
     candidates.max_by_key(|found| {
         let digits: String = found.path.chars().filter(char::is_ascii_digit).collect();
@@ -94,7 +94,7 @@ fn newest<'f>(declared: &Database, found: &'f [Found]) -> Option<&'f Found> {
 }
 
 /// Size and times of the database and its log: a change of either is a change.
-fn fingerprint(database: &Found) -> String {
+fn fingerprint(database: &FoundFile) -> String {
     let mut wal = database.disk.as_os_str().to_owned();
     wal.push("-wal");
     let log = std::fs::metadata(&wal).map(|metadata| {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::walk::{Found, Survey};
+use super::walk::{FoundFile, Survey};
 use annals_core::{Encoding, Time};
 use annals_sources::Source;
 use annals_store::CapturedFile;
@@ -11,10 +11,10 @@ use annals_store::CapturedFile;
 pub struct Job {
     pub instance: i64,
     pub source: &'static dyn Source,
-    pub found: Found,
+    pub found: FoundFile,
     pub unit: String,
     pub known: Option<CapturedFile>,
-    pub rows: Rows,
+    pub rows: RowsPlan,
     /// Another file of the unit that has the rows now.
     pub rival: Option<CapturedFile>,
     /// The rival is on disk too. It may change at any time, so that its rows are taken over at once.
@@ -28,7 +28,7 @@ impl Job {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rows {
+pub enum RowsPlan {
     /// Its lines become rows.
     Own,
     /// A second form of a file whose rows are read from the first: bytes are kept, no more.
@@ -78,7 +78,7 @@ pub fn plan(
     let mut plan = Plan::default();
     let mut moved = HashSet::new();
     for (at, (file, unit)) in found.into_iter().zip(units).enumerate() {
-        let rows = if primaries.contains(&at) { Rows::Own } else { Rows::Bytes };
+        let rows = if primaries.contains(&at) { RowsPlan::Own } else { RowsPlan::Bytes };
         let kin = by_unit.get(unit.as_str()).map(Vec::as_slice).unwrap_or_default();
         let known = by_path.get(file.path.as_str()).copied().or_else(|| {
             // The client moved it: the same thing, at another place.
@@ -90,14 +90,14 @@ pub fn plan(
         });
         let rival =
             kin.iter().find(|kin| kin.twin_of.is_none() && Some(kin.id) != known.map(|known| known.id));
-        let rival = rival.filter(|_| rows == Rows::Own);
+        let rival = rival.filter(|_| rows == RowsPlan::Own);
         let rival_stays = rival.is_some_and(|rival| on_disk.contains(&rival.path));
         let untouched = known.is_some_and(|known| {
             known.path == file.path
                 && !known.gone
                 && known.size == file.size
                 && known.stat == Some(file.stat)
-                && (rows == Rows::Bytes || known.twin_of != Some(0) && !rival_stays)
+                && (rows == RowsPlan::Bytes || known.twin_of != Some(0) && !rival_stays)
         });
         if untouched && !verify {
             plan.unchanged = (plan.unchanged.0 + 1, plan.unchanged.1 + file.size);
@@ -126,7 +126,7 @@ pub fn plan(
 }
 
 /// The usual case: every file is where it was, and no two are forms of one. Both lists are in the order of paths.
-fn all_known(found: &[Found], captured: &[CapturedFile]) -> bool {
+fn all_known(found: &[FoundFile], captured: &[CapturedFile]) -> bool {
     let mut here = captured.iter().filter(|file| is_here(file));
     let same = found.iter().all(|found| here.next().is_some_and(|known| known.path == found.path));
     same && here.next().is_none() && captured.iter().all(|file| file.twin_of.is_none())
@@ -139,7 +139,7 @@ fn is_here(file: &CapturedFile) -> bool {
 fn plan_known(
     instance: i64,
     source: &'static dyn Source,
-    found: Vec<Found>,
+    found: Vec<FoundFile>,
     known: impl Iterator<Item = CapturedFile>,
     since: Option<Time>,
     verify: bool,
@@ -152,7 +152,7 @@ fn plan_known(
             plan.put_off += 1;
         } else {
             let (unit, known) = (source.unit(&file.path), Some(known));
-            let (rows, rival, rival_stays) = (Rows::Own, None, false);
+            let (rows, rival, rival_stays) = (RowsPlan::Own, None, false);
             plan.jobs.push(Job { instance, source, found: file, unit, known, rows, rival, rival_stays });
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::walk::{Found, stat_of};
+use super::walk::{FoundFile, stat_of};
 use annals_core::Rule;
 
 /// Where such files stand in the archive.
@@ -13,7 +13,7 @@ const MOST: usize = 5_000;
 /// What a look at one repository found.
 #[derive(Default)]
 pub struct Looked {
-    pub found: Vec<Found>,
+    pub found: Vec<FoundFile>,
     /// Links that lead out of the repository: recorded, not followed.
     pub outside: Vec<String>,
 }
@@ -50,7 +50,7 @@ pub fn look(repository: &Path, home: &Path, rules: &'static [Rule]) -> Looked {
             } else if let Some(metadata) = std::fs::metadata(&target).ok().filter(std::fs::Metadata::is_file)
             {
                 let (size, stat) = (metadata.len(), stat_of(&metadata));
-                looked.found.push(Found { path: name, disk: target, size, stat, rule });
+                looked.found.push(FoundFile { path: name, disk: target, size, stat, rule });
             }
         }
     }

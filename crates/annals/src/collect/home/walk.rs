@@ -24,7 +24,7 @@ pub enum HomeState {
 }
 
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundFile {
     /// Relative to the home, with `/` on every system.
     pub path: String,
     pub disk: PathBuf,
@@ -53,8 +53,8 @@ pub struct LeftOut {
 
 #[derive(Debug, Default)]
 pub struct Survey {
-    pub found: Vec<Found>,
-    pub databases: Vec<Found>,
+    pub found: Vec<FoundFile>,
+    pub databases: Vec<FoundFile>,
     /// Files and bytes by reason and path.
     pub left_out: Vec<LeftOut>,
     pub unaccounted: Vec<(String, u64)>,
@@ -108,8 +108,14 @@ pub fn survey(home: &Home, rules: &Rules, detail: Detail) -> Result<Survey> {
     let root = home.root.canonicalize()?;
     let mut survey = Survey::default();
     let chosen = home.choice.as_ref().map(Chosen::of).transpose()?;
-    let place =
-        Place { root: &root, prefix: home.prefix, rules, chosen, detail, follows_links: home.follows_links };
+    let place = WalkRoot {
+        root: &root,
+        prefix: home.prefix,
+        rules,
+        chosen,
+        detail,
+        follows_links: home.follows_links,
+    };
     let mut folders = vec![(root.clone(), home.prefix.to_owned())];
     while let Some((folder, at)) = folders.pop() {
         let entries = match std::fs::read_dir(&folder) {
@@ -138,7 +144,7 @@ pub fn survey(home: &Home, rules: &Rules, detail: Detail) -> Result<Survey> {
 }
 
 /// The home that is looked at.
-struct Place<'a> {
+struct WalkRoot<'a> {
     root: &'a Path,
     prefix: &'a str,
     rules: &'a Rules,
@@ -185,7 +191,7 @@ fn join(folder: &str, name: &OsStr) -> String {
 }
 
 fn look(
-    place: &Place<'_>,
+    place: &WalkRoot<'_>,
     entry: &DirEntry,
     path: String,
     survey: &mut Survey,
@@ -244,7 +250,7 @@ fn look(
     // A link inside the home is read where it leads.
     let disk = entry.path();
     let disk = if link { disk.canonicalize().unwrap_or(disk) } else { disk };
-    let found = Found { path, disk, size: metadata.len(), stat: stat_of(&metadata), rule };
+    let found = FoundFile { path, disk, size: metadata.len(), stat: stat_of(&metadata), rule };
     match rule.treatment {
         Treatment::Database => survey.databases.push(found),
         Treatment::Capture | Treatment::LeftOut | Treatment::Never => survey.found.push(found),
@@ -272,7 +278,7 @@ fn weigh(entry: &DirEntry) -> (u64, u64) {
 }
 
 /// The rule that bars what a link leads to: another name does not make a never-opened file another file.
-fn never_behind(place: &Place<'_>, disk: &Path) -> Option<&'static Rule> {
+fn never_behind(place: &WalkRoot<'_>, disk: &Path) -> Option<&'static Rule> {
     let target = disk.canonicalize().ok()?;
     let mut path = place.prefix.to_owned();
     target.strip_prefix(place.root).ok()?.components().find_map(|part| {
@@ -282,7 +288,7 @@ fn never_behind(place: &Place<'_>, disk: &Path) -> Option<&'static Rule> {
 }
 
 /// What a link leads to; `None` when that is out of the root and the person did not ask for it.
-fn resolve(place: &Place<'_>, disk: &Path) -> io::Result<Option<Metadata>> {
+fn resolve(place: &WalkRoot<'_>, disk: &Path) -> io::Result<Option<Metadata>> {
     let target = disk.canonicalize()?;
     let metadata = std::fs::metadata(&target)?;
     let name = target.file_name().map(text_of).unwrap_or_default();

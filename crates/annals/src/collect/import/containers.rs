@@ -42,14 +42,14 @@ pub struct Container {
     pub kind: Kind,
     /// The same for the same content, whatever it is called.
     pub hash: String,
-    pub members: Vec<Entry>,
+    pub members: Vec<ContainerEntry>,
     pub problems: Vec<String>,
     zips: Vec<ZipArchive<File>>,
     scratch: PathBuf,
     unpacked: u64,
 }
 
-pub struct Entry {
+pub struct ContainerEntry {
     pub name: String,
     pub size: u64,
     pub modified: Option<Time>,
@@ -102,7 +102,7 @@ impl Container {
             })?;
         } else {
             let name = path.file_name().map(text_of).unwrap_or_default();
-            container.members.push(Entry {
+            container.members.push(ContainerEntry {
                 name,
                 size: metadata.len(),
                 modified: Some(stat_of(&metadata).modified),
@@ -209,7 +209,7 @@ impl Container {
                     ))
                 })?
             });
-            self.members.push(Entry {
+            self.members.push(ContainerEntry {
                 name: format!("{}{raw}", stated.prefix),
                 size: entry.size(),
                 modified,
@@ -250,7 +250,7 @@ impl Container {
                     self.problems.push(format!("only the first {MOST_MEMBERS} files were looked at"));
                     return;
                 }
-                self.members.push(Entry {
+                self.members.push(ContainerEntry {
                     name,
                     size: metadata.len(),
                     modified: Some(stat_of(&metadata).modified),
@@ -340,7 +340,7 @@ fn hash_of_edges(file: &mut File, size: u64) -> io::Result<String> {
     Ok(hasher.finalize().to_hex()[..16].to_owned())
 }
 
-fn hash_of_names(members: &[Entry]) -> String {
+fn hash_of_names(members: &[ContainerEntry]) -> String {
     let mut hasher = blake3::Hasher::new();
     for member in members {
         hasher.update(member.name.as_bytes());

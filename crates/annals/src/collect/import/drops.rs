@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{ImportAsk, import, instance_of};
+use super::{ImportOptions, import, instance_of};
 use crate::collect::home::walk::stat_of;
 use crate::collect::options::{Environment, Progress, SourceReport};
 use annals_core::{Result, Scope};
-use annals_sources::{Source, Wish};
+use annals_sources::{IntakeOptions, Source};
 use annals_store::Store;
 
 /// Imports what is new in the drop folders of a source; answers whether there was anything.
@@ -42,9 +42,9 @@ pub fn import_drops(
         return Ok(false);
     }
     drop(store);
-    let ask = ImportAsk {
+    let ask = ImportOptions {
         paths: new.iter().map(|(path, _, _)| path.clone()).collect(),
-        wish: Wish::default(),
+        wish: IntakeOptions::default(),
         member: member.map(str::to_owned),
         sources: vec![source],
     };

@@ -16,12 +16,12 @@ use serde_json::{Map, Value};
 use super::ingest::append::{Appender, Target};
 use super::options::{Environment, Progress};
 use annals_core::{Error, Result, Scope, Time};
-use annals_sources::{Archive, Body, Capture, Member, Shape, Source, Wish, registry};
+use annals_sources::{Archive, Capture, ElementBody, IntakeOptions, Member, Shape, Source, registry};
 use annals_store::{Batch, Store};
 use containers::{Container, Kind};
 use elements::{Piece, split};
 use report::ContainerReport;
-use triage::{Desk, Plan, by_number, judge, look};
+use triage::{MemberPlan, SourceIntake, by_number, judge, look};
 
 /// Raw bytes and batches between two commits.
 pub const COMMIT_BYTES: u64 = 24 << 20;
@@ -31,9 +31,9 @@ const TOLD: u64 = 3;
 /// The root of the home that all imports of one person belong to.
 const ROOT: &str = "imports";
 
-pub struct ImportAsk {
+pub struct ImportOptions {
     pub paths: Vec<PathBuf>,
-    pub wish: Wish,
+    pub wish: IntakeOptions,
     /// The member whose they are.
     pub member: Option<String>,
     /// Only these sources are asked; all when empty.
@@ -42,7 +42,7 @@ pub struct ImportAsk {
 
 /// The caller holds the lock.
 pub fn import(
-    ask: &ImportAsk,
+    ask: &ImportOptions,
     environment: &Environment<'_>,
     scope: &Scope,
     progress: &mut dyn Progress,
@@ -87,8 +87,8 @@ pub fn import(
         importer.flush()?;
         reports.push(report);
     }
-    for desk in &mut together {
-        importer.finish(desk, &mut reports)?;
+    for intake in &mut together {
+        importer.finish(intake, &mut reports)?;
     }
     importer.flush()?;
     importer.settle(now)?;
@@ -119,28 +119,28 @@ pub struct Importer<'i, 'e> {
 
 impl Importer<'_, '_> {
     /// Shows the elements of a container to sources that want to see all of them first. A zip is seen when it is its turn.
-    fn look_ahead(&mut self, path: &Path, wish: Wish, together: &mut Vec<Desk>) {
+    fn look_ahead(&mut self, path: &Path, wish: IntakeOptions, together: &mut Vec<SourceIntake>) {
         let opened = Container::open(path, &self.environment.home.join("scratch"));
         let Some(mut container) = opened.ok().filter(|container| container.kind != Kind::Zip) else { return };
         let mut desks = self.desks(wish, together);
         let mut unused = ContainerReport::default();
         for plan in judge(&mut container, &mut desks, &mut unused) {
-            let desk = &mut desks[plan.desk];
-            if desk.intake.looks_first() {
-                look(&mut container, &plan, desk, &mut unused);
+            let intake = &mut desks[plan.intake];
+            if intake.intake.looks_first() {
+                look(&mut container, &plan, intake, &mut unused);
             }
         }
-        together.extend(desks.into_iter().filter(|desk| desk.intake.looks_first()));
+        together.extend(desks.into_iter().filter(|intake| intake.intake.looks_first()));
     }
 
     /// A desk for every source. Who looks first keeps theirs until the end of the import.
-    fn desks(&self, wish: Wish, together: &mut Vec<Desk>) -> Vec<Desk> {
+    fn desks(&self, wish: IntakeOptions, together: &mut Vec<SourceIntake>) -> Vec<SourceIntake> {
         let mut desks = Vec::new();
         for (source, import) in self.sources.iter().filter_map(|source| Some((*source, source.import()?))) {
-            let own = |desk: &Desk| desk.source.manifest().source == source.manifest().source;
+            let own = |intake: &SourceIntake| intake.source.manifest().source == source.manifest().source;
             desks.push(match together.iter().position(own) {
                 Some(at) => together.remove(at),
-                None => Desk { source, intake: import.intake(wish, self.environment.settings) },
+                None => SourceIntake { source, intake: import.intake(wish, self.environment.settings) },
             });
         }
         desks
@@ -149,9 +149,9 @@ impl Importer<'_, '_> {
     fn container(
         &mut self,
         path: &Path,
-        wish: Wish,
+        wish: IntakeOptions,
         seen: bool,
-        together: &mut Vec<Desk>,
+        together: &mut Vec<SourceIntake>,
     ) -> Result<ContainerReport> {
         let mut report = ContainerReport { path: path.to_owned(), ..ContainerReport::default() };
         let mut container = match Container::open(path, &self.environment.home.join("scratch")) {
@@ -168,7 +168,7 @@ impl Importer<'_, '_> {
         let mut plans = judge(&mut container, &mut desks, &mut report);
         report.problems.append(&mut container.problems);
         plans.sort_by_cached_key(|plan| {
-            (plan.desk, plan.taking.order, by_number(&container.members[plan.at].name))
+            (plan.intake, plan.taking.order, by_number(&container.members[plan.at].name))
         });
         let name = path.file_name().map(super::names::text_of).unwrap_or_default();
         // Whole milliseconds: the same length whenever it is written.
@@ -183,42 +183,42 @@ impl Importer<'_, '_> {
         self.progress.begin(plans.len() as u64, bytes);
         let unseen = !seen || container.kind == Kind::Zip;
         for plan in &plans {
-            let desk = &mut desks[plan.desk];
-            if desk.intake.looks_first() && unseen {
-                look(&mut container, plan, desk, &mut report);
+            let intake = &mut desks[plan.intake];
+            if intake.intake.looks_first() && unseen {
+                look(&mut container, plan, intake, &mut report);
             }
         }
         for plan in &plans {
-            desks[plan.desk].intake.begin(&self.container);
-            self.member(&mut container, plan, &mut desks[plan.desk], &mut report)?;
+            desks[plan.intake].intake.begin(&self.container);
+            self.member(&mut container, plan, &mut desks[plan.intake], &mut report)?;
             self.progress.advance(1, 0);
         }
         self.progress.end();
-        for desk in &mut desks {
+        for intake in &mut desks {
             let known =
-                report.members.iter().any(|member| member.source == Some(desk.source.manifest().source));
+                report.members.iter().any(|member| member.source == Some(intake.source.manifest().source));
             if !known {
                 continue;
             }
-            if !desk.intake.looks_first() {
+            if !intake.intake.looks_first() {
                 let archive =
-                    Committed { store: self.appender.store(), scope: self.scope, source: desk.source };
-                let last = desk.intake.finish(&archive)?;
-                self.captures(desk.source, &Map::new(), last, &mut report)?;
+                    Committed { store: self.appender.store(), scope: self.scope, source: intake.source };
+                let last = intake.intake.finish(&archive)?;
+                self.captures(intake.source, &Map::new(), last, &mut report)?;
             }
-            report.problems.extend(desk.intake.problems());
-            self.gaps(desk, &name, &mut report)?;
-            self.account(desk.source, &container, &name, &mut report)?;
+            report.problems.extend(intake.intake.problems());
+            self.gaps(intake, &name, &mut report)?;
+            self.account(intake.source, &container, &name, &mut report)?;
         }
-        together.extend(desks.into_iter().filter(|desk| desk.intake.looks_first()));
+        together.extend(desks.into_iter().filter(|intake| intake.intake.looks_first()));
         Ok(report)
     }
 
     /// What a source held back until all containers were read, each counted with its own.
-    fn finish(&mut self, desk: &mut Desk, reports: &mut [ContainerReport]) -> Result<()> {
-        let archive = Committed { store: self.appender.store(), scope: self.scope, source: desk.source };
-        let last = desk.intake.finish(&archive)?;
-        let problems = desk.intake.problems();
+    fn finish(&mut self, intake: &mut SourceIntake, reports: &mut [ContainerReport]) -> Result<()> {
+        let archive = Committed { store: self.appender.store(), scope: self.scope, source: intake.source };
+        let last = intake.intake.finish(&archive)?;
+        let problems = intake.intake.problems();
         let Some(end) = reports.len().checked_sub(1) else { return Ok(()) };
         let of = |capture: &Capture<'_>| {
             let container = capture.header.get("container").and_then(Value::as_str);
@@ -233,7 +233,7 @@ impl Importer<'_, '_> {
             }
         }
         for (at, group) in groups {
-            self.captures(desk.source, &Map::new(), group, &mut reports[at])?;
+            self.captures(intake.source, &Map::new(), group, &mut reports[at])?;
         }
         reports[end].problems.extend(problems);
         Ok(())
@@ -243,8 +243,8 @@ impl Importer<'_, '_> {
     fn member(
         &mut self,
         container: &mut Container,
-        plan: &Plan,
-        desk: &mut Desk,
+        plan: &MemberPlan,
+        intake: &mut SourceIntake,
         report: &mut ContainerReport,
     ) -> Result<()> {
         let entry = &container.members[plan.at];
@@ -252,7 +252,7 @@ impl Importer<'_, '_> {
         let mut header = Map::from_iter([("member".to_owned(), Value::from(name.clone()))]);
         header.extend(modified.map(|at| ("written_at".to_owned(), Value::from(at.rfc3339()))));
         if plan.taking.shape == Shape::Bytes {
-            return self.bytes(container, plan, desk, &header, report);
+            return self.bytes(container, plan, intake, &header, report);
         }
         let member = Member { name: &name, size, modified, head: &[] };
         let (mut elements, mut aside) = (0, 0);
@@ -263,7 +263,7 @@ impl Importer<'_, '_> {
                     Piece::Torn(bytes) => (bytes, true),
                     Piece::Rest(bytes) => {
                         if !plan.taking.has_secrets {
-                            self.aside(desk.source, &header, "rest", bytes, report)?;
+                            self.aside(intake.source, &header, "rest", bytes, report)?;
                         }
                         return Ok(());
                     }
@@ -278,22 +278,22 @@ impl Importer<'_, '_> {
                 elements += 1;
                 self.progress.advance(0, bytes.len() as u64);
                 let archive =
-                    Committed { store: self.appender.store(), scope: self.scope, source: desk.source };
+                    Committed { store: self.appender.store(), scope: self.scope, source: intake.source };
                 let framed = memchr::memchr(super::ingest::parse::SEQUENCE_END, bytes).is_none();
                 let taken = match torn || !framed {
                     true => None,
-                    false => desk.intake.take(&member, bytes, &archive)?,
+                    false => intake.intake.take(&member, bytes, &archive)?,
                 };
                 match taken {
                     Some(captures) => {
-                        self.captures(desk.source, &header, captures, report)?;
+                        self.captures(intake.source, &header, captures, report)?;
                     }
                     None => {
                         aside += 1;
                         if aside > TOLD {
                             return match plan.taking.has_secrets {
                                 true => Ok(()),
-                                false => Ok(self.aside(desk.source, &header, "element", bytes, report)?),
+                                false => Ok(self.aside(intake.source, &header, "element", bytes, report)?),
                             };
                         }
                         let why = if torn { "the file ends within it" } else { "not what the file is for" };
@@ -303,7 +303,7 @@ impl Importer<'_, '_> {
                             false => format!("{name}: element {number} is kept as it is: {why}"),
                         });
                         if !plan.taking.has_secrets {
-                            self.aside(desk.source, &header, "element", bytes, report)?;
+                            self.aside(intake.source, &header, "element", bytes, report)?;
                         }
                     }
                 }
@@ -331,8 +331,8 @@ impl Importer<'_, '_> {
     fn bytes(
         &mut self,
         container: &mut Container,
-        plan: &Plan,
-        desk: &mut Desk,
+        plan: &MemberPlan,
+        intake: &mut SourceIntake,
         header: &Map<String, Value>,
         report: &mut ContainerReport,
     ) -> Result<()> {
@@ -346,18 +346,18 @@ impl Importer<'_, '_> {
             }
         };
         let member = Member { name: &name, size, modified, head: &head };
-        let archive = Committed { store: self.appender.store(), scope: self.scope, source: desk.source };
-        let captures = desk.intake.take(&member, &head, &archive)?.unwrap_or_default();
+        let archive = Committed { store: self.appender.store(), scope: self.scope, source: intake.source };
+        let captures = intake.intake.take(&member, &head, &archive)?.unwrap_or_default();
         for capture in captures {
-            let Body::Member = capture.body else {
-                self.captures(desk.source, header, vec![capture], report)?;
+            let ElementBody::Member = capture.body else {
+                self.captures(intake.source, header, vec![capture], report)?;
                 continue;
             };
             self.flush()?;
-            let instance = self.instance(desk.source)?;
+            let instance = self.instance(intake.source)?;
             let target = Target {
                 instance,
-                source: desk.source,
+                source: intake.source,
                 path: &capture.path,
                 store: capture.store,
                 reader: capture.reader,
@@ -382,7 +382,7 @@ impl Importer<'_, '_> {
             })??;
             writer.commit()?;
             self.progress.advance(0, size);
-            let totals = report.totals.entry(desk.source.manifest().source).or_default();
+            let totals = report.totals.entry(intake.source.manifest().source).or_default();
             totals.captured_bytes += captured;
             if capture.counts {
                 totals.count(added);

@@ -8,23 +8,27 @@ use super::report::{ContainerReport, MemberReport};
 use annals_sources::{Intake, Judgement, Member, Source, Taking};
 
 /// A source at work on one container.
-pub struct Desk {
+pub struct SourceIntake {
     pub source: &'static dyn Source,
     pub intake: Box<dyn Intake>,
 }
 
 /// A member that a source takes.
-pub struct Plan {
+pub struct MemberPlan {
     pub at: usize,
-    pub desk: usize,
+    pub intake: usize,
     pub taking: Taking,
 }
 
 /// Asks the sources about every member, and opens the zips that they want opened.
-pub fn judge(container: &mut Container, desks: &mut [Desk], report: &mut ContainerReport) -> Vec<Plan> {
+pub fn judge(
+    container: &mut Container,
+    desks: &mut [SourceIntake],
+    report: &mut ContainerReport,
+) -> Vec<MemberPlan> {
     let names: Vec<&str> = container.members.iter().map(|member| member.name.as_str()).collect();
-    for desk in desks.iter_mut() {
-        desk.intake.names(&names);
+    for intake in desks.iter_mut() {
+        intake.intake.names(&names);
     }
     let mut plans = Vec::new();
     let mut at = 0;
@@ -49,10 +53,10 @@ pub fn judge(container: &mut Container, desks: &mut [Desk], report: &mut Contain
             at += 1;
             continue;
         }
-        let closed = desks.iter().find_map(|desk| Some((desk, desk.intake.leaves_closed(&name)?)));
-        if let Some((desk, why)) = closed {
+        let closed = desks.iter().find_map(|intake| Some((intake, intake.intake.leaves_closed(&name)?)));
+        if let Some((intake, why)) = closed {
             (told.verdict, told.what) = ("left_out", why.to_owned());
-            told.source = Some(desk.source.manifest().source);
+            told.source = Some(intake.source.manifest().source);
             report.members.push(told);
             at += 1;
             continue;
@@ -62,15 +66,15 @@ pub fn judge(container: &mut Container, desks: &mut [Desk], report: &mut Contain
             report.problems.push(format!("{name}: {error}"));
         }
         let member = Member { name: &name, size, modified, head: head.as_deref().unwrap_or_default() };
-        let judged = desks.iter_mut().enumerate().find_map(|(number, desk)| {
-            let judgement = desk.intake.judge(&member);
+        let judged = desks.iter_mut().enumerate().find_map(|(number, intake)| {
+            let judgement = intake.intake.judge(&member);
             (judgement != Judgement::Unknown).then_some((number, judgement))
         });
         let opens = match judged {
             Some((number, Judgement::Take(taking))) => {
                 (told.verdict, told.what) = ("taken", taking.what.to_owned());
                 told.source = Some(desks[number].source.manifest().source);
-                plans.push(Plan { at, desk: number, taking });
+                plans.push(MemberPlan { at, intake: number, taking });
                 false
             }
             Some((number, Judgement::LeaveOut(why))) => {
@@ -101,14 +105,19 @@ pub fn judge(container: &mut Container, desks: &mut [Desk], report: &mut Contain
 }
 
 /// The first look at all elements of a member.
-pub fn look(container: &mut Container, plan: &Plan, desk: &mut Desk, report: &mut ContainerReport) {
+pub fn look(
+    container: &mut Container,
+    plan: &MemberPlan,
+    intake: &mut SourceIntake,
+    report: &mut ContainerReport,
+) {
     let entry = &container.members[plan.at];
     let (name, size, modified) = (entry.name.clone(), entry.size, entry.modified);
     let member = Member { name: &name, size, modified, head: &[] };
     let read = container.read(plan.at, |input| {
         split(input, &plan.taking.shape, &mut |piece| -> io::Result<()> {
             if let Piece::Element(element) = piece {
-                desk.intake.look(&member, element);
+                intake.intake.look(&member, element);
             }
             Ok(())
         })

@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::containers::Container;
 use super::report::{ContainerReport, MemberReport};
-use super::triage::Desk;
+use super::triage::SourceIntake;
 use super::{COMMIT_BATCHES, COMMIT_BYTES, Importer, instance_of};
 use crate::collect::ingest::append::Target;
-use annals_core::{Result, Time, Why};
-use annals_sources::{Body, Capture, Source};
+use annals_core::{FailureKind, Result, Time};
+use annals_sources::{Capture, ElementBody, Source};
 use annals_store::Batch;
 
 impl Importer<'_, '_> {
@@ -27,14 +27,14 @@ impl Importer<'_, '_> {
             let (mut group, mut bytes) = (vec![first], 0);
             while let Some(next) = captures.next_if(|next| next.path == path && bytes < COMMIT_BYTES) {
                 bytes += match &next.body {
-                    Body::Text(body) => body.len() as u64,
-                    Body::Member => 0,
+                    ElementBody::Text(body) => body.len() as u64,
+                    ElementBody::Member => 0,
                 };
                 group.push(next);
             }
             let mut texts = Vec::new();
             for capture in &mut group {
-                let Body::Text(body) = &capture.body else { continue };
+                let ElementBody::Text(body) = &capture.body else { continue };
                 let mut told = self.container.clone();
                 told.extend(header.clone());
                 told.append(&mut capture.header);
@@ -83,8 +83,13 @@ impl Importer<'_, '_> {
     }
 
     /// Parts that are missing stay known until an import has them.
-    pub fn gaps(&mut self, desk: &Desk, container: &str, report: &mut ContainerReport) -> Result<()> {
-        let missing = desk.intake.missing();
+    pub fn gaps(
+        &mut self,
+        intake: &SourceIntake,
+        container: &str,
+        report: &mut ContainerReport,
+    ) -> Result<()> {
+        let missing = intake.intake.missing();
         if !missing.is_empty() {
             let names = missing.iter().take(10).map(String::as_str).collect::<Vec<_>>().join(", ");
             let more = if missing.len() > 10 { " and more" } else { "" };
@@ -93,7 +98,7 @@ impl Importer<'_, '_> {
                 missing.len()
             ));
         }
-        let instance = self.instance(desk.source)?;
+        let instance = self.instance(intake.source)?;
         let open = self.store.open_gaps(&self.scope, instance, "imports")?;
         if missing.is_empty() && open.is_empty() {
             return Ok(());
@@ -109,7 +114,7 @@ impl Importer<'_, '_> {
         }
         for name in &missing {
             let reason = format!("{container} lists it and lacks it");
-            writer.open_gap(instance, "imports", name, (Why::Unreadable, &reason), now)?;
+            writer.open_gap(instance, "imports", name, (FailureKind::Unreadable, &reason), now)?;
         }
         Ok(writer.commit()?)
     }
@@ -144,7 +149,7 @@ impl Importer<'_, '_> {
             store: "accounts of imports",
             reader: "import",
             header: Map::new(),
-            body: Body::Text(serde_json::to_vec(&account)?.into()),
+            body: ElementBody::Text(serde_json::to_vec(&account)?.into()),
             counts: false,
         };
         self.captures(source, &Map::new(), vec![capture], report)

@@ -8,7 +8,7 @@ use super::capture::{CHUNK, SEGMENT};
 use super::parse::{Parse, SEQUENCE_END};
 use annals_core::{Encoding, Framing, Result, Scope};
 use annals_sources::{FileContext, Source};
-use annals_store::{Batch, CapturedFile, Part, Segment, Store};
+use annals_store::{Batch, CapturedFile, FilePart, Segment, Store};
 
 /// A file of the archive that imports add to.
 pub struct Target<'t> {
@@ -239,7 +239,7 @@ impl Appender {
         Batch {
             instance: target.instance,
             file: known.map(|known| known.id),
-            part: Part {
+            part: FilePart {
                 path: target.path.to_owned(),
                 unit: target.path.to_owned(),
                 store: target.store,

@@ -5,11 +5,11 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::parse::Parse;
-use crate::collect::home::plan::{Job, Rows};
+use crate::collect::home::plan::{Job, RowsPlan};
 use crate::collect::home::walk::stat_of;
-use annals_core::{Encoding, Framing, Scope, Why};
+use annals_core::{Encoding, FailureKind, Framing, Scope};
 use annals_sources::FileContext;
-use annals_store::{Batch, Part, Segment, Stat, Store};
+use annals_store::{Batch, FilePart, Segment, Stat, Store};
 
 /// Raw bytes of a segment.
 pub const SEGMENT: usize = 256 << 10;
@@ -37,7 +37,7 @@ pub enum Report {
         instance: i64,
         stream: &'static str,
         path: String,
-        why: Why,
+        why: FailureKind,
         reason: String,
     },
     /// The file is dealt with; `bytes` of progress were not reported by batches.
@@ -45,12 +45,12 @@ pub enum Report {
         instance: i64,
         path: String,
         bytes: u64,
-        outcome: Outcome,
+        outcome: CaptureOutcome,
     },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CaptureOutcome {
     New,
     Changed,
     Unchanged,
@@ -81,35 +81,35 @@ impl Capturer {
                     instance,
                     stream: "files",
                     path: path.clone(),
-                    why: Why::Unreadable,
+                    why: FailureKind::Unreadable,
                     reason: error.to_string(),
                 });
-                send(Report::Done { instance, path, bytes: job.found.size, outcome: Outcome::Failed });
+                send(Report::Done { instance, path, bytes: job.found.size, outcome: CaptureOutcome::Failed });
             }
         }
     }
 
-    fn try_capture(&mut self, job: &Job, send: &mut dyn FnMut(Report)) -> io::Result<(Outcome, u64)> {
+    fn try_capture(&mut self, job: &Job, send: &mut dyn FnMut(Report)) -> io::Result<(CaptureOutcome, u64)> {
         let mut file = open(&job.found.disk)?;
         let metadata = file.metadata()?;
         let disk = Disk { size: metadata.len(), stat: stat_of(&metadata) };
         let Some(known) = &job.known else {
             self.read_from(job, &mut file, disk, Start::fresh(), send)?;
-            return Ok((Outcome::New, 0));
+            return Ok((CaptureOutcome::New, 0));
         };
         let orphaned = known.twin_of.is_some() && job.rival.is_none() || known.twin_of == Some(NO_ROWS);
-        let unread = job.rows == Rows::Own && (orphaned || job.rival_stays);
+        let unread = job.rows == RowsPlan::Own && (orphaned || job.rival_stays);
         let restat = || Report::Restat { file: known.id, path: job.found.path.clone(), stat: disk.stat };
         if disk.size == known.size && self.holds(&mut file, known.id, known.version, Reach::All)? {
             let finished = known.stat.is_some() || job.found.rule.encoding == Encoding::Plain;
             if finished && !unread {
                 send(restat());
-                return Ok((Outcome::Unchanged, disk.size));
+                return Ok((CaptureOutcome::Unchanged, disk.size));
             }
             // The bytes are safe, the rows are not complete: read them again.
             let start = Start { new_version: false, replace_rows: true, ..Start::fresh() };
             self.read_from(job, &mut file, disk, start, send)?;
-            return Ok((Outcome::Changed, 0));
+            return Ok((CaptureOutcome::Changed, 0));
         }
         let in_lines = job.found.rule.framing == Framing::Lines && job.found.rule.encoding == Encoding::Plain;
         let current = known.rows_version == known.version && !unread;
@@ -124,7 +124,7 @@ impl Capturer {
             let (from, parsed) = (known.size, known.parsed);
             let start = Start { from, parsed, new_version: false, replace_rows: false, reads: true };
             self.read_from(job, &mut file, disk, start, send)?;
-            return Ok((Outcome::Changed, known.size));
+            return Ok((CaptureOutcome::Changed, known.size));
         }
         let less_than_rows = disk.size < known.size || known.rows_version != known.version;
         let cut_short = in_lines && less_than_rows && known.twin_of.is_none();
@@ -133,7 +133,7 @@ impl Capturer {
         let reads = !keeps_rows;
         let start = Start { from, parsed: 0, new_version: !goes_on, replace_rows: reads, reads };
         self.read_from(job, &mut file, disk, start, send)?;
-        Ok((Outcome::Changed, from))
+        Ok((CaptureOutcome::Changed, from))
     }
 
     /// True when the disk still has the bytes of these segments at their places.
@@ -169,11 +169,12 @@ impl Capturer {
         send: &mut dyn FnMut(Report),
     ) -> io::Result<()> {
         let twin_of = match job.rows {
-            Rows::Own => self.same_as_rival(job, send)?,
-            Rows::Bytes => Some(NO_ROWS),
+            RowsPlan::Own => self.same_as_rival(job, send)?,
+            RowsPlan::Bytes => Some(NO_ROWS),
         };
         let reads = twin_of.is_none() && start.reads;
-        let mut run = Run { job, disk, start, twin_of, first: true, captured: disk.size, had: disk.size };
+        let mut run =
+            CaptureRun { job, disk, start, twin_of, first: true, captured: disk.size, had: disk.size };
         let mut parse = reads.then(|| self.parse(job, file, disk, start)).transpose()?;
         let decodes = job.found.rule.encoding == Encoding::Zstd;
         let stores = start.new_version || start.from > 0;
@@ -186,7 +187,7 @@ impl Capturer {
         if run.captured < disk.size {
             let (instance, path, reason) =
                 (job.instance, job.found.path.clone(), "changed while it was read".to_owned());
-            send(Report::Gap { instance, stream: "files", path, why: Why::Changing, reason });
+            send(Report::Gap { instance, stream: "files", path, why: FailureKind::Changing, reason });
         }
         match parse {
             Some(parse) if decodes || !stores => self.read_content(parse, &mut run, file, send)?,
@@ -200,7 +201,7 @@ impl Capturer {
     /// The file's bytes from the segment at hand to its end, with the rows of plain lines on the way.
     fn store_bytes(
         &mut self,
-        run: &mut Run<'_>,
+        run: &mut CaptureRun<'_>,
         file: &mut File,
         mut parse: Option<&mut Parse>,
         completes: bool,
@@ -238,7 +239,7 @@ impl Capturer {
     fn read_content(
         &mut self,
         mut parse: Parse,
-        run: &mut Run<'_>,
+        run: &mut CaptureRun<'_>,
         file: &mut File,
         send: &mut dyn FnMut(Report),
     ) -> io::Result<()> {
@@ -260,7 +261,7 @@ impl Capturer {
             };
             if let Some(reason) = &broken {
                 let (instance, path) = (run.job.instance, run.job.found.path.clone());
-                let (why, told) = (Why::Unreadable, reason.clone());
+                let (why, told) = (FailureKind::Unreadable, reason.clone());
                 send(Report::Gap { instance, stream: "content", path, why, reason: told });
                 parse.broken(reason);
             }
@@ -341,7 +342,7 @@ impl Capturer {
             // Half a file has less to say than the form before it, which keeps the rows.
             let (instance, path) = (job.instance, job.found.path.clone());
             let reason = format!("cannot be unpacked further: {error}");
-            send(Report::Gap { instance, stream: "content", path, why: Why::Unreadable, reason });
+            send(Report::Gap { instance, stream: "content", path, why: FailureKind::Unreadable, reason });
             return Ok(Some(rival.id));
         }
         // What can not be unpacked is not the same.
@@ -377,7 +378,7 @@ enum Reach {
     Edges,
 }
 
-struct Run<'j> {
+struct CaptureRun<'j> {
     job: &'j Job,
     disk: Disk,
     start: Start,
@@ -388,7 +389,7 @@ struct Run<'j> {
     had: u64,
 }
 
-impl Run<'_> {
+impl CaptureRun<'_> {
     fn batch(&mut self, segments: Vec<Segment>, parse: Option<&mut Parse>, complete: bool) -> Report {
         let job = self.job;
         let first = std::mem::replace(&mut self.first, false);
@@ -398,7 +399,7 @@ impl Run<'_> {
         let mut batch = Batch {
             instance: job.instance,
             file: job.known.as_ref().map(|known| known.id),
-            part: Part {
+            part: FilePart {
                 path: job.found.path.clone(),
                 unit: job.unit.clone(),
                 store: job.found.rule.store,

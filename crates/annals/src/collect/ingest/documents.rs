@@ -4,9 +4,9 @@ use super::capture::SEGMENT;
 use super::parse::Parse;
 use annals_core::{Encoding, Framing, Result, Scope};
 use annals_sources::{FileContext, Source};
-use annals_store::{Batch, CapturedFile, Part, Segment, Store};
+use annals_store::{Batch, CapturedFile, FilePart, Segment, Store};
 
-pub struct Document {
+pub struct ArchivedDocument {
     pub instance: i64,
     pub source: &'static dyn Source,
     pub path: String,
@@ -27,7 +27,7 @@ pub fn is_same(store: &Store, scope: &Scope, known: &CapturedFile, bytes: &[u8])
             .all(|((_, _, hash), piece)| blake3::hash(piece).as_bytes() == hash))
 }
 
-impl Document {
+impl ArchivedDocument {
     pub fn batch(self, known: Option<&CapturedFile>, bytes: &[u8]) -> Result<Batch> {
         let mut segments = Vec::new();
         for (number, piece) in bytes.chunks(SEGMENT).enumerate() {
@@ -48,7 +48,7 @@ impl Document {
         Ok(Batch {
             instance: self.instance,
             file: known.map(|known| known.id),
-            part: Part {
+            part: FilePart {
                 unit: self.path.clone(),
                 path: self.path,
                 store: self.store,

@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use annals_core::{
     Block, Call, CallKind, CallResult, Document, FILE_MARK, Family, Item, LONGEST_TEXT, MODEL_MARK, Message,
     MessageKind, Operation, Passage, PassageKind, Role, Span, TOOL_MARK, TermSet, Touch, each_gram_term,
-    each_line_term, each_sampled_line_term, each_text, each_told, line_print,
+    each_line_term, each_sampled_line_term, each_text, each_told, line_fingerprint,
 };
 use annals_sources::Source;
 
@@ -182,7 +182,7 @@ impl Passages {
         for block in bytes.map(|bytes| self.source.blocks(&[bytes])).into_iter().flatten() {
             if let Block::ToolResult { output, .. } = block {
                 if let Some(recorder) = recorder.filter(|_| reads) {
-                    let lines = output.lines().map(|line| line_print(recorder.unnumbered(line)));
+                    let lines = output.lines().map(|line| line_fingerprint(recorder.unnumbered(line)));
                     each_sampled_line_term(lines, |term| self.words.add(&term));
                 }
                 self.add_output(result.call, output);
@@ -198,7 +198,7 @@ impl Passages {
     /// Clients tell an output twice, once for the model and once for themselves: the second time only what is new.
     fn add_output(&mut self, call: u64, output: String) {
         match self.outputs.iter().find(|(of, _)| *of == call) {
-            Some((_, before)) => self.words.add_text(untold(before, &output)),
+            Some((_, before)) => self.words.add_text(not_emitted(before, &output)),
             None => {
                 each_told(&output, &mut |text| self.words.add_text(text));
                 if output.len() <= LONGEST_TEXT {
@@ -238,7 +238,7 @@ impl Passages {
 
 /// What a text has between its start and its end that another one begins and ends with as well, with the words that
 /// are cut.
-fn untold<'t>(before: &str, text: &'t str) -> &'t str {
+fn not_emitted<'t>(before: &str, text: &'t str) -> &'t str {
     let end = text.len() - shared_end(before.as_bytes(), text.as_bytes());
     let start = shared_start(before.as_bytes(), &text.as_bytes()[..end]);
     let start = text.as_bytes()[..start].iter().rposition(u8::is_ascii_whitespace).unwrap_or(0);
@@ -277,7 +277,7 @@ fn joined(mark: &[u8], word: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::untold;
+    use super::not_emitted;
     use annals_core::TermSet;
 
     #[test]
@@ -301,7 +301,7 @@ mod tests {
             terms.take().iter().map(<[u8]>::to_vec).collect::<Vec<_>>()
         };
         for (before, text) in pairs {
-            let new = untold(before, &text);
+            let new = not_emitted(before, &text);
             let told = [terms(before), terms(new)].concat();
             assert!(terms(&text).iter().all(|term| told.contains(term)), "{before:?} {text:?} {new:?}");
             assert!(new.len() < 30, "{new:?}");

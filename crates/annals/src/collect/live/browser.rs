@@ -34,7 +34,7 @@ pub struct BrowserSetup {
     pub arguments: Vec<String>,
 }
 
-pub struct Browser {
+pub struct LiveBrowser {
     child: Child,
     tools: DevTools,
     session: String,
@@ -42,21 +42,21 @@ pub struct Browser {
     world: Option<Value>,
 }
 
-impl Browser {
-    pub fn start(setup: &BrowserSetup) -> Result<Browser> {
+impl LiveBrowser {
+    pub fn start(setup: &BrowserSetup) -> Result<LiveBrowser> {
         make_private_folder(&setup.profile)?;
         let left_behind = fs::read_to_string(setup.profile.join(REMEMBERED)).ok();
         if let Some(left_behind) = &left_behind {
             close_remembered(&setup.profile, left_behind);
         }
-        match (Browser::launch(setup)?, &left_behind) {
+        match (LiveBrowser::launch(setup)?, &left_behind) {
             (Ok(browser), _) => return Ok(browser),
             // It was still starting when it was told to close.
             (Err(NotUp::InUse), Some(left_behind)) => close_remembered(&setup.profile, left_behind),
             // Browsers are seen to crash when they start, and to start all the same the next time.
             (Err(NotUp::InUse | NotUp::Crashed(_)), _) => {}
         }
-        Browser::launch(setup)?.map_err(|not_up| match not_up {
+        LiveBrowser::launch(setup)?.map_err(|not_up| match not_up {
             NotUp::InUse => Error::new("the browser profile of annals is in use")
                 .hint("close the browser window that annals opened, then try again"),
             NotUp::Crashed(status) => Error::new(format!("the browser ended at once ({status})"))
@@ -64,7 +64,7 @@ impl Browser {
         })
     }
 
-    fn launch(setup: &BrowserSetup) -> Result<std::result::Result<Browser, NotUp>> {
+    fn launch(setup: &BrowserSetup) -> Result<std::result::Result<LiveBrowser, NotUp>> {
         // A fixed port: with port 0 pages are told that they are automated, which this is not meant to be.
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut command = Command::new(&setup.program);
@@ -88,7 +88,7 @@ impl Browser {
         match reach(&mut child, port) {
             Ok(Ok((address, tools, session))) => {
                 remember(&setup.profile, &format!("{port}\n{address}"))?;
-                Ok(Ok(Browser { child, tools, session, world: None }))
+                Ok(Ok(LiveBrowser { child, tools, session, world: None }))
             }
             Ok(Err(not_up)) => {
                 if let Some(before) = before {
@@ -164,7 +164,7 @@ impl Browser {
     }
 }
 
-impl Drop for Browser {
+impl Drop for LiveBrowser {
     fn drop(&mut self) {
         end(&mut self.child);
     }

@@ -5,9 +5,9 @@ use std::collections::{HashSet, VecDeque};
 
 use super::pace::{Allowance, GROUP};
 use super::talk::{Retry, Stop};
-use super::{FILES, LiveNews, Run, Wanted, why_of};
-use annals_core::Why;
-use annals_sources::{Assembled, Judged, Request, Way};
+use super::{FILES, FetchItem, LiveNews, LiveRun, why_of};
+use annals_core::FailureKind;
+use annals_sources::{Assembled, Judged, LiveRequest, Way};
 use annals_store::DueGap;
 
 /// Pages of one thing; more would be one that never ends.
@@ -20,17 +20,17 @@ enum Fetched {
     Whole(Vec<u8>),
     Refused,
     Challenge,
-    Failed(Why, String),
+    Failed(FailureKind, String),
 }
 
-impl Run<'_> {
-    pub fn fetch(&mut self, wanted: Vec<Wanted>) -> Result<(), Stop> {
+impl LiveRun<'_> {
+    pub fn fetch(&mut self, wanted: Vec<FetchItem>) -> Result<(), Stop> {
         let all = wanted.len() as u64;
-        let mut queue: VecDeque<Wanted> = wanted.into();
-        let mut singly: VecDeque<Wanted> = VecDeque::new();
+        let mut queue: VecDeque<FetchItem> = wanted.into();
+        let mut singly: VecDeque<FetchItem> = VecDeque::new();
         while self.several && !queue.is_empty() {
             let most = self.live.most_at_once();
-            let group: Vec<Vec<Wanted>> = (0..GROUP)
+            let group: Vec<Vec<FetchItem>> = (0..GROUP)
                 .map(|_| queue.drain(..most.min(queue.len())).collect::<Vec<_>>())
                 .filter(|ids| !ids.is_empty())
                 .collect();
@@ -55,7 +55,7 @@ impl Run<'_> {
                 self.exhausted = true;
                 break;
             }
-            let group: Vec<Wanted> = singly.drain(..count.min(singly.len())).collect();
+            let group: Vec<FetchItem> = singly.drain(..count.min(singly.len())).collect();
             let challenged = self.fetch_singly(group, retry, &mut singly)?;
             self.keeper.settle(&self.learnt)?;
             self.tell_news(all, singly.len());
@@ -70,15 +70,19 @@ impl Run<'_> {
 
     /// What is not asked for now: gaps all the same, so that nothing is forgotten. They are committed with the cursors
     /// that pass by them.
-    fn put_off(&mut self, rest: VecDeque<Wanted>) {
+    fn put_off(&mut self, rest: VecDeque<FetchItem>) {
         for thing in rest.into_iter().filter(|thing| !thing.is_gap) {
             self.report.new_gaps += 1;
-            self.keeper.fail_thing(thing, Why::RateLimited, "the provider's measure was used up");
+            self.keeper.fail_thing(thing, FailureKind::RateLimited, "the provider's measure was used up");
         }
     }
 
-    fn fetch_several(&mut self, group: Vec<Vec<Wanted>>, singly: &mut VecDeque<Wanted>) -> Result<(), Stop> {
-        let requests: Vec<Request> = group
+    fn fetch_several(
+        &mut self,
+        group: Vec<Vec<FetchItem>>,
+        singly: &mut VecDeque<FetchItem>,
+    ) -> Result<(), Stop> {
+        let requests: Vec<LiveRequest> = group
             .iter()
             .map(|things| {
                 let ids: Vec<String> = things.iter().map(|thing| thing.id.clone()).collect();
@@ -115,9 +119,9 @@ impl Run<'_> {
     /// Answers whether the provider wants a person.
     fn fetch_singly(
         &mut self,
-        group: Vec<Wanted>,
+        group: Vec<FetchItem>,
         retry: Retry,
-        singly: &mut VecDeque<Wanted>,
+        singly: &mut VecDeque<FetchItem>,
     ) -> Result<bool, Stop> {
         let fetched = match self.pages(&group, self.way, retry) {
             Ok(fetched) => fetched,
@@ -128,10 +132,10 @@ impl Run<'_> {
         };
         let mut challenged = false;
         let mut elsewhere = Vec::new();
-        let mut results: Vec<(Wanted, Fetched)> = Vec::new();
+        let mut results: Vec<(FetchItem, Fetched)> = Vec::new();
         for (thing, fetched) in group.into_iter().zip(fetched) {
             match fetched {
-                Fetched::Failed(Why::NotFound, _) => elsewhere.push(thing),
+                Fetched::Failed(FailureKind::NotFound, _) => elsewhere.push(thing),
                 fetched => results.push((thing, fetched)),
             }
         }
@@ -142,7 +146,8 @@ impl Run<'_> {
                 Way::Pages => Way::Tree,
             };
             let fetched = self.pages(&elsewhere, other, retry)?;
-            let is_begun = |thing: &Wanted| self.begun.get(&thing.id).is_some_and(|(_, had)| !had.is_empty());
+            let is_begun =
+                |thing: &FetchItem| self.started.get(&thing.id).is_some_and(|(_, had)| !had.is_empty());
             let mut told = elsewhere.iter().zip(&fetched);
             if told.any(|(thing, fetched)| matches!(fetched, Fetched::Whole(_)) || is_begun(thing)) {
                 self.way = other;
@@ -156,7 +161,7 @@ impl Run<'_> {
                 Fetched::Refused => refused.push(thing),
                 Fetched::Challenge => {
                     challenged = true;
-                    self.lacks(thing, Why::RateLimited, "the page shows a check");
+                    self.lacks(thing, FailureKind::RateLimited, "the page shows a check");
                 }
                 Fetched::Failed(why, reason) => self.lacks(thing, why, &reason),
             }
@@ -168,7 +173,7 @@ impl Run<'_> {
         for thing in refused {
             match self.waits {
                 true => singly.push_front(thing),
-                false => self.lacks(thing, Why::RateLimited, "too many requests"),
+                false => self.lacks(thing, FailureKind::RateLimited, "too many requests"),
             }
         }
         // The last of the waits, before anything else is asked.
@@ -179,23 +184,23 @@ impl Run<'_> {
     }
 
     /// All pages of each, several things at the same time.
-    fn pages(&mut self, things: &[Wanted], way: Way, retry: Retry) -> Result<Vec<Fetched>, Stop> {
+    fn pages(&mut self, things: &[FetchItem], way: Way, retry: Retry) -> Result<Vec<Fetched>, Stop> {
         let mut pages: Vec<Vec<String>> = vec![Vec::new(); things.len()];
         let mut fetched: Vec<Option<Fetched>> = things.iter().map(|_| None).collect();
         let mut places: Vec<Option<String>> = vec![None; things.len()];
         for (at, thing) in things.iter().enumerate() {
             // What was refused in the middle goes on from there.
-            if self.begun.get(&thing.id).is_none_or(|(before, _)| *before != way) {
+            if self.started.get(&thing.id).is_none_or(|(before, _)| *before != way) {
                 continue;
             }
-            let begun = self.begun.remove(&thing.id).map(|(_, begun)| begun).unwrap_or_default();
-            if let Assembled::More(place) = self.live.assemble(&thing.id, &begun) {
-                (pages[at], places[at]) = (begun, Some(place));
+            let started = self.started.remove(&thing.id).map(|(_, started)| started).unwrap_or_default();
+            if let Assembled::More(place) = self.live.assemble(&thing.id, &started) {
+                (pages[at], places[at]) = (started, Some(place));
             }
         }
         while fetched.iter().any(Option::is_none) {
             let open: Vec<usize> = (0..things.len()).filter(|at| fetched[*at].is_none()).collect();
-            let requests: Vec<Request> = open
+            let requests: Vec<LiveRequest> = open
                 .iter()
                 .map(|at| self.live.single(&things[*at].id, way, places[*at].as_deref()))
                 .collect();
@@ -212,19 +217,21 @@ impl Run<'_> {
                                 None
                             }
                             Assembled::More(_) => {
-                                Some(Fetched::Failed(Why::Malformed, "its pages do not end".into()))
+                                Some(Fetched::Failed(FailureKind::Malformed, "its pages do not end".into()))
                             }
                             Assembled::Part(body, why) => {
                                 // It may never come better, and is lacking all the same.
                                 self.report.captured_bytes += self.keeper.part(self.live.captures(&body))?;
-                                Some(Fetched::Failed(Why::Malformed, why.to_owned()))
+                                Some(Fetched::Failed(FailureKind::Malformed, why.to_owned()))
                             }
-                            Assembled::Torn(why) => Some(Fetched::Failed(Why::Malformed, why.to_owned())),
+                            Assembled::Torn(why) => {
+                                Some(Fetched::Failed(FailureKind::Malformed, why.to_owned()))
+                            }
                         }
                     }
                     Judged::Refused => {
                         if self.waits {
-                            self.begun.insert(things[at].id.clone(), (way, std::mem::take(&mut pages[at])));
+                            self.started.insert(things[at].id.clone(), (way, std::mem::take(&mut pages[at])));
                         }
                         Some(Fetched::Refused)
                     }
@@ -241,7 +248,7 @@ impl Run<'_> {
                             200 => "an answer that was cut off".to_owned(),
                             status => format!("answered with {status}"),
                         };
-                        let why = if answer.status == 200 { Why::Malformed } else { why_of(judged) };
+                        let why = if answer.status == 200 { FailureKind::Malformed } else { why_of(judged) };
                         Some(Fetched::Failed(why, reason))
                     }
                 };
@@ -250,11 +257,11 @@ impl Run<'_> {
         Ok(fetched.into_iter().flatten().collect())
     }
 
-    fn keep(&mut self, thing: Wanted, body: &[u8]) -> Result<(), Stop> {
+    fn keep(&mut self, thing: FetchItem, body: &[u8]) -> Result<(), Stop> {
         let captures = self.live.captures(body);
         // Nothing is done that left nothing behind.
         if captures.is_empty() {
-            self.lacks(thing, Why::Malformed, "no conversation");
+            self.lacks(thing, FailureKind::Malformed, "no conversation");
             return Ok(());
         }
         self.report.fetched += 1;
@@ -263,7 +270,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn lacks(&mut self, thing: Wanted, why: Why, reason: &str) {
+    fn lacks(&mut self, thing: FetchItem, why: FailureKind, reason: &str) {
         self.report.new_gaps += u64::from(!thing.is_gap);
         self.keeper.fail_thing(thing, why, reason);
     }
@@ -283,7 +290,7 @@ impl Run<'_> {
             }
         }
         for group in wanted.chunks(FILES_AT_ONCE) {
-            let requests: Vec<Request> = group.iter().map(|(_, request)| request.clone()).collect();
+            let requests: Vec<LiveRequest> = group.iter().map(|(_, request)| request.clone()).collect();
             let answers = self.talk.bytes(&requests)?;
             let mut refused = false;
             for ((id, _), (judged, answer)) in group.iter().zip(answers) {

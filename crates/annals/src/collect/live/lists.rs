@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use super::talk::{Retry, Stop};
-use super::{DOCUMENTS, LISTS, Run, Wanted, fresh, why_of};
-use annals_core::{Result, Time, Why};
-use annals_sources::{Judged, Listed, Listing, Page};
+use super::{DOCUMENTS, FetchItem, LISTS, LiveRun, fresh, why_of};
+use annals_core::{FailureKind, Result, Time};
+use annals_sources::{Judged, ListPage, Listed, Listing};
 
 /// Pages of one list; more would be one that never ends.
 const MOST_PAGES: usize = 5_000;
 
-impl Run<'_> {
+impl LiveRun<'_> {
     fn known_today(&self, listing: &Listing) -> bool {
         listing.daily && self.learnt.days.get(listing.name) == Some(&(self.now)().day())
     }
@@ -91,7 +91,7 @@ impl Run<'_> {
         full: bool,
         seen: &HashMap<String, String>,
         lacking: &HashMap<String, String>,
-        wanted: &mut HashMap<String, Wanted>,
+        wanted: &mut HashMap<String, FetchItem>,
     ) -> std::result::Result<Option<(String, String)>, Stop> {
         // A moment that is yet to come would hide all that is new until then.
         let now = (self.now)();
@@ -121,7 +121,7 @@ impl Run<'_> {
             match page.next {
                 Some(next) if news && !reached => place = Some(next),
                 Some(_) if !news && !is_empty => {
-                    self.breaks_off(list, Why::Pressure, "its pages go in circles")?;
+                    self.breaks_off(list, FailureKind::Pressure, "its pages go in circles")?;
                     return Ok(None);
                 }
                 Some(_) | None => {
@@ -130,11 +130,11 @@ impl Run<'_> {
                 }
             }
         }
-        self.breaks_off(list, Why::Failed, "too long to be walked to its end")?;
+        self.breaks_off(list, FailureKind::Failed, "too long to be walked to its end")?;
         Ok(None)
     }
 
-    fn breaks_off(&mut self, list: &str, why: Why, what: &str) -> Result<()> {
+    fn breaks_off(&mut self, list: &str, why: FailureKind, what: &str) -> Result<()> {
         self.report.problems.push(format!("the list {list:?} could not be read to its end: {what}"));
         self.keeper.fail(LISTS, list, "", (why, what), (self.now)())
     }
@@ -143,7 +143,7 @@ impl Run<'_> {
         &mut self,
         list: &str,
         place: Option<&str>,
-    ) -> std::result::Result<Option<Page<Listed>>, Stop> {
+    ) -> std::result::Result<Option<ListPage<Listed>>, Stop> {
         let request = self.live.list_request(list, place);
         let answer = self.talk.ask(&[request], Retry::Patiently)?.pop();
         let (judged, page) = match answer {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::import::instance_of;
 use super::options::Environment;
-use annals_core::{Error, Result, Scope, Time, Why};
+use annals_core::{Error, FailureKind, Result, Scope, Time};
 use annals_sources::{Judged, Listed, Live, Source, Way};
 use annals_store::{DueGap, Lease, Store};
 use browser::BrowserSetup;
@@ -42,7 +42,7 @@ pub const LEARNT: &str = "live";
 const WALK_AGAIN: i64 = 7;
 const LEASE: i64 = 24 * 60 * 60 * 1_000_000;
 
-pub struct LiveAsk {
+pub struct LiveOptions {
     pub source: &'static dyn Source,
     pub setup: BrowserSetup,
     pub pace: Pace,
@@ -101,21 +101,21 @@ pub struct Learnt {
 
 /// A thing to fetch.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct FetchItem {
     pub id: String,
     /// When it was changed, as the list says.
     pub updated: Option<Time>,
     pub is_gap: bool,
 }
 
-impl Wanted {
+impl FetchItem {
     /// The moment as cursors and gaps remember it. Lists and details write it with different precision.
     pub fn mark(&self) -> String {
         self.updated.map_or_else(String::new, |at| (at.micros() / 1_000).to_string())
     }
 }
 
-pub struct Run<'r> {
+pub struct LiveRun<'r> {
     pub live: &'static dyn Live,
     pub talk: Talk,
     pub keeper: Keeper,
@@ -130,7 +130,7 @@ pub struct Run<'r> {
     pub several: bool,
     pub way: Way,
     /// Pages of things that were refused in the middle, by their ids.
-    pub begun: HashMap<String, (Way, Vec<String>)>,
+    pub started: HashMap<String, (Way, Vec<String>)>,
     pub tell: &'r mut dyn FnMut(LiveNews),
 }
 
@@ -141,7 +141,7 @@ pub fn profile_of(home: &std::path::Path, source: &str) -> std::path::PathBuf {
 
 /// Opens a window for the owner to log in, once. The caller holds the lock.
 pub fn connect(
-    ask: &LiveAsk,
+    ask: &LiveOptions,
     environment: &Environment<'_>,
     scope: &Scope,
     patience: Duration,
@@ -167,7 +167,7 @@ pub fn connect(
 
 /// The caller holds the lock.
 pub fn collect_live(
-    ask: &LiveAsk,
+    ask: &LiveOptions,
     environment: &Environment<'_>,
     scope: &Scope,
     tell: &mut dyn FnMut(LiveNews),
@@ -193,7 +193,7 @@ pub fn collect_live(
         Err(stop) => report.stop = Some(stop),
         Ok(talk) => {
             let keeper = Keeper::new(environment, scope, ask.source, instance, origin)?;
-            let mut run = Run {
+            let mut run = LiveRun {
                 live,
                 talk,
                 keeper,
@@ -205,7 +205,7 @@ pub fn collect_live(
                 exhausted: false,
                 several: true,
                 way: Way::Tree,
-                begun: HashMap::new(),
+                started: HashMap::new(),
                 tell,
             };
             let ended = run.all(ask);
@@ -273,8 +273,8 @@ fn live_of(source: &'static dyn Source) -> Result<&'static dyn Live> {
     })
 }
 
-impl Run<'_> {
-    fn all(&mut self, ask: &LiveAsk) -> std::result::Result<(), Stop> {
+impl LiveRun<'_> {
+    fn all(&mut self, ask: &LiveOptions) -> std::result::Result<(), Stop> {
         self.talk.begin()?;
         self.same_owner()?;
         let due = self.due()?;
@@ -301,10 +301,10 @@ impl Run<'_> {
         ))
     }
 
-    fn conversations(&mut self, ask: &LiveAsk, due: &[DueGap]) -> std::result::Result<(), Stop> {
+    fn conversations(&mut self, ask: &LiveOptions, due: &[DueGap]) -> std::result::Result<(), Stop> {
         let is_due = |stream: &str, key: &str| due.iter().any(|gap| gap.stream == stream && gap.key == key);
         let things = due.iter().filter(|gap| gap.stream == THINGS);
-        let things = things.map(|gap| Wanted {
+        let things = things.map(|gap| FetchItem {
             updated: gap.locator.parse().ok().map(Time::from_millis),
             id: gap.key.clone(),
             is_gap: true,
@@ -331,7 +331,7 @@ impl Run<'_> {
             }
         }
         let mut ends = Vec::new();
-        let mut wanted: HashMap<String, Wanted> = HashMap::new();
+        let mut wanted: HashMap<String, FetchItem> = HashMap::new();
         let (seen, lacking) = (self.keeper.seen()?, self.keeper.lacking(THINGS)?);
         let today = (self.now)().day();
         // A day that is yet to come was told by a clock that was wrong.
@@ -345,7 +345,7 @@ impl Run<'_> {
             self.learnt.walked = Some(today);
         }
         // The newest first, whichever list they are in.
-        let mut wanted: Vec<Wanted> = wanted.into_values().collect();
+        let mut wanted: Vec<FetchItem> = wanted.into_values().collect();
         wanted.sort_by(|a, b| b.updated.cmp(&a.updated).then_with(|| a.id.cmp(&b.id)));
         let any = !wanted.is_empty();
         self.fetch(wanted)?;
@@ -388,21 +388,21 @@ pub fn fresh(
     item: Listed,
     seen: &HashMap<String, String>,
     lacking: &HashMap<String, String>,
-) -> Option<Wanted> {
-    let thing = Wanted { id: item.id, updated: item.updated, is_gap: false };
+) -> Option<FetchItem> {
+    let thing = FetchItem { id: item.id, updated: item.updated, is_gap: false };
     let mark = thing.mark();
     let known = [seen, lacking].iter().any(|known| known.get(&thing.id) == Some(&mark));
     (!known).then_some(thing)
 }
 
-pub fn why_of(judged: Judged) -> Why {
+pub fn why_of(judged: Judged) -> FailureKind {
     match judged {
-        Judged::Refused | Judged::Challenge => Why::RateLimited,
-        Judged::Expired => Why::SignIn,
-        Judged::Forbidden => Why::Forbidden,
-        Judged::Missing => Why::NotFound,
-        Judged::Broken => Why::Pressure,
-        Judged::Late | Judged::Unreachable => Why::Timeout,
-        Judged::Good => Why::Malformed,
+        Judged::Refused | Judged::Challenge => FailureKind::RateLimited,
+        Judged::Expired => FailureKind::SignIn,
+        Judged::Forbidden => FailureKind::Forbidden,
+        Judged::Missing => FailureKind::NotFound,
+        Judged::Broken => FailureKind::Pressure,
+        Judged::Late | Judged::Unreachable => FailureKind::Timeout,
+        Judged::Good => FailureKind::Malformed,
     }
 }

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::browser::{Browser, BrowserSetup};
+use super::browser::{BrowserSetup, LiveBrowser};
 use super::devtools::Lost;
 use super::pace::{Pace, RETRIES, SESSION_LEFT};
 use annals_core::{Error, Time};
-use annals_sources::{Answer, Judged, Live, Request};
+use annals_sources::{Judged, Live, LiveAnswer, LiveRequest};
 
 /// How long the browser may take to hand an answer over, once the page has it: some have a hundred megabytes.
 const HANDED_OVER: Duration = Duration::from_secs(60);
@@ -35,7 +35,7 @@ impl From<Error> for Stop {
 
 pub struct Talk {
     live: &'static dyn Live,
-    browser: Browser,
+    browser: LiveBrowser,
     origin: String,
     /// What people call the provider.
     label: &'static str,
@@ -79,7 +79,7 @@ impl Talk {
         pace: Pace,
         now: fn() -> Time,
     ) -> Result<Talk, Stop> {
-        let browser = Browser::start(setup)?;
+        let browser = LiveBrowser::start(setup)?;
         let (ends, last, owner) = (None, None, String::new());
         let mut talk = Talk { live, browser, origin, label, pace, now, ends, owner, last, asked: 0 };
         let address = format!("{}/", talk.origin);
@@ -125,12 +125,12 @@ impl Talk {
     }
 
     /// Asks a group at the same time, again what may help; one answer for each.
-    pub fn ask(&mut self, requests: &[Request], retry: Retry) -> Result<Vec<(Judged, Answer)>, Stop> {
+    pub fn ask(&mut self, requests: &[LiveRequest], retry: Retry) -> Result<Vec<(Judged, LiveAnswer)>, Stop> {
         self.ask_as("ask", requests, retry)
     }
 
     /// The bytes behind a link that a request answers with, one letter a byte.
-    pub fn bytes(&mut self, requests: &[Request]) -> Result<Vec<(Judged, Answer)>, Stop> {
+    pub fn bytes(&mut self, requests: &[LiveRequest]) -> Result<Vec<(Judged, LiveAnswer)>, Stop> {
         self.ask_as("bytes", requests, Retry::Patiently)
     }
 
@@ -145,10 +145,11 @@ impl Talk {
     fn ask_as(
         &mut self,
         how: &str,
-        requests: &[Request],
+        requests: &[LiveRequest],
         retry: Retry,
-    ) -> Result<Vec<(Judged, Answer)>, Stop> {
-        let mut answers: Vec<(Judged, Answer)> = vec![(Judged::Late, Answer::default()); requests.len()];
+    ) -> Result<Vec<(Judged, LiveAnswer)>, Stop> {
+        let mut answers: Vec<(Judged, LiveAnswer)> =
+            vec![(Judged::Late, LiveAnswer::default()); requests.len()];
         let mut open: Vec<usize> = (0..requests.len()).collect();
         let (mut tries, mut renewed) = (0, false);
         loop {
@@ -172,14 +173,14 @@ impl Talk {
             for (at, told) in open.iter().copied().zip(told) {
                 let (judged, answer) = match told {
                     Ok(value) => {
-                        let answer = Answer::of(&value);
+                        let answer = LiveAnswer::of(&value);
                         (self.live.judge(&answer), answer)
                     }
                     Err(Lost::Closed) => return Err(Stop::BrowserClosed),
-                    Err(Lost::Late) => (Judged::Late, Answer::default()),
+                    Err(Lost::Late) => (Judged::Late, LiveAnswer::default()),
                     Err(Lost::Refused(_)) => {
                         astray = true;
-                        (Judged::Late, Answer::default())
+                        (Judged::Late, LiveAnswer::default())
                     }
                 };
                 let helps = match judged {

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::{FILES, LEARNT, Learnt, THINGS, Wanted};
+use super::{FILES, FetchItem, LEARNT, Learnt, THINGS};
 use crate::collect::ingest::append::{Appender, Target};
-use crate::collect::ingest::documents::{Document, is_same};
+use crate::collect::ingest::documents::{ArchivedDocument, is_same};
 use crate::collect::options::Environment;
-use annals_core::{Result, Scope, Time, Why};
-use annals_sources::{Body, Capture, Listing, Source};
+use annals_core::{FailureKind, Result, Scope, Time};
+use annals_sources::{Capture, ElementBody, Listing, Source};
 use annals_store::{Batch, DueGap, Failure, Lease, Store};
 
 /// A kill costs what was not committed: little, and at a slow pace nothing.
@@ -43,8 +43,8 @@ pub struct Keeper {
 struct Held {
     batches: Vec<Batch>,
     paths: HashSet<String>,
-    done: Vec<Wanted>,
-    failed: Vec<(Wanted, Why, String)>,
+    done: Vec<FetchItem>,
+    failed: Vec<(FetchItem, FailureKind, String)>,
     files: Vec<String>,
     bytes: u64,
 }
@@ -72,7 +72,7 @@ impl Keeper {
     }
 
     /// A thing as it was answered. Answers the bytes that are new.
-    pub fn thing(&mut self, thing: Wanted, captures: Vec<Capture<'_>>) -> Result<u64> {
+    pub fn thing(&mut self, thing: FetchItem, captures: Vec<Capture<'_>>) -> Result<u64> {
         let added = self.captures(captures, &[])?;
         self.held.done.push(thing);
         Ok(added)
@@ -105,7 +105,7 @@ impl Keeper {
         Ok(self.store.captured_file(&self.scope, self.instance, path)?.is_some())
     }
 
-    pub fn fail_thing(&mut self, thing: Wanted, why: Why, reason: &str) {
+    pub fn fail_thing(&mut self, thing: FetchItem, why: FailureKind, reason: &str) {
         self.held.failed.push((thing, why, reason.to_owned()));
     }
 
@@ -133,8 +133,10 @@ impl Keeper {
             let mut batch = None;
             for capture in &mut group {
                 match &capture.body {
-                    Body::Member => batch = self.appender.whole(&target, bytes)?.map(|(_, batch)| batch),
-                    Body::Text(body) => {
+                    ElementBody::Member => {
+                        batch = self.appender.whole(&target, bytes)?.map(|(_, batch)| batch)
+                    }
+                    ElementBody::Text(body) => {
                         let mut header = Map::from_iter([
                             ("annals_capture".to_owned(), Value::from(1)),
                             ("container_name".to_owned(), Value::from("live")),
@@ -227,7 +229,7 @@ impl Keeper {
             Some(known) => is_same(&self.store, &self.scope, known, body.as_bytes())?,
             None => false,
         };
-        let document = Document {
+        let document = ArchivedDocument {
             instance: self.instance,
             source: self.source,
             path,
@@ -269,7 +271,7 @@ impl Keeper {
         stream: &str,
         key: &str,
         locator: &str,
-        (why, reason): (Why, &str),
+        (why, reason): (FailureKind, &str),
         now: Time,
     ) -> Result<()> {
         let failure =

@@ -7,13 +7,15 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::parameters::{
-    AllSessionParameters, Asked, BranchParameters, DailyParameters, InPath, Nothing, OfSource,
+    AllSessionParameters, BranchParameters, DailyParameters, InPath, Nothing, OfSource, Params,
 };
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view;
-use crate::view::{Activity, Branch, DailyUsage, LineView, Outline, SessionAsk, SessionList, exact_session};
+use crate::view::{
+    Activity, Branch, DailyUsage, LineView, Outline, SessionList, SessionQuery, exact_session,
+};
 
 /// Days of a heat map.
 const YEAR: i64 = 371;
@@ -25,11 +27,11 @@ pub async fn all_sessions(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<AllSessionParameters>,
+    Params(parameters): Params<AllSessionParameters>,
 ) -> Answered {
     let (filter, page) = parameters.read()?;
     Ok(answer(app, asker, headers, move |desk| {
-        let ask = SessionAsk { filter, page, brief: true };
+        let ask = SessionQuery { filter, page, brief: true };
         view::sessions(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
     })
     .await)
@@ -42,7 +44,7 @@ pub async fn year(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     answer(app, asker, headers, |desk| view::activity(desk.scope, desk.store, YEAR, desk.now).map(Some)).await
 }
@@ -54,7 +56,7 @@ pub async fn days(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<DailyParameters>,
+    Params(parameters): Params<DailyParameters>,
 ) -> Answered {
     let (filter, days) = parameters.read()?;
     Ok(answer(app, asker, headers, move |desk| {
@@ -74,7 +76,7 @@ pub async fn outline(
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
-    Asked(parameters): Asked<BranchParameters>,
+    Params(parameters): Params<BranchParameters>,
 ) -> Response {
     answer(app, asker, headers, move |desk| {
         let found = exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)?;
@@ -102,7 +104,7 @@ pub async fn lines(
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     answer(app, asker, headers, move |desk| {
         let found = exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)?;

@@ -9,14 +9,14 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::parameters::{Asked, GapParameters, InPath, Nothing, OfSource, PageParameters};
+use super::parameters::{GapParameters, InPath, Nothing, OfSource, PageParameters, Params};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Desk, Refusals, answer};
 use crate::view;
 use crate::view::cards;
 use crate::view::{
-    Audit, GapList, IndexAudit, Paging, RecordPage, RecordsAsk, SourceCard, record_page, source_named,
+    Audit, GapList, IndexAudit, Paging, RecordPage, RecordsQuery, SourceCard, record_page, source_named,
     used_sources,
 };
 use annals_core::Result;
@@ -49,7 +49,7 @@ pub async fn sources(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     answer(app, asker, headers, |desk| {
         let sources = cards(desk.scope, Some(desk.store), desk.door, desk.disk, desk.now)?;
@@ -67,7 +67,7 @@ pub async fn manifest(
     asker: Asker,
     OfSource(source): OfSource,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     answer(app, asker, headers, move |_| Ok(source_named(source).map(|source| source.manifest()))).await
 }
@@ -83,7 +83,7 @@ pub async fn records(
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
-    Asked(parameters): Asked<PageParameters>,
+    Params(parameters): Params<PageParameters>,
 ) -> Answered {
     let page = parameters.read()?;
     Ok(answer(app, asker, headers, move |desk| page_of(desk, source, &path.stream, None, page)).await)
@@ -102,7 +102,7 @@ pub async fn record(
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let page = Paging { limit: 500, cursor: None };
     answer(app, asker, headers, move |desk| {
@@ -123,7 +123,7 @@ fn page_of(
     let Some(stream) = source.manifest().stream(stream) else { return Ok(None) };
     let limit = u64::try_from(page.limit).ok();
     let full = key.is_some();
-    let ask = RecordsAsk { source, stream, key, within: None, limit, cursor: page.cursor, full };
+    let ask = RecordsQuery { source, stream, key, within: None, limit, cursor: page.cursor, full };
     record_page(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
 }
 
@@ -141,7 +141,7 @@ pub async fn audit(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     answer(app, asker, headers, |desk| {
         let mut sources = Vec::new();
@@ -162,7 +162,7 @@ pub async fn gaps(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<GapParameters>,
+    Params(parameters): Params<GapParameters>,
 ) -> Answered {
     let ask = parameters.read()?;
     Ok(answer(app, asker, headers, move |desk| {

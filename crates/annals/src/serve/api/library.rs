@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::parameters::{Asked, ItemParameters, LibraryParameters};
+use super::parameters::{ItemParameters, LibraryParameters, Params};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Refusals, answer};
@@ -28,7 +28,7 @@ pub async fn items(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<LibraryParameters>,
+    Params(parameters): Params<LibraryParameters>,
 ) -> Answered {
     let (ask, then) = parameters.read()?;
     Ok(answer(app, asker, headers, move |desk| {
@@ -53,7 +53,7 @@ pub async fn item(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<ItemParameters>,
+    Params(parameters): Params<ItemParameters>,
 ) -> Answered {
     let (ask, id) = parameters.read()?;
     Ok(answer(app, asker, headers, move |desk| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::HeaderMap;
 
-use super::parameters::{Asked, LineageParameters};
+use super::parameters::{LineageParameters, Params};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Refusals, answer};
@@ -22,7 +22,7 @@ pub async fn of_file(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<LineageParameters>,
+    Params(parameters): Params<LineageParameters>,
 ) -> Answered {
     let ask = parameters.read()?;
     Ok(answer(app, asker, headers, move |desk| view::lineage(desk.scope, desk.store, desk.door, &ask)).await)

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
-pub use super::queries::{Asked, InPath, OfSource};
-use crate::view::{LibraryAsk, Paging, UsageAsk, source_named};
+pub use super::queries::{InPath, OfSource, Params};
+use crate::view::{LibraryQuery, Paging, UsageQuery, source_named};
 use annals_core::{Error, Result as Answered, Time};
 use annals_store::{ResponseFilter, SessionFilter, UsageBy};
 
@@ -180,8 +180,8 @@ pub struct MessageParameters {
 }
 
 impl MessageParameters {
-    pub fn read(self) -> Answered<(crate::view::TranscriptAsk, Paging)> {
-        let ask = crate::view::TranscriptAsk {
+    pub fn read(self) -> Answered<(crate::view::TranscriptQuery, Paging)> {
+        let ask = crate::view::TranscriptQuery {
             full: self.full.unwrap_or(false),
             copies: self.copies.unwrap_or(false),
             changes: false,
@@ -235,7 +235,7 @@ pub struct UsageParameters {
 
 impl UsageParameters {
     /// Also the session that was asked for, by its source and id.
-    pub fn read(self) -> Answered<(UsageAsk, Option<(String, String)>)> {
+    pub fn read(self) -> Answered<(UsageQuery, Option<(String, String)>)> {
         let by = self.by.as_deref().unwrap_or("day");
         let by = UsageBy::from_name(by).ok_or_else(|| {
             Error::bad_request("`by` is none of what there is").hint("day, model, project, session or source")
@@ -250,7 +250,7 @@ impl UsageParameters {
                 );
             }
         };
-        let ask = UsageAsk {
+        let ask = UsageQuery {
             by,
             days: days_of(self.days.as_deref())?,
             filter: ResponseFilter {
@@ -298,7 +298,7 @@ pub struct SearchParameters {
 }
 
 impl SearchParameters {
-    pub fn read(self) -> Answered<crate::view::SearchAsk> {
+    pub fn read(self) -> Answered<crate::view::SearchQuery> {
         known_source(self.source.as_deref())?;
         let recent = match self.sort.as_deref() {
             None | Some("best") => false,
@@ -307,7 +307,7 @@ impl SearchParameters {
                 return Err(Error::bad_request("`sort` is none of what there is").hint("best or recent"));
             }
         };
-        Ok(crate::view::SearchAsk {
+        Ok(crate::view::SearchQuery {
             query: self.q,
             source: self.source,
             project: self.project,
@@ -360,10 +360,10 @@ pub struct LibraryParameters {
 }
 
 impl LibraryParameters {
-    pub fn read(self) -> Answered<(LibraryAsk, Time)> {
+    pub fn read(self) -> Answered<(LibraryQuery, Time)> {
         known_source(self.source.as_deref())?;
         let then = moment(self.as_of.as_deref())?.unwrap_or(Time::from_micros(i64::MAX));
-        Ok((LibraryAsk { source: self.source, kind: self.kind, project: self.project }, then))
+        Ok((LibraryQuery { source: self.source, kind: self.kind, project: self.project }, then))
     }
 }
 
@@ -380,9 +380,9 @@ pub struct ItemParameters {
 }
 
 impl ItemParameters {
-    pub fn read(self) -> Answered<(LibraryAsk, String)> {
+    pub fn read(self) -> Answered<(LibraryQuery, String)> {
         known_source(Some(&self.source))?;
-        Ok((LibraryAsk { source: Some(self.source), kind: Some(self.kind), project: None }, self.id))
+        Ok((LibraryQuery { source: Some(self.source), kind: Some(self.kind), project: None }, self.id))
     }
 }
 
@@ -401,9 +401,9 @@ pub struct LineageParameters {
 }
 
 impl LineageParameters {
-    pub fn read(self) -> Answered<crate::view::LineageAsk> {
+    pub fn read(self) -> Answered<crate::view::LineageQuery> {
         let line = |line: Option<u32>| line.map(|line| line as usize);
-        Ok(crate::view::LineageAsk { file: self.file, start: line(self.start), end: line(self.end) })
+        Ok(crate::view::LineageQuery { file: self.file, start: line(self.start), end: line(self.end) })
     }
 }
 
@@ -424,14 +424,14 @@ pub struct GapParameters {
 }
 
 impl GapParameters {
-    pub fn read(self) -> Answered<crate::view::GapAsk> {
+    pub fn read(self) -> Answered<crate::view::GapQuery> {
         known_source(self.source.as_deref())?;
         let known = ["pending", "in_progress", "recovered", "terminal"];
         if self.status.as_deref().is_some_and(|status| !known.contains(&status)) {
             return Err(Error::bad_request("`status` is none of what there is").hint(known.join(", ")));
         }
         let page = paging(self.limit, self.cursor)?;
-        Ok(crate::view::GapAsk { source: self.source, statuses: self.status.into_iter().collect(), page })
+        Ok(crate::view::GapQuery { source: self.source, statuses: self.status.into_iter().collect(), page })
     }
 }
 

@@ -9,13 +9,13 @@ use crate::serve::answer::Refusal;
 use crate::view::source_named;
 
 /// A query string in which every parameter is known.
-pub struct Asked<T>(pub T);
+pub struct Params<T>(pub T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Asked<T>, Refusal> {
-        Query::try_from_uri(&parts.uri).map(|Query(parameters)| Asked(parameters)).map_err(|rejection| {
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Params<T>, Refusal> {
+        Query::try_from_uri(&parts.uri).map(|Query(parameters)| Params(parameters)).map_err(|rejection| {
             Refusal::new(StatusCode::BAD_REQUEST, rejection.body_text()).hint("/docs lists what can be asked")
         })
     }

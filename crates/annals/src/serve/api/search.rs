@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::HeaderMap;
 
-use super::parameters::{Asked, SearchParameters};
+use super::parameters::{Params, SearchParameters};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Refusals, answer};
@@ -20,7 +20,7 @@ pub async fn found(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<SearchParameters>,
+    Params(parameters): Params<SearchParameters>,
 ) -> Answered {
     let ask = parameters.read()?;
     Ok(answer(app, asker, headers, move |desk| {

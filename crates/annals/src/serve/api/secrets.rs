@@ -10,7 +10,7 @@ use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::parameters::{Asked, Nothing};
+use super::parameters::{Nothing, Params};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Refusals, answer};
@@ -34,10 +34,10 @@ pub struct SecretAnswer {
 
 /// What is known for each scope.
 #[derive(Default)]
-pub struct Secrets(Mutex<HashMap<String, Known>>);
+pub struct Secrets(Mutex<HashMap<String, ScannedSecrets>>);
 
 #[derive(Clone)]
-struct Known {
+struct ScannedSecrets {
     answer: SecretAnswer,
     /// The run of the archive after which it was looked through.
     run: i64,
@@ -50,7 +50,7 @@ pub async fn list(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let looking = app.clone();
     answer(app, asker, headers, move |desk| {
@@ -64,7 +64,7 @@ pub async fn list(
 pub fn found(app: &Arc<App>, scope: Scope, run: i64) -> SecretAnswer {
     let key = format!("{scope:?}");
     let mut all = app.secrets.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = all.entry(key.clone()).or_insert_with(|| Known { answer: nothing(), run: -1 });
+    let known = all.entry(key.clone()).or_insert_with(|| ScannedSecrets { answer: nothing(), run: -1 });
     if known.answer.status == "done" && known.run != run {
         known.answer.status = "looking";
         known.answer.sessions_looked_at = 0;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::parameters::{
-    Asked, DayParameters, InPath, MessageParameters, Nothing, OfSource, SessionParameters,
+    DayParameters, InPath, MessageParameters, Nothing, OfSource, Params, SessionParameters,
 };
 use crate::serve::App;
 use crate::serve::access::Asker;
@@ -19,7 +19,7 @@ use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view::sessions;
 use crate::view::tools;
 use crate::view::{
-    SessionAsk, SessionList, SessionView, SourceState, ToolAnalytics, ToolsAsk, TranscriptPage,
+    SessionList, SessionQuery, SessionView, SourceState, ToolAnalytics, ToolsQuery, TranscriptPage,
     exact_session, source_named, source_state, transcript_page,
 };
 
@@ -52,13 +52,13 @@ pub async fn list(
     asker: Asker,
     OfSource(source): OfSource,
     headers: HeaderMap,
-    Asked(parameters): Asked<SessionParameters>,
+    Params(parameters): Params<SessionParameters>,
 ) -> Answered {
     let (filter, page) = parameters.read(source)?;
     Ok(answer(app, asker, headers, move |desk| {
         let Some(source) = source_named(source) else { return Ok(None) };
         let state = source_state(desk.scope, desk.store, desk.door, source, desk.disk)?;
-        let ask = SessionAsk { filter, page, brief: true };
+        let ask = SessionQuery { filter, page, brief: true };
         let list = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?;
         Ok(Some(SessionAnswer { state, list }))
     })
@@ -76,7 +76,7 @@ pub async fn one(
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     answer(app, asker, headers, move |desk| {
         exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)
@@ -104,7 +104,7 @@ pub async fn messages(
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
-    Asked(parameters): Asked<MessageParameters>,
+    Params(parameters): Params<MessageParameters>,
 ) -> Answered {
     let (ask, page) = parameters.read()?;
     Ok(answer(app, asker, headers, move |desk| {
@@ -125,13 +125,13 @@ pub async fn analytics(
     asker: Asker,
     OfSource(source): OfSource,
     headers: HeaderMap,
-    Asked(parameters): Asked<DayParameters>,
+    Params(parameters): Params<DayParameters>,
 ) -> Answered {
     let days = parameters.read()?;
     let project = parameters.project;
     Ok(answer(app, asker, headers, move |desk| {
         let Some(source) = source_named(source) else { return Ok(None) };
-        let ask = ToolsAsk { source, days, project };
+        let ask = ToolsQuery { source, days, project };
         tools(desk.scope, desk.store, desk.door, &ask, desk.disk, desk.now).map(Some)
     })
     .await)

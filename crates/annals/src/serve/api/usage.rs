@@ -5,12 +5,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::HeaderMap;
 
-use super::parameters::{Asked, UsageParameters};
+use super::parameters::{Params, UsageParameters};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Desk, Refusals, answer};
 use crate::view;
-use crate::view::{ResponsePage, UsageAsk, UsageReport, exact_session};
+use crate::view::{ResponsePage, UsageQuery, UsageReport, exact_session};
 use annals_core::Result;
 
 /// Tokens and cost, each response counted once
@@ -20,7 +20,7 @@ pub async fn sums(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<UsageParameters>,
+    Params(parameters): Params<UsageParameters>,
 ) -> Answered {
     ask(app, asker, headers, parameters, view::usage).await
 }
@@ -33,13 +33,13 @@ pub async fn responses(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<UsageParameters>,
+    Params(parameters): Params<UsageParameters>,
 ) -> Answered {
     ask(app, asker, headers, parameters, view::responses).await
 }
 
 type Question<T> =
-    fn(&annals_core::Scope, &annals_store::Store, &view::Door, &UsageAsk, annals_core::Time) -> Result<T>;
+    fn(&annals_core::Scope, &annals_store::Store, &view::Door, &UsageQuery, annals_core::Time) -> Result<T>;
 
 async fn ask<T: serde::Serialize + 'static>(
     app: Arc<App>,

@@ -7,13 +7,13 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 
-use super::{Frame, Look, shown, words};
+use super::{Frame, Refresh, shown, words};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Desk;
-use crate::serve::api::parameters::{Asked, Nothing};
+use crate::serve::api::parameters::{Nothing, Params};
 use crate::view;
-use crate::view::{Audit, GapAsk, Paging, used_sources};
+use crate::view::{Audit, GapQuery, Paging, used_sources};
 use annals_core::Result;
 
 /// Gaps and lines that a page names.
@@ -49,13 +49,13 @@ pub(super) async fn page(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let look = Look::of(&headers);
+    let look = Refresh::of(&headers);
     shown(app, asker, move |desk| audit_page(desk, look).map(Some)).await
 }
 
-fn audit_page(desk: &Desk<'_>, look: Look) -> Result<AuditPage> {
+fn audit_page(desk: &Desk<'_>, look: Refresh) -> Result<AuditPage> {
     let (mut sources, mut labels) = (Vec::new(), Vec::new());
     for source in used_sources(desk.scope, Some(desk.store))? {
         let captured = view::captured(desk.scope, desk.store, source)?;
@@ -65,7 +65,7 @@ fn audit_page(desk: &Desk<'_>, look: Look) -> Result<AuditPage> {
     }
     let page = Paging { limit: NAMED as i64, cursor: None };
     let lacking = view::LACKING.iter().map(ToString::to_string).collect();
-    let ask = GapAsk { source: None, statuses: lacking, page };
+    let ask = GapQuery { source: None, statuses: lacking, page };
     let gaps = view::gaps(desk.scope, desk.store, desk.door, &ask, desk.now)?;
     let index = view::index_audit(desk.scope, desk.store)?;
     Ok(AuditPage {

@@ -12,15 +12,15 @@ use super::html::Html;
 use super::plot::{HeatDay, heat_map};
 use super::rows::SessionLine;
 use super::usage::{Figure, figures};
-use super::{Frame, Look, shown, words};
+use super::{Frame, Refresh, shown, words};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Desk;
-use crate::serve::api::parameters::{Asked, Nothing};
+use crate::serve::api::parameters::{Nothing, Params};
 use crate::view::activity;
 use crate::view::cards;
 use crate::view::sessions;
-use crate::view::{Paging, SessionAsk, SourceCard, daily_usage};
+use crate::view::{Paging, SessionQuery, SourceCard, daily_usage};
 use annals_core::{Result, Time};
 use annals_store::ResponseFilter;
 
@@ -62,13 +62,13 @@ pub(super) async fn page(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let look = Look::of(&headers);
+    let look = Refresh::of(&headers);
     shown(app, asker, move |desk| home(desk, look).map(Some)).await
 }
 
-fn home(desk: &Desk<'_>, look: Look) -> Result<HomePage> {
+fn home(desk: &Desk<'_>, look: Refresh) -> Result<HomePage> {
     let cards = cards(desk.scope, Some(desk.store), desk.door, desk.disk, desk.now)?;
     let year = activity(desk.scope, desk.store, DAYS, desk.now)?;
     let by_date: HashMap<&str, i64> =
@@ -92,7 +92,7 @@ fn home(desk: &Desk<'_>, look: Look) -> Result<HomePage> {
     )?;
     let (plots, legend) = figures(&usage, USAGE_DAYS, desk.now, "");
     let ask =
-        SessionAsk { page: Paging { limit: RECENT, cursor: None }, brief: true, ..SessionAsk::default() };
+        SessionQuery { page: Paging { limit: RECENT, cursor: None }, brief: true, ..SessionQuery::default() };
     let recent = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?;
     let count: i64 = cards.iter().map(|card| card.session_count).sum();
     let kept: i64 = cards.iter().map(|card| card.bytes).sum();

@@ -9,13 +9,13 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::html::{Html, in_address, text};
-use super::{Frame, Look, code, shown, words};
+use super::{Frame, Refresh, code, shown, words};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Desk};
-use crate::serve::api::parameters::{Asked, ItemParameters, LibraryParameters};
+use crate::serve::api::parameters::{ItemParameters, LibraryParameters, Params};
 use crate::view::{
-    ItemVersion, LibraryAsk, LibraryItem, choices, history, library, library_kinds, library_moments,
+    ItemVersion, LibraryItem, LibraryQuery, choices, history, library, library_kinds, library_moments,
     source_labels,
 };
 use annals_core::{Result, Shown, Time};
@@ -58,30 +58,30 @@ pub(super) async fn page(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(mut parameters): Asked<LibraryParameters>,
+    Params(mut parameters): Params<LibraryParameters>,
 ) -> Answered {
-    let look = Look::of(&headers);
+    let look = Refresh::of(&headers);
     let fields =
         [&mut parameters.source, &mut parameters.kind, &mut parameters.project, &mut parameters.as_of];
     for field in fields {
         *field = field.take().filter(|text| !text.trim().is_empty());
     }
-    let asked = parameters.clone();
+    let filters = parameters.clone();
     let (ask, then) = parameters.read()?;
-    Ok(shown(app, asker, move |desk| library_page(desk, &asked, &ask, then, look).map(Some)).await)
+    Ok(shown(app, asker, move |desk| library_page(desk, &filters, &ask, then, look).map(Some)).await)
 }
 
 fn library_page(
     desk: &Desk<'_>,
-    asked: &LibraryParameters,
-    ask: &LibraryAsk,
+    filters: &LibraryParameters,
+    ask: &LibraryQuery,
     then: Time,
-    look: Look,
+    look: Refresh,
 ) -> Result<LibraryPage> {
     let items = library(desk.scope, desk.store, desk.door, ask, then)?;
     let changes = library_moments(desk.scope, desk.store)?;
     let moments: Vec<String> = changes.iter().map(|moment| moment.rfc3339()).collect();
-    let chosen = asked.as_of.as_ref().map(|_| then);
+    let chosen = filters.as_of.as_ref().map(|_| then);
     let moment = chosen.map_or(moments.len(), |then| changes.partition_point(|change| *change <= then));
     let mut shelves: Vec<Shelf> = Vec::new();
     for item in &items {
@@ -160,9 +160,9 @@ pub(super) async fn item(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<ItemParameters>,
+    Params(parameters): Params<ItemParameters>,
 ) -> std::result::Result<Response, crate::serve::answer::Refusal> {
-    let look = Look::of(&headers);
+    let look = Refresh::of(&headers);
     let (ask, id) = parameters.read()?;
     Ok(shown(app, asker, move |desk| {
         let found = history(desk.scope, desk.store, desk.door, &ask, &id)?;
@@ -172,7 +172,7 @@ pub(super) async fn item(
     .await)
 }
 
-fn item_page(item: &LibraryItem, versions: &[ItemVersion], look: Look) -> ItemPage {
+fn item_page(item: &LibraryItem, versions: &[ItemVersion], look: Refresh) -> ItemPage {
     let facts =
         [("file", Some(item.path.to_string())), ("project", item.project.as_ref().map(ToString::to_string))];
     let shown = versions.iter().rev().map(|version| {

@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 
 use super::html::{Html, in_address, text};
-use super::{Frame, Look, shown, words};
+use super::{Frame, Refresh, shown, words};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Answered;
-use crate::serve::api::parameters::{Asked, LineageParameters};
+use crate::serve::api::parameters::{LineageParameters, Params};
 use crate::view::{Lineage, Origin, lineage_with_text};
 use annals_core::Shown;
 
@@ -37,9 +37,9 @@ pub(super) async fn page(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<LineageParameters>,
+    Params(parameters): Params<LineageParameters>,
 ) -> Answered {
-    let look = Look::of(&headers);
+    let look = Refresh::of(&headers);
     let ask = parameters.read()?;
     Ok(shown(app, asker, move |desk| {
         let found = lineage_with_text(desk.scope, desk.store, desk.door, &ask)?;
@@ -48,7 +48,7 @@ pub(super) async fn page(
     .await)
 }
 
-fn lineage_page(lineage: &Lineage, lines: &[Shown], look: Look) -> LineagePage {
+fn lineage_page(lineage: &Lineage, lines: &[Shown], look: Refresh) -> LineagePage {
     let blame = &lineage.blame;
     let file = blame.file.to_string();
     let name = words::last_part(&file).to_owned();

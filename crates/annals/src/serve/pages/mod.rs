@@ -33,7 +33,7 @@ use axum::routing::get;
 
 use super::App;
 use super::access::Asker;
-use super::answer::{Desk, Refusal, asked};
+use super::answer::{Desk, Refusal, with_view};
 use annals_core::Result;
 
 pub(super) use assets::is_asset;
@@ -79,7 +79,7 @@ struct Frame {
 }
 
 impl Frame {
-    fn new(place: &'static str, title: impl Into<String>, look: Look) -> Frame {
+    fn new(place: &'static str, title: impl Into<String>, look: Refresh) -> Frame {
         Frame {
             title: title.into(),
             place,
@@ -105,17 +105,17 @@ impl Frame {
 
 /// How the person wants pages to look.
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct Refresh {
     theme: &'static str,
 }
 
-impl Look {
+impl Refresh {
     /// The browser keeps it in a cookie, so that a dark page is dark from its first moment.
-    fn of(headers: &HeaderMap) -> Look {
+    fn of(headers: &HeaderMap) -> Refresh {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs = cookies.flat_map(|value| value.split(';')).map(str::trim);
         let theme = pairs.find_map(|pair| pair.strip_prefix("theme="));
-        Look {
+        Refresh {
             theme: match theme {
                 Some("dark") => "dark",
                 Some("light") => "light",
@@ -131,7 +131,7 @@ async fn shown<T: Template + Send + 'static>(
     asker: Asker,
     question: impl FnOnce(&Desk<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> Response {
-    let made = asked(app, asker, move |desk| {
+    let made = with_view(app, asker, move |desk| {
         let found = question(desk)?;
         let shown = found.map(|found| found.render()).transpose();
         shown.map_err(|_| annals_core::Error::new("the page could not be made"))
@@ -177,7 +177,7 @@ pub(super) fn refused(refusal: &Refusal, headers: &HeaderMap) -> Response {
         StatusCode::FORBIDDEN => "Not from here",
         _ => "That did not work",
     };
-    let mut frame = Frame::new("", heading, Look::of(headers));
+    let mut frame = Frame::new("", heading, Refresh::of(headers));
     frame.place = "";
     let page = RefusedPage {
         frame,

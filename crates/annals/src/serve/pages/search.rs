@@ -9,11 +9,11 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
 use super::html::{Html, in_address, push_text};
-use super::{Frame, Look, shown, words};
+use super::{Frame, Refresh, shown, words};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Desk;
-use crate::serve::api::parameters::{Asked, SearchParameters};
+use crate::serve::api::parameters::{Params, SearchParameters};
 use crate::view;
 use crate::view::{PassageView, SearchResult, source_labels};
 use annals_core::Result;
@@ -118,13 +118,13 @@ pub(super) async fn page(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(words): Asked<Words>,
+    Params(words): Params<Words>,
 ) -> Response {
-    let look = Look::of(&headers);
+    let look = Refresh::of(&headers);
     shown(app, asker, move |desk| search_page(desk, &words, look).map(Some)).await
 }
 
-fn search_page(desk: &Desk<'_>, words: &Words, look: Look) -> Result<SearchPage> {
+fn search_page(desk: &Desk<'_>, words: &Words, look: Refresh) -> Result<SearchPage> {
     let mut page = SearchPage {
         frame: Frame::new("/search", if words.q.is_empty() { "Search" } else { &words.q }, look),
         query: words.q.clone(),

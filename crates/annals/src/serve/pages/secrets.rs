@@ -8,10 +8,10 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::html::in_address;
-use super::{Frame, Look, shown, words};
+use super::{Frame, Refresh, shown, words};
 use crate::serve::App;
 use crate::serve::access::Asker;
-use crate::serve::api::parameters::{Asked, Nothing};
+use crate::serve::api::parameters::{Nothing, Params};
 use crate::serve::api::secrets::{SecretAnswer, found};
 use crate::view::SecretView;
 
@@ -46,9 +46,9 @@ pub(super) async fn page(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let look = Look::of(&headers);
+    let look = Refresh::of(&headers);
     let looking = app.clone();
     shown(app, asker, move |desk| {
         let run = desk.store.last_run(desk.scope)?;
@@ -57,7 +57,7 @@ pub(super) async fn page(
     .await
 }
 
-fn secrets_page(answer: &SecretAnswer, look: Look) -> SecretsPage {
+fn secrets_page(answer: &SecretAnswer, look: Refresh) -> SecretsPage {
     SecretsPage {
         frame: Frame::new("/secrets", "Secrets", look),
         looking: answer.status == "looking",

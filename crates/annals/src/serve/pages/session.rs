@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use super::entries::{Entries, entries};
 use super::html::{Html, in_address, text};
 use super::rows::{SessionLine, address, title};
-use super::{Frame, Look, shown, words};
+use super::{Frame, Refresh, shown, words};
 use crate::serve::App;
 use crate::serve::access::Asker;
-use crate::serve::answer::{Desk, Refusal, answer, asked};
-use crate::serve::api::parameters::{Asked, BranchParameters, InPath, Nothing, OfSource};
+use crate::serve::answer::{Desk, Refusal, answer, with_view};
+use crate::serve::api::parameters::{BranchParameters, InPath, Nothing, OfSource, Params};
 use crate::view;
 use crate::view::sessions;
 use crate::view::{
-    Branch, Paging, SearchAsk, SessionAsk, SessionView, TranscriptAsk, count_steps, exact_session,
+    Branch, Paging, SearchQuery, SessionQuery, SessionView, TranscriptQuery, count_steps, exact_session,
     is_off_branch, step_of, steps_from,
 };
 use annals_core::Result;
@@ -79,9 +79,9 @@ pub(super) async fn page(
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
-    Asked(place): Asked<PlaceParameters>,
+    Params(place): Params<PlaceParameters>,
 ) -> Response {
-    let look = Look::of(&headers);
+    let look = Refresh::of(&headers);
     shown(app, asker, move |desk| {
         let Some(session) = found(desk, source, &path)? else { return Ok(None) };
         session_page(desk, &session, place, look).map(Some)
@@ -97,7 +97,7 @@ fn session_page(
     desk: &Desk<'_>,
     session: &SessionView,
     place: PlaceParameters,
-    look: Look,
+    look: Refresh,
 ) -> Result<SessionPage> {
     let mut branch = Branch::named(place.branch.as_deref());
     // What a search found may stand on a branch that the client does not show.
@@ -200,7 +200,7 @@ fn ties(desk: &Desk<'_>, session: &SessionView) -> Result<Vec<(&'static str, Str
         with_agents: true,
         ..SessionFilter::default()
     };
-    let ask = SessionAsk { filter, page: Paging { limit: AGENTS, cursor: None }, brief: true };
+    let ask = SessionQuery { filter, page: Paging { limit: AGENTS, cursor: None }, brief: true };
     let mut children = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?.sessions;
     children.reverse();
     for child in &children {
@@ -261,7 +261,7 @@ pub(super) async fn steps(
     asker: Asker,
     OfSource(source): OfSource,
     path: InPath,
-    Asked(place): Asked<PlaceParameters>,
+    Params(place): Params<PlaceParameters>,
 ) -> Response {
     shown(app, asker, move |desk| {
         let Some(session) = found(desk, source, &path)? else { return Ok(None) };
@@ -292,7 +292,7 @@ pub(super) async fn outline(
     asker: Asker,
     OfSource(source): OfSource,
     path: InPath,
-    Asked(parameters): Asked<BranchParameters>,
+    Params(parameters): Params<BranchParameters>,
 ) -> Response {
     shown(app, asker, move |desk| {
         let Some(session) = found(desk, source, &path)? else { return Ok(None) };
@@ -341,11 +341,11 @@ pub(super) async fn find(
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
-    Asked(parameters): Asked<FindParameters>,
+    Params(parameters): Params<FindParameters>,
 ) -> Response {
     answer(app, asker, headers, move |desk| {
         let Some(session) = found(desk, source, &path)? else { return Ok(None) };
-        let ask = SearchAsk { query: parameters.q, session: Some(session.row), ..SearchAsk::default() };
+        let ask = SearchQuery { query: parameters.q, session: Some(session.row), ..SearchQuery::default() };
         let (found, complete) = view::find_in_session(desk.scope, desk.store, desk.door, &ask, desk.now)?;
         let matches = found.into_iter().map(|(id, seq)| Match { id, seq }).collect();
         Ok(Some(Matches { matches, complete }))
@@ -368,9 +368,9 @@ pub(super) async fn raw(
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let look = Look::of(&headers);
+    let look = Refresh::of(&headers);
     shown(app, asker, move |desk| {
         let Some(session) = found(desk, source, &path)? else { return Ok(None) };
         let lines = view::lines(desk.scope, desk.store, desk.door, &session, &path.key)?;
@@ -399,9 +399,9 @@ pub(super) async fn output(
     asker: Asker,
     OfSource(source): OfSource,
     path: InPath,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let found = asked(app, asker, move |desk| {
+    let found = with_view(app, asker, move |desk| {
         let Some(session) = found(desk, source, &path)? else { return Ok(None) };
         let Ok(number) = path.number.parse() else { return Ok(None) };
         view::whole_output(desk.scope, desk.store, desk.door, &session, &path.key, number)
@@ -423,9 +423,9 @@ pub(super) async fn picture(
     asker: Asker,
     OfSource(source): OfSource,
     path: InPath,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let found = asked(app, asker, move |desk| {
+    let found = with_view(app, asker, move |desk| {
         let Some(session) = found(desk, source, &path)? else { return Ok(None) };
         let Ok(number) = path.number.parse() else { return Ok(None) };
         view::picture(desk.scope, desk.store, &session, &path.key, number)
@@ -450,9 +450,9 @@ pub(super) async fn markdown(
     asker: Asker,
     OfSource(source): OfSource,
     path: InPath,
-    Asked(Nothing {}): Asked<Nothing>,
+    Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let found = asked(app, asker, move |desk| {
+    let found = with_view(app, asker, move |desk| {
         let Some(session) = found(desk, source, &path)? else { return Ok(None) };
         let mut out = format!("# {}\n\n", title(&session));
         for line in numbers(&session) {
@@ -463,7 +463,7 @@ pub(super) async fn markdown(
             desk.store,
             desk.door,
             &session,
-            TranscriptAsk::default(),
+            TranscriptQuery::default(),
             &mut |entry| {
                 super::paste::push_entry(&mut out, &entry);
                 Ok(())

@@ -8,13 +8,13 @@ use axum::http::HeaderMap;
 
 use super::html::in_address;
 use super::rows::SessionLine;
-use super::{Frame, Look, shown, words};
+use super::{Frame, Refresh, shown, words};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Answered;
-use crate::serve::api::parameters::{AllSessionParameters, Asked};
+use crate::serve::api::parameters::{AllSessionParameters, Params};
 use crate::view::sessions;
-use crate::view::{Choices, SessionAsk, choices, source_labels};
+use crate::view::{Choices, SessionQuery, choices, source_labels};
 
 #[derive(Template)]
 #[template(path = "sessions.html")]
@@ -22,7 +22,7 @@ struct SessionsPage {
     frame: Frame,
     providers: Vec<Provider>,
     source: String,
-    asked: Words,
+    filters: Words,
     choices: Choices,
     /// Name, words, whether it is set.
     flags: Vec<(&'static str, &'static str, bool)>,
@@ -52,13 +52,13 @@ pub(super) async fn page(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<AllSessionParameters>,
+    Params(parameters): Params<AllSessionParameters>,
 ) -> Answered {
-    let look = Look::of(&headers);
+    let look = Refresh::of(&headers);
     let parameters = parameters.without_blanks();
     let (filter, page) = parameters.clone().read()?;
     Ok(shown(app, asker, move |desk| {
-        let ask = SessionAsk { filter, page, brief: true };
+        let ask = SessionQuery { filter, page, brief: true };
         let list = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?;
         let without = |name: &str| address(&parameters, &[name, "cursor"]);
         let mut providers =
@@ -82,7 +82,7 @@ pub(super) async fn page(
             frame: Frame::new("/sessions", "Sessions", look),
             providers,
             source: words_of(&parameters.source),
-            asked: Words {
+            filters: Words {
                 q: words_of(&parameters.q),
                 project: words_of(&parameters.project),
                 model: words_of(&parameters.model),

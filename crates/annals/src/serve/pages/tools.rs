@@ -9,13 +9,13 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 
 use super::html::in_address;
-use super::{Frame, Look, plot, shown, words};
+use super::{Frame, Refresh, plot, shown, words};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Desk};
-use crate::serve::api::parameters::{Asked, days_of, known_source};
+use crate::serve::api::parameters::{Params, days_of, known_source};
 use crate::view::tools;
-use crate::view::{ToolAnalytics, ToolsAsk, choices, source_labels, source_named};
+use crate::view::{ToolAnalytics, ToolsQuery, choices, source_labels, source_named};
 use annals_core::{Result, Shown};
 
 /// Lines of each list.
@@ -79,23 +79,28 @@ pub(super) async fn page(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<Parameters>,
+    Params(parameters): Params<Parameters>,
 ) -> Answered {
-    let look = Look::of(&headers);
+    let look = Refresh::of(&headers);
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     let days = days_of(given(&parameters.days).as_deref())?;
     known_source(given(&parameters.source).as_deref())?;
     Ok(shown(app, asker, move |desk| tools_page(desk, &parameters, days, look).map(Some)).await)
 }
 
-fn tools_page(desk: &Desk<'_>, parameters: &Parameters, days: Option<i64>, look: Look) -> Result<ToolsPage> {
+fn tools_page(
+    desk: &Desk<'_>,
+    parameters: &Parameters,
+    days: Option<i64>,
+    look: Refresh,
+) -> Result<ToolsPage> {
     let mut sums = Sums::default();
     for (name, _) in
         source_labels().filter(|(name, _)| parameters.source.is_empty() || *name == parameters.source)
     {
         let Some(source) = source_named(name) else { continue };
         let project = Some(parameters.project.trim().to_owned()).filter(|project| !project.is_empty());
-        let ask = ToolsAsk { source, days, project };
+        let ask = ToolsQuery { source, days, project };
         sums.add(&tools(desk.scope, desk.store, desk.door, &ask, desk.disk, desk.now)?);
     }
     let days_word = days.map_or("all".to_owned(), |days| days.to_string());

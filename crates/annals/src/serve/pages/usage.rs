@@ -10,12 +10,12 @@ use serde::Deserialize;
 
 use super::html::{Html, in_address};
 use super::plot::{Bar, FILLS, Unit, stacked_bars};
-use super::{Frame, Look, plot, shown, words};
+use super::{Frame, Refresh, plot, shown, words};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Desk};
-use crate::serve::api::parameters::{Asked, days_of, known_source};
-use crate::view::{DailyUsage, ModelUsage, Paging, UsageAsk, UsageRow, daily_usage, source_labels, usage};
+use crate::serve::api::parameters::{Params, days_of, known_source};
+use crate::view::{DailyUsage, ModelUsage, Paging, UsageQuery, UsageRow, daily_usage, source_labels, usage};
 use annals_core::{Result, Time};
 use annals_store::{ResponseFilter, UsageBy};
 
@@ -73,16 +73,21 @@ pub(super) async fn page(
     State(app): State<Arc<App>>,
     asker: Asker,
     headers: HeaderMap,
-    Asked(parameters): Asked<Parameters>,
+    Params(parameters): Params<Parameters>,
 ) -> Answered {
-    let look = Look::of(&headers);
+    let look = Refresh::of(&headers);
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     let days = days_of(given(&parameters.days).as_deref())?;
     known_source(given(&parameters.source).as_deref())?;
     Ok(shown(app, asker, move |desk| usage_page(desk, &parameters, days, look).map(Some)).await)
 }
 
-fn usage_page(desk: &Desk<'_>, parameters: &Parameters, days: Option<i64>, look: Look) -> Result<UsagePage> {
+fn usage_page(
+    desk: &Desk<'_>,
+    parameters: &Parameters,
+    days: Option<i64>,
+    look: Refresh,
+) -> Result<UsagePage> {
     let source = Some(parameters.source.clone()).filter(|source| !source.is_empty());
     let filter = ResponseFilter { source, ..ResponseFilter::default() };
     let daily = daily_usage(desk.scope, desk.store, desk.door, &filter, days, desk.now)?;
@@ -94,7 +99,7 @@ fn usage_page(desk: &Desk<'_>, parameters: &Parameters, days: Option<i64>, look:
     let (plots, legend) = figures(&daily, span, desk.now, &with_source);
     let report = |by: UsageBy| {
         let page = Paging { limit: LINES, cursor: None };
-        let ask = UsageAsk { by, days, filter: filter.clone(), page };
+        let ask = UsageQuery { by, days, filter: filter.clone(), page };
         usage(desk.scope, desk.store, desk.door, &ask, desk.now)
     };
     let since = days.map(|days| Time::from_day(desk.now.day() - days + 1).date());

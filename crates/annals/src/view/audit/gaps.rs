@@ -44,14 +44,14 @@ pub const OPEN: &[&str] = &["pending", "in_progress"];
 pub const LACKING: &[&str] = &["pending", "in_progress", "terminal"];
 
 #[derive(Debug, Default)]
-pub struct GapAsk {
+pub struct GapQuery {
     pub source: Option<String>,
     /// Any of these; all when empty.
     pub statuses: Vec<String>,
     pub page: Paging,
 }
 
-pub fn gaps(scope: &Scope, store: &Store, door: &Door, ask: &GapAsk, now: Time) -> Result<GapList> {
+pub fn gaps(scope: &Scope, store: &Store, door: &Door, ask: &GapQuery, now: Time) -> Result<GapList> {
     let [after] = ask.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
     let limit = ask.page.limit.max(1);
     let statuses: Vec<&str> = ask.statuses.iter().map(String::as_str).collect();

@@ -15,7 +15,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::door::Door;
-use super::records::{RecordsAsk, records};
+use super::records::{RecordsQuery, records};
 use accounts::{Sum, accounts};
 use annals_core::{Result, Rows, Scope, Shown, Stream, Surface, Time};
 use annals_sources::Source;
@@ -224,7 +224,7 @@ pub fn index_audit(scope: &Scope, store: &Store) -> Result<IndexAudit> {
         passages,
         segments,
         bytes,
-        lineage_bytes: store.print_size(scope)?,
+        lineage_bytes: store.fingerprint_size(scope)?,
         indexed: &[
             "prompts, answers and thinking",
             "names and inputs of tool calls, paths of files they touched",
@@ -348,7 +348,7 @@ fn stream_audit(
     stream: &'static Stream,
     now: Time,
 ) -> Result<StreamAudit> {
-    let ask = RecordsAsk {
+    let ask = RecordsQuery {
         source,
         stream,
         key: None,

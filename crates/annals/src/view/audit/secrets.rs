@@ -6,11 +6,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::view::door::Door;
-use crate::view::library::{LibraryAsk, history_texts};
+use crate::view::library::{LibraryQuery, history_texts};
 use crate::view::paging::Paging;
 use crate::view::session::branches::Branch;
-use crate::view::session::list::{SessionAsk, SessionView, sessions};
-use crate::view::session::transcript::{BlockView, Entry, TranscriptAsk, transcript};
+use crate::view::session::list::{SessionQuery, SessionView, sessions};
+use crate::view::session::transcript::{BlockView, Entry, TranscriptQuery, transcript};
 use annals_core::{Result, Scope, Shown, Time};
 use annals_store::{SessionFilter, Store};
 
@@ -66,14 +66,14 @@ pub fn secrets_watched(
     let mut done = 0;
     let mut found: BTreeMap<String, Sightings> = BTreeMap::new();
     let mut ask =
-        SessionAsk { filter: filter.clone(), page: Paging { limit: 200, cursor: None }, brief: true };
+        SessionQuery { filter: filter.clone(), page: Paging { limit: 200, cursor: None }, brief: true };
     loop {
         let list = sessions(scope, store, door, &ask, now)?;
         for session in &list.sessions {
             watch(done, u64::try_from(list.total).unwrap_or(0));
             done += 1;
             of_session(&mut found, session);
-            let whole = TranscriptAsk { full: true, branch: Branch::All, ..TranscriptAsk::default() };
+            let whole = TranscriptQuery { full: true, branch: Branch::All, ..TranscriptQuery::default() };
             transcript(scope, store, door, session, whole, &mut |entry| {
                 of_entry(&mut found, &session.session_id, &entry);
                 Ok(())
@@ -85,7 +85,7 @@ pub fn secrets_watched(
         }
     }
     if filter.project.is_none() && filter.since.is_none() && filter.until.is_none() {
-        let shelf = LibraryAsk { source: filter.source.clone(), kind: None, project: None };
+        let shelf = LibraryQuery { source: filter.source.clone(), kind: None, project: None };
         history_texts(scope, store, door, &shelf, &mut |text, changed_at| {
             note(
                 &mut found,

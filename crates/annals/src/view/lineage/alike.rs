@@ -72,8 +72,8 @@ impl Board<'_> {
     /// The lines of a hunk with what they are compared by; those that stand in every program are alike by chance.
     fn with_letters(&self, hunk: usize, lines: impl Iterator<Item = usize>) -> Vec<(usize, Letters)> {
         let of_hunk = &self.hunks[hunk].lines;
-        let telling = lines.filter(|line| of_hunk[*line].print.telling);
-        telling.map(|line| (line, Letters::of(&of_hunk[line].text))).collect()
+        let is_distinctive = lines.filter(|line| of_hunk[*line].print.is_distinctive);
+        is_distinctive.map(|line| (line, Letters::of(&of_hunk[line].text))).collect()
     }
 
     /// Gives open lines to those of a hunk that are this much alike, provided that there are so many.

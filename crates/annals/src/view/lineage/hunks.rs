@@ -8,11 +8,11 @@ use similar::{ChangeTag, TextDiff};
 use super::matching::{Hunk, HunkLine};
 use crate::view::door::between_letters;
 use annals_core::{
-    Block, CallKind, FileWork, Key, LinePrint, Operation, PrintTerm, Raw, Result, Scope, Span, Time,
-    each_gram_term, line_print,
+    Block, CallKind, ContentKey, FileWork, FingerprintTerm, LineFingerprint, Operation, Raw, Result, Scope,
+    Span, Time, each_gram_term, line_fingerprint,
 };
 use annals_sources::{CallLines, Recorder, by_name};
-use annals_store::{CallRow, Contents, MOST_HOLDERS, PlacedCalls, PrintHits, Store};
+use annals_store::{CallRow, Contents, FingerprintHits, MOST_HOLDERS, PlacedCalls, Store};
 
 /// Calls whose texts are read for one file at most.
 const MOST_CALLS: usize = 1_500;
@@ -43,7 +43,7 @@ pub struct CodeCall {
     /// The path that it worked on.
     pub path: String,
     /// The words that led to it, and which message they are.
-    pub prompt: Option<(Key, Rc<str>)>,
+    pub prompt: Option<(ContentKey, Rc<str>)>,
 }
 
 /// What may have written one file.
@@ -54,10 +54,16 @@ pub struct Candidates {
 }
 
 /// The prints of all these files, as the index is asked for them.
-pub fn wanted_prints(files: &[CodeFile]) -> Vec<PrintTerm> {
+pub fn wanted_fingerprints(files: &[CodeFile]) -> Vec<FingerprintTerm> {
     let mut wanted = Vec::new();
     for file in files {
-        wanted.extend(file.text.lines().map(line_print).filter(|print| print.telling).map(LinePrint::term));
+        wanted.extend(
+            file.text
+                .lines()
+                .map(line_fingerprint)
+                .filter(|print| print.is_distinctive)
+                .map(LineFingerprint::term),
+        );
         each_gram_term(&file.text, |term| wanted.push(term));
     }
     wanted.sort_unstable();
@@ -66,7 +72,7 @@ pub fn wanted_prints(files: &[CodeFile]) -> Vec<PrintTerm> {
 }
 
 /// How much a line tells of where it comes from.
-pub fn rarity(hits: &PrintHits, print: &LinePrint) -> f32 {
+pub fn rarity(hits: &FingerprintHits, print: &LineFingerprint) -> f32 {
     match hits.holders.get(&print.term()).map_or(0, |holders| holders.count) {
         0..=12 => 1.0,
         13..=64 => 0.5,
@@ -81,7 +87,7 @@ pub struct HunkReader<'a> {
     pub contents: Contents<'a>,
     /// Source and folder of sessions.
     pub sessions: HashMap<i64, Option<(String, Option<String>)>>,
-    prompts: HashMap<Key, Rc<str>>,
+    prompts: HashMap<ContentKey, Rc<str>>,
 }
 
 impl<'a> HunkReader<'a> {
@@ -90,7 +96,12 @@ impl<'a> HunkReader<'a> {
         HunkReader { scope, store, contents, sessions, prompts }
     }
 
-    pub fn read(&mut self, file: &CodeFile, hits: &PrintHits, of_name: &PlacedCalls) -> Result<Candidates> {
+    pub fn read(
+        &mut self,
+        file: &CodeFile,
+        hits: &FingerprintHits,
+        of_name: &PlacedCalls,
+    ) -> Result<Candidates> {
         let (chosen, alike) = chosen(file, hits, of_name);
         let mut found = Candidates::default();
         // In the order of the archive, so that each segment is unpacked once.
@@ -104,7 +115,7 @@ impl<'a> HunkReader<'a> {
             calls.insert((place.file, place.place), (place.session, false));
         }
         // A file without a line that the index knows can still be what one of these wrote.
-        if !file.text.lines().any(|line| line_print(line).telling) {
+        if !file.text.lines().any(|line| line_fingerprint(line).is_distinctive) {
             let named = of_name.iter().rev().map(|(call, session)| (*call, (*session, false)));
             calls.extend(named.take(MOST_CALLS));
         }
@@ -168,7 +179,7 @@ impl<'a> HunkReader<'a> {
         Ok(())
     }
 
-    fn prompt(&mut self, source: &str, row: &CallRow) -> Result<Option<(Key, Rc<str>)>> {
+    fn prompt(&mut self, source: &str, row: &CallRow) -> Result<Option<(ContentKey, Rc<str>)>> {
         let found = self.store.prompt_before(self.scope, row.session_id, row.file, row.span.offset)?;
         let (Some(message), Some(source)) = (found, by_name(source)) else { return Ok(None) };
         if let Some(known) = self.prompts.get(&message.key) {
@@ -219,7 +230,7 @@ impl<'a> HunkReader<'a> {
             file: kept,
             span,
             at: copy.at,
-            key: Key::of(&[named.key.as_bytes()]),
+            key: ContentKey::of(&[named.key.as_bytes()]),
             copied: false,
             call_id: named.key,
             name: named.stream.to_owned(),
@@ -273,9 +284,14 @@ impl<'a> HunkReader<'a> {
 
 /// Which calls are read: those that worked on a file of this name, the best few for every line, and those whose text is
 /// alike where lines have none.
-fn chosen(file: &CodeFile, hits: &PrintHits, of_name: &PlacedCalls) -> (HashSet<u32>, HashSet<u32>) {
-    let mut terms: Vec<PrintTerm> =
-        file.text.lines().map(line_print).filter(|print| print.telling).map(LinePrint::term).collect();
+fn chosen(file: &CodeFile, hits: &FingerprintHits, of_name: &PlacedCalls) -> (HashSet<u32>, HashSet<u32>) {
+    let mut terms: Vec<FingerprintTerm> = file
+        .text
+        .lines()
+        .map(line_fingerprint)
+        .filter(|print| print.is_distinctive)
+        .map(LineFingerprint::term)
+        .collect();
     terms.sort_unstable();
     terms.dedup();
     let mut lines_of: HashMap<u32, (f32, Vec<usize>)> = HashMap::new();
@@ -310,7 +326,7 @@ fn chosen(file: &CodeFile, hits: &PrintHits, of_name: &PlacedCalls) -> (HashSet<
         }
     }
     let mut shared: HashMap<u32, usize> = HashMap::new();
-    let mut seen: HashSet<PrintTerm> = HashSet::new();
+    let mut seen: HashSet<FingerprintTerm> = HashSet::new();
     each_gram_term(&file.text, |term| {
         if let Some(holders) = hits.holders.get(&term).filter(|_| seen.insert(term)) {
             holders.places.iter().for_each(|place| *shared.entry(*place).or_default() += 1);
@@ -393,13 +409,13 @@ pub fn work_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use annals_core::Piece;
+    use annals_core::FileRegion;
 
     #[test]
     fn only_new_lines_are_written() {
         let mut work = FileWork::new("/w/a", Operation::Update);
-        work.before = Piece::text("one\ntwo\nthree");
-        work.after = Piece::text("one\n2\nthree");
+        work.before = FileRegion::text("one\ntwo\nthree");
+        work.after = FileRegion::text("one\n2\nthree");
         let told: Vec<(String, bool)> =
             written_lines(&work).into_iter().map(|line| (line.text, line.context)).collect();
         assert_eq!(told, [("one".into(), true), ("2".into(), false), ("three".into(), true)]);

@@ -18,7 +18,7 @@ const RENAMES: usize = 4;
 const LARGEST: usize = 8 << 20;
 
 #[derive(Debug, Clone, Default)]
-pub struct LineageAsk {
+pub struct LineageQuery {
     /// The whole path, as the client named it.
     pub file: String,
     /// Lines, counted from 1; all when there are none.
@@ -38,7 +38,7 @@ pub struct Lineage {
 }
 
 /// For the owner alone, and for files below the folder of a session: whatever else is asked for is not there.
-pub fn lineage(scope: &Scope, store: &Store, door: &Door, ask: &LineageAsk) -> Result<Option<Lineage>> {
+pub fn lineage(scope: &Scope, store: &Store, door: &Door, ask: &LineageQuery) -> Result<Option<Lineage>> {
     Ok(lineage_with_text(scope, store, door, ask)?.map(|(lineage, _)| lineage))
 }
 
@@ -47,7 +47,7 @@ pub fn lineage_with_text(
     scope: &Scope,
     store: &Store,
     door: &Door,
-    ask: &LineageAsk,
+    ask: &LineageQuery,
 ) -> Result<Option<(Lineage, Vec<Shown>)>> {
     let start = ask.start.unwrap_or(1);
     let end = ask.end.unwrap_or(usize::MAX);
@@ -86,7 +86,7 @@ fn is_plain_path(path: &str) -> bool {
         && parts().skip(1).all(|part| !part.is_empty() && part != "." && part != "..")
 }
 
-struct Known {
+struct KnownFile {
     text: Option<String>,
     at: Option<Time>,
     complete: bool,
@@ -95,13 +95,13 @@ struct Known {
 }
 
 /// Plays what calls did to a file, in the order of their times.
-fn known_file(scope: &Scope, store: &Store, path: &str, renames: usize) -> Result<Option<Known>> {
+fn known_file(scope: &Scope, store: &Store, path: &str, renames: usize) -> Result<Option<KnownFile>> {
     let calls = store.calls_on_file(scope, path, MOST_CALLS)?;
     if calls.is_empty() {
         return Ok(None);
     }
     let mut reader = HunkReader::new(scope, store);
-    let mut known = Known { text: None, at: None, complete: true, folder: None };
+    let mut known = KnownFile { text: None, at: None, complete: true, folder: None };
     for (session, file, place) in calls {
         let Some(row) = store.call_at(scope, session, file, place)? else { continue };
         let Some((source, folder)) = reader.session(session)? else { continue };
@@ -196,9 +196,9 @@ fn joined(lines: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use annals_core::{Piece, Range};
+    use annals_core::{FileRegion, Range};
 
-    fn update(before: Piece, after: Piece) -> FileWork {
+    fn update(before: FileRegion, after: FileRegion) -> FileWork {
         FileWork { before, after, ..FileWork::new("/w/a", Operation::Update) }
     }
 
@@ -206,23 +206,23 @@ mod tests {
     fn edits_are_played_where_they_were() {
         let mut text = None;
         let mut create = FileWork::new("/w/a", Operation::Create);
-        create.after = Piece::lines(1, "one\ntwo\nthree\n".into());
+        create.after = FileRegion::lines(1, "one\ntwo\nthree\n".into());
         assert!(play(&mut text, &create));
-        let insert = update(Piece::default(), Piece::lines(2, "new\n".into()));
+        let insert = update(FileRegion::default(), FileRegion::lines(2, "new\n".into()));
         assert!(play(&mut text, &insert));
         assert_eq!(text.as_deref(), Some("one\nnew\ntwo\nthree\n"));
-        assert!(play(&mut text, &update(Piece::text("two\n"), Piece::text("2\n"))));
+        assert!(play(&mut text, &update(FileRegion::text("two\n"), FileRegion::text("2\n"))));
         assert!(play(
             &mut text,
             &update(
-                Piece::lines(4, "three\n".into()),
-                Piece { range: Some(Range { start: 4, end: 4 }), text: None }
+                FileRegion::lines(4, "three\n".into()),
+                FileRegion { range: Some(Range { start: 4, end: 4 }), text: None }
             )
         ));
         assert_eq!(text.as_deref(), Some("one\nnew\n2\n"));
-        assert!(!play(&mut text, &update(Piece::text("nowhere\n"), Piece::text("x\n"))));
+        assert!(!play(&mut text, &update(FileRegion::text("nowhere\n"), FileRegion::text("x\n"))));
         let mut read = FileWork::new("/w/a", Operation::Read);
-        read.after = Piece::lines(3, "2\nmine\n".into());
+        read.after = FileRegion::lines(3, "2\nmine\n".into());
         assert!(play(&mut text, &read));
         assert_eq!(text.as_deref(), Some("one\nnew\n2\nmine\n"));
     }

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use super::alike::Letters;
-use annals_core::{LinePrint, line_print};
+use annals_core::{LineFingerprint, line_fingerprint};
 
 /// How sure it is that a line comes from a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,7 +53,7 @@ pub struct Hunk {
 
 #[derive(Debug, Clone)]
 pub struct HunkLine {
-    pub print: LinePrint,
+    pub print: LineFingerprint,
     pub text: String,
     /// Context that stood there already: it shows the place and was not written.
     pub context: bool,
@@ -61,7 +61,7 @@ pub struct HunkLine {
 
 impl HunkLine {
     pub fn new(text: &str, context: bool) -> HunkLine {
-        HunkLine { print: line_print(text), text: text.to_owned(), context }
+        HunkLine { print: line_fingerprint(text), text: text.to_owned(), context }
     }
 }
 
@@ -75,7 +75,7 @@ pub struct Claim {
 
 /// Lines beside each other that are equal in the file and in a hunk.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct MatchRun {
     hunk: usize,
     file: usize,
     line: usize,
@@ -94,7 +94,7 @@ const STRONGER: f32 = 2.5;
 pub fn claim_lines(
     file: &[HunkLine],
     hunks: &[Hunk],
-    rarity: &dyn Fn(&LinePrint) -> f32,
+    rarity: &dyn Fn(&LineFingerprint) -> f32,
 ) -> Vec<Option<Claim>> {
     let mut board = Board::new(file, hunks, rarity);
     board.claim_equal();
@@ -108,7 +108,7 @@ pub fn claim_lines(
 pub struct Board<'b> {
     pub file: &'b [HunkLine],
     pub hunks: &'b [Hunk],
-    runs: Vec<Run>,
+    runs: Vec<MatchRun>,
     pub claims: Vec<Option<Claim>>,
     /// How much each line of the file tells.
     pub worth: Vec<f32>,
@@ -119,9 +119,9 @@ pub struct Board<'b> {
 }
 
 impl<'b> Board<'b> {
-    fn new(file: &'b [HunkLine], hunks: &'b [Hunk], rarity: &dyn Fn(&LinePrint) -> f32) -> Board<'b> {
+    fn new(file: &'b [HunkLine], hunks: &'b [Hunk], rarity: &dyn Fn(&LineFingerprint) -> f32) -> Board<'b> {
         let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
-        for (at, line) in file.iter().enumerate().filter(|(_, line)| line.print.telling) {
+        for (at, line) in file.iter().enumerate().filter(|(_, line)| line.print.is_distinctive) {
             places.entry(line.print.hash).or_default().push(at);
         }
         let worth: Vec<f32> = file
@@ -131,7 +131,7 @@ impl<'b> Board<'b> {
                 let here = places.get(&print.hash).map_or(0, Vec::len);
                 let length = if print.letters >= 12 { 1.0 } else { 0.6 };
                 let repeated = if here > 4 { 0.4 } else { 1.0 };
-                if print.telling { rarity(print) * length * repeated } else { 0.0 }
+                if print.is_distinctive { rarity(print) * length * repeated } else { 0.0 }
             })
             .collect();
         let mut runs = Vec::new();
@@ -146,7 +146,7 @@ impl<'b> Board<'b> {
 
     fn claim_equal(&mut self) {
         let hunks = self.hunks;
-        let rank = |run: &Run| {
+        let rank = |run: &MatchRun| {
             let hunk = &hunks[run.hunk];
             (
                 hunk.read,
@@ -210,7 +210,7 @@ impl<'b> Board<'b> {
         self.mark_moved();
     }
 
-    fn claim(&mut self, at: usize, run: &Run, line: usize) {
+    fn claim(&mut self, at: usize, run: &MatchRun, line: usize) {
         let hunk = &self.hunks[run.hunk];
         let grade = match (hunk.read, hunk.same_file) {
             (true, _) => Grade::Read,
@@ -267,7 +267,7 @@ impl<'b> Board<'b> {
     fn claim_small(&mut self) {
         let mut at = 0;
         while at < self.file.len() {
-            let small = |at: &usize| self.claims[*at].is_none() && !self.file[*at].print.telling;
+            let small = |at: &usize| self.claims[*at].is_none() && !self.file[*at].print.is_distinctive;
             let stretch = (at..self.file.len()).take_while(small).count();
             if stretch > 0 && stretch <= 3 && at > 0 && at + stretch < self.file.len() {
                 let (above, below) = (self.claims[at - 1], self.claims[at + stretch]);
@@ -293,11 +293,11 @@ fn find_runs(
     hunk: &Hunk,
     places: &HashMap<u64, Vec<usize>>,
     worth: &[f32],
-    runs: &mut Vec<Run>,
+    runs: &mut Vec<MatchRun>,
 ) {
     // Where the last run of each diagonal ended.
     let mut ends: HashMap<isize, usize> = HashMap::new();
-    for (line, of_hunk) in hunk.lines.iter().enumerate().filter(|(_, line)| line.print.telling) {
+    for (line, of_hunk) in hunk.lines.iter().enumerate().filter(|(_, line)| line.print.is_distinctive) {
         let Some(places) = places.get(&of_hunk.print.hash).filter(|places| places.len() <= MOST_PLACES)
         else {
             continue;
@@ -317,13 +317,13 @@ fn find_runs(
             let (start, length) = (at - back, back + 1 + on);
             ends.insert(diagonal, start + length);
             let strength = worth[start..start + length].iter().sum();
-            runs.push(Run { hunk: number, file: start, line: line - back, length, strength });
+            runs.push(MatchRun { hunk: number, file: start, line: line - back, length, strength });
         }
     }
 }
 
 /// Whether a run is more than a coincidence.
-fn is_enough(file: &[HunkLine], hunk: &Hunk, run: &Run) -> bool {
+fn is_enough(file: &[HunkLine], hunk: &Hunk, run: &MatchRun) -> bool {
     let longest = file[run.file..run.file + run.length].iter().map(|line| line.print.letters).max();
     let longest = longest.unwrap_or(0);
     match (hunk.read, hunk.same_file) {

@@ -17,7 +17,7 @@ use annals_core::{Result, Scope, Shown, Time};
 use annals_sources::by_name;
 use annals_store::Store;
 pub use hunks::CodeFile;
-use hunks::{Candidates, CodeCall, HunkReader, rarity, wanted_prints};
+use hunks::{Candidates, CodeCall, HunkReader, rarity, wanted_fingerprints};
 use matching::{Claim, HunkLine, claim_lines};
 
 /// Letters of a prompt that are shown.
@@ -27,15 +27,16 @@ const PROMPT: usize = 200;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Blame {
     pub file: Shown,
-    pub lines: Grades,
-    pub spans: Vec<Span>,
+    pub lines: LineGrades,
+    pub spans: Vec<BlameSpan>,
     /// Calls that spans name by their number.
     pub origins: Vec<Origin>,
 }
 
 /// How many lines there are of each grade.
 #[derive(Debug, Default, Clone, Copy, Serialize, ToSchema)]
-pub struct Grades {
+#[schema(as = Grades)]
+pub struct LineGrades {
     pub total: usize,
     /// The text of an edit is still there.
     pub exact: usize,
@@ -50,7 +51,8 @@ pub struct Grades {
 
 /// Lines beside each other that come from the same call in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Span {
+#[schema(as = Span)]
+pub struct BlameSpan {
     pub start: usize,
     pub end: usize,
     pub grade: &'static str,
@@ -83,26 +85,26 @@ pub struct Origin {
 
 /// Traces every line of these files. Many files cost little more than one: the index is read once for all.
 pub fn blame(scope: &Scope, store: &Store, door: &Door, files: &[CodeFile]) -> Result<Vec<Blame>> {
-    let hits = store.print_hits(scope, &wanted_prints(files))?;
+    let hits = store.fingerprint_hits(scope, &wanted_fingerprints(files))?;
     let name_of = |file: &CodeFile| file.path.rsplit('/').next().unwrap_or_default().to_owned();
     let named = store.calls_by_file_name(scope, &files.iter().map(name_of).collect())?;
     let none = BTreeMap::new();
     let mut reader = HunkReader::new(scope, store);
     let steps = PassageReader { scope, store, door, contents: store.contents(scope) };
-    let mut teller = OriginTeller { scope, store, door, steps, titles: HashMap::new() };
+    let mut builder = OriginBuilder { scope, store, door, steps, titles: HashMap::new() };
     let mut told = Vec::with_capacity(files.len());
     for file in files {
         let of_name = named.get(&name_of(file)).unwrap_or(&none);
         let candidates = reader.read(file, &hits, of_name)?;
         let lines: Vec<HunkLine> = file.text.lines().map(|line| HunkLine::new(line, false)).collect();
         let claims = claim_lines(&lines, &candidates.hunks, &|print| rarity(&hits, print));
-        told.push(teller.blame(file, &claims, &candidates)?);
+        told.push(builder.blame(file, &claims, &candidates)?);
     }
     Ok(told)
 }
 
 /// Makes answers of claims.
-struct OriginTeller<'a> {
+struct OriginBuilder<'a> {
     scope: &'a Scope,
     store: &'a Store,
     door: &'a Door,
@@ -110,11 +112,11 @@ struct OriginTeller<'a> {
     titles: HashMap<i64, Option<Shown>>,
 }
 
-impl OriginTeller<'_> {
+impl OriginBuilder<'_> {
     fn blame(&mut self, file: &CodeFile, claims: &[Option<Claim>], candidates: &Candidates) -> Result<Blame> {
         let (origins, numbers) = self.origins(claims, candidates)?;
-        let mut spans: Vec<Span> = Vec::new();
-        let mut grades = Grades { total: claims.len(), ..Grades::default() };
+        let mut spans: Vec<BlameSpan> = Vec::new();
+        let mut grades = LineGrades { total: claims.len(), ..LineGrades::default() };
         let mut last: Option<Claim> = None;
         for (at, claim) in claims.iter().enumerate() {
             let hunk = claim.map(|claim| &candidates.hunks[claim.hunk]);
@@ -131,7 +133,7 @@ impl OriginTeller<'_> {
             last = *claim;
             match spans.last_mut().filter(|_| goes_on && beside) {
                 Some(span) => span.end = at + 1,
-                None => spans.push(Span {
+                None => spans.push(BlameSpan {
                     start: at + 1,
                     end: at + 1,
                     grade,
@@ -199,7 +201,7 @@ fn prompt_start(door: &Door, text: &str) -> Shown {
     Shown::new(&line[..cut.unwrap_or(end)])
 }
 
-impl Grades {
+impl LineGrades {
     fn count(&mut self, grade: &str) {
         let of_grade = match grade {
             "exact" => &mut self.exact,
@@ -211,7 +213,7 @@ impl Grades {
         *of_grade += 1;
     }
 
-    fn add(&mut self, other: &Grades) {
+    fn add(&mut self, other: &LineGrades) {
         self.total += other.total;
         self.exact += other.exact;
         self.moved += other.moved;
@@ -225,7 +227,7 @@ impl Grades {
 #[derive(Debug, Default, Serialize)]
 pub struct BlameSums {
     pub files: Vec<FileSum>,
-    pub lines: Grades,
+    pub lines: LineGrades,
     pub sessions: Vec<Share>,
     pub sources: Vec<Share>,
     pub models: Vec<Share>,
@@ -234,7 +236,7 @@ pub struct BlameSums {
 #[derive(Debug, Serialize)]
 pub struct FileSum {
     pub file: Shown,
-    pub lines: Grades,
+    pub lines: LineGrades,
 }
 
 #[derive(Debug, Serialize)]

@@ -17,7 +17,7 @@ use super::paging::{Paging, read_numbers, write_numbers};
 use annals_core::{Error, PassageKind, Result, Scope, Shown, Time};
 use annals_sources::by_name;
 use annals_store::{PassageHit, Store, TermQuery};
-use passages::{Found, PassageReader, closeness, fits};
+use passages::{FoundPassage, PassageReader, closeness, fits};
 use query::{Clause, Query, kinds, narrowed, plain, read_query, roles};
 
 /// Hits whose texts are read to see how well they fit.
@@ -39,7 +39,7 @@ const MOST_RECORDS: usize = 1_000;
 const MOST: usize = 5_000;
 
 #[derive(Debug, Clone, Default)]
-pub struct SearchAsk {
+pub struct SearchQuery {
     pub query: String,
     pub source: Option<String>,
     pub project: Option<String>,
@@ -106,7 +106,13 @@ pub struct PassageView {
     pub highlights: Vec<[usize; 2]>,
 }
 
-pub fn search(scope: &Scope, store: &Store, door: &Door, ask: &SearchAsk, now: Time) -> Result<SearchAnswer> {
+pub fn search(
+    scope: &Scope,
+    store: &Store,
+    door: &Door,
+    ask: &SearchQuery,
+    now: Time,
+) -> Result<SearchAnswer> {
     let query = understood(ask, now)?;
     let [skipped] = ask.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
     let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
@@ -114,11 +120,11 @@ pub fn search(scope: &Scope, store: &Store, door: &Door, ask: &SearchAsk, now: T
     let end = skipped.saturating_add(limit);
     let searcher = searcher(scope, store, door, ask, now);
     let mut mode = "all";
-    let mut found = searcher.run(&query, Mode::All)?;
+    let mut found = searcher.run(&query, MatchMode::All)?;
     let loose = query.clauses.len() > 1 && query.clauses.iter().any(|clause| clause.forms().is_some());
     if found.groups.is_empty() && loose {
         mode = "any";
-        found = searcher.run(&query, Mode::Any)?;
+        found = searcher.run(&query, MatchMode::Any)?;
     }
     let total = found.groups.len();
     let mut results = Vec::new();
@@ -145,12 +151,12 @@ pub fn find_in_session(
     scope: &Scope,
     store: &Store,
     door: &Door,
-    ask: &SearchAsk,
+    ask: &SearchQuery,
     now: Time,
 ) -> Result<(Vec<(String, i64)>, bool)> {
     let query = understood(ask, now)?;
     let searcher = searcher(scope, store, door, ask, now);
-    let found = searcher.run(&query, Mode::All)?;
+    let found = searcher.run(&query, MatchMode::All)?;
     let hits: Vec<(f32, PassageHit)> = found.groups.into_iter().flat_map(|group| group.hits).collect();
     let complete = found.complete && hits.len() <= FOUND_IN_SESSION;
     let mut reader = searcher.reader();
@@ -170,14 +176,14 @@ fn searcher<'a>(
     scope: &'a Scope,
     store: &'a Store,
     door: &'a Door,
-    ask: &SearchAsk,
+    ask: &SearchQuery,
     now: Time,
 ) -> Searcher<'a> {
     let (recent, session) = (ask.recent, ask.session);
     Searcher { scope, store, door, now, recent, session, texts: RefCell::default() }
 }
 
-fn understood(ask: &SearchAsk, now: Time) -> Result<Query> {
+fn understood(ask: &SearchQuery, now: Time) -> Result<Query> {
     let mut query = read_query(&ask.query, now)?;
     query.source = ask.source.clone().or(query.source);
     query.project = ask.project.clone().or(query.project);
@@ -201,7 +207,7 @@ fn understood(ask: &SearchAsk, now: Time) -> Result<Query> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum MatchMode {
     All,
     Any,
 }
@@ -217,7 +223,7 @@ pub struct Searcher<'a> {
 }
 
 /// What was read, by file, place and kind.
-type Texts = HashMap<(i64, u64, PassageKind), Option<Rc<Found>>>;
+type Texts = HashMap<(i64, u64, PassageKind), Option<Rc<FoundPassage>>>;
 
 /// Hits of one session, or one hit in an authored thing.
 pub struct Group {
@@ -233,7 +239,7 @@ struct Groups {
 }
 
 impl Searcher<'_> {
-    fn run(&self, query: &Query, mode: Mode) -> Result<Groups> {
+    fn run(&self, query: &Query, mode: MatchMode) -> Result<Groups> {
         let asked = self.term_query(query, mode)?;
         let (mut hits, all) = self.store.passages(self.scope, &asked, MOST, |hit| match self.recent {
             true => hit.minutes as f32,
@@ -259,7 +265,7 @@ impl Searcher<'_> {
         hits.retain(|(_, hit)| told.insert((hit.file, hit.place, hit.kind as u8)));
         let mut hits = self.placed(hits, query, &asked)?;
         let exact: Vec<&Clause> =
-            query.clauses.iter().filter(|clause| clause.is_exact() && mode == Mode::All).collect();
+            query.clauses.iter().filter(|clause| clause.is_exact() && mode == MatchMode::All).collect();
         let unwanted: Vec<&Clause> = query.unwanted.iter().filter(|clause| clause.is_exact()).collect();
         let path = query.file.as_deref().map(plain);
         let verified = !exact.is_empty() || !unwanted.is_empty() || path.is_some();
@@ -293,7 +299,7 @@ impl Searcher<'_> {
             self.refine(&mut hits, query)?;
         }
         let mut groups = self.grouped(hits, mode);
-        if mode == Mode::All {
+        if mode == MatchMode::All {
             self.add_titles(&mut groups, query, &asked)?;
         }
         Ok(Groups { groups, complete: complete && looked_at_all })
@@ -387,7 +393,7 @@ impl Searcher<'_> {
     }
 
     /// Rare words, words of people, short passages and recent ones come first.
-    fn score(&self, hit: &PassageHit, mode: Mode) -> f32 {
+    fn score(&self, hit: &PassageHit, mode: MatchMode) -> f32 {
         let whose = match hit.kind {
             PassageKind::User => 1.25,
             PassageKind::Assistant => 1.15,
@@ -402,7 +408,7 @@ impl Searcher<'_> {
         let days = if hit.minutes == 0 { 365.0 } else { minutes as f32 / 1_440.0 };
         let recency = 1.0 + 0.25 / (1.0 + days / 30.0);
         // Of a question's words, many are worth more than one that is rare.
-        let held = if mode == Mode::Any { hit.held.count_ones() as f32 } else { 1.0 };
+        let held = if mode == MatchMode::Any { hit.held.count_ones() as f32 } else { 1.0 };
         hit.weight * whose / length * recency * held.sqrt()
     }
 
@@ -430,7 +436,7 @@ impl Searcher<'_> {
         Ok(())
     }
 
-    fn grouped(&self, hits: Vec<(f32, PassageHit)>, mode: Mode) -> Vec<Group> {
+    fn grouped(&self, hits: Vec<(f32, PassageHit)>, mode: MatchMode) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         let mut known: HashMap<(i64, i64), usize> = HashMap::new();
         for (score, hit) in hits {
@@ -442,7 +448,7 @@ impl Searcher<'_> {
             // A session that speaks of it again and again is likelier the one; the first few tell.
             let share = match group.hits.len() {
                 0 => 1.0,
-                1..=COUNTED if mode == Mode::Any => 0.25,
+                1..=COUNTED if mode == MatchMode::Any => 0.25,
                 1..=COUNTED => 0.1,
                 _ => 0.0,
             };
@@ -468,7 +474,7 @@ impl Searcher<'_> {
     }
 
     /// A text that was read to put it in order is shown soon after.
-    pub fn read(&self, reader: &mut PassageReader<'_>, hit: &PassageHit) -> Result<Option<Rc<Found>>> {
+    pub fn read(&self, reader: &mut PassageReader<'_>, hit: &PassageHit) -> Result<Option<Rc<FoundPassage>>> {
         let key = (hit.file, hit.place, hit.kind);
         if let Some(found) = self.texts.borrow().get(&key) {
             return Ok(found.clone());

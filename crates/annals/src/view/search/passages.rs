@@ -2,7 +2,7 @@
 
 use super::query::{Clause, plain};
 use crate::view::door::{Door, between_letters};
-use crate::view::session::entry_builder::Teller;
+use crate::view::session::entry_builder::EntryBuilder;
 use annals_core::{
     Block, LONGEST_TEXT, MessageKind, PassageKind, Result, Scope, Shown, Time, each_text, each_told,
 };
@@ -19,17 +19,17 @@ const CLOSE: usize = 32 << 10;
 const AROUND: usize = 4 << 10;
 
 /// A hit with its text.
-pub struct Found {
+pub struct FoundPassage {
     pub hit: PassageHit,
     /// The step of the session that it is in, and the place of that step.
-    pub step: Option<Step>,
+    pub step: Option<PassageStep>,
     pub tool: Option<String>,
     pub at: Option<Time>,
     pub record: Option<PlacedRecord>,
     pub text: String,
 }
 
-pub struct Step {
+pub struct PassageStep {
     pub session: i64,
     pub id: String,
     pub file: i64,
@@ -46,7 +46,7 @@ pub struct PassageReader<'a> {
 
 impl PassageReader<'_> {
     /// Nothing when the row is a copy, is gone, or turned out to be nobody's words.
-    pub fn read(&mut self, hit: &PassageHit, source: Option<&str>) -> Result<Option<Found>> {
+    pub fn read(&mut self, hit: &PassageHit, source: Option<&str>) -> Result<Option<FoundPassage>> {
         match hit.kind {
             PassageKind::User | PassageKind::Assistant | PassageKind::Thinking => self.message(hit, source),
             PassageKind::Call | PassageKind::Result | PassageKind::Files => {
@@ -62,7 +62,7 @@ impl PassageReader<'_> {
         }
     }
 
-    fn message(&mut self, hit: &PassageHit, source: Option<&str>) -> Result<Option<Found>> {
+    fn message(&mut self, hit: &PassageHit, source: Option<&str>) -> Result<Option<FoundPassage>> {
         let row = self.store.message_at(self.scope, hit.session, hit.file, hit.place)?;
         let row = row.filter(|row| !row.copied && row.kind != MessageKind::Injected);
         let (Some(row), Some(source)) = (row, source.and_then(by_name)) else { return Ok(None) };
@@ -93,13 +93,17 @@ impl PassageReader<'_> {
                 _ => {}
             }
         }
-        let step =
-            Step { session: row.session_id, id: row.key.hex(), file: row.file, place: row.span.offset };
-        Ok(Some(Found { hit: *hit, step: Some(step), tool: None, at: row.at, record: None, text }))
+        let step = PassageStep {
+            session: row.session_id,
+            id: row.key.hex(),
+            file: row.file,
+            place: row.span.offset,
+        };
+        Ok(Some(FoundPassage { hit: *hit, step: Some(step), tool: None, at: row.at, record: None, text }))
     }
 
-    fn call(&mut self, hit: &PassageHit, row: &CallRow, source: &'static dyn Source) -> Result<Found> {
-        let teller = Teller {
+    fn call(&mut self, hit: &PassageHit, row: &CallRow, source: &'static dyn Source) -> Result<FoundPassage> {
+        let builder = EntryBuilder {
             scope: self.scope,
             store: self.store,
             door: self.door,
@@ -110,7 +114,7 @@ impl PassageReader<'_> {
         let mut text = String::new();
         match hit.kind {
             PassageKind::Result => {
-                let output = teller.output(&mut self.contents, row)?.unwrap_or_default();
+                let output = builder.output(&mut self.contents, row)?.unwrap_or_default();
                 each_told(&output, &mut |part| add(&mut text, part));
             }
             PassageKind::Files => {
@@ -120,34 +124,44 @@ impl PassageReader<'_> {
             }
             _ => {
                 text.push_str(&row.name);
-                each_text(&teller.input(&mut self.contents, row)?, &mut |part| add(&mut text, part));
+                each_text(&builder.input(&mut self.contents, row)?, &mut |part| add(&mut text, part));
             }
         }
         let step = self.step_of(row)?;
         let record = None;
-        Ok(Found { hit: *hit, step: Some(step), tool: Some(row.name.clone()), at: row.at, record, text })
+        Ok(FoundPassage {
+            hit: *hit,
+            step: Some(step),
+            tool: Some(row.name.clone()),
+            at: row.at,
+            record,
+            text,
+        })
     }
 
     /// A call within a message is shown with it.
-    pub fn step_of(&self, row: &CallRow) -> Result<Step> {
+    pub fn step_of(&self, row: &CallRow) -> Result<PassageStep> {
         let message = match self.store.message_of_call(self.scope, row)? {
             Some(place) => self.store.message_at(self.scope, row.session_id, row.file, place)?,
             None => None,
         };
         Ok(match message {
-            Some(message) => Step {
+            Some(message) => PassageStep {
                 session: row.session_id,
                 id: message.key.hex(),
                 file: message.file,
                 place: message.span.offset,
             },
-            None => {
-                Step { session: row.session_id, id: row.key.hex(), file: row.file, place: row.span.offset }
-            }
+            None => PassageStep {
+                session: row.session_id,
+                id: row.key.hex(),
+                file: row.file,
+                place: row.span.offset,
+            },
         })
     }
 
-    fn record(&mut self, hit: &PassageHit) -> Result<Option<Found>> {
+    fn record(&mut self, hit: &PassageHit) -> Result<Option<FoundPassage>> {
         let Some(record) = self.store.record_at(self.scope, hit.file, hit.place)? else { return Ok(None) };
         let bytes =
             self.contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
@@ -164,7 +178,7 @@ impl PassageReader<'_> {
             None => (None, None),
         };
         let at = call.as_ref().map_or(record.at, |row| row.at);
-        Ok(Some(Found { hit: *hit, step, tool, at, record: Some(record), text }))
+        Ok(Some(FoundPassage { hit: *hit, step, tool, at, record: Some(record), text }))
     }
 }
 

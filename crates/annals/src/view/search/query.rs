@@ -1,7 +1,7 @@
 //! Reads what people type into a search: words, phrases, prefixes, alternatives, what not, and filters.
 
 use annals_core::{Error, PassageKind, Result as Answered, Time, each_whole_term, parse_moment};
-use annals_store::Wanted;
+use annals_store::TermGroup;
 
 /// More than anybody means; the rest is left out.
 const MOST_CLAUSES: usize = 32;
@@ -26,11 +26,11 @@ pub struct Query {
 /// Any of its pieces is enough.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Clause {
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<QueryPiece>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct QueryPiece {
     /// As it was typed, in small letters and with single spaces.
     pub text: String,
     pub terms: Vec<Vec<u8>>,
@@ -92,11 +92,11 @@ impl Query {
 
 impl Clause {
     /// What passages have to hold so that this may fit; what stands beside what is looked at later.
-    pub fn wanted(&self) -> Vec<Wanted> {
+    pub fn wanted(&self) -> Vec<TermGroup> {
         match self.pieces.as_slice() {
             [piece] => (0..piece.terms.len()).map(|number| piece.wanted(number)).collect(),
             pieces => {
-                let mut any = Wanted::default();
+                let mut any = TermGroup::default();
                 for piece in pieces {
                     // The longest term is the rarest, mostly.
                     let longest = (0..piece.terms.len()).max_by_key(|number| piece.terms[*number].len());
@@ -110,7 +110,7 @@ impl Clause {
     }
 
     /// Words in their usual forms, for questions in which no passage holds all of them as they stand.
-    pub fn forms(&self) -> Option<Wanted> {
+    pub fn forms(&self) -> Option<TermGroup> {
         let [piece] = self.pieces.as_slice() else { return self.wanted().pop() };
         let [term] = piece.terms.as_slice() else { return self.wanted().into_iter().next() };
         let word = std::str::from_utf8(term).ok()?;
@@ -143,15 +143,15 @@ impl Clause {
     }
 }
 
-impl Piece {
-    fn wanted(&self, number: usize) -> Wanted {
-        let Some(term) = self.terms.get(number) else { return Wanted::default() };
+impl QueryPiece {
+    fn wanted(&self, number: usize) -> TermGroup {
+        let Some(term) = self.terms.get(number) else { return TermGroup::default() };
         let last = number + 1 == self.terms.len();
         // A single letter of a script without spaces is only in pairs, where others stand beside it.
         let letter =
             std::str::from_utf8(term).is_ok_and(|text| !text.is_ascii() && text.chars().count() == 1);
         let prefixes = if last && self.prefix || letter { vec![term.clone()] } else { Vec::new() };
-        Wanted { terms: vec![term.clone()], prefixes }
+        TermGroup { terms: vec![term.clone()], prefixes }
     }
 }
 
@@ -178,7 +178,7 @@ const STOP_WORDS: &[&str] = &[
     "who", "why", "will", "with", "would", "you", "your",
 ];
 
-fn piece(text: &str, quoted: bool) -> Option<Piece> {
+fn piece(text: &str, quoted: bool) -> Option<QueryPiece> {
     let prefix = !quoted && text.ends_with('*');
     let text = if prefix { text.trim_end_matches('*') } else { text };
     let mut terms: Vec<Vec<u8>> = Vec::new();
@@ -192,7 +192,7 @@ fn piece(text: &str, quoted: bool) -> Option<Piece> {
     // A single term stands for the phrase only when nothing else was typed.
     let more = terms.len() > 1 || terms.first().is_some_and(|term| quoted && *term != text.as_bytes());
     let exact = more && (quoted || !word || !text.is_ascii());
-    (!terms.is_empty()).then_some(Piece { text, terms, prefix, exact })
+    (!terms.is_empty()).then_some(QueryPiece { text, terms, prefix, exact })
 }
 
 /// Small letters, single spaces: how texts are compared.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::passages::{Found, Step, snippet};
+use super::passages::{FoundPassage, PassageStep, snippet};
 use super::query::Query;
 use super::{Group, PassageView, SHOWN, SearchResult, Searcher};
 use crate::view::session::list::{SessionView, session_of_row};
@@ -13,7 +13,7 @@ impl Searcher<'_> {
     /// Nothing when all of its hits are copies, or of others.
     pub fn result(&self, group: Group, query: &Query, shown: usize) -> Result<Option<SearchResult>> {
         let mut reader = self.reader();
-        let mut founds: Vec<(f32, Rc<Found>)> = Vec::new();
+        let mut founds: Vec<(f32, Rc<FoundPassage>)> = Vec::new();
         let mut looked_at = 0;
         for (score, hit) in &group.hits {
             if founds.len() == shown || looked_at == 4 * SHOWN {
@@ -45,7 +45,7 @@ impl Searcher<'_> {
     fn view(
         &self,
         session: Option<SessionView>,
-        founds: &[(f32, Rc<Found>)],
+        founds: &[(f32, Rc<FoundPassage>)],
         passages: Vec<PassageView>,
         score: f32,
         more_passages: usize,
@@ -89,15 +89,15 @@ impl Searcher<'_> {
     }
 
     /// The number of a step, and whether it is on a branch that is not shown.
-    fn position(&self, step: &Step) -> Result<(Option<i64>, bool)> {
-        let Step { session, file, place, .. } = *step;
+    fn position(&self, step: &PassageStep) -> Result<(Option<i64>, bool)> {
+        let PassageStep { session, file, place, .. } = *step;
         match self.store.node_at(self.scope, session, file, place)? {
             Some(node) => Ok((self.store.steps_on_branch(self.scope, session, file, place)?, !node.current)),
             None => Ok((Some(self.store.steps_before(self.scope, session, file, place)?), false)),
         }
     }
 
-    fn passage(&self, found: &Found, score: f32, query: &Query) -> Result<PassageView> {
+    fn passage(&self, found: &FoundPassage, score: f32, query: &Query) -> Result<PassageView> {
         let (snippet, highlights) = snippet(self.door, &found.text, &query.clauses);
         let (position, off_branch) = match &found.step {
             Some(step) => self.position(step)?,

@@ -3,18 +3,18 @@
 use std::collections::HashSet;
 
 use super::query::{Clause, Query};
-use super::{MOST_WANTED, Mode, Searcher};
+use super::{MOST_WANTED, MatchMode, Searcher};
 use annals_core::{FILE_MARK, MODEL_MARK, Result, Scope, TOOL_MARK, Time};
-use annals_store::{SessionFilter, TermQuery, Wanted};
+use annals_store::{SessionFilter, TermGroup, TermQuery};
 
 impl Searcher<'_> {
-    pub fn term_query(&self, query: &Query, mode: Mode) -> Result<TermQuery> {
-        let mut wanted: Vec<Wanted> = match mode {
-            Mode::All => query.clauses.iter().flat_map(Clause::wanted).collect(),
-            Mode::Any => query.clauses.iter().filter_map(Clause::forms).collect(),
+    pub fn term_query(&self, query: &Query, mode: MatchMode) -> Result<TermQuery> {
+        let mut wanted: Vec<TermGroup> = match mode {
+            MatchMode::All => query.clauses.iter().flat_map(Clause::wanted).collect(),
+            MatchMode::Any => query.clauses.iter().filter_map(Clause::forms).collect(),
         };
         wanted.truncate(MOST_WANTED);
-        let marked = |mark: &[u8], word: &str| Wanted {
+        let marked = |mark: &[u8], word: &str| TermGroup {
             terms: vec![[mark, word.to_lowercase().as_bytes()].concat()],
             prefixes: Vec::new(),
         };
@@ -27,12 +27,12 @@ impl Searcher<'_> {
         of_calls.extend(query.model.as_deref().map(|model| {
             let marked = marked(MODEL_MARK, model);
             // A model is known by the start of its name too.
-            Wanted { prefixes: marked.terms.clone(), ..marked }
+            TermGroup { prefixes: marked.terms.clone(), ..marked }
         }));
         Ok(TermQuery {
             least: match mode {
-                Mode::All => wanted.len(),
-                Mode::Any => usize::from(!wanted.is_empty()),
+                MatchMode::All => wanted.len(),
+                MatchMode::Any => usize::from(!wanted.is_empty()),
             },
             wanted,
             // What must not stand as a phrase is looked for in the text.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use annals_core::{Error, Key, Result, Scope};
+use annals_core::{ContentKey, Error, Result, Scope};
 use annals_store::{MessageRow, NodeRow, Store};
 
 /// Which steps of a conversation that branches are wanted; others have one branch.
@@ -45,7 +45,7 @@ pub struct BranchView {
 pub struct Branches {
     nodes: Vec<NodeRow>,
     /// Places in `nodes`, by the key of the parent.
-    below: HashMap<Option<Key>, Vec<usize>>,
+    below: HashMap<Option<ContentKey>, Vec<usize>>,
     /// On the branch that is asked for.
     wanted: Vec<bool>,
     all: bool,
@@ -61,7 +61,7 @@ impl Branches {
                 Branch::Through(id) => Err(no_such_step(id)),
             };
         }
-        let mut below: HashMap<Option<Key>, Vec<usize>> = HashMap::new();
+        let mut below: HashMap<Option<ContentKey>, Vec<usize>> = HashMap::new();
         for (at, node) in nodes.iter().enumerate() {
             below.entry(node.parent).or_default().push(at);
         }
@@ -94,7 +94,7 @@ impl Branches {
 pub struct Kin {
     session: i64,
     nodes: HashMap<(i64, u64), NodeRow>,
-    below: HashMap<Key, Vec<Key>>,
+    below: HashMap<ContentKey, Vec<ContentKey>>,
 }
 
 impl Kin {
@@ -104,7 +104,7 @@ impl Kin {
         scope: &Scope,
         store: &Store,
         row: &MessageRow,
-    ) -> Result<Option<(NodeRow, Vec<Key>)>> {
+    ) -> Result<Option<(NodeRow, Vec<ContentKey>)>> {
         if self.session != row.session_id {
             *self = Kin { session: row.session_id, ..Kin::default() };
             for node in store.tree(scope, row.session_id)? {
@@ -126,8 +126,13 @@ pub fn is_off_branch(scope: &Scope, store: &Store, session: i64, id: &str) -> Re
     Ok(found.peek().is_some() && found.all(|node| !node.current))
 }
 
-fn through(nodes: &[NodeRow], below: &HashMap<Option<Key>, Vec<usize>>, id: &str) -> Option<Vec<bool>> {
-    let by_key: HashMap<Key, usize> = nodes.iter().enumerate().map(|(at, node)| (node.key, at)).collect();
+fn through(
+    nodes: &[NodeRow],
+    below: &HashMap<Option<ContentKey>, Vec<usize>>,
+    id: &str,
+) -> Option<Vec<bool>> {
+    let by_key: HashMap<ContentKey, usize> =
+        nodes.iter().enumerate().map(|(at, node)| (node.key, at)).collect();
     let start = nodes.iter().position(|node| id.len() >= 4 && node.key.hex().starts_with(id))?;
     let mut wanted = vec![false; nodes.len()];
     let mut up = Some(start);

@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::entry_builder::Teller;
+use super::entry_builder::EntryBuilder;
 use super::list::SessionView;
 use crate::view::door::Door;
-use annals_core::{Key, Result, Scope, Shown, Span, from_base64};
+use annals_core::{ContentKey, Result, Scope, Shown, Span, from_base64};
 use annals_sources::by_name;
 use annals_store::{CallRow, Contents, Store};
 
@@ -59,8 +59,8 @@ pub fn whole_output(
     let (Some(call), Some(source)) = (step.calls.get(number), by_name(&session.source)) else {
         return Ok(None);
     };
-    let teller = Teller { scope, store, door, source, full: true, changes: false };
-    let output = teller.output(&mut store.contents(scope), call)?;
+    let builder = EntryBuilder { scope, store, door, source, full: true, changes: false };
+    let output = builder.output(&mut store.contents(scope), call)?;
     Ok(output.map(|output| door.text(&output)))
 }
 
@@ -141,7 +141,7 @@ struct Step {
 
 impl Step {
     fn find(scope: &Scope, store: &Store, session: &SessionView, id: &str) -> Result<Option<Step>> {
-        let Some(key) = Key::from_hex(id) else { return Ok(None) };
+        let Some(key) = ContentKey::from_hex(id) else { return Ok(None) };
         if let Some(message) = store.message_by_key(scope, session.row, key)? {
             let mut spans = vec![message.span];
             spans.extend(store.message_lines(scope, session.row, message.file, message.span.offset)?);

@@ -2,7 +2,7 @@
 
 use similar::TextDiff;
 
-use super::entry_builder::Teller;
+use super::entry_builder::EntryBuilder;
 use super::transcript::ChangeView;
 use crate::view::door::{Door, Extent};
 use crate::view::lineage::hunks::work_of;
@@ -12,7 +12,7 @@ use annals_store::{CallRow, Contents};
 /// Places of one call that are told.
 const MOST: usize = 50;
 
-impl Teller<'_> {
+impl EntryBuilder<'_> {
     /// Nothing where the call failed, or where it can not be known what it did.
     pub fn changes(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Vec<ChangeView>> {
         let Some(recorder) = self.source.recorder().filter(|_| row.ok != Some(false)) else {
@@ -31,7 +31,7 @@ fn change(door: &Door, work: &FileWork) -> ChangeView {
     };
     // Masked first: a secret that is cut in two by a difference would not look like one.
     let ((before, cut_before), (after, cut_after)) = (shown(&work.before.text), shown(&work.after.text));
-    let start = |piece: &annals_core::Piece| piece.range.map(|range| range.start);
+    let start = |piece: &annals_core::FileRegion| piece.range.map(|range| range.start);
     let mut diff = String::new();
     if let Some(from) = &work.moved_from {
         diff.push_str(&format!("--- {}\n+++ {}\n", door.text(from), door.text(&work.path)));

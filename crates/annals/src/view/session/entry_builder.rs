@@ -9,7 +9,7 @@ use annals_sources::Source;
 use annals_store::{CallRow, Contents, MessageRow, Store};
 
 /// Makes entries of rows.
-pub struct Teller<'a> {
+pub struct EntryBuilder<'a> {
     pub scope: &'a Scope,
     pub store: &'a Store,
     pub door: &'a Door,
@@ -18,7 +18,7 @@ pub struct Teller<'a> {
     pub changes: bool,
 }
 
-impl Teller<'_> {
+impl EntryBuilder<'_> {
     pub fn message(&self, contents: &mut Contents<'_>, row: &MessageRow) -> Result<Entry> {
         let further = self.store.message_lines(self.scope, row.session_id, row.file, row.span.offset)?;
         self.message_of(contents, row, &further)
@@ -116,7 +116,10 @@ impl Teller<'_> {
     /// The call whose script made this one.
     pub fn parent(&self, row: &CallRow) -> Result<Option<String>> {
         let Some(place) = row.parent.filter(|place| *place != row.span.offset) else { return Ok(None) };
-        Ok(self.store.call_key(self.scope, row.session_id, row.file, place)?.map(annals_core::Key::hex))
+        Ok(self
+            .store
+            .call_key(self.scope, row.session_id, row.file, place)?
+            .map(annals_core::ContentKey::hex))
     }
 
     /// What the call asked for; JSON in a string is opened.

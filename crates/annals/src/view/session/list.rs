@@ -17,7 +17,7 @@ use annals_store::{Page, SessionFilter, SessionRow, Store};
 const ACTIVE: i64 = 300_000_000;
 
 #[derive(Debug, Clone, Default)]
-pub struct SessionAsk {
+pub struct SessionQuery {
     pub filter: SessionFilter,
     pub page: Paging,
     /// Leaves out what only the client knows: a list that is asked for often has no use for it.
@@ -101,7 +101,7 @@ pub fn sessions(
     scope: &Scope,
     store: &Store,
     door: &Door,
-    ask: &SessionAsk,
+    ask: &SessionQuery,
     now: Time,
 ) -> Result<SessionList> {
     let after = ask.page.cursor.as_deref().map(read_keyed).transpose()?;

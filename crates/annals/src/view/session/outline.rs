@@ -5,10 +5,10 @@ use utoipa::ToSchema;
 
 use super::branches::{Branch, Branches};
 use super::list::SessionView;
-use super::transcript::{TranscriptAsk, TranscriptPage, transcript_page};
+use super::transcript::{TranscriptPage, TranscriptQuery, transcript_page};
 use crate::view::door::{Door, between_letters};
 use crate::view::paging::{Paging, write_numbers};
-use annals_core::{Block, Key, MessageKind, Result, Scope, Shown, Time};
+use annals_core::{Block, ContentKey, MessageKind, Result, Scope, Shown, Time};
 use annals_sources::by_name;
 use annals_store::{PromptPlace, Store};
 
@@ -117,7 +117,7 @@ pub fn step_of(
     branch: &Branch,
     id: &str,
 ) -> Result<Option<i64>> {
-    let Some(key) = Key::from_hex(id) else { return Ok(None) };
+    let Some(key) = ContentKey::from_hex(id) else { return Ok(None) };
     match Branches::of(scope, store, session.row, branch)? {
         Some(branches) => {
             Ok(branches.steps().position(|(_, node)| node.key == key).map(|number| number as i64))
@@ -144,6 +144,6 @@ pub fn steps_from(
         None => store.place_before_step(scope, session.row, step)?,
     };
     let cursor = Some(write_numbers(&[file as i64, place, step.max(0)]));
-    let ask = TranscriptAsk { changes: true, branch: branch.clone(), ..TranscriptAsk::default() };
+    let ask = TranscriptQuery { changes: true, branch: branch.clone(), ..TranscriptQuery::default() };
     transcript_page(scope, store, door, session, ask, &Paging { limit, cursor })
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::branches::{Branch, BranchView, Branches};
-use super::entry_builder::Teller;
+use super::entry_builder::EntryBuilder;
 use super::list::{SessionView, Tokens};
 use crate::view::door::Door;
 use crate::view::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
@@ -14,7 +14,7 @@ use annals_sources::by_name;
 use annals_store::{Store, Stretch};
 
 #[derive(Debug, Clone, Default)]
-pub struct TranscriptAsk {
+pub struct TranscriptQuery {
     /// Whole texts instead of previews.
     pub full: bool,
     /// Also what was copied from another session.
@@ -137,7 +137,7 @@ struct Bookmark {
     seq: usize,
 }
 
-type See<'s> = dyn FnMut(Entry, Bookmark) -> Result<bool> + 's;
+type Visit<'s> = dyn FnMut(Entry, Bookmark) -> Result<bool> + 's;
 
 /// Rows read at a time: a long session is never in memory as a whole.
 const STRETCH: i64 = 200;
@@ -148,7 +148,7 @@ pub fn transcript(
     store: &Store,
     door: &Door,
     session: &SessionView,
-    ask: TranscriptAsk,
+    ask: TranscriptQuery,
     see: &mut dyn FnMut(Entry) -> Result<()>,
 ) -> Result<()> {
     let start = Bookmark { file: 0, place: -1, seq: 0 };
@@ -171,7 +171,7 @@ pub fn transcript_page(
     store: &Store,
     door: &Door,
     session: &SessionView,
-    ask: TranscriptAsk,
+    ask: TranscriptQuery,
     page: &Paging,
 ) -> Result<TranscriptPage> {
     let [file, place, seq] = match &page.cursor {
@@ -204,20 +204,20 @@ fn walk(
     store: &Store,
     door: &Door,
     session: &SessionView,
-    ask: TranscriptAsk,
+    ask: TranscriptQuery,
     start: Bookmark,
-    see: &mut See<'_>,
+    see: &mut Visit<'_>,
 ) -> Result<()> {
     let Some(source) = by_name(&session.source) else { return Ok(()) };
-    let teller = Teller { scope, store, door, source, full: ask.full, changes: ask.changes };
+    let builder = EntryBuilder { scope, store, door, source, full: ask.full, changes: ask.changes };
     let mut contents = store.contents(scope);
     if let Some(branches) = Branches::of(scope, store, session.row, &ask.branch)? {
-        return walk_branch(&teller, &branches, session.row, ask.copies, start, see);
+        return walk_branch(&builder, &branches, session.row, ask.copies, start, see);
     }
     let files = store.transcript_files(scope, session.row)?;
     let mut seq = start.seq;
     // A step is told when it is known where the next one begins: what was used until then is its own.
-    let tell = |held: &mut Option<(Entry, Bookmark)>, until: i64, see: &mut See<'_>| -> Result<bool> {
+    let tell = |held: &mut Option<(Entry, Bookmark)>, until: i64, see: &mut Visit<'_>| -> Result<bool> {
         let Some((mut entry, bookmark)) = held.take() else { return Ok(true) };
         let file = files.get(bookmark.file).copied().unwrap_or_default();
         let used = store.usage_between(scope, session.row, file, bookmark.place, until)?;
@@ -257,10 +257,10 @@ fn walk(
                 };
                 let (mut entry, place) = if message_first {
                     let Some(message) = messages.next() else { break };
-                    (teller.message_with_calls(&mut contents, message)?, message.span.offset)
+                    (builder.message_with_calls(&mut contents, message)?, message.span.offset)
                 } else {
                     let Some(call) = calls.next() else { break };
-                    (teller.call(&mut contents, call)?, call.span.offset)
+                    (builder.call(&mut contents, call)?, call.span.offset)
                 };
                 entry.seq = seq;
                 seq += 1;
@@ -283,22 +283,22 @@ fn walk(
 
 /// Steps of a conversation that branches, in the order of its tree. A bookmark's place is a node's there.
 fn walk_branch(
-    teller: &Teller<'_>,
+    builder: &EntryBuilder<'_>,
     branches: &Branches,
     session: i64,
     copies: bool,
     start: Bookmark,
-    see: &mut See<'_>,
+    see: &mut Visit<'_>,
 ) -> Result<()> {
-    let mut contents = teller.store.contents(teller.scope);
+    let mut contents = builder.store.contents(builder.scope);
     let mut seq = start.seq;
     for (at, node) in branches.steps().filter(|(at, _)| *at as i64 > start.place) {
-        let row = teller.store.message_at(teller.scope, session, node.file, node.place)?;
+        let row = builder.store.message_at(builder.scope, session, node.file, node.place)?;
         let Some(row) = row.filter(|row| copies || !row.copied) else { continue };
-        let mut entry = teller.message_with_calls(&mut contents, &row)?;
+        let mut entry = builder.message_with_calls(&mut contents, &row)?;
         entry.seq = seq;
         seq += 1;
-        entry.parent_id = node.parent.map(annals_core::Key::hex);
+        entry.parent_id = node.parent.map(annals_core::ContentKey::hex);
         entry.on_current_branch = Some(node.current);
         entry.branches = branches.siblings(node);
         if !see(entry, Bookmark { file: 0, place: at as i64, seq })? {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::view::door::Door;
-use annals_core::{FileWork, Operation, Piece, Range, Shown, ShownJson, Time};
+use annals_core::{FileRegion, FileWork, Operation, Range, Shown, ShownJson, Time};
 use annals_sources::TapeForm;
 
 /// One event, every text through the door.
@@ -31,11 +31,11 @@ pub struct Edited {
     pub file: Shown,
     pub from_file: Option<Shown>,
     pub operation: Operation,
-    pub before: Side,
-    pub after: Side,
+    pub before: EditSide,
+    pub after: EditSide,
 }
 
-pub struct Side {
+pub struct EditSide {
     pub range: Option<Range>,
     pub text: Option<Shown>,
     pub hash: Option<String>,
@@ -49,16 +49,16 @@ impl Edited {
             file: door.text(&work.path),
             from_file: work.moved_from.as_deref().map(|path| door.text(path)),
             operation: work.operation,
-            before: Side::new(door, &work.before),
-            after: Side::new(door, &work.after),
+            before: EditSide::new(door, &work.before),
+            after: EditSide::new(door, &work.after),
         }
     }
 }
 
-impl Side {
-    fn new(door: &Door, piece: &Piece) -> Side {
+impl EditSide {
+    fn new(door: &Door, piece: &FileRegion) -> EditSide {
         let text = piece.text.as_deref();
-        Side { range: piece.range, text: text.map(|text| door.text(text)), hash: text.map(sha256) }
+        EditSide { range: piece.range, text: text.map(|text| door.text(text)), hash: text.map(sha256) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use super::{Recording, TapeAsk, TapeFormat, record};
+use super::{Recording, TapeFormat, TapeOptions, record};
 use crate::view::door::Door;
 use annals_core::{Framing, Scope};
 use annals_sources::registry;
@@ -17,7 +17,7 @@ pub fn fuzz_record(bytes: &[u8], piece: usize) -> Vec<String> {
         for format in [TapeFormat::Tape, TapeFormat::AgentTrace] {
             for (path, framing) in [(None, Framing::Lines), (Some("a/b.json"), Framing::Whole)] {
                 let recording = Recording { source: *source, path, framing };
-                let ask = TapeAsk { format, ..TapeAsk::default() };
+                let ask = TapeOptions { format, ..TapeOptions::default() };
                 let mut lines = Vec::new();
                 let end = record(&scope, &door, &recording, ask, &mut Pieces { bytes, piece }, &mut |line| {
                     lines.push(line.value().to_string());

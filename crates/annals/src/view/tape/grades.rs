@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// What was seen of calls, by what they could tell.
 #[derive(Debug, Default, Clone)]
-pub struct Grades {
+pub struct CoverageGrades {
     reads: Tally,
     edits: Tally,
     /// Commands of which nobody knows what they read and wrote.
@@ -20,7 +20,7 @@ struct Tally {
     missed: u64,
 }
 
-impl Grades {
+impl CoverageGrades {
     pub fn read(&mut self, known: bool) {
         self.reads.count(known);
     }
@@ -39,7 +39,7 @@ impl Grades {
     }
 
     /// Another file of the same session.
-    pub fn join(&mut self, other: &Grades) {
+    pub fn join(&mut self, other: &CoverageGrades) {
         for (mine, theirs) in [(&mut self.reads, other.reads), (&mut self.edits, other.edits)] {
             mine.known += theirs.known;
             mine.missed += theirs.missed;

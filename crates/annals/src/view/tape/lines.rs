@@ -20,10 +20,10 @@ pub enum Ending {
     TooLong,
 }
 
-type See<'s> = dyn FnMut(u64, &[u8], Ending) -> Result<()> + 's;
+type Visit<'s> = dyn FnMut(u64, &[u8], Ending) -> Result<()> + 's;
 
 /// Shows each line with its offset; blank ones too, so that numbers are right.
-pub fn each_line(input: &mut dyn Read, framing: Framing, see: &mut See<'_>) -> Result<()> {
+pub fn each_line(input: &mut dyn Read, framing: Framing, see: &mut Visit<'_>) -> Result<()> {
     match framing {
         Framing::Whole => {
             let mut bytes = Vec::new();
@@ -39,7 +39,7 @@ pub fn each_line(input: &mut dyn Read, framing: Framing, see: &mut See<'_>) -> R
     }
 }
 
-fn lines(input: &mut dyn Read, see: &mut See<'_>) -> Result<()> {
+fn lines(input: &mut dyn Read, see: &mut Visit<'_>) -> Result<()> {
     let mut carry: Vec<u8> = Vec::new();
     let mut too_long = false;
     let (mut start, mut position) = (0_u64, 0_u64);

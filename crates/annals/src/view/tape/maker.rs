@@ -4,10 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::event::{Edited, Event, Told};
-use super::grades::Grades;
+use super::grades::CoverageGrades;
 use crate::view::door::Door;
 use annals_core::{
-    Block, Call, CallKind, CallResult, FileWork, Item, MessageKind, Operation, Piece, Result, Role,
+    Block, Call, CallKind, CallResult, FileRegion, FileWork, Item, MessageKind, Operation, Result, Role,
     SessionFacts, Shown, Span, Time, Verdict,
 };
 use annals_sources::{CallLines, FileContext, Reader, Recorder, Source};
@@ -34,7 +34,7 @@ pub struct Drift {
     pub what: Shown,
 }
 
-type See<'s> = dyn FnMut(Event) -> Result<()> + 's;
+type Visit<'s> = dyn FnMut(Event) -> Result<()> + 's;
 
 pub struct TapeMaker<'a> {
     door: &'a Door,
@@ -49,7 +49,7 @@ pub struct TapeMaker<'a> {
     snapshots: HashMap<String, String>,
     last: Option<Time>,
     agent: Option<bool>,
-    pub grades: Grades,
+    pub grades: CoverageGrades,
     pub line: u64,
 }
 
@@ -101,7 +101,7 @@ impl<'a> TapeMaker<'a> {
             snapshots: HashMap::new(),
             last: None,
             agent: None,
-            grades: Grades::default(),
+            grades: CoverageGrades::default(),
             line: 0,
         }
     }
@@ -112,7 +112,7 @@ impl<'a> TapeMaker<'a> {
     }
 
     /// Tells what a line holds; answers what is wrong with it.
-    pub fn read(&mut self, offset: u64, bytes: &[u8], see: &mut See<'_>) -> Result<Option<Drift>> {
+    pub fn read(&mut self, offset: u64, bytes: &[u8], see: &mut Visit<'_>) -> Result<Option<Drift>> {
         let mut items = Vec::new();
         let verdict = self.reader.read(offset, bytes, &mut items);
         let line = Line { offset, bytes };
@@ -140,7 +140,7 @@ impl<'a> TapeMaker<'a> {
         Drift { line: self.line, what: self.door.text(what) }
     }
 
-    fn item(&mut self, line: &Line<'_>, item: &Item, all: &[Item], see: &mut See<'_>) -> Result<()> {
+    fn item(&mut self, line: &Line<'_>, item: &Item, all: &[Item], see: &mut Visit<'_>) -> Result<()> {
         match item {
             Item::Message(message) => {
                 let role = match message.role {
@@ -190,7 +190,7 @@ impl<'a> TapeMaker<'a> {
         at: Option<Time>,
         inherited: bool,
         bytes: Option<&[u8]>,
-        see: &mut See<'_>,
+        see: &mut Visit<'_>,
     ) -> Result<()> {
         let blocks = bytes.map(|bytes| self.source.blocks(&[bytes])).unwrap_or_default();
         let texts = blocks.into_iter().filter_map(|block| match block {
@@ -210,7 +210,7 @@ impl<'a> TapeMaker<'a> {
         self.tell(session, at, inherited, told, see)
     }
 
-    fn call(&mut self, line: &Line<'_>, call: &Call, see: &mut See<'_>) -> Result<()> {
+    fn call(&mut self, line: &Line<'_>, call: &Call, see: &mut Visit<'_>) -> Result<()> {
         let bytes = line.within(call.span).unwrap_or_default();
         let orphan = call.kind == CallKind::Orphan;
         if orphan {
@@ -257,7 +257,7 @@ impl<'a> TapeMaker<'a> {
         line: &Line<'_>,
         result: &CallResult,
         all: &[Item],
-        see: &mut See<'_>,
+        see: &mut Visit<'_>,
     ) -> Result<()> {
         let Some(at) = self.held.iter().rposition(|held| held.call == result.call) else { return Ok(()) };
         let Some(mut held) = self.held.remove(at) else { return Ok(()) };
@@ -278,7 +278,7 @@ impl<'a> TapeMaker<'a> {
         result: &CallResult,
         all: &[Item],
         held: &mut Held,
-        see: &mut See<'_>,
+        see: &mut Visit<'_>,
     ) -> Result<()> {
         let early =
             self.early.iter().map(|(offset, bytes)| Line { offset: *offset, bytes }).collect::<Vec<_>>();
@@ -341,7 +341,7 @@ impl<'a> TapeMaker<'a> {
         result: &CallResult,
         held: &Held,
         work: &[FileWork],
-        see: &mut See<'_>,
+        see: &mut Visit<'_>,
     ) -> Result<()> {
         let ok = result.ok == Some(true);
         let reads: Vec<&FileWork> = work.iter().filter(|work| ok && work.is_read()).collect();
@@ -384,14 +384,16 @@ impl<'a> TapeMaker<'a> {
         let Some(text) = resolve.snapshot(&kept)?.filter(|_| !known) else { return Ok(()) };
         match work.before.text.as_deref() {
             None if work.after.range.is_some_and(|range| range.start == 1) => {
-                work.before = Piece::lines(1, text);
+                work.before = FileRegion::lines(1, text);
             }
             Some(old) if text.matches(old).count() == 1 => {
                 let start = text.find(old).map(|at| text[..at].matches('\n').count());
                 let start = start.and_then(|lines| u32::try_from(lines + 1).ok());
                 let old = old.to_owned();
-                work.before =
-                    start.map_or_else(|| Piece::text(old.clone()), |start| Piece::lines(start, old.clone()));
+                work.before = start.map_or_else(
+                    || FileRegion::text(old.clone()),
+                    |start| FileRegion::lines(start, old.clone()),
+                );
             }
             None | Some(_) => {}
         }
@@ -404,7 +406,7 @@ impl<'a> TapeMaker<'a> {
         at: Option<Time>,
         inherited: bool,
         told: Told,
-        see: &mut See<'_>,
+        see: &mut Visit<'_>,
     ) -> Result<()> {
         // Old lines have no time of their own: they are not before the one above them.
         let at = at.or(self.last).or_else(|| self.facts().1.started_at);

@@ -19,7 +19,7 @@ use annals_core::{Encoding, Error, Framing, Result, Scope, SessionFacts, ShownJs
 use annals_sources::{FileContext, Recorder, Source, TapeForm, by_name};
 use annals_store::{Store, TranscriptFile};
 use event::{Event, moment};
-use grades::Grades;
+use grades::CoverageGrades;
 use lines::{Ending, each_line};
 pub use maker::Drift;
 use maker::{Resolve, TapeMaker};
@@ -38,7 +38,7 @@ pub enum TapeFormat {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub struct TapeAsk {
+pub struct TapeOptions {
     /// A line that is not as it should be is an error.
     pub strict: bool,
     pub format: TapeFormat,
@@ -62,16 +62,16 @@ pub struct Recording<'r> {
     pub framing: Framing,
 }
 
-type See<'s> = dyn FnMut(ShownJson) -> Result<()> + 's;
+type Visit<'s> = dyn FnMut(ShownJson) -> Result<()> + 's;
 
 /// The tape of lines that need not be in any archive.
 pub fn record(
     _scope: &Scope,
     door: &Door,
     recording: &Recording<'_>,
-    ask: TapeAsk,
+    ask: TapeOptions,
     input: &mut dyn Read,
-    see: &mut See<'_>,
+    see: &mut Visit<'_>,
 ) -> Result<TapeEnd> {
     let recorder = recorder_of(recording.source)?;
     let form = recorder.form();
@@ -90,8 +90,8 @@ pub fn tape(
     store: &Store,
     door: &Door,
     session: &SessionView,
-    ask: TapeAsk,
-    see: &mut See<'_>,
+    ask: TapeOptions,
+    see: &mut Visit<'_>,
 ) -> Result<TapeEnd> {
     let source = by_name(&session.source).ok_or_else(|| Error::new("no such source"))?;
     let recorder = recorder_of(source)?;
@@ -140,24 +140,24 @@ struct Reading<'r> {
 struct Taping {
     source: &'static dyn Source,
     recorder: &'static dyn Recorder,
-    ask: TapeAsk,
+    ask: TapeOptions,
     session: String,
     facts: Option<SessionFacts>,
-    grades: Grades,
+    grades: CoverageGrades,
     traces: Traces,
     drifts: Vec<Drift>,
     drift_count: u64,
 }
 
 impl Taping {
-    fn new(source: &'static dyn Source, recorder: &'static dyn Recorder, ask: TapeAsk) -> Taping {
+    fn new(source: &'static dyn Source, recorder: &'static dyn Recorder, ask: TapeOptions) -> Taping {
         Taping {
             source,
             recorder,
             ask,
             session: String::new(),
             facts: None,
-            grades: Grades::default(),
+            grades: CoverageGrades::default(),
             traces: Traces::default(),
             drifts: Vec::new(),
             drift_count: 0,
@@ -169,7 +169,7 @@ impl Taping {
         door: &Door,
         file: Reading<'_>,
         input: &mut dyn Read,
-        see: &mut See<'_>,
+        see: &mut Visit<'_>,
     ) -> Result<()> {
         let (source, recorder, form) = (self.source, self.recorder, self.recorder.form());
         let open = |context: &FileContext| {
@@ -218,7 +218,7 @@ impl Taping {
         form: &TapeForm,
         number: u64,
         (offset, bytes, ending): (u64, &[u8], Ending),
-        see: &mut See<'_>,
+        see: &mut Visit<'_>,
     ) -> Result<()> {
         maker.line = number;
         let drift = match ending {
@@ -253,7 +253,7 @@ impl Taping {
         Ok(())
     }
 
-    fn end(self, door: &Door, see: &mut See<'_>) -> Result<TapeEnd> {
+    fn end(self, door: &Door, see: &mut Visit<'_>) -> Result<TapeEnd> {
         let facts = self.facts.unwrap_or_default();
         let form = self.recorder.form();
         let mut first = None;
@@ -268,7 +268,13 @@ impl Taping {
 }
 
 /// The first line: whose tape it is, and how much it knows.
-fn meta(door: &Door, form: &TapeForm, session: &str, facts: &SessionFacts, grades: &Grades) -> ShownJson {
+fn meta(
+    door: &Door,
+    form: &TapeForm,
+    session: &str,
+    facts: &SessionFacts,
+    grades: &CoverageGrades,
+) -> ShownJson {
     let mut meta = Map::new();
     meta.insert("t".into(), Value::from(moment(facts.started_at)));
     meta.insert("k".into(), Value::from("meta"));

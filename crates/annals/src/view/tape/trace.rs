@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::event::{Edited, Event, Told, moment};
 use crate::view::door::Door;
-use annals_core::{Key, Result, SessionFacts, ShownJson, Time};
+use annals_core::{ContentKey, Result, SessionFacts, ShownJson, Time};
 use annals_sources::TapeForm;
 
 /// The version of the specification that is written.
@@ -120,7 +120,7 @@ fn below(path: &str, folder: Option<&str>) -> String {
 /// An id that is the same whenever the same call is told: a UUID of version 8, which is for such.
 fn made_up_id(parts: &[&str]) -> String {
     let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
-    let first = Key::of(&parts);
+    let first = ContentKey::of(&parts);
     let hex = format!("{}{}", first.hex(), first.then(b"second half").hex());
     let variant = match hex.as_bytes()[16] {
         b'0'..=b'3' => '8',

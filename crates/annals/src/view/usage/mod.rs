@@ -18,7 +18,7 @@ use annals_store::{ResponseFilter, ResponseRow, RowPlace, Store, UsageBy};
 use prices::{Cost, Price, TokenCounts, price_of};
 
 #[derive(Debug, Clone)]
-pub struct UsageAsk {
+pub struct UsageQuery {
     pub by: UsageBy,
     /// The last so many days, today among them; all when there is none.
     pub days: Option<i64>,
@@ -69,7 +69,7 @@ struct Group {
     cost: Cost,
 }
 
-pub fn usage(scope: &Scope, store: &Store, door: &Door, ask: &UsageAsk, now: Time) -> Result<UsageReport> {
+pub fn usage(scope: &Scope, store: &Store, door: &Door, ask: &UsageQuery, now: Time) -> Result<UsageReport> {
     let filter = ranged(&ask.filter, ask.days, now);
     let mut groups: BTreeMap<GroupKey, Group> = BTreeMap::new();
     let mut total = Group::default();
@@ -173,7 +173,7 @@ pub fn responses(
     scope: &Scope,
     store: &Store,
     door: &Door,
-    ask: &UsageAsk,
+    ask: &UsageQuery,
     now: Time,
 ) -> Result<ResponsePage> {
     let filter = ranged(&ask.filter, ask.days, now);

@@ -61,7 +61,7 @@ pub struct CommandCount {
 }
 
 #[derive(Clone)]
-pub struct ToolsAsk {
+pub struct ToolsQuery {
     pub source: &'static dyn Source,
     /// The last so many days; all when there is none.
     pub days: Option<i64>,
@@ -73,11 +73,11 @@ pub fn tools(
     scope: &Scope,
     store: &Store,
     door: &Door,
-    ask: &ToolsAsk,
+    ask: &ToolsQuery,
     disk: &[DiskState],
     now: Time,
 ) -> Result<ToolAnalytics> {
-    let ToolsAsk { source, days, project } = ask;
+    let ToolsQuery { source, days, project } = ask;
     let (days, manifest) = (*days, source.manifest());
     let since = days.map_or(i64::MIN, |days| now.micros().saturating_sub(days.saturating_mul(DAY)));
     let since = Time::from_micros(since);
