@@ -171,12 +171,11 @@ fn the_doctor_names_the_file_with_a_flipped_byte() {
     assert_eq!(well.code, 0, "{}", well.stdout);
     let database = bench.archive().join("annals.db");
     let connection = rusqlite::Connection::open(&database).unwrap();
-    let data: Vec<u8> =
-        connection.query_row("select data from segment limit 1", [], |row| row.get(0)).unwrap();
+    let data: Vec<u8> = connection.query_row("select data from blob limit 1", [], |row| row.get(0)).unwrap();
     let mut flipped = data.clone();
     let middle = flipped.len() / 2;
     flipped[middle] ^= 1;
-    connection.execute("update segment set data = ?1 where data = ?2", (flipped, data)).unwrap();
+    connection.execute("update blob set data = ?1 where data = ?2", (flipped, data)).unwrap();
     drop(connection);
     let ill = bench.run(&["doctor"]);
     assert_eq!(ill.code, 1);

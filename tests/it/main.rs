@@ -16,6 +16,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 mod analytics;
 mod audit;
+mod blobs;
 mod browser;
 mod browser_axe;
 mod browser_hostile;

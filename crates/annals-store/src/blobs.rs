@@ -1,436 +1,260 @@
-//! Files, their versions and segments: what a batch of captured bytes is, and how bytes are read back.
+//! Bytes by content: a blob is stored once, however many versions, files and sources hold it. It is kept as it is,
+//! compressed, or as the difference from another blob.
 
-use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io;
 
 use rusqlite::{Connection, OptionalExtension, params};
-use zstd::bulk::Decompressor;
+use zstd::bulk::{Compressor, Decompressor};
 
 use crate::error::Result;
-use crate::{Store, sql};
-use annals_core::{Encoding, Framing, Item, Raw, Scope, SessionFacts, Span, Time};
+use crate::sql;
 
-/// One stretch of one file, to be committed whole: bytes, rows, counts and the place to go on from.
-#[derive(Debug)]
-pub struct Batch {
-    pub instance: i64,
-    /// The row to go on with, or none for a file seen first.
-    pub file: Option<i64>,
-    pub part: FilePart,
-    /// Starts a new version of the file with this batch.
-    pub new_version: bool,
-    /// Rows of earlier versions go; the items start over.
-    pub replace_rows: bool,
-    /// The batch carries rows; without them it holds bytes only, and rows stay where they are.
-    pub follows_rows: bool,
-    /// Another file whose rows these replace.
-    pub supersedes: Option<i64>,
-    /// Another file that holds the same content and keeps the rows.
-    pub twin_of: Option<i64>,
-    pub segments: Vec<Segment>,
-    /// Bytes of the file that the archive did not have before.
-    pub new_bytes: u64,
-    /// Captured bytes and decoded bytes after this batch.
-    pub size: u64,
-    pub content_size: u64,
-    /// Content up to here is read.
-    pub parsed: u64,
-    /// What the disk said, once the whole file was captured.
-    pub stat: Option<Stat>,
-    pub state: String,
-    pub reader_version: u32,
-    pub items: Vec<Item>,
-    pub facts: Vec<(std::sync::Arc<str>, u8, SessionFacts)>,
-    pub counts: Vec<Count>,
-    pub problems: Vec<(Span, String)>,
-    /// Hashes of the imported texts that this batch adds to the file.
-    pub captures: Vec<[u8; 16]>,
+/// Raw bytes of a segment: the unit that versions are cut into.
+pub const SEGMENT: usize = 256 << 10;
+/// A difference from another blob pays off only for blobs of some size.
+const SMALLEST_DELTA: usize = 4 << 10;
+
+/// How a blob's bytes are stored. The numbers are on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    Raw = 0,
+    Zstd = 1,
+    /// Compressed with the bytes of another blob as the dictionary. That one is never a delta itself.
+    Delta = 2,
 }
 
-/// What a file is, besides its bytes.
-#[derive(Debug, Clone)]
-pub struct FilePart {
-    pub path: String,
-    pub unit: String,
-    pub store: &'static str,
-    pub reader: &'static str,
-    pub framing: Framing,
-    pub encoding: Encoding,
-    /// Made from a database row; not a file on disk.
-    pub document: bool,
-    /// Its records end when they vanish from it, or it from the home.
-    pub mutable: bool,
+impl Packing {
+    fn stored(self) -> i64 {
+        self as i64
+    }
+
+    fn from_stored(number: i64) -> Option<Packing> {
+        [Packing::Raw, Packing::Zstd, Packing::Delta].into_iter().find(|packing| packing.stored() == number)
+    }
 }
 
+/// Some bytes of a version, packed.
 #[derive(Debug)]
 pub struct Segment {
     pub place: u64,
     pub length: u64,
     pub hash: [u8; 32],
-    pub packed: bool,
+    pub packing: Packing,
+    /// The blob that a delta is the difference from.
+    pub base: Option<[u8; 32]>,
     pub data: Vec<u8>,
 }
 
-/// What identifies an unchanged file without reading it. The change time can not be set back by a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stat {
-    pub inode: i64,
-    pub modified: Time,
-    pub changed: Time,
+/// A blob that a similar one may be stored as the difference from.
+#[derive(Debug)]
+pub struct BaseBlob {
+    pub hash: [u8; 32],
+    pub bytes: Vec<u8>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Count {
-    pub status: &'static str,
-    pub kind: String,
-    pub lines: u64,
-    pub bytes: u64,
+/// Cuts bytes into segments and compresses them. One thread's tool, kept over many files.
+pub struct Packer {
+    compressor: Compressor<'static>,
 }
 
-/// A file as the archive knows it.
-#[derive(Debug, Clone)]
-pub struct CapturedFile {
-    pub id: i64,
-    pub path: String,
-    pub unit: String,
-    pub reader: String,
-    pub framing: Framing,
-    pub encoding: Encoding,
-    pub document: bool,
-    pub mutable: bool,
-    pub version: i64,
-    pub rows_version: i64,
-    pub size: u64,
-    pub parsed: u64,
-    pub stat: Option<Stat>,
-    pub twin_of: Option<i64>,
-    pub gone: bool,
-}
-
-#[derive(Debug, Clone)]
-pub struct VersionRow {
-    pub version: i64,
-    pub size: u64,
-    pub modified: Option<Time>,
-    pub captured_at: Time,
-    /// When the client no longer had it, for a version that was the last one then.
-    pub gone_at: Option<Time>,
-}
-
-impl Store {
-    /// All files of an instance, for comparison with the disk.
-    pub fn captured_files(&self, scope: &Scope, instance: i64) -> Result<Vec<CapturedFile>> {
-        self.captured_files_below(scope, instance, "")
+impl Packer {
+    // no scope: compresses, and asks nothing
+    pub fn new() -> io::Result<Packer> {
+        Ok(Packer { compressor: Compressor::new(1)? })
     }
 
-    /// Those whose path begins so, in the order of their paths.
-    pub fn captured_files_below(
-        &self,
-        _scope: &Scope,
-        instance: i64,
-        prefix: &str,
-    ) -> Result<Vec<CapturedFile>> {
-        let behind = format!("{prefix}\u{10ffff}");
-        let text = format!("{CAPTURED} where instance = ?1 and path >= ?2 and path < ?3 order by path");
-        let mut statement = self.connection.prepare_cached(&text)?;
-        let rows = statement.query_map(params![instance, prefix, behind], captured_file)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    /// The segments of bytes that begin at `place`, which is the start of a segment.
+    // no scope: compresses, and asks nothing
+    pub fn pack(&mut self, place: u64, bytes: &[u8]) -> io::Result<Vec<Segment>> {
+        let pieces = bytes.chunks(SEGMENT).enumerate();
+        pieces.map(|(number, raw)| self.pack_one(place + (number * SEGMENT) as u64, raw, None)).collect()
     }
 
-    /// One file by its path.
-    pub fn captured_file(&self, _scope: &Scope, instance: i64, path: &str) -> Result<Option<CapturedFile>> {
-        let text = format!("{CAPTURED} where instance = ?1 and path = ?2");
-        let mut statement = self.connection.prepare_cached(&text)?;
-        Ok(statement.query_row(params![instance, path], captured_file).optional()?)
-    }
-
-    /// Whether a text with this hash was added to the file by an import.
-    pub fn has_capture(&self, _scope: &Scope, file: i64, hash: &[u8; 16]) -> Result<bool> {
-        let mut statement = self
-            .connection
-            .prepare_cached(sql!("select exists (select 1 from capture where file = $1 and hash = $2)"))?;
-        Ok(statement.query_row(params![file, hash.as_slice()], |row| row.get(0))?)
-    }
-
-    pub fn reader_state(&self, _scope: &Scope, file: i64) -> Result<String> {
-        let mut statement =
-            self.connection.prepare_cached(sql!("select state from reader_state where file = $1"))?;
-        Ok(statement.query_row([file], |row| row.get(0)).optional()?.unwrap_or_default())
-    }
-
-    /// Place, length and hash of a version's segments, in order.
-    pub fn segment_hashes(
-        &self,
-        _scope: &Scope,
-        file: i64,
-        version: i64,
-    ) -> Result<Vec<(u64, u64, [u8; 32])>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select place, length, hash from segment where file = $1 and version = $2 order by place"
-        ))?;
-        let rows = statement.query_map([file, version], segment_hash)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// The first and the last segment of a version: enough to tell an append from a rewrite.
-    pub fn edge_hashes(&self, _scope: &Scope, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
-        let mut edges = Vec::new();
-        for order in [
-            sql!(
-                "select place, length, hash from segment where file = $1 and version = $2 order by place limit 1"
-            ),
-            sql!(
-                "select place, length, hash from segment where file = $1 and version = $2
-                  order by place desc limit 1"
-            ),
-        ] {
-            let mut statement = self.connection.prepare_cached(order)?;
-            let edge = statement.query_row([file, version], segment_hash).optional()?;
-            edges.extend(edge.filter(|edge| edges.last() != Some(edge)));
-        }
-        Ok(edges)
-    }
-
-    pub fn versions(&self, _scope: &Scope, file: i64) -> Result<Vec<VersionRow>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select version, size, modified, gone_at, captured_at from version where file = $1 order by version"
-        ))?;
-        let rows = statement.query_map([file], |row| {
-            Ok(VersionRow {
-                version: row.get(0)?,
-                size: row.get::<_, i64>(1)? as u64,
-                modified: row.get::<_, Option<i64>>(2)?.map(Time::from_micros),
-                gone_at: row.get::<_, Option<i64>>(3)?.map(Time::from_micros),
-                captured_at: Time::from_micros(row.get(4)?),
-            })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// A version's bytes as they were captured, from first to last.
-    pub fn bytes<'s>(&'s self, _scope: &Scope, file: i64, version: i64) -> impl Read + 's {
-        let unpacker = Decompressor::default();
-        Stored { connection: &self.connection, unpacker, file, version, next: 0, piece: Vec::new(), at: 0 }
-    }
-
-    /// Reads rows' bytes back, best asked in the order of their places.
-    pub fn contents(&self, _scope: &Scope) -> Contents<'_> {
-        Contents { store: self, unpacker: Decompressor::default(), segments: VecDeque::new(), stream: None }
-    }
-}
-
-const CAPTURED: &str =
-    "select id, path, unit, reader, framing, encoding, document, version, rows_version, size, parsed,
-            inode, modified, changed, twin_of, gone_at, mutable from file";
-
-fn captured_file(row: &rusqlite::Row<'_>) -> rusqlite::Result<CapturedFile> {
-    let inode: Option<i64> = row.get(11)?;
-    let modified: Option<i64> = row.get(12)?;
-    let changed: Option<i64> = row.get(13)?;
-    let stat = inode.zip(modified).zip(changed).map(|((inode, modified), changed)| Stat {
-        inode,
-        modified: Time::from_micros(modified),
-        changed: Time::from_micros(changed),
-    });
-    Ok(CapturedFile {
-        id: row.get(0)?,
-        path: row.get(1)?,
-        unit: row.get(2)?,
-        reader: row.get(3)?,
-        framing: framing(row.get_ref(4)?.as_str()?),
-        encoding: encoding(row.get_ref(5)?.as_str()?),
-        document: row.get(6)?,
-        version: row.get(7)?,
-        rows_version: row.get(8)?,
-        size: row.get::<_, i64>(9)? as u64,
-        parsed: row.get::<_, i64>(10)? as u64,
-        stat,
-        twin_of: row.get(14)?,
-        gone: row.get::<_, Option<i64>>(15)?.is_some(),
-        mutable: row.get(16)?,
-    })
-}
-
-fn framing(name: &str) -> Framing {
-    match name {
-        "lines" => Framing::Lines,
-        "sequence" => Framing::Sequence,
-        _ => Framing::Whole,
-    }
-}
-
-fn segment_hash(row: &rusqlite::Row<'_>) -> rusqlite::Result<(u64, u64, [u8; 32])> {
-    let mut hash = [0; 32];
-    let stored = row.get_ref(2)?.as_blob()?;
-    hash[..stored.len().min(32)].copy_from_slice(&stored[..stored.len().min(32)]);
-    Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64, hash))
-}
-
-pub fn encoding(name: &str) -> Encoding {
-    if name == "zstd" { Encoding::Zstd } else { Encoding::Plain }
-}
-
-/// Reads one segment after another.
-struct Stored<'s> {
-    connection: &'s Connection,
-    unpacker: Decompressor<'static>,
-    file: i64,
-    version: i64,
-    next: u64,
-    piece: Vec<u8>,
-    at: usize,
-}
-
-impl Read for Stored<'_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.piece.len() {
-            let (unpacker, piece) = (&mut self.unpacker, &mut self.piece);
-            let start = segment_at(self.connection, unpacker, self.file, self.version, self.next, piece);
-            let Some(start) = start.map_err(io::Error::other)? else { return Ok(0) };
-            (self.next, self.at) = (start + self.piece.len() as u64, 0);
-        }
-        let count = into.len().min(self.piece.len() - self.at);
-        into[..count].copy_from_slice(&self.piece[self.at..self.at + count]);
-        self.at += count;
-        Ok(count)
-    }
-}
-
-/// Unpacks the segment that covers `place`, and returns where it starts.
-fn segment_at(
-    connection: &Connection,
-    unpacker: &mut Decompressor<'_>,
-    file: i64,
-    version: i64,
-    place: u64,
-    into: &mut Vec<u8>,
-) -> Result<Option<u64>> {
-    let mut statement = connection.prepare_cached(sql!(
-        "select place, length, packing, data from segment
-         where file = $1 and version = $2 and place <= $3 order by place desc limit 1"
-    ))?;
-    let found = statement.query_row([file, version, place as i64], |row| {
-        let (start, length) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
-        if place >= start + length {
-            return Ok(None);
-        }
-        let data = row.get_ref(3)?.as_blob()?;
-        into.clear();
-        if row.get::<_, i64>(2)? == 1 {
-            into.reserve_exact(length as usize);
-            unpacker.decompress_to_buffer(data, into).map_err(|error| {
-                rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Blob, Box::new(error))
-            })?;
-        } else {
-            into.extend_from_slice(data);
-        }
-        Ok(Some(start))
-    });
-    Ok(found.optional()?.flatten())
-}
-
-/// Segments that are kept unpacked.
-const SEGMENTS: usize = 4;
-
-/// Bytes of rows. Keeps the last few segments, or the running decoder of a compressed transcript.
-pub struct Contents<'s> {
-    store: &'s Store,
-    unpacker: Decompressor<'static>,
-    /// The newest first: what belongs together stands close to each other.
-    segments: VecDeque<Unpacked>,
-    stream: Option<Stream<'s>>,
-}
-
-struct Unpacked {
-    file: i64,
-    version: i64,
-    start: u64,
-    bytes: Vec<u8>,
-}
-
-struct Stream<'s> {
-    file: i64,
-    version: i64,
-    decoder: Box<dyn Read + 's>,
-    position: u64,
-}
-
-impl<'s> Contents<'s> {
-    /// The bytes of `span` in the version that rows of `file` point into.
-    // no scope: `Store::contents` was asked with one
-    pub fn span(&mut self, file: i64, span: Span) -> Result<Raw> {
-        let mut statement = self
-            .store
-            .connection
-            .prepare_cached(sql!("select rows_version, encoding from file where id = $1"))?;
-        let (version, coding): (i64, String) =
-            statement.query_row([file], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        self.span_of_version(file, version, encoding(&coding), span)
-    }
-
-    // no scope: `Store::contents` was asked with one
-    pub fn span_of_version(
-        &mut self,
-        file: i64,
-        version: i64,
-        encoding: Encoding,
-        span: Span,
-    ) -> Result<Raw> {
-        match encoding {
-            Encoding::Plain => self.plain(file, version, span),
-            Encoding::Zstd => self.decoded(file, version, span),
-        }
-    }
-
-    fn plain(&mut self, file: i64, version: i64, span: Span) -> Result<Raw> {
-        let mut bytes = Vec::with_capacity(span.length.min(1 << 20) as usize);
-        let end = span.offset + span.length;
-        let mut at = span.offset;
-        while at < end {
-            let covers = |kept: &Unpacked| {
-                (kept.file, kept.version) == (file, version)
-                    && (kept.start..kept.start + kept.bytes.len() as u64).contains(&at)
-            };
-            let Some(kept) = self.segments.iter().position(covers) else {
-                // The oldest makes room, and its memory is used again.
-                let full = self.segments.len() == SEGMENTS;
-                let oldest = if full { self.segments.pop_back() } else { None };
-                let mut data = oldest.map(|oldest| oldest.bytes).unwrap_or_default();
-                let connection = &self.store.connection;
-                match segment_at(connection, &mut self.unpacker, file, version, at, &mut data)? {
-                    Some(start) => self.segments.push_front(Unpacked { file, version, start, bytes: data }),
-                    None => break,
-                }
-                continue;
-            };
-            let Unpacked { start, bytes: data, .. } = &self.segments[kept];
-            let from = (at - start) as usize;
-            let to = ((end - start) as usize).min(data.len());
-            bytes.extend_from_slice(&data[from..to]);
-            at = start + to as u64;
-        }
-        Ok(Raw::new(bytes))
-    }
-
-    fn decoded(&mut self, file: i64, version: i64, span: Span) -> Result<Raw> {
-        let mut stream = match self.stream.take() {
-            Some(stream)
-                if (stream.file, stream.version) == (file, version) && stream.position <= span.offset =>
-            {
-                stream
-            }
-            _ => {
-                let stored = self.store.bytes(&Scope::owner(), file, version);
-                let decoder = Box::new(zstd::stream::read::Decoder::new(stored)?);
-                Stream { file, version, decoder, position: 0 }
-            }
+    /// One segment. `base` has the bytes that an earlier version had at this place.
+    // no scope: compresses, and asks nothing
+    pub fn pack_one(&mut self, place: u64, raw: &[u8], base: Option<&BaseBlob>) -> io::Result<Segment> {
+        let hash = *blake3::hash(raw).as_bytes();
+        let segment = |packing, base, data| {
+            let length = raw.len() as u64;
+            Segment { place, length, hash, packing, base, data }
         };
-        let ahead = span.offset - stream.position;
-        let skipped = io::copy(&mut stream.decoder.by_ref().take(ahead), &mut io::sink())?;
-        let mut bytes = Vec::new();
-        let read = stream.decoder.by_ref().take(span.length).read_to_end(&mut bytes)?;
-        stream.position += skipped + read as u64;
-        self.stream = Some(stream);
-        Ok(Raw::new(bytes))
+        let base = base.filter(|base| base.hash != hash && raw.len() >= SMALLEST_DELTA);
+        let delta = match base {
+            Some(base) => Some((base.hash, Compressor::with_dictionary(3, &base.bytes)?.compress(raw)?)),
+            None => None,
+        };
+        let packed = self.compressor.compress(raw)?;
+        Ok(match delta {
+            Some((base, delta)) if delta.len() < packed.len() / 2 => {
+                segment(Packing::Delta, Some(base), delta)
+            }
+            _ if packed.len() < raw.len() => segment(Packing::Zstd, None, packed),
+            _ => segment(Packing::Raw, None, raw.to_vec()),
+        })
+    }
+}
+
+/// Unpacks blobs; keeps its memory between them.
+#[derive(Default)]
+pub(crate) struct Unpacker {
+    decompressor: Decompressor<'static>,
+    base: Vec<u8>,
+}
+
+impl Unpacker {
+    /// The bytes of a blob into `into`, as its row says; they are not compared with their hash.
+    pub(crate) fn unpack(
+        &mut self,
+        connection: &Connection,
+        row: &PackedRow<'_>,
+        into: &mut Vec<u8>,
+    ) -> Result<()> {
+        into.clear();
+        match Packing::from_stored(row.packing) {
+            Some(Packing::Raw) => into.extend_from_slice(row.data),
+            Some(Packing::Zstd) => {
+                into.reserve_exact(row.length);
+                self.decompressor.decompress_to_buffer(row.data, into)?;
+            }
+            Some(Packing::Delta) => {
+                let mut base = std::mem::take(&mut self.base);
+                let found = self.base_bytes(connection, row.base, &mut base);
+                let unpacked = found.and_then(|()| {
+                    into.reserve_exact(row.length);
+                    Ok(Decompressor::with_dictionary(&base)?.decompress_to_buffer(row.data, into)?)
+                });
+                self.base = base;
+                unpacked?;
+            }
+            None => return Err(io::Error::other(format!("unknown packing {}", row.packing)).into()),
+        }
+        Ok(())
+    }
+
+    fn base_bytes(&mut self, connection: &Connection, base: Option<i64>, into: &mut Vec<u8>) -> Result<()> {
+        let mut statement = connection
+            .prepare_cached(sql!("select length, packing, data from blob where id = $1 and packing <> 2"))?;
+        let mut rows = statement.query([base])?;
+        let Some(row) = rows.next()? else {
+            return Err(io::Error::other("the blob that it is the difference from is missing").into());
+        };
+        let packed = PackedRow {
+            length: row.get::<_, i64>(0)? as usize,
+            packing: row.get(1)?,
+            base: None,
+            data: row.get_ref(2)?.as_blob().unwrap_or_default(),
+        };
+        self.unpack(connection, &packed, into)
+    }
+}
+
+/// A row of `blob`, as it is stored.
+pub(crate) struct PackedRow<'r> {
+    pub length: usize,
+    pub packing: i64,
+    pub base: Option<i64>,
+    pub data: &'r [u8],
+}
+
+/// The row of a segment's blob; written if there is none with these bytes.
+pub(crate) fn blob_of(connection: &Connection, segment: &Segment) -> Result<i64> {
+    if let Some(id) = blob_by_hash(connection, &segment.hash)? {
+        return Ok(id);
+    }
+    let base = match &segment.base {
+        Some(hash) => blob_by_hash(connection, hash)?,
+        None => None,
+    };
+    let mut statement = connection.prepare_cached(sql!(
+        "insert into blob (hash, length, packing, base, data) values ($1, $2, $3, $4, $5)"
+    ))?;
+    let (length, packing) = (segment.length as i64, segment.packing.stored());
+    statement.execute(params![segment.hash.as_slice(), length, packing, base, segment.data])?;
+    Ok(connection.last_insert_rowid())
+}
+
+/// Removes a blob that nothing refers to any more.
+pub(crate) fn remove_unused(connection: &Connection, blob: i64) -> Result<()> {
+    let mut statement = connection.prepare_cached(sql!(
+        "delete from blob where id = $1 and not exists (select 1 from segment where segment.blob = $1)
+         and not exists (select 1 from blob other where other.base = $1)"
+    ))?;
+    statement.execute([blob])?;
+    Ok(())
+}
+
+fn blob_by_hash(connection: &Connection, hash: &[u8; 32]) -> Result<Option<i64>> {
+    let mut statement = connection.prepare_cached(sql!("select id from blob where hash = $1"))?;
+    Ok(statement.query_row([hash.as_slice()], |row| row.get(0)).optional()?)
+}
+
+/// Moves the bytes of an archive that kept them in its segments. Every few segments are a transaction of their own:
+/// whoever is stopped goes on there, and what was moved makes room for what comes next.
+pub(crate) fn move_segments(connection: &mut Connection, advance: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    const STEP: i64 = 32;
+    let total: i64 = connection.query_row("select count(*) from segment", [], |row| row.get(0))?;
+    loop {
+        let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let mut statement =
+            transaction.prepare(sql!("select id from segment where blob is null order by id limit $1"))?;
+        let ids: Vec<i64> =
+            statement.query_map([STEP], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        if ids.is_empty() {
+            return Ok(());
+        }
+        for id in &ids {
+            transaction
+                .prepare_cached(sql!(
+                    "insert into blob (hash, length, packing, data)
+                 select hash, length, packing, data from segment where id = $1 on conflict (hash) do nothing"
+                ))?
+                .execute([id])?;
+            transaction.prepare_cached(sql!(
+                "update segment set blob = (select blob.id from blob where blob.hash = segment.hash), data = x''
+                 where id = $1"
+            ))?.execute([id])?;
+        }
+        transaction.commit()?;
+        let left: i64 =
+            connection.query_row("select count(*) from segment where blob is null", [], |row| row.get(0))?;
+        advance((total - left) as u64, total as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that do not compress.
+    fn noise(length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        blake3::Hasher::new().update(b"noise").finalize_xof().fill(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn numbers_on_disk_stay() {
+        assert_eq!([Packing::Raw, Packing::Zstd, Packing::Delta].map(Packing::stored), [0, 1, 2]);
+        assert_eq!(Packing::from_stored(3), None);
+    }
+
+    #[test]
+    fn a_small_change_is_a_small_delta() {
+        let mut packer = Packer::new().unwrap();
+        let bytes = noise(SEGMENT);
+        let base = BaseBlob { hash: *blake3::hash(&bytes).as_bytes(), bytes: bytes.clone() };
+        let (front, back) =
+            ([b"seven..".to_vec(), bytes.clone()].concat(), [bytes.clone(), b"seven..".to_vec()].concat());
+        for changed in [&front[..SEGMENT], &back] {
+            let segment = packer.pack_one(0, changed, Some(&base)).unwrap();
+            assert_eq!((segment.packing, segment.base), (Packing::Delta, Some(base.hash)));
+            assert!(segment.data.len() < 1_000, "{} bytes", segment.data.len());
+        }
+        let other = packer.pack_one(0, &noise(SEGMENT / 2), Some(&base)).unwrap();
+        assert!(other.data.len() <= SEGMENT / 2);
+        let same = packer.pack_one(0, &bytes, Some(&base)).unwrap();
+        assert_eq!(same.packing, Packing::Raw, "equal bytes are one blob, and no delta of themselves");
+        assert_eq!(packer.pack_one(0, &[b'a'; 9_000], None).unwrap().packing, Packing::Zstd);
     }
 }

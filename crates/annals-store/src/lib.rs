@@ -2,6 +2,7 @@
 
 mod blobs;
 mod error;
+mod files;
 mod foreign;
 mod gaps;
 mod index;
@@ -9,8 +10,9 @@ mod members;
 mod read;
 mod write;
 
-pub use blobs::{Batch, CapturedFile, Contents, Count, FilePart, Segment, Stat, VersionRow};
+pub use blobs::{BaseBlob, Packer, Packing, SEGMENT, Segment};
 pub use error::{Result, StoreError};
+pub use files::{Batch, CapturedFile, Contents, Count, FilePart, Stat, VersionRow};
 pub use foreign::{Unreadable, read_table};
 pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
 pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlacedCalls};
@@ -74,13 +76,23 @@ const fn numbered<const N: usize>(text: &str) -> [u8; N] {
     out
 }
 
-const MIGRATIONS: &[&str] = &[
-    include_str!("migrations/0001_archive.sql"),
-    include_str!("migrations/0002_usage_and_members.sql"),
-    include_str!("migrations/0003_search.sql"),
-    include_str!("migrations/0004_imports.sql"),
-    include_str!("migrations/0005_gaps.sql"),
-    include_str!("migrations/0006_looks.sql"),
+/// A step from one form of the archive to the next.
+enum Migration {
+    Sql(&'static str),
+    /// Takes many transactions; stopped, it goes on where it was.
+    MoveSegments,
+}
+
+const MIGRATIONS: &[Migration] = &[
+    Migration::Sql(include_str!("migrations/0001_archive.sql")),
+    Migration::Sql(include_str!("migrations/0002_usage_and_members.sql")),
+    Migration::Sql(include_str!("migrations/0003_search.sql")),
+    Migration::Sql(include_str!("migrations/0004_imports.sql")),
+    Migration::Sql(include_str!("migrations/0005_gaps.sql")),
+    Migration::Sql(include_str!("migrations/0006_looks.sql")),
+    Migration::Sql(include_str!("migrations/0007_blobs.sql")),
+    Migration::MoveSegments,
+    Migration::Sql(include_str!("migrations/0008_segments.sql")),
 ];
 
 /// A handle on the archive. Readers never wait for the writer.
@@ -94,6 +106,12 @@ impl Store {
     /// Opens the archive for writing and brings its tables up to date; makes folder and file when there are none.
     // no scope: this is where an archive starts to exist
     pub fn open(home: &Path) -> Result<Store> {
+        Store::open_watched(home, &mut |_, _| {})
+    }
+
+    /// The same; `advance` hears how far a long migration has come, in steps done and steps in all.
+    // no scope: this is where an archive starts to exist
+    pub fn open_watched(home: &Path, advance: &mut dyn FnMut(u64, u64)) -> Result<Store> {
         make_private_folder(home)?;
         let path = home.join("annals.db");
         #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
@@ -103,7 +121,7 @@ impl Store {
         connection.pragma_update(None, "journal_mode", "wal")?;
         let mut store = Store { connection, path, counted: RefCell::default() };
         store.tune()?;
-        store.migrate()?;
+        store.migrate(advance)?;
         Ok(store)
     }
 
@@ -150,7 +168,7 @@ impl Store {
         Ok(())
     }
 
-    fn migrate(&mut self) -> Result<()> {
+    fn migrate(&mut self, advance: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let done: i64 = self.connection.query_row("pragma user_version", [], |row| row.get(0))?;
         let done = usize::try_from(done).unwrap_or(0);
         if done > MIGRATIONS.len() {
@@ -162,8 +180,19 @@ impl Store {
             .into());
         }
         for (number, migration) in MIGRATIONS.iter().enumerate().skip(done) {
-            let transaction = self.connection.transaction()?;
-            transaction.execute_batch(migration)?;
+            if let Migration::MoveSegments = migration {
+                blobs::move_segments(&mut self.connection, advance)?;
+            }
+            let transaction =
+                self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            // Another process may have been first.
+            let done: i64 = transaction.query_row("pragma user_version", [], |row| row.get(0))?;
+            if done > number as i64 {
+                continue;
+            }
+            if let Migration::Sql(text) = migration {
+                transaction.execute_batch(text)?;
+            }
             transaction.pragma_update(None, "user_version", (number + 1) as i64)?;
             transaction.commit()?;
         }

@@ -91,12 +91,36 @@ impl Writer<'_> {
             }
         }
         segment.finish()?;
-        for old in chosen {
+        self.remove_segments(chosen)
+    }
+
+    /// Removes small segments without a passage that is alive: a file that is rewritten again and again leaves none behind.
+    pub(crate) fn remove_dead_segments(&mut self) -> Result<()> {
+        let epochs = self.epochs()?;
+        let mut statement = self
+            .transaction
+            .prepare_cached(sql!("select id, table_data from search_segment where passages <= $1"))?;
+        let mut rows = statement.query([SMALLEST * FAN as i64])?;
+        let mut dead = Vec::new();
+        while let Some(row) = rows.next()? {
+            let table = row.get_ref(1)?.as_blob().unwrap_or_default();
+            let alive = |doc: Doc| epochs.get(&doc.file).copied().unwrap_or(0) == doc.epoch;
+            if !read_docs(table).any(alive) {
+                dead.push(row.get::<_, i64>(0)?);
+            }
+        }
+        drop(rows);
+        drop(statement);
+        self.remove_segments(&dead)
+    }
+
+    fn remove_segments(&self, segments: &[i64]) -> Result<()> {
+        for segment in segments {
             for text in [
                 sql!("delete from search_block where segment = $1"),
                 sql!("delete from search_segment where id = $1"),
             ] {
-                self.transaction.prepare_cached(text)?.execute([old])?;
+                self.transaction.prepare_cached(text)?.execute([segment])?;
             }
         }
         Ok(())

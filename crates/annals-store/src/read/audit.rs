@@ -3,6 +3,7 @@
 use rusqlite::params;
 
 use super::span;
+use crate::blobs::{PackedRow, Unpacker};
 use crate::error::Result;
 use crate::{Store, scoped, sql};
 use annals_core::{Rows, Scope, Span};
@@ -83,40 +84,59 @@ impl Store {
         Ok(found.into_iter().filter(|line| line != "ok").collect())
     }
 
-    /// Unpacks every segment and compares it with its hash; tells each one that differs.
+    /// Unpacks every blob and compares it with its hash, and every segment with its blob; reports each place that is
+    /// damaged.
     pub fn check_segments(&self, _scope: &Scope, see: &mut dyn FnMut(Damage)) -> Result<u64> {
-        let mut statement = self.connection.prepare(sql!(
-            "select file.path, segment.version, segment.place, segment.length, segment.hash, segment.packing,
-                    segment.data
-             from segment join file on file.id = segment.file order by segment.id"
-        ))?;
+        let mut statement = self
+            .connection
+            .prepare(sql!("select id, hash, length, packing, base, data from blob order by id"))?;
         let mut rows = statement.query([])?;
-        let mut checked = 0;
+        let (mut checked, mut unpacker, mut bytes) = (0, Unpacker::default(), Vec::new());
         while let Some(row) = rows.next()? {
             checked += 1;
-            let length: i64 = row.get(3)?;
-            let data = row.get_ref(6)?.as_blob().unwrap_or_default();
-            let unpacked = match row.get::<_, i64>(5)? {
-                1 => zstd::bulk::decompress(data, usize::try_from(length).unwrap_or(0)),
-                _ => Ok(data.to_vec()),
+            let packed = PackedRow {
+                length: row.get::<_, i64>(2)? as usize,
+                packing: row.get(3)?,
+                base: row.get(4)?,
+                data: row.get_ref(5)?.as_blob().unwrap_or_default(),
             };
-            let what = match unpacked {
-                Ok(bytes)
-                    if blake3::hash(&bytes).as_bytes() == row.get_ref(4)?.as_blob().unwrap_or_default() =>
+            let what = match unpacker.unpack(&self.connection, &packed, &mut bytes) {
+                Ok(())
+                    if blake3::hash(&bytes).as_bytes() == row.get_ref(1)?.as_blob().unwrap_or_default() =>
                 {
                     continue;
                 }
-                Ok(_) => "its bytes differ from their hash".to_owned(),
+                Ok(()) => "its bytes differ from their hash".to_owned(),
                 Err(error) => format!("cannot be unpacked: {error}"),
             };
-            see(Damage {
-                path: row.get(0)?,
-                version: row.get(1)?,
-                place: row.get::<_, i64>(2)? as u64,
-                what,
-            });
+            self.damaged_places("segment.blob = ?1", row.get(0)?, &what, see)?;
         }
+        self.damaged_places(
+            "?1 = 0 and not exists (select 1 from blob where blob.id = segment.blob and blob.length = segment.length)",
+            0,
+            "its bytes are missing",
+            see,
+        )?;
         Ok(checked)
+    }
+
+    fn damaged_places(
+        &self,
+        condition: &str,
+        blob: i64,
+        what: &str,
+        see: &mut dyn FnMut(Damage),
+    ) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "select file.path, segment.version, segment.place from segment join file on file.id = segment.file
+             where {condition}"
+        ))?;
+        let mut rows = statement.query([blob])?;
+        while let Some(row) = rows.next()? {
+            let (path, version, place) = (row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as u64);
+            see(Damage { path, version, place, what: what.to_owned() });
+        }
+        Ok(())
     }
 
     /// Rows that point past the bytes they were read from.

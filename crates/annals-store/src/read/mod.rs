@@ -328,7 +328,7 @@ impl Store {
                 at: time(row, 3)?,
                 file: row.get(4)?,
                 file_version: row.get(5)?,
-                encoding: crate::blobs::encoding(row.get_ref(6)?.as_str().unwrap_or_default()),
+                encoding: crate::files::encoding(row.get_ref(6)?.as_str().unwrap_or_default()),
                 span: span(row, 7)?,
                 deleted_at: time(row, 9)?,
                 id: row.get(10)?,

@@ -63,7 +63,7 @@ impl Store {
                 path: row.get(2)?,
                 reader: row.get(3)?,
                 framing: if lines { Framing::Lines } else { Framing::Whole },
-                encoding: crate::blobs::encoding(row.get_ref(5)?.as_str()?),
+                encoding: crate::files::encoding(row.get_ref(5)?.as_str()?),
                 version: row.get(6)?,
                 modified: super::time(row, 7)?,
             })
@@ -205,7 +205,7 @@ impl Store {
                 at: super::time(row, 3)?,
                 file,
                 file_version: row.get(4)?,
-                encoding: crate::blobs::encoding(row.get_ref(5)?.as_str().unwrap_or_default()),
+                encoding: crate::files::encoding(row.get_ref(5)?.as_str().unwrap_or_default()),
                 span: super::span(row, 6)?,
             })
         });

@@ -60,6 +60,7 @@ impl Writer<'_> {
             .transaction
             .prepare_cached(sql!("update file set search_epoch = search_epoch + 1 where id = $1"))?;
         statement.execute([file])?;
+        self.dropped_passages = true;
         drop(statement);
         for table in ["coverage", "problem", "summary"] {
             let text = format!("delete from {table} where file = ?1");

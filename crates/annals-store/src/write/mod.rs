@@ -14,7 +14,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use crate::error::Result;
 use crate::index::write::IndexBuilder;
-use crate::{Batch, Count, Store, sql};
+use crate::{Batch, Count, Segment, Store, blobs, sql};
 use annals_core::{Encoding, Framing, Item, Scope, SessionFacts, Span, Time};
 
 /// Problems of one file that are kept with their places; all are counted.
@@ -34,6 +34,8 @@ pub struct Writer<'s> {
     /// Sessions in which copies of other sessions' rows were found.
     pub(crate) copying: BTreeSet<i64>,
     pub(crate) index: IndexBuilder,
+    /// Rows of some file were dropped, and its passages with them.
+    pub(crate) dropped_passages: bool,
 }
 
 /// How a session's totals change by this transaction.
@@ -65,6 +67,7 @@ impl Store {
             touched: BTreeSet::new(),
             copying: BTreeSet::new(),
             index: IndexBuilder::default(),
+            dropped_passages: false,
         })
     }
 }
@@ -92,22 +95,7 @@ impl Writer<'_> {
             statement.execute([other, file])?;
         }
         for segment in &batch.segments {
-            let mut statement = self.transaction.prepare_cached(sql!(
-                "insert into segment (file, version, place, length, hash, packing, data)
-                 values ($1, $2, $3, $4, $5, $6, $7)
-                 on conflict (file, version, place) do update
-                 set length = excluded.length, hash = excluded.hash, packing = excluded.packing,
-                     data = excluded.data"
-            ))?;
-            statement.execute(params![
-                file,
-                version,
-                segment.place as i64,
-                segment.length as i64,
-                segment.hash.as_slice(),
-                segment.packed,
-                segment.data,
-            ])?;
+            self.segment(file, version, segment)?;
         }
         for capture in &batch.captures {
             let mut statement = self.transaction.prepare_cached(sql!(
@@ -121,6 +109,25 @@ impl Writer<'_> {
             self.end_unseen(file, version, self.now)?;
         }
         Ok(file)
+    }
+
+    fn segment(&self, file: i64, version: i64, segment: &Segment) -> Result<()> {
+        let place = segment.place as i64;
+        let blob = blobs::blob_of(&self.transaction, segment)?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select blob from segment where file = $1 and version = $2 and place = $3"
+        ))?;
+        let before: Option<i64> = statement.query_row([file, version, place], |row| row.get(0)).optional()?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "insert into segment (file, version, place, length, blob) values ($1, $2, $3, $4, $5)
+             on conflict (file, version, place) do update set length = excluded.length, blob = excluded.blob"
+        ))?;
+        statement.execute([file, version, place, segment.length as i64, blob])?;
+        // The last segment of a version grows with it.
+        match before.filter(|before| *before != blob) {
+            Some(before) => blobs::remove_unused(&self.transaction, before),
+            None => Ok(()),
+        }
     }
 
     /// Rows of a stretch of a file that is in the archive.

@@ -128,12 +128,14 @@ pub struct Context {
 impl Context {
     /// The archive, or none when nothing was ever captured.
     pub fn archive(&self) -> Result<Option<Store>> {
-        Ok(Store::open_existing(&self.config.home)?)
+        let exists = self.config.home.join("annals.db").is_file();
+        if exists { self.archive_or_new().map(Some) } else { Ok(None) }
     }
 
     /// The archive, also one that has nothing in it yet.
     pub fn archive_or_new(&self) -> Result<Store> {
-        Ok(Store::open(&self.config.home)?)
+        let mut bar = ui::progress::StepBar::new(self.quiet, "Migrating the archive");
+        Ok(Store::open_watched(&self.config.home, &mut |done, all| bar.set(done, all))?)
     }
 
     pub fn door(&self, store: &Store) -> Result<Door> {

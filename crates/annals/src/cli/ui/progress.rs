@@ -49,3 +49,34 @@ impl Progress for Bar {
         }
     }
 }
+
+/// Progress of one long task in steps; nothing is shown unless it takes several.
+pub struct StepBar {
+    bar: Option<ProgressBar>,
+    shown: bool,
+    what: &'static str,
+}
+
+impl StepBar {
+    pub fn new(quiet: bool, what: &'static str) -> StepBar {
+        StepBar { bar: None, shown: !quiet && std::io::stderr().is_terminal(), what }
+    }
+
+    pub fn set(&mut self, done: u64, all: u64) {
+        if !self.shown {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let bar = ProgressBar::with_draw_target(Some(all), ProgressDrawTarget::stderr_with_hz(10));
+            if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent} % · {eta} left") {
+                bar.set_style(style);
+            }
+            bar.set_message(self.what);
+            bar
+        });
+        bar.set_position(done);
+        if done >= all {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -4,11 +4,11 @@ use std::io::{self, Read};
 
 use serde_json::{Map, Value};
 
-use super::capture::{CHUNK, SEGMENT};
+use super::capture::CHUNK;
 use super::parse::{Parse, SEQUENCE_END};
 use annals_core::{Encoding, Framing, Result, Scope};
 use annals_sources::{FileContext, Source};
-use annals_store::{Batch, CapturedFile, FilePart, Segment, Store};
+use annals_store::{Batch, CapturedFile, FilePart, Packer, SEGMENT, Store};
 
 /// A file of the archive that imports add to.
 pub struct Target<'t> {
@@ -29,12 +29,12 @@ pub enum Added {
 pub struct Appender {
     store: Store,
     scope: Scope,
-    packer: zstd::bulk::Compressor<'static>,
+    packer: Packer,
 }
 
 impl Appender {
     pub fn new(store: Store, scope: &Scope) -> Result<Appender> {
-        Ok(Appender { store, scope: *scope, packer: zstd::bulk::Compressor::new(1)? })
+        Ok(Appender { store, scope: *scope, packer: Packer::new()? })
     }
 
     pub fn store(&self) -> &Store {
@@ -103,7 +103,7 @@ impl Appender {
             bytes.append(&mut pieces);
         }
         let mut batch = self.batch(target, known, framing, &mut parse);
-        batch.segments = self.pack(start, &bytes)?;
+        batch.segments = self.packer.pack(start, &bytes)?;
         batch.size = start + bytes.len() as u64;
         batch.new_bytes = batch.size - before;
         Ok(batch)
@@ -168,7 +168,7 @@ impl Appender {
             let mut batch = self.batch(target, known.as_ref(), Framing::Whole, &mut parse);
             batch.new_version = std::mem::replace(&mut first, false);
             batch.replace_rows = batch.new_version && known.is_some();
-            batch.segments = self.pack(place, &chunk)?;
+            batch.segments = self.packer.pack(place, &chunk)?;
             place += chunk.len() as u64;
             batch.size = place;
             batch.new_bytes = chunk.len() as u64;
@@ -210,22 +210,6 @@ impl Appender {
                 return Ok(chunk.split_off(read - read % SEGMENT));
             }
         }
-    }
-
-    fn pack(&mut self, place: u64, bytes: &[u8]) -> Result<Vec<Segment>> {
-        let mut segments = Vec::new();
-        for (number, piece) in bytes.chunks(SEGMENT).enumerate() {
-            let packed = self.packer.compress(piece)?;
-            let is_packed = packed.len() < piece.len();
-            segments.push(Segment {
-                place: place + (number * SEGMENT) as u64,
-                length: piece.len() as u64,
-                hash: *blake3::hash(piece).as_bytes(),
-                packed: is_packed,
-                data: if is_packed { packed } else { piece.to_vec() },
-            });
-        }
-        Ok(segments)
     }
 
     fn batch(

@@ -9,10 +9,8 @@ use crate::collect::home::plan::{Job, RowsPlan};
 use crate::collect::home::walk::stat_of;
 use annals_core::{Encoding, FailureKind, Framing, Scope};
 use annals_sources::FileContext;
-use annals_store::{Batch, FilePart, Segment, Stat, Store};
+use annals_store::{Batch, FilePart, Packer, SEGMENT, Segment, Stat, Store};
 
-/// Raw bytes of a segment.
-pub const SEGMENT: usize = 256 << 10;
 /// Raw bytes of a batch: whole segments, so that rows never point at bytes that are not stored yet.
 pub const CHUNK: usize = 4 * SEGMENT;
 /// A transcript that unpacks to more than this is a bomb.
@@ -61,14 +59,13 @@ pub enum CaptureOutcome {
 pub struct Capturer {
     store: Store,
     scope: Scope,
-    packer: zstd::bulk::Compressor<'static>,
+    packer: Packer,
     buffer: Vec<u8>,
 }
 
 impl Capturer {
     pub fn new(store: Store, scope: &Scope) -> io::Result<Capturer> {
-        let packer = zstd::bulk::Compressor::new(1)?;
-        Ok(Capturer { store, scope: *scope, packer, buffer: Vec::new() })
+        Ok(Capturer { store, scope: *scope, packer: Packer::new()?, buffer: Vec::new() })
     }
 
     /// Everything that is new in the file, as batches in order.
@@ -223,11 +220,9 @@ impl Capturer {
                     parse.finish();
                 }
             }
-            let mut segments = Vec::new();
-            for (number, piece) in chunk.chunks(SEGMENT).enumerate() {
-                segments.push(self.pack(chunk_start + (number * SEGMENT) as u64, piece)?);
-            }
+            let segments = self.pack(run, chunk_start, &chunk);
             self.buffer = chunk;
+            let segments = segments?;
             send(run.batch(segments, parse.as_deref_mut(), last && completes));
             if last {
                 return Ok(());
@@ -313,15 +308,18 @@ impl Capturer {
         Ok(parse)
     }
 
-    fn pack(&mut self, place: u64, raw: &[u8]) -> io::Result<Segment> {
-        let hash = *blake3::hash(raw).as_bytes();
-        let packed = self.packer.compress(raw)?;
-        let length = raw.len() as u64;
-        Ok(if packed.len() < raw.len() {
-            Segment { place, length, hash, packed: true, data: packed }
-        } else {
-            Segment { place, length, hash, packed: false, data: raw.to_vec() }
-        })
+    /// A version that replaces another is mostly the same: what differs is stored as a difference.
+    fn pack(&mut self, run: &CaptureRun<'_>, start: u64, chunk: &[u8]) -> io::Result<Vec<Segment>> {
+        let Some(known) = run.job.known.as_ref().filter(|_| run.start.new_version) else {
+            return self.packer.pack(start, chunk);
+        };
+        let mut segments = Vec::new();
+        for (number, raw) in chunk.chunks(SEGMENT).enumerate() {
+            let place = start + (number * SEGMENT) as u64;
+            let base = self.store.base_blob(&self.scope, known.id, known.version, place);
+            segments.push(self.packer.pack_one(place, raw, base.map_err(io::Error::other)?.as_ref())?);
+        }
+        Ok(segments)
     }
 
     /// The other file of this unit, if it holds the same content and has the rows already.

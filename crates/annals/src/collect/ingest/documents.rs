@@ -1,10 +1,9 @@
 //! Documents that are replaced whole: each change is a new version, and what a version no longer holds has ended.
 
-use super::capture::SEGMENT;
 use super::parse::Parse;
 use annals_core::{Encoding, Framing, Result, Scope};
 use annals_sources::{FileContext, Source};
-use annals_store::{Batch, CapturedFile, FilePart, Segment, Store};
+use annals_store::{Batch, CapturedFile, FilePart, Packer, SEGMENT, Store};
 
 pub struct ArchivedDocument {
     pub instance: i64,
@@ -29,16 +28,7 @@ pub fn is_same(store: &Store, scope: &Scope, known: &CapturedFile, bytes: &[u8])
 
 impl ArchivedDocument {
     pub fn batch(self, known: Option<&CapturedFile>, bytes: &[u8]) -> Result<Batch> {
-        let mut segments = Vec::new();
-        for (number, piece) in bytes.chunks(SEGMENT).enumerate() {
-            segments.push(Segment {
-                place: (number * SEGMENT) as u64,
-                length: piece.len() as u64,
-                hash: *blake3::hash(piece).as_bytes(),
-                packed: true,
-                data: zstd::bulk::compress(piece, 1)?,
-            });
-        }
+        let segments = Packer::new()?.pack(0, bytes)?;
         let context = FileContext { path: self.path.clone(), modified: None };
         let reader = self.source.reader(self.reader, &context, None);
         let mut parse = Parse::new(self.source, reader, Framing::Whole, 0, false);

@@ -1,0 +1,443 @@
+//! Files and their versions: what a batch of captured bytes is, and how bytes are read back.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::blobs::{BaseBlob, PackedRow, Segment, Unpacker};
+use crate::error::Result;
+use crate::{Store, sql};
+use annals_core::{Encoding, Framing, Item, Raw, Scope, SessionFacts, Span, Time};
+
+/// One stretch of one file, to be committed whole: bytes, rows, counts and the place to go on from.
+#[derive(Debug)]
+pub struct Batch {
+    pub instance: i64,
+    /// The row to go on with, or none for a file seen first.
+    pub file: Option<i64>,
+    pub part: FilePart,
+    /// Starts a new version of the file with this batch.
+    pub new_version: bool,
+    /// Rows of earlier versions go; the items start over.
+    pub replace_rows: bool,
+    /// The batch carries rows; without them it holds bytes only, and rows stay where they are.
+    pub follows_rows: bool,
+    /// Another file whose rows these replace.
+    pub supersedes: Option<i64>,
+    /// Another file that holds the same content and keeps the rows.
+    pub twin_of: Option<i64>,
+    pub segments: Vec<Segment>,
+    /// Bytes of the file that the archive did not have before.
+    pub new_bytes: u64,
+    /// Captured bytes and decoded bytes after this batch.
+    pub size: u64,
+    pub content_size: u64,
+    /// Content up to here is read.
+    pub parsed: u64,
+    /// What the disk said, once the whole file was captured.
+    pub stat: Option<Stat>,
+    pub state: String,
+    pub reader_version: u32,
+    pub items: Vec<Item>,
+    pub facts: Vec<(std::sync::Arc<str>, u8, SessionFacts)>,
+    pub counts: Vec<Count>,
+    pub problems: Vec<(Span, String)>,
+    /// Hashes of the imported texts that this batch adds to the file.
+    pub captures: Vec<[u8; 16]>,
+}
+
+/// What a file is, besides its bytes.
+#[derive(Debug, Clone)]
+pub struct FilePart {
+    pub path: String,
+    pub unit: String,
+    pub store: &'static str,
+    pub reader: &'static str,
+    pub framing: Framing,
+    pub encoding: Encoding,
+    /// Made from a database row; not a file on disk.
+    pub document: bool,
+    /// Its records end when they vanish from it, or it from the home.
+    pub mutable: bool,
+}
+
+/// What identifies an unchanged file without reading it. The change time can not be set back by a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    pub inode: i64,
+    pub modified: Time,
+    pub changed: Time,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Count {
+    pub status: &'static str,
+    pub kind: String,
+    pub lines: u64,
+    pub bytes: u64,
+}
+
+/// A file as the archive knows it.
+#[derive(Debug, Clone)]
+pub struct CapturedFile {
+    pub id: i64,
+    pub path: String,
+    pub unit: String,
+    pub reader: String,
+    pub framing: Framing,
+    pub encoding: Encoding,
+    pub document: bool,
+    pub mutable: bool,
+    pub version: i64,
+    pub rows_version: i64,
+    pub size: u64,
+    pub parsed: u64,
+    pub stat: Option<Stat>,
+    pub twin_of: Option<i64>,
+    pub gone: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct VersionRow {
+    pub version: i64,
+    pub size: u64,
+    pub modified: Option<Time>,
+    pub captured_at: Time,
+    /// When the client no longer had it, for a version that was the last one then.
+    pub gone_at: Option<Time>,
+}
+
+impl Store {
+    /// All files of an instance, for comparison with the disk.
+    pub fn captured_files(&self, scope: &Scope, instance: i64) -> Result<Vec<CapturedFile>> {
+        self.captured_files_below(scope, instance, "")
+    }
+
+    /// Those whose path begins so, in the order of their paths.
+    pub fn captured_files_below(
+        &self,
+        _scope: &Scope,
+        instance: i64,
+        prefix: &str,
+    ) -> Result<Vec<CapturedFile>> {
+        let behind = format!("{prefix}\u{10ffff}");
+        let text = format!("{CAPTURED} where instance = ?1 and path >= ?2 and path < ?3 order by path");
+        let mut statement = self.connection.prepare_cached(&text)?;
+        let rows = statement.query_map(params![instance, prefix, behind], captured_file)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// One file by its path.
+    pub fn captured_file(&self, _scope: &Scope, instance: i64, path: &str) -> Result<Option<CapturedFile>> {
+        let text = format!("{CAPTURED} where instance = ?1 and path = ?2");
+        let mut statement = self.connection.prepare_cached(&text)?;
+        Ok(statement.query_row(params![instance, path], captured_file).optional()?)
+    }
+
+    /// Whether a text with this hash was added to the file by an import.
+    pub fn has_capture(&self, _scope: &Scope, file: i64, hash: &[u8; 16]) -> Result<bool> {
+        let mut statement = self
+            .connection
+            .prepare_cached(sql!("select exists (select 1 from capture where file = $1 and hash = $2)"))?;
+        Ok(statement.query_row(params![file, hash.as_slice()], |row| row.get(0))?)
+    }
+
+    pub fn reader_state(&self, _scope: &Scope, file: i64) -> Result<String> {
+        let mut statement =
+            self.connection.prepare_cached(sql!("select state from reader_state where file = $1"))?;
+        Ok(statement.query_row([file], |row| row.get(0)).optional()?.unwrap_or_default())
+    }
+
+    /// Place, length and hash of a version's segments, in order.
+    pub fn segment_hashes(
+        &self,
+        _scope: &Scope,
+        file: i64,
+        version: i64,
+    ) -> Result<Vec<(u64, u64, [u8; 32])>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select segment.place, segment.length, blob.hash
+                 from segment join blob on blob.id = segment.blob where file = $1 and version = $2 order by place"
+        ))?;
+        let rows = statement.query_map([file, version], segment_hash)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The first and the last segment of a version: enough to tell an append from a rewrite.
+    pub fn edge_hashes(&self, _scope: &Scope, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
+        let mut edges = Vec::new();
+        for order in [
+            sql!(
+                "select segment.place, segment.length, blob.hash
+                 from segment join blob on blob.id = segment.blob where file = $1 and version = $2 order by place limit 1"
+            ),
+            sql!(
+                "select segment.place, segment.length, blob.hash
+                 from segment join blob on blob.id = segment.blob where file = $1 and version = $2
+                 order by place desc limit 1"
+            ),
+        ] {
+            let mut statement = self.connection.prepare_cached(order)?;
+            let edge = statement.query_row([file, version], segment_hash).optional()?;
+            edges.extend(edge.filter(|edge| edges.last() != Some(edge)));
+        }
+        Ok(edges)
+    }
+
+    /// What a new version of the file may be stored as the difference from: the bytes of this version at the start of a
+    /// segment, or those that they are themselves the difference from.
+    pub fn base_blob(&self, _scope: &Scope, file: i64, version: i64, place: u64) -> Result<Option<BaseBlob>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select base.hash, base.length, base.packing, base.data
+             from segment join blob on blob.id = segment.blob
+             join blob base on base.id = coalesce(blob.base, blob.id)
+             where segment.file = $1 and segment.version = $2 and segment.place = $3"
+        ))?;
+        let mut rows = statement.query([file, version, place as i64])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let data = row.get_ref(3)?.as_blob().unwrap_or_default();
+        let length = row.get::<_, i64>(1)? as usize;
+        let packed = PackedRow { length, packing: row.get(2)?, base: None, data };
+        Unpacker::default().unpack(&self.connection, &packed, &mut bytes)?;
+        Ok(Some(BaseBlob { hash: row.get(0)?, bytes }))
+    }
+
+    pub fn versions(&self, _scope: &Scope, file: i64) -> Result<Vec<VersionRow>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select version, size, modified, gone_at, captured_at from version where file = $1 order by version"
+        ))?;
+        let rows = statement.query_map([file], |row| {
+            Ok(VersionRow {
+                version: row.get(0)?,
+                size: row.get::<_, i64>(1)? as u64,
+                modified: row.get::<_, Option<i64>>(2)?.map(Time::from_micros),
+                gone_at: row.get::<_, Option<i64>>(3)?.map(Time::from_micros),
+                captured_at: Time::from_micros(row.get(4)?),
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// A version's bytes as they were captured, from first to last.
+    pub fn bytes<'s>(&'s self, _scope: &Scope, file: i64, version: i64) -> impl Read + 's {
+        let unpacker = Unpacker::default();
+        Stored { connection: &self.connection, unpacker, file, version, next: 0, piece: Vec::new(), at: 0 }
+    }
+
+    /// Reads rows' bytes back, best asked in the order of their places.
+    pub fn contents(&self, _scope: &Scope) -> Contents<'_> {
+        Contents { store: self, unpacker: Unpacker::default(), segments: VecDeque::new(), stream: None }
+    }
+}
+
+const CAPTURED: &str =
+    "select id, path, unit, reader, framing, encoding, document, version, rows_version, size, parsed,
+            inode, modified, changed, twin_of, gone_at, mutable from file";
+
+fn captured_file(row: &rusqlite::Row<'_>) -> rusqlite::Result<CapturedFile> {
+    let inode: Option<i64> = row.get(11)?;
+    let modified: Option<i64> = row.get(12)?;
+    let changed: Option<i64> = row.get(13)?;
+    let stat = inode.zip(modified).zip(changed).map(|((inode, modified), changed)| Stat {
+        inode,
+        modified: Time::from_micros(modified),
+        changed: Time::from_micros(changed),
+    });
+    Ok(CapturedFile {
+        id: row.get(0)?,
+        path: row.get(1)?,
+        unit: row.get(2)?,
+        reader: row.get(3)?,
+        framing: framing(row.get_ref(4)?.as_str()?),
+        encoding: encoding(row.get_ref(5)?.as_str()?),
+        document: row.get(6)?,
+        version: row.get(7)?,
+        rows_version: row.get(8)?,
+        size: row.get::<_, i64>(9)? as u64,
+        parsed: row.get::<_, i64>(10)? as u64,
+        stat,
+        twin_of: row.get(14)?,
+        gone: row.get::<_, Option<i64>>(15)?.is_some(),
+        mutable: row.get(16)?,
+    })
+}
+
+fn framing(name: &str) -> Framing {
+    match name {
+        "lines" => Framing::Lines,
+        "sequence" => Framing::Sequence,
+        _ => Framing::Whole,
+    }
+}
+
+fn segment_hash(row: &rusqlite::Row<'_>) -> rusqlite::Result<(u64, u64, [u8; 32])> {
+    let mut hash = [0; 32];
+    let stored = row.get_ref(2)?.as_blob()?;
+    hash[..stored.len().min(32)].copy_from_slice(&stored[..stored.len().min(32)]);
+    Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64, hash))
+}
+
+pub fn encoding(name: &str) -> Encoding {
+    if name == "zstd" { Encoding::Zstd } else { Encoding::Plain }
+}
+
+/// Reads one segment after another.
+struct Stored<'s> {
+    connection: &'s Connection,
+    unpacker: Unpacker,
+    file: i64,
+    version: i64,
+    next: u64,
+    piece: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Stored<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.piece.len() {
+            let (unpacker, piece) = (&mut self.unpacker, &mut self.piece);
+            let start = segment_at(self.connection, unpacker, self.file, self.version, self.next, piece);
+            let Some(start) = start.map_err(io::Error::other)? else { return Ok(0) };
+            (self.next, self.at) = (start + self.piece.len() as u64, 0);
+        }
+        let count = into.len().min(self.piece.len() - self.at);
+        into[..count].copy_from_slice(&self.piece[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+/// Unpacks the segment that covers `place`, and returns where it starts.
+fn segment_at(
+    connection: &Connection,
+    unpacker: &mut Unpacker,
+    file: i64,
+    version: i64,
+    place: u64,
+    into: &mut Vec<u8>,
+) -> Result<Option<u64>> {
+    let mut statement = connection.prepare_cached(sql!(
+        "select segment.place, segment.length, blob.packing, blob.base, blob.data
+         from segment join blob on blob.id = segment.blob
+         where segment.file = $1 and segment.version = $2 and segment.place <= $3
+         order by segment.place desc limit 1"
+    ))?;
+    let mut rows = statement.query([file, version, place as i64])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let (start, length) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
+    if place >= start + length {
+        return Ok(None);
+    }
+    let data = row.get_ref(4)?.as_blob().unwrap_or_default();
+    let packed = PackedRow { length: length as usize, packing: row.get(2)?, base: row.get(3)?, data };
+    unpacker.unpack(connection, &packed, into)?;
+    Ok(Some(start))
+}
+
+/// Segments that are kept unpacked.
+const SEGMENTS: usize = 4;
+
+/// Bytes of rows. Keeps the last few segments, or the running decoder of a compressed transcript.
+pub struct Contents<'s> {
+    store: &'s Store,
+    unpacker: Unpacker,
+    /// The newest first: what belongs together stands close to each other.
+    segments: VecDeque<Unpacked>,
+    stream: Option<Stream<'s>>,
+}
+
+struct Unpacked {
+    file: i64,
+    version: i64,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+struct Stream<'s> {
+    file: i64,
+    version: i64,
+    decoder: Box<dyn Read + 's>,
+    position: u64,
+}
+
+impl<'s> Contents<'s> {
+    /// The bytes of `span` in the version that rows of `file` point into.
+    // no scope: `Store::contents` was asked with one
+    pub fn span(&mut self, file: i64, span: Span) -> Result<Raw> {
+        let mut statement = self
+            .store
+            .connection
+            .prepare_cached(sql!("select rows_version, encoding from file where id = $1"))?;
+        let (version, coding): (i64, String) =
+            statement.query_row([file], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        self.span_of_version(file, version, encoding(&coding), span)
+    }
+
+    // no scope: `Store::contents` was asked with one
+    pub fn span_of_version(
+        &mut self,
+        file: i64,
+        version: i64,
+        encoding: Encoding,
+        span: Span,
+    ) -> Result<Raw> {
+        match encoding {
+            Encoding::Plain => self.plain(file, version, span),
+            Encoding::Zstd => self.decoded(file, version, span),
+        }
+    }
+
+    fn plain(&mut self, file: i64, version: i64, span: Span) -> Result<Raw> {
+        let mut bytes = Vec::with_capacity(span.length.min(1 << 20) as usize);
+        let end = span.offset + span.length;
+        let mut at = span.offset;
+        while at < end {
+            let covers = |kept: &Unpacked| {
+                (kept.file, kept.version) == (file, version)
+                    && (kept.start..kept.start + kept.bytes.len() as u64).contains(&at)
+            };
+            let Some(kept) = self.segments.iter().position(covers) else {
+                // The oldest makes room, and its memory is used again.
+                let full = self.segments.len() == SEGMENTS;
+                let oldest = if full { self.segments.pop_back() } else { None };
+                let mut data = oldest.map(|oldest| oldest.bytes).unwrap_or_default();
+                let connection = &self.store.connection;
+                match segment_at(connection, &mut self.unpacker, file, version, at, &mut data)? {
+                    Some(start) => self.segments.push_front(Unpacked { file, version, start, bytes: data }),
+                    None => break,
+                }
+                continue;
+            };
+            let Unpacked { start, bytes: data, .. } = &self.segments[kept];
+            let from = (at - start) as usize;
+            let to = ((end - start) as usize).min(data.len());
+            bytes.extend_from_slice(&data[from..to]);
+            at = start + to as u64;
+        }
+        Ok(Raw::new(bytes))
+    }
+
+    fn decoded(&mut self, file: i64, version: i64, span: Span) -> Result<Raw> {
+        let mut stream = match self.stream.take() {
+            Some(stream)
+                if (stream.file, stream.version) == (file, version) && stream.position <= span.offset =>
+            {
+                stream
+            }
+            _ => {
+                let stored = self.store.bytes(&Scope::owner(), file, version);
+                let decoder = Box::new(zstd::stream::read::Decoder::new(stored)?);
+                Stream { file, version, decoder, position: 0 }
+            }
+        };
+        let ahead = span.offset - stream.position;
+        let skipped = io::copy(&mut stream.decoder.by_ref().take(ahead), &mut io::sink())?;
+        let mut bytes = Vec::new();
+        let read = stream.decoder.by_ref().take(span.length).read_to_end(&mut bytes)?;
+        stream.position += skipped + read as u64;
+        self.stream = Some(stream);
+        Ok(Raw::new(bytes))
+    }
+}
