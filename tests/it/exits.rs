@@ -63,6 +63,7 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
                 words("import /nowhere"),
             ]
         }
+        "config" => vec![words("config"), words("config path")],
         "sources" => vec![words("sources"), words("sources --files")],
         "sessions" => {
             vec![

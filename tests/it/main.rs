@@ -76,6 +76,7 @@ mod search_edges;
 mod search_fuzz;
 mod search_real;
 mod server;
+mod settings;
 mod standin;
 #[path = "../../benches/story.rs"]
 mod story;

@@ -94,6 +94,20 @@ pub struct Variable {
     pub config_key: &'static str,
     pub what: &'static str,
     pub default: &'static str,
+    pub kind: ValueKind,
+}
+
+/// What the value of a setting is. In config.toml each may be written as a string, as in the environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueKind {
+    Text,
+    /// Separated by commas; an array in config.toml.
+    List,
+    /// One per line; an array in config.toml.
+    Lines,
+    /// `yes` or `no`; true or false in config.toml.
+    Boolean,
 }
 
 /// Every path pattern relative to the home; the first that matches decides.

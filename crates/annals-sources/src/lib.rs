@@ -105,7 +105,12 @@ impl std::fmt::Debug for dyn Source {
 
 /// How a source asks for its settings: by the names its manifest declares.
 pub trait Settings {
+    /// The value of a variable that is text; nothing when it is not set.
     fn get(&self, variable: &str) -> Option<String>;
+    /// The value of a variable that is a list; empty when it is not set.
+    fn list(&self, variable: &str) -> Vec<String>;
+    /// The value of a variable that is on or off.
+    fn flag(&self, variable: &str) -> bool;
     fn user_home(&self) -> Option<PathBuf>;
 }
 

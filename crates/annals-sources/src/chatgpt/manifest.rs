@@ -1,7 +1,9 @@
 //! The manifest of ChatGPT: streams of what exports and the account hold, and what they do not.
 
 use crate::import::captures::IMPORTS;
-use annals_core::{Coverage, Family, Field, Footprint, Manifest, Rows, Semantics, Stream, Surface, Variable};
+use annals_core::{
+    Coverage, Family, Field, Footprint, Manifest, Rows, Semantics, Stream, Surface, ValueKind, Variable,
+};
 
 pub static MANIFEST: Manifest = Manifest {
     source: "chatgpt",
@@ -16,6 +18,7 @@ pub static MANIFEST: Manifest = Manifest {
         config_key: "chatgpt.url",
         what: "where the page is that `annals connect chatgpt` opens",
         default: super::live::ORIGIN,
+        kind: ValueKind::Text,
     }],
     streams: STREAMS,
     searched: &[],

@@ -1,7 +1,9 @@
 //! The manifest of Claude Code: its streams and their fields.
 
 use super::footprint::FOOTPRINT;
-use annals_core::{Coverage, Family, Field, Manifest, Retention, Rows, Semantics, Stream, Surface, Variable};
+use annals_core::{
+    Coverage, Family, Field, Manifest, Retention, Rows, Semantics, Stream, Surface, ValueKind, Variable,
+};
 
 pub static MANIFEST: Manifest = Manifest {
     source: "claude_code",
@@ -15,27 +17,37 @@ pub static MANIFEST: Manifest = Manifest {
         variable(
             "CLAUDE_CONFIG_DIR",
             "claude_code.home",
-            "the client's home; a comma list is allowed",
+            "the client's home, or a list of homes",
             "~/.claude",
+            ValueKind::List,
         ),
-        variable("CLAUDE_CODE_PROJECTS_DIR", "claude_code.projects_dir", "a projects folder alone", ""),
+        variable(
+            "CLAUDE_CODE_PROJECTS_DIR",
+            "claude_code.projects_dir",
+            "a projects folder alone",
+            "",
+            ValueKind::Text,
+        ),
         variable(
             "CLAUDE_CODE_PROJECTS_DIR_INCLUDE",
             "claude_code.projects_include",
-            "comma list of patterns: only these project folders",
+            "list of patterns: only these project folders",
             "",
+            ValueKind::List,
         ),
         variable(
             "CLAUDE_CODE_PROJECTS_DIR_EXCLUDE",
             "claude_code.projects_exclude",
-            "comma list of patterns: not these project folders",
+            "list of patterns: not these project folders",
             "",
+            ValueKind::List,
         ),
         variable(
             "ANNALS_CLAUDE_FOLLOW_LINKS",
             "claude_code.follow_links",
-            "`yes`: files that links in the home lead out to (dotfiles) are kept too",
+            "also archive files outside the home that links in it point to (dotfiles)",
             "no",
+            ValueKind::Boolean,
         ),
     ],
     streams: STREAMS,
@@ -314,8 +326,9 @@ const fn variable(
     config_key: &'static str,
     what: &'static str,
     default: &'static str,
+    kind: ValueKind,
 ) -> Variable {
-    Variable { name, config_key, what, default }
+    Variable { name, config_key, what, default, kind }
 }
 
 const SURFACE: &[Surface] = &[

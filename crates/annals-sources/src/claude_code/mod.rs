@@ -29,21 +29,14 @@ impl Source for ClaudeCode {
     }
 
     fn homes(&self, settings: &dyn Settings) -> Vec<Home> {
-        let patterns = |name: &str| -> Vec<String> {
-            let list = settings.get(name).unwrap_or_default();
-            list.split(',').map(str::trim).filter(|pattern| !pattern.is_empty()).map(str::to_owned).collect()
-        };
-        let include = patterns("CLAUDE_CODE_PROJECTS_DIR_INCLUDE");
-        let exclude = patterns("CLAUDE_CODE_PROJECTS_DIR_EXCLUDE");
+        let include = settings.list("CLAUDE_CODE_PROJECTS_DIR_INCLUDE");
+        let exclude = settings.list("CLAUDE_CODE_PROJECTS_DIR_EXCLUDE");
         let chosen = !include.is_empty() || !exclude.is_empty();
         let choice = chosen.then_some(Choice { below: "projects", include, exclude });
-        let follows_links = settings.get("ANNALS_CLAUDE_FOLLOW_LINKS").is_some_and(|word| word == "yes");
+        let follows_links = settings.flag("ANNALS_CLAUDE_FOLLOW_LINKS");
         let home = |root, prefix| Home { root, prefix, choice: choice.clone(), follows_links };
-        let mut homes = Vec::new();
-        if let Some(list) = settings.get("CLAUDE_CONFIG_DIR") {
-            let folders = list.split(',').map(str::trim).filter(|folder| !folder.is_empty());
-            homes.extend(folders.map(|folder| home(folder.into(), "")));
-        }
+        let folders = settings.list("CLAUDE_CONFIG_DIR").into_iter();
+        let mut homes: Vec<Home> = folders.map(|folder| home(folder.into(), "")).collect();
         if let Some(projects) = settings.get("CLAUDE_CODE_PROJECTS_DIR") {
             homes.push(home(projects.into(), "projects"));
         }

@@ -1,7 +1,7 @@
 //! The manifest of Codex CLI: its streams and their fields.
 
 use super::footprint::{DATABASES, FOOTPRINT};
-use annals_core::{Coverage, Family, Field, Manifest, Rows, Semantics, Stream, Surface, Variable};
+use annals_core::{Coverage, Family, Field, Manifest, Rows, Semantics, Stream, Surface, ValueKind, Variable};
 
 pub static MANIFEST: Manifest = Manifest {
     source: "codex_cli",
@@ -17,24 +17,28 @@ pub static MANIFEST: Manifest = Manifest {
             config_key: "codex_cli.home",
             what: "the client's home",
             default: "~/.codex",
+            kind: ValueKind::Text,
         },
         Variable {
             name: "CODEX_SESSIONS_PATH",
             config_key: "codex_cli.sessions_path",
             what: "a sessions folder alone, without a home around it",
             default: "",
+            kind: ValueKind::Text,
         },
         Variable {
             name: "CODEX_SESSIONS_DIR",
             config_key: "codex_cli.sessions_dir",
             what: "another name for CODEX_SESSIONS_PATH",
             default: "",
+            kind: ValueKind::Text,
         },
         Variable {
             name: "ANNALS_CODEX_FOLLOW_LINKS",
             config_key: "codex_cli.follow_links",
-            what: "`yes`: files that links in the home lead out to (dotfiles) are kept too",
+            what: "also archive files outside the home that links in it point to (dotfiles)",
             default: "no",
+            kind: ValueKind::Boolean,
         },
     ],
     streams: STREAMS,

@@ -36,7 +36,7 @@ impl Source for CodexCli {
     fn homes(&self, settings: &dyn Settings) -> Vec<Home> {
         let home = settings.get("CODEX_HOME").map(Into::into);
         let sessions = settings.get("CODEX_SESSIONS_PATH").or_else(|| settings.get("CODEX_SESSIONS_DIR"));
-        let follows_links = settings.get("ANNALS_CODEX_FOLLOW_LINKS").is_some_and(|word| word == "yes");
+        let follows_links = settings.flag("ANNALS_CODEX_FOLLOW_LINKS");
         let default = settings.user_home().map(|user| user.join(".codex"));
         match (home, sessions) {
             (None, None) => {

@@ -1,7 +1,9 @@
 //! The manifest of OpenAI API: only files that the owner has are read for it.
 
 use crate::import::captures::IMPORTS;
-use annals_core::{Coverage, Family, Field, Footprint, Manifest, Rows, Semantics, Stream, Surface, Variable};
+use annals_core::{
+    Coverage, Family, Field, Footprint, Manifest, Rows, Semantics, Stream, Surface, ValueKind, Variable,
+};
 
 pub static MANIFEST: Manifest = Manifest {
     source: "openai_api",
@@ -17,12 +19,14 @@ pub static MANIFEST: Manifest = Manifest {
             config_key: "openai_api.traces_dir",
             what: "a folder of trace files that `sync` reads",
             default: "",
+            kind: ValueKind::Text,
         },
         Variable {
             name: "OPENAI_TRACES_HOSTS",
             config_key: "openai_api.hosts",
-            what: "hosts of gateways whose calls are read from HAR files, with commas between them",
+            what: "list of gateway hosts whose calls are read from HAR files",
             default: "",
+            kind: ValueKind::List,
         },
     ],
     streams: STREAMS,

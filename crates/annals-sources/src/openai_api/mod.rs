@@ -68,10 +68,9 @@ impl Source for OpenAiApi {
 
 impl Import for OpenAiApi {
     fn intake(&self, _wish: IntakeOptions, settings: &dyn Settings) -> Box<dyn Intake> {
-        let hosts = settings.get("OPENAI_TRACES_HOSTS").unwrap_or_default();
         let hosts =
-            hosts.split(',').map(|host| host.trim().to_ascii_lowercase()).filter(|host| !host.is_empty());
-        Box::new(intake::TraceIntake::new(hosts.collect()))
+            settings.list("OPENAI_TRACES_HOSTS").iter().map(|host| host.to_ascii_lowercase()).collect();
+        Box::new(intake::TraceIntake::new(hosts))
     }
 
     fn drop_folders(&self, settings: &dyn Settings) -> Vec<PathBuf> {

@@ -97,6 +97,8 @@ enum Verb {
     Members(commands::members::MembersArguments),
     /// Check the archive, the homes and the disk, and say what to do
     Doctor(commands::doctor::DoctorArguments),
+    /// List settings, their values and where each comes from
+    Config(commands::config::ConfigArguments),
     /// Print what a source reads, keeps and never opens
     Manifest(commands::manifest::ManifestArguments),
     /// Write captured files back out, byte for byte
@@ -148,7 +150,13 @@ pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
     let mut output = Output::new();
     let common = arguments.common;
-    let config = match Config::load(common.home) {
+    if let Verb::Config(options) = &arguments.verb
+        && options.asks_for_path()
+    {
+        let answer = commands::config::print_path(&mut output, common.json);
+        return exit(answer, &mut output, common.json);
+    }
+    let config = match Config::load(common.home, &settings::declared()) {
         Ok(config) => config,
         Err(problem) => {
             output.problem(&problem, common.json);
@@ -187,6 +195,7 @@ pub fn run() -> ExitCode {
         Verb::Gaps(options) => commands::gaps::run(&mut context, &options),
         Verb::Members(options) => commands::members::run(&mut context, &options),
         Verb::Doctor(options) => commands::doctor::run(&mut context, &options),
+        Verb::Config(options) => commands::config::run(&mut context, &options),
         Verb::Manifest(options) => commands::manifest::run(&mut context, &options),
         Verb::Restore(options) => commands::restore::run(&mut context, &options),
         Verb::Rebuild(options) => commands::rebuild::run(&mut context, &options),
@@ -194,14 +203,18 @@ pub fn run() -> ExitCode {
     if context.verbose {
         ui::measure::report(&mut context.output);
     }
+    exit(answer, &mut context.output, context.json)
+}
+
+fn exit(answer: Result<Outcome>, output: &mut Output, json: bool) -> ExitCode {
     match answer {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Nothing) => ExitCode::from(1),
         Ok(Outcome::Stopped) => ExitCode::from(2),
         // A reader that went away, as `head` does, has all it wanted.
-        Err(_) if context.output.is_closed() => ExitCode::SUCCESS,
+        Err(_) if output.is_closed() => ExitCode::SUCCESS,
         Err(problem) => {
-            context.output.problem(&problem, context.json);
+            output.problem(&problem, json);
             ExitCode::from(2)
         }
     }

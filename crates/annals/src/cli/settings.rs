@@ -5,7 +5,13 @@ use std::path::PathBuf;
 use super::now;
 use crate::collect::Environment;
 use crate::config::Config;
+use annals_core::Variable;
 use annals_sources::{Settings, registry};
+
+/// The settings of all sources.
+pub fn declared() -> Vec<&'static Variable> {
+    registry().iter().flat_map(|source| source.manifest().variables).collect()
+}
 
 pub struct Declared<'c>(pub &'c Config);
 
@@ -19,13 +25,15 @@ impl Declared<'_> {
 
 impl Settings for Declared<'_> {
     fn get(&self, variable: &str) -> Option<String> {
-        let declared = registry().iter().flat_map(|source| source.manifest().variables);
-        let declared = declared.into_iter().find(|declared| declared.name == variable)?;
-        let value = self.0.setting(declared.name, declared.config_key)?;
-        match (value.strip_prefix("~/"), &self.0.user_home) {
-            (Some(rest), Some(home)) => Some(home.join(rest).to_string_lossy().into_owned()),
-            _ => Some(value),
-        }
+        self.0.text(variable).map(str::to_owned)
+    }
+
+    fn list(&self, variable: &str) -> Vec<String> {
+        self.0.list(variable).to_vec()
+    }
+
+    fn flag(&self, variable: &str) -> bool {
+        self.0.flag(variable)
     }
 
     fn user_home(&self) -> Option<PathBuf> {

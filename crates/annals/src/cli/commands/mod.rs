@@ -2,6 +2,7 @@
 
 pub(super) mod audit;
 pub(super) mod blame;
+pub(super) mod config;
 pub(super) mod connect;
 pub(super) mod connector;
 pub(super) mod doctor;

@@ -17,8 +17,6 @@ use crate::serve::{Address, Log, Refresh, Refreshed, Setup, Work, serve};
 use annals_core::{Error, Result, Scope};
 use annals_sources::registry;
 
-const DEFAULT: &str = "127.0.0.1:4848";
-
 #[derive(Args, Default)]
 // `up` has these options among its own.
 #[group(skip)]
@@ -53,10 +51,10 @@ pub struct Opening {
 
 /// Serves until it is told to stop.
 pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) -> Result<()> {
-    let listen = options.listen.clone().or_else(|| context.config.listen()).unwrap_or_else(|| DEFAULT.into());
+    let listen = options.listen.as_deref().unwrap_or(context.config.listen());
     let setup = Setup {
         home: context.config.home.clone(),
-        listen: address(&listen)?,
+        listen: address(listen)?,
         hosts: options.host.clone(),
         look: (!options.no_sync).then(|| look(context.config.clone())),
         watch: if options.no_sync { Vec::new() } else { homes(&context.config) },
@@ -126,7 +124,7 @@ fn look(config: Arc<Config>) -> Refresh {
             sources: registry().to_vec(),
             since: None,
             verify: false,
-            repositories: true,
+            repositories: config.reads_projects(),
             gaps_only: false,
             opportunistic: true,
             member: None,

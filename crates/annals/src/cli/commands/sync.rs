@@ -40,7 +40,7 @@ pub struct SyncArguments {
     /// Show no browser window while a provider is asked
     #[arg(long)]
     headless: bool,
-    /// Leave the repositories alone that sessions ran in (their instructions, skills, rules)
+    /// Skip the instructions, skills and rules of repositories that sessions ran in [env: ANNALS_PROJECTS=no]
     #[arg(long)]
     no_projects: bool,
     /// The homes that are read belong to this member of `annals members`
@@ -106,7 +106,7 @@ pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<Sou
         sources: named(&options.sources)?,
         since,
         verify: options.full,
-        repositories: !options.no_projects,
+        repositories: !options.no_projects && context.config.reads_projects(),
         gaps_only: options.gaps_only,
         opportunistic: false,
         member: options.member.clone(),

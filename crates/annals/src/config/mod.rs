@@ -1,0 +1,353 @@
+//! All settings: flag, then environment, then config.toml, then default. The only reader of the environment.
+
+mod file;
+mod value;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use annals_core::{Error, Result, Time, ValueKind, Variable};
+
+use file::FileEntry;
+pub use value::SettingValue;
+
+/// The clock of the whole program.
+pub fn now() -> Time {
+    Time::from_micros(jiff::Timestamp::now().as_microsecond().saturating_add(clock_shift()))
+}
+
+/// Test builds may live at another date: `ANNALS_TEST_CLOCK` is the number of microseconds that their clock is ahead.
+#[cfg(any(debug_assertions, feature = "test-clock"))]
+fn clock_shift() -> i64 {
+    static SHIFT: std::sync::OnceLock<i64> = std::sync::OnceLock::new();
+    *SHIFT.get_or_init(|| variable("ANNALS_TEST_CLOCK").and_then(|shift| shift.parse().ok()).unwrap_or(0))
+}
+
+#[cfg(not(any(debug_assertions, feature = "test-clock")))]
+fn clock_shift() -> i64 {
+    0
+}
+
+/// Settings that belong to no source. Sources declare theirs in their manifests.
+const OWN: [&Variable; 6] = [&HOME, &LISTEN, &PROJECTS, &BROWSER, &BROWSER_ARGUMENTS, &BROWSER_HEADLESS];
+
+static HOME: Variable = Variable {
+    name: "ANNALS_HOME",
+    config_key: "home",
+    what: "folder of the archive",
+    default: "",
+    kind: ValueKind::Text,
+};
+static LISTEN: Variable = Variable {
+    name: "ANNALS_LISTEN",
+    config_key: "listen",
+    what: "address and port of the server",
+    default: "127.0.0.1:4848",
+    kind: ValueKind::Text,
+};
+static PROJECTS: Variable = Variable {
+    name: "ANNALS_PROJECTS",
+    config_key: "projects",
+    what: "also archive instructions, skills and rules of the repositories that sessions ran in",
+    default: "yes",
+    kind: ValueKind::Boolean,
+};
+static BROWSER: Variable = Variable {
+    name: "ANNALS_BROWSER",
+    config_key: "browser.program",
+    what: "browser for live collection: Chromium or Chrome",
+    default: "",
+    kind: ValueKind::Text,
+};
+static BROWSER_ARGUMENTS: Variable = Variable {
+    name: "ANNALS_BROWSER_ARGUMENTS",
+    config_key: "browser.arguments",
+    what: "extra arguments for the browser, one per line",
+    default: "",
+    kind: ValueKind::Lines,
+};
+static BROWSER_HEADLESS: Variable = Variable {
+    name: "ANNALS_BROWSER_HEADLESS",
+    config_key: "browser.headless",
+    what: "show no browser window",
+    default: "no",
+    kind: ValueKind::Boolean,
+};
+
+/// Names another config.toml.
+const FILE_VARIABLE: &str = "ANNALS_CONFIG";
+
+/// All settings, with their values and origins.
+pub struct Config {
+    /// The archive's folder.
+    pub home: PathBuf,
+    pub user_home: Option<PathBuf>,
+    pub machine: String,
+    pub colour: bool,
+    settings: Vec<Setting>,
+}
+
+/// A setting as it is now.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    pub variable: &'static Variable,
+    /// Nothing when it is not set; in a list of all settings then the default, if there is one.
+    pub value: Option<SettingValue>,
+    pub origin: SettingOrigin,
+}
+
+/// Where the value of a setting comes from, strongest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingOrigin {
+    Flag(&'static str),
+    Environment,
+    File { line: usize },
+    Default,
+}
+
+/// How to start a browser.
+pub struct BrowserSettings {
+    pub program: Option<PathBuf>,
+    pub arguments: Vec<String>,
+    pub headless: bool,
+}
+
+impl Config {
+    /// `sources` are the settings that sources declare.
+    pub fn load(home_flag: Option<PathBuf>, sources: &[&'static Variable]) -> Result<Config> {
+        let user_home = user_home();
+        let declared: Vec<&'static Variable> = OWN.iter().chain(sources).copied().collect();
+        let entries = read_file(&declared)?;
+        let mut settings = Vec::new();
+        for declared in declared {
+            let entry = entries.iter().find(|entry| entry.key == declared.config_key);
+            settings.push(resolve(declared, variable(declared.name), entry, user_home.as_deref())?);
+        }
+        let mut config = Config {
+            home: PathBuf::new(),
+            user_home,
+            machine: variable("ANNALS_MACHINE").unwrap_or_else(machine_name),
+            colour: variable("NO_COLOR").is_none(),
+            settings,
+        };
+        if let Some(flag) = &home_flag {
+            let home = config.settings.iter_mut().filter(|setting| setting.variable.name == HOME.name);
+            for setting in home {
+                setting.value = Some(path_value(flag));
+                setting.origin = SettingOrigin::Flag("--home");
+            }
+        }
+        let given = home_flag.or_else(|| config.text(HOME.name).map(PathBuf::from));
+        config.home = given.or_else(|| default_home(config.user_home.as_deref())).ok_or_else(|| {
+            Error::new("no folder for the archive: HOME is not set").hint("name a folder with --home DIR")
+        })?;
+        Ok(config)
+    }
+
+    /// Every setting with its value, given or default.
+    pub fn settings(&self) -> Vec<Setting> {
+        let with_default = |setting: &Setting| {
+            let value = setting.value.clone().or_else(|| match setting.variable.name {
+                name if name == HOME.name => Some(path_value(&self.home)),
+                name if name == BROWSER.name => installed_browser().as_deref().map(path_value),
+                _ => default_value(setting.variable).map(|value| value.expand(self.user_home.as_deref())),
+            });
+            Setting { value, ..setting.clone() }
+        };
+        self.settings.iter().map(with_default).collect()
+    }
+
+    /// Where the server listens.
+    pub fn listen(&self) -> &str {
+        self.text(LISTEN.name).unwrap_or(LISTEN.default)
+    }
+
+    /// Whether `sync` also reads the repositories that sessions ran in.
+    pub fn reads_projects(&self) -> bool {
+        self.flag(PROJECTS.name)
+    }
+
+    /// The browser that live collection uses: the one that is named, or what is installed.
+    pub fn browser(&self) -> BrowserSettings {
+        BrowserSettings {
+            program: self.text(BROWSER.name).map(PathBuf::from).or_else(installed_browser),
+            arguments: self.list(BROWSER_ARGUMENTS.name).to_vec(),
+            headless: self.flag(BROWSER_HEADLESS.name),
+        }
+    }
+
+    /// How long a second of waiting between requests takes; tests make it shorter.
+    pub fn second(&self) -> Duration {
+        let shorter = variable("ANNALS_SECOND_MS").and_then(|text| text.parse().ok());
+        Duration::from_millis(shorter.unwrap_or(1_000).clamp(1, 1_000))
+    }
+
+    /// Variables of annals' own, which are no other program's business.
+    pub fn own_variables(&self) -> Vec<String> {
+        #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        names.filter(|name| name.starts_with("ANNALS_")).collect()
+    }
+
+    /// What a setting is set to, by its environment variable; nothing when it is not set or no text.
+    pub fn text(&self, variable: &str) -> Option<&str> {
+        match self.setting(variable)?.value.as_ref()? {
+            SettingValue::Text(text) => Some(text),
+            SettingValue::List(_) | SettingValue::Boolean(_) => None,
+        }
+    }
+
+    /// What a list is set to; empty when it is not set.
+    pub fn list(&self, variable: &str) -> &[String] {
+        match self.setting(variable).and_then(|setting| setting.value.as_ref()) {
+            Some(SettingValue::List(items)) => items,
+            Some(SettingValue::Text(_) | SettingValue::Boolean(_)) | None => &[],
+        }
+    }
+
+    /// Whether a switch is on; its default when it is not set.
+    pub fn flag(&self, variable: &str) -> bool {
+        let value = self
+            .setting(variable)
+            .and_then(|setting| setting.value.clone().or_else(|| default_value(setting.variable)));
+        value == Some(SettingValue::Boolean(true))
+    }
+
+    fn setting(&self, variable: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.variable.name == variable)
+    }
+}
+
+/// The default that is declared; a list without one is empty.
+fn default_value(declared: &Variable) -> Option<SettingValue> {
+    let unset = declared.kind == ValueKind::Text && declared.default.is_empty();
+    if unset { None } else { SettingValue::parse(declared.kind, declared.default) }
+}
+
+fn path_value(path: &Path) -> SettingValue {
+    SettingValue::Text(path.to_string_lossy().into_owned())
+}
+
+/// Environment, then file.
+fn resolve(
+    declared: &'static Variable,
+    environment: Option<String>,
+    entry: Option<&FileEntry>,
+    user_home: Option<&Path>,
+) -> Result<Setting> {
+    let (value, origin) = match (environment, entry) {
+        (Some(text), _) => {
+            let value = SettingValue::parse(declared.kind, &text).ok_or_else(|| {
+                Error::new(format!("{} must be yes or no, not {text:?}", declared.name))
+                    .hint(format!("unset it, or set {}=yes", declared.name))
+            })?;
+            (Some(value), SettingOrigin::Environment)
+        }
+        (None, Some(entry)) => (Some(entry.value.clone()), SettingOrigin::File { line: entry.line }),
+        // Sources tell apart what is set and what is a default.
+        (None, None) => (None, SettingOrigin::Default),
+    };
+    Ok(Setting { variable: declared, value: value.map(|value| value.expand(user_home)), origin })
+}
+
+fn variable(name: &str) -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+    let value = std::env::var(name).ok();
+    value.filter(|value| !value.is_empty())
+}
+
+/// The first Chromium or Chrome that is installed.
+fn installed_browser() -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome.exe"];
+    let path = variable("PATH").unwrap_or_else(|| "/usr/bin:/usr/local/bin".into());
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let found = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    let bundled = [
+        "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+        "/Applications/Chromium.app/Contents/MacOS/Chromium",
+        r"C:\Program Files\Google\Chrome\Application\chrome.exe",
+    ];
+    found.chain(bundled.map(PathBuf::from)).find(|program| program.is_file())
+}
+
+/// Where config.toml is, or would be; nothing when there is no home to have it.
+pub fn file_path() -> Option<PathBuf> {
+    if let Some(path) = variable(FILE_VARIABLE) {
+        return Some(path.into());
+    }
+    let folder = match variable("XDG_CONFIG_HOME") {
+        Some(folder) => PathBuf::from(folder),
+        None if cfg!(target_os = "macos") => user_home()?.join("Library/Application Support"),
+        None if cfg!(windows) => variable("APPDATA")?.into(),
+        None => user_home()?.join(".config"),
+    };
+    Some(folder.join("annals/config.toml"))
+}
+
+fn user_home() -> Option<PathBuf> {
+    variable("HOME").or_else(|| variable("USERPROFILE")).map(PathBuf::from)
+}
+
+fn default_home(user_home: Option<&Path>) -> Option<PathBuf> {
+    let folder = match variable("XDG_DATA_HOME") {
+        Some(folder) => PathBuf::from(folder),
+        None if cfg!(target_os = "macos") => user_home?.join("Library/Application Support"),
+        None if cfg!(windows) => variable("LOCALAPPDATA")?.into(),
+        None => user_home?.join(".local/share"),
+    };
+    Some(folder.join("annals"))
+}
+
+fn read_file(declared: &[&'static Variable]) -> Result<Vec<FileEntry>> {
+    let Some(path) = file_path() else { return Ok(Vec::new()) };
+    let named = variable(FILE_VARIABLE).is_some();
+    match std::fs::read_to_string(&path) {
+        Ok(text) => file::parse(&path, &text, declared),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => Ok(Vec::new()),
+        Err(error) => {
+            let error = Error::new(format!("cannot read {}: {error}", path.display()));
+            Err(if named { error.hint(format!("{FILE_VARIABLE} names this file")) } else { error })
+        }
+    }
+}
+
+fn machine_name() -> String {
+    let named = std::fs::read_to_string("/etc/hostname").ok().map(|name| name.trim().to_owned());
+    named
+        .filter(|name| !name.is_empty())
+        .or_else(|| variable("HOSTNAME"))
+        .or_else(|| variable("COMPUTERNAME"))
+        .unwrap_or_else(|| "this machine".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_wins_over_the_file() {
+        let entry = FileEntry { key: LISTEN.config_key, value: SettingValue::Text("file:1".into()), line: 7 };
+        let resolved = |environment: Option<&str>, entry: Option<&FileEntry>| {
+            let setting = resolve(&LISTEN, environment.map(str::to_owned), entry, None).unwrap();
+            (setting.value, setting.origin)
+        };
+        let text = |text: &str| Some(SettingValue::Text(text.to_owned()));
+        assert_eq!(resolved(Some("env:1"), Some(&entry)), (text("env:1"), SettingOrigin::Environment));
+        assert_eq!(resolved(None, Some(&entry)), (text("file:1"), SettingOrigin::File { line: 7 }));
+        assert_eq!(resolved(None, None), (None, SettingOrigin::Default));
+    }
+
+    #[test]
+    fn a_variable_with_a_wrong_value_is_an_error() {
+        let error = resolve(&PROJECTS, Some("perhaps".into()), None, None).unwrap_err();
+        assert_eq!(error.what, "ANNALS_PROJECTS must be yes or no, not \"perhaps\"");
+    }
+
+    #[test]
+    fn defaults_are_of_their_kind() {
+        for declared in OWN {
+            let value = default_value(declared);
+            assert_eq!(value.is_none(), declared.kind == ValueKind::Text && declared.default.is_empty());
+        }
+    }
+}
