@@ -94,24 +94,29 @@ impl Writer<'_> {
         self.remove_segments(chosen)
     }
 
-    /// Removes small segments without a passage that is alive: a file that is rewritten again and again leaves none behind.
-    pub(crate) fn remove_dead_segments(&mut self) -> Result<()> {
+    /// Makes room in small segments, half of whose passages are dead: a file that is rewritten again and again leaves little
+    /// behind.
+    pub(crate) fn compact_segments(&mut self) -> Result<()> {
         let epochs = self.epochs()?;
         let mut statement = self
             .transaction
             .prepare_cached(sql!("select id, table_data from search_segment where passages <= $1"))?;
         let mut rows = statement.query([SMALLEST * FAN as i64])?;
-        let mut dead = Vec::new();
+        let (mut dead, mut stale) = (Vec::new(), Vec::new());
         while let Some(row) = rows.next()? {
             let table = row.get_ref(1)?.as_blob().unwrap_or_default();
-            let alive = |doc: Doc| epochs.get(&doc.file).copied().unwrap_or(0) == doc.epoch;
-            if !read_docs(table).any(alive) {
-                dead.push(row.get::<_, i64>(0)?);
+            let alive = |doc: &Doc| epochs.get(&doc.file).copied().unwrap_or(0) == doc.epoch;
+            let (all, alive) = (read_docs(table).count(), read_docs(table).filter(alive).count());
+            match alive {
+                0 => dead.push(row.get::<_, i64>(0)?),
+                alive if alive * 2 <= all => stale.push(row.get::<_, i64>(0)?),
+                _ => {}
             }
         }
         drop(rows);
         drop(statement);
-        self.remove_segments(&dead)
+        self.remove_segments(&dead)?;
+        stale.into_iter().try_for_each(|segment| self.merge(&[segment]))
     }
 
     fn remove_segments(&self, segments: &[i64]) -> Result<()> {

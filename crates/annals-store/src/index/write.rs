@@ -177,7 +177,7 @@ impl Writer<'_> {
     pub(crate) fn write_index(&mut self) -> Result<()> {
         // First, so that what is written takes the room of what goes.
         if std::mem::take(&mut self.dropped_passages) {
-            self.remove_dead_segments()?;
+            self.compact_segments()?;
         }
         let builder = std::mem::take(&mut self.index);
         if builder.docs.is_empty() {
