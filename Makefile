@@ -8,14 +8,14 @@ test:
 	@echo "make test installs schemathesis into target/api-venv (PyPI, with pip), axe-core into target/browser (npm), and,"
 	@echo "where they are missing, the Debian packages chromium, chromium-driver, npm, python3 and openssl (apt-get, with sudo); nothing else"
 	tests/browser/setup
-	cargo test --locked --workspace
+	cargo test --locked --workspace --features annals/slow-tests
 	tests/api/run
 	if [ -n "$$ANNALS_REAL_HOMES" ]; then $(MAKE) test-real; fi
 
 # The checks that hold for any home, over homes written by real clients: ANNALS_REAL_HOMES=DIR has them by source and version.
 test-real:
 	@test -d "$$ANNALS_REAL_HOMES" || { echo "make test-real: ANNALS_REAL_HOMES names no folder" >&2; exit 1; }
-	cargo test --locked --test it of_real_homes -- --ignored --nocapture
+	cargo test --locked --features slow-tests --test it --test slow of_real_homes -- --ignored --nocapture
 
 # Everything again on days and at hours at which clocks turn over, in both outermost time zones, and in random order.
 test-days:
@@ -23,7 +23,7 @@ test-days:
 
 lint:
 	cargo fmt --check
-	cargo clippy --locked --workspace --all-targets --features annals/test-clock -- --deny warnings
+	cargo clippy --locked --workspace --all-targets --features annals/test-clock,annals/slow-tests -- --deny warnings
 
 format:
 	cargo fmt

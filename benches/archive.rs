@@ -17,22 +17,14 @@
     clippy::panic
 )]
 
-#[path = "../tests/it/browser.rs"]
-mod browser;
 mod chatgpt;
-mod claude_corpus;
-mod clock;
-mod corpus;
 mod http;
 mod http_client;
 mod lineage;
-mod lineage_transcripts;
-mod lineage_world;
 mod pages;
 mod search;
 mod search_set;
 mod table;
-mod words;
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -40,10 +32,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use claude_corpus::{append_rows, write_claude_home};
-use corpus::{append_turns, write_codex_home};
+use annals_testkit::clock;
+use annals_testkit::corpora::claude::{append_rows, write_claude_home};
+use annals_testkit::corpora::codex::{append_turns, write_codex_home};
+use annals_testkit::corpora::words::{Plan, Written};
 use table::{Row, print_table};
-use words::{Plan, Written};
 
 const GIGABYTE: f64 = 1e9;
 const MEGABYTE: f64 = 1e6;
@@ -216,7 +209,7 @@ impl<'a> Corpus<'a> {
 
     /// The environment is built anew, so that no other source of the machine is found.
     fn annals(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
+        let mut command = Command::new(annals_testkit::program());
         command
             .arg("--home")
             .arg(&self.archive)

@@ -9,8 +9,8 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use super::table::Row;
-use super::words::{DAY, FIRST_DAY, OUTPUT, PROSE, Plan, Project, Random, put, sizes};
 use super::{CODEX, Corpus, GIGABYTE, MEGABYTE, Outcome, SEED, Scratch, Settings, Sync};
+use annals_testkit::corpora::words::{DAY, FIRST_DAY, OUTPUT, PROSE, Plan, Project, Random, put, sizes};
 use std::fmt::Write as _;
 
 /// Bytes of a conversation, on average.

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::clock;
-use super::corpus::write_long_session;
 use super::http_client::{Connection, Figure, Latencies, Target, load};
 use super::table::Row;
-use super::words::{DAY, DAYS, FIRST_DAY};
 use super::{CODEX, Corpus, MEGABYTE, Outcome, SEED, Scratch, Settings, ticks};
+use annals_testkit::clock;
+use annals_testkit::corpora::codex::write_long_session;
+use annals_testkit::corpora::words::{DAY, DAYS, FIRST_DAY};
 
 const CLIENTS: usize = 8;
 const SESSIONS: &str = "/api/v1/codex/sessions";

@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::clock;
-use super::lineage_world::{GRADES, Plan, Score, write_world};
 use super::table::Row;
-use super::words::{Project, Random};
 use super::{
     CLAUDE, CODEX, Corpus, Outcome, SEED, Scratch, Settings, claude_home, cpu_of_children, first_sync, median,
 };
+use annals_testkit::clock;
+use annals_testkit::corpora::words::{Project, Random};
+use annals_testkit::worlds::lineage::{GRADES, Plan, Score, write_world};
 
 /// A large file as people have them.
 const LINES: usize = 5_000;
@@ -151,7 +151,7 @@ fn gather(corpus: &Corpus<'_>, file: &Path) -> Outcome<Gathered> {
 }
 
 fn annals(folder: &Path, archive: &Path, arguments: &[&str]) -> Outcome<Value> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
+    let mut command = Command::new(annals_testkit::program());
     command.arg("--home").arg(archive).args(arguments).env_clear().env("HOME", folder.join("nobody"));
     command.env(CODEX.variable, folder.join("codex")).env(CLAUDE.variable, folder.join("claude"));
     clock::set(&mut command);

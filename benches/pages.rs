@@ -3,11 +3,11 @@
 
 use serde_json::json;
 
-use super::browser::Browser;
-use super::corpus::{Step, write_long_session, write_told_session};
 use super::http::Server;
 use super::table::Row;
 use super::{CODEX, Corpus, MEGABYTE, Outcome, SEED, Scratch, Settings};
+use annals_testkit::browser::Browser;
+use annals_testkit::corpora::codex::{Step, write_long_session, write_told_session};
 
 /// Milliseconds from the start of the navigation to the first paint with content.
 const FIRST_PAINT: f64 = 300.0;

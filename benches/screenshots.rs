@@ -13,20 +13,13 @@
     clippy::panic
 )]
 
-/// The folder of the whole project.
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
-#[path = "../tests/it/browser.rs"]
-mod browser;
-mod clock;
-mod story;
-mod words;
-
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use browser::{Browser, PHONE};
+use annals_testkit::browser::{Browser, PHONE};
+use annals_testkit::worlds::story;
+use annals_testkit::{ROOT, clock};
 use serde_json::{Value, json};
 
 const MONTHS: u64 = 7;
@@ -65,7 +58,7 @@ impl Drop for Server {
 }
 
 fn annals(scratch: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
+    let mut command = Command::new(annals_testkit::program());
     command.env_clear().env("HOME", scratch.join("user")).env("ANNALS_MACHINE", "laptop");
     clock::set(&mut command);
     command.arg("--home").arg(scratch.join("archive")).args(arguments);

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::corpus::{Step, write_told_session};
 use super::http::{Server, latency_row};
 use super::http_client::{Latencies, load};
 use super::search_set::{Kind, NEEDLES, Needle};
 use super::table::Row;
-use super::words::Random;
 use super::{
     CODEX, Corpus, GIGABYTE, MEGABYTE, Outcome, SEED, Scratch, Settings, cpu_of_children, first_sync, median,
 };
+use annals_testkit::corpora::codex::{Step, write_told_session};
+use annals_testkit::corpora::words::Random;
 
 /// A million lines are three gigabytes, about.
 const SIZE: u64 = 3;

@@ -1,7 +1,7 @@
 //! What people remember of their sessions, and what they type to find them: short sessions written by hand, each with
 //! the questions that it answers.
 
-use super::corpus::Step::{self, Ran, Told, User};
+use annals_testkit::corpora::codex::Step::{self, Ran, Told, User};
 
 /// How a question relates to the text it is after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

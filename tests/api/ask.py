@@ -25,9 +25,9 @@ CHECKS = [
 # positive_data_acceptance: a cursor is text to the document, and only one that a list gave is accepted; the same holds
 #   for names of sources in `source`, and `session_id` needs `source`.
 # use_after_free, ensure_resource_availability: nothing can be made or deleted over HTTP.
-# object_level_authorization: needs a second user; tests/it/http_members.rs has five.
+# object_level_authorization: needs a second user; tests/it/http/members.rs has five.
 
-SOURCES = {"codex_cli": ".codex", "claude_code": ".claude"}
+FIXTURES = pathlib.Path("crates/annals-sources/src").glob("*/fixtures/*/home")
 
 
 def main(target):
@@ -40,11 +40,14 @@ def main(target):
 
 def ask_all(target, work):
     user = work / "user"
-    for source, home in SOURCES.items():
-        for fixture in sorted(pathlib.Path("crates/annals-sources/src", source, "fixtures").glob("*/home")):
-            shutil.copytree(fixture, user / home, dirs_exist_ok=True)
     annals = [str(target / "debug" / "annals"), "--home", str(work / "archive")]
     environment = {"HOME": str(user), "TZ": "UTC"}
+    sources = []
+    for fixture in sorted(FIXTURES):
+        source = fixture.parts[-4]
+        if source not in sources:
+            sources.append(source)
+        shutil.copytree(fixture, home_of(annals, environment, user, source), dirs_exist_ok=True)
     subprocess.run([*annals, "sync", "--quiet"], env=environment, check=True)
     # The log of some thousand requests is of no use here.
     arguments = ["serve", "--listen", "127.0.0.1:0", "--json", "--no-sync", "--quiet"]
@@ -52,7 +55,7 @@ def ask_all(target, work):
     try:
         address = json.loads(server.stdout.readline())
         document = work / "openapi.json"
-        document.write_text(json.dumps(with_examples(address)))
+        document.write_text(json.dumps(with_examples(address, sources)))
         status = schemathesis(target, work, document, address)
         if server.poll() is not None:
             print(f"tests/api/run: the server ended with {server.returncode}", file=sys.stderr)
@@ -63,7 +66,14 @@ def ask_all(target, work):
         server.wait(timeout=20)
 
 
-def with_examples(address):
+def home_of(annals, environment, user, source):
+    """The folder where the source's client has its home, as the manifest says."""
+    user.mkdir(exist_ok=True)
+    printed = subprocess.run([*annals, "manifest", source, "--json"], env=environment, check=True, stdout=subprocess.PIPE)
+    return user / json.loads(printed.stdout)["default_homes"][0].removeprefix("~/")
+
+
+def with_examples(address, sources):
     """The document, with ids of sessions, streams and records that are there: else all of them would be 404."""
 
     def get(path):
@@ -74,7 +84,7 @@ def with_examples(address):
 
     document = get("/openapi.json")
     for path, item in document["paths"].items():
-        source = next((name for name in SOURCES if f"/{get_route(get, name)}/" in path), "claude_code")
+        source = next((name for name in sources if f"/{get_route(get, name)}/" in path), sources[0])
         stream = get(f"/api/v1/sources/{source}/manifest")["streams"][0]["name"]
         session = get(f"/api/v1/agent-sessions/{source}/sessions")["sessions"][0]["session_id"]
         values = {"source": source, "stream": stream, "session_id": session, "key": session}

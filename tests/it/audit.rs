@@ -2,15 +2,16 @@
 
 use serde_json::Value;
 
-use crate::homes::{Home, over_homes};
-use crate::support::{Bench, ID, conversation, rollout};
+use annals_testkit::Bench;
+use annals_testkit::codex::{ID, conversation, rollout};
+use annals_testkit::homes::Home;
 
 fn audit_of(bench: &Bench, source: &str) -> Value {
     let audit = bench.json(&["audit"]);
     audit["sources"].as_array().unwrap().iter().find(|audit| audit["source"] == source).unwrap().clone()
 }
 
-over_homes! { totals_reconcile_and_records_agree_with_their_manifest }
+annals_testkit::over_homes! { totals_reconcile_and_records_agree_with_their_manifest }
 
 fn totals_reconcile_and_records_agree_with_their_manifest(homes: &[Home]) {
     for Home { source, path: home } in homes {
@@ -28,7 +29,7 @@ fn totals_reconcile_and_records_agree_with_their_manifest(homes: &[Home]) {
             assert_eq!(audit["unaccounted"], serde_json::json!([]), "{}", home.display());
         }
         // What is on disk, counted here by other means.
-        let on_disk = crate::support::files_below(&bench.home_of(source)).len() as u64;
+        let on_disk = annals_testkit::files::files_below(&bench.home_of(source)).len() as u64;
         let seen = audit["files"]["found"].as_u64().unwrap();
         assert!(seen <= on_disk && audit["files"]["gaps"] == 0, "{}: {seen} of {on_disk}", home.display());
         let lines: i64 = ["kept", "unknown", "malformed", "skipped"]
@@ -58,8 +59,8 @@ fn totals_reconcile_and_records_agree_with_their_manifest(homes: &[Home]) {
 
 #[test]
 fn imports_reconcile_and_their_records_agree_with_the_manifest() {
-    for (source, case) in crate::golden::import_fixtures() {
-        let bench = crate::golden::imported(&case);
+    for (source, case) in annals_testkit::fixtures::with_exports() {
+        let bench = annals_testkit::fixtures::imported(&case);
         let audit = audit_of(&bench, &source);
         for unit in ["files", "bytes"] {
             let sum: u64 = ["kept", "left_out", "unaccounted", "gaps"]
@@ -69,7 +70,7 @@ fn imports_reconcile_and_their_records_agree_with_the_manifest() {
             assert_eq!(audit[unit]["found"].as_u64().unwrap(), sum, "{} {unit}", case.display());
         }
         // What is in the exports, counted here by other means.
-        let files = crate::support::files_below(&case.join("exports"));
+        let files = annals_testkit::files::files_below(&case.join("exports"));
         let bytes: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
         assert_eq!(audit["files"]["found"], files.len(), "{}", case.display());
         assert_eq!(audit["bytes"]["found"], bytes, "{}", case.display());
@@ -150,7 +151,7 @@ fn unknown_lines_raise_the_counters_and_lose_nothing() {
     assert_eq!(audit["malformed"][0]["what"], "not JSON");
     assert!(audit["malformed"][0]["offset"].as_u64().unwrap() > 0);
     assert_eq!(bench.run(&["audit", "--fail-under", "100"]).code, 1);
-    crate::support::assert_restores(&bench, &bench.codex());
+    annals_testkit::checks::assert_restores(&bench, &bench.codex());
 }
 
 #[test]

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::support::Bench;
+use annals_testkit::files::files_below;
+use annals_testkit::{Bench, ROOT};
 
 const FIXTURE: &str = "tests/fixtures/archive-0.1.0";
 /// The tables that 0.1.0 made.
 const MIGRATIONS_THEN: i64 = 6;
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(crate::ROOT).join(FIXTURE).join(name)
+    Path::new(ROOT).join(FIXTURE).join(name)
 }
 
 /// A bench with the archive that 0.1.0 wrote.
@@ -52,7 +53,7 @@ fn assert_whole(bench: &Bench) {
         let ran = bench.run(&["restore", "--source", source, "--to", to.to_str().unwrap()]);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
-    for file in crate::support::files_below(&target) {
+    for file in files_below(&target) {
         use sha2::Digest;
         let hash: String = sha2::Sha256::digest(std::fs::read(&file).unwrap())
             .iter()

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::support::{Bench, ID, conversation, rollout};
+use annals_testkit::Bench;
+use annals_testkit::codex::{ID, conversation, rollout};
 
 const OTHER: &str = "0199a1b2-0000-7000-8000-00000000000b";
 

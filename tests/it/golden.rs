@@ -6,61 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::{Bench, IMPORTED, SOURCES, assert_accounts_add_up, assert_restores_of, timeless};
-
-/// All fixture folders, each with its source.
-pub fn fixtures() -> Vec<(String, PathBuf)> {
-    let sources = Path::new(crate::ROOT).join("crates/annals-sources/src");
-    let mut cases = Vec::new();
-    for source in SOURCES {
-        let folders = std::fs::read_dir(sources.join(source).join("fixtures")).unwrap();
-        cases.extend(folders.map(|case| (source.to_owned(), case.unwrap().path())));
-    }
-    cases.sort();
-    for source in SOURCES {
-        assert!(cases.iter().any(|(of, _)| of == source), "{source} has no fixtures");
-    }
-    cases
-}
-
-/// All fixture folders of exports and traces: folders below `exports`, imported one after another.
-pub fn import_fixtures() -> Vec<(String, PathBuf)> {
-    let sources = Path::new(crate::ROOT).join("crates/annals-sources/src");
-    let mut cases = Vec::new();
-    for source in IMPORTED {
-        let folders = std::fs::read_dir(sources.join(source).join("fixtures")).unwrap();
-        cases.extend(folders.map(|case| (source.to_owned(), case.unwrap().path())));
-        assert!(cases.iter().any(|(of, _)| of == source), "{source} has no fixtures");
-    }
-    cases.sort();
-    cases
-}
-
-/// A bench into which all exports of a case were imported.
-pub fn imported(case: &Path) -> Bench {
-    let bench = Bench::new();
-    let mut exports: Vec<PathBuf> =
-        std::fs::read_dir(case.join("exports")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    exports.sort();
-    for (number, export) in exports.iter().enumerate() {
-        // Where a file lies, and since when, is in its account.
-        let folder = bench.folder.path().join(format!("export-{number}"));
-        crate::support::copy_folder(export, &folder);
-        for file in crate::support::files_below(&folder) {
-            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_762_000_000 + number as u64);
-            let file = std::fs::File::options().write(true).open(file).unwrap();
-            file.set_times(std::fs::FileTimes::new().set_modified(time)).unwrap();
-        }
-        bench.import(&[&folder]);
-    }
-    bench
-}
+use annals_testkit::checks::{assert_accounts_add_up, assert_restores_of, timeless};
+use annals_testkit::{Bench, fixtures};
 
 #[test]
 fn imports_give_what_is_expected() {
     let mut wrong = Vec::new();
-    for (source, case) in import_fixtures() {
-        let bench = imported(&case);
+    for (source, case) in fixtures::with_exports() {
+        let bench = fixtures::imported(&case);
         for (name, found) in [
             ("records.jsonl", records(&bench, &source)),
             ("transcript.json", transcripts(&bench)),
@@ -74,8 +27,8 @@ fn imports_give_what_is_expected() {
 
 #[test]
 fn imports_survive_a_second_import_and_a_rebuild() {
-    for (_, case) in import_fixtures() {
-        let bench = imported(&case);
+    for (_, case) in fixtures::with_exports() {
+        let bench = fixtures::imported(&case);
         assert_accounts_add_up(&bench, &case);
         let before = bench.everything();
         let mut exports: Vec<PathBuf> = std::fs::read_dir(bench.folder.path())
@@ -97,7 +50,7 @@ fn imports_survive_a_second_import_and_a_rebuild() {
         assert!(bench.everything() == before, "{}: a second import changed rows", case.display());
         assert_eq!(bench.run(&["rebuild"]).code, 0);
         let rebuilt = bench.everything();
-        crate::changes::assert_same(&before, &rebuilt);
+        annals_testkit::checks::assert_same(&before, &rebuilt);
     }
 }
 
@@ -117,10 +70,10 @@ fn compare(path: &Path, found: &str, wrong: &mut Vec<String>) {
 #[test]
 fn fixtures_give_what_is_expected() {
     let mut wrong = Vec::new();
-    for (source, case) in fixtures() {
+    for (source, case) in fixtures::with_home() {
         let bench = Bench::with_home(&source, &case.join("home"));
         // Clients without times in their lines: the file's own time stands in, so it must be a fixed one.
-        for file in crate::support::files_below(&bench.user()) {
+        for file in annals_testkit::files::files_below(&bench.user()) {
             let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_772_450_000);
             let file = std::fs::File::options().write(true).open(file).unwrap();
             file.set_times(std::fs::FileTimes::new().set_modified(time)).unwrap();
@@ -140,7 +93,7 @@ fn fixtures_give_what_is_expected() {
 
 #[test]
 fn fixtures_survive_a_second_sync_a_rebuild_and_a_restore() {
-    for (source, case) in fixtures() {
+    for (source, case) in fixtures::with_home() {
         let home = case.join("home");
         let bench = Bench::with_home(&source, &home);
         bench.sync();
@@ -185,7 +138,7 @@ pub fn tapes(bench: &Bench) -> String {
     assert!(ran.code < 2, "{}", ran.stderr);
     let mut text = String::new();
     if to.is_dir() {
-        for path in crate::support::files_below(&to) {
+        for path in annals_testkit::files::files_below(&to) {
             text += &std::fs::read_to_string(&path).unwrap();
         }
         std::fs::remove_dir_all(&to).unwrap();

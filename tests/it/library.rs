@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Bench, ID, conversation, meta, rollout};
+use annals_testkit::Bench;
+use annals_testkit::codex::{ID, conversation, meta, rollout};
 
 fn write(path: &Path, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -167,7 +168,7 @@ fn values_of_environments_do_not_leave_the_program() {
 #[test]
 fn every_authored_stream_has_content_in_the_fixtures() {
     let empty_by_nature = ["agent_jobs", "spawn_edges", "goals", "queued_prompts", "memory_drafts"];
-    for (source, case) in crate::golden::fixtures() {
+    for (source, case) in annals_testkit::fixtures::with_home() {
         if !case.ends_with("authored") {
             continue;
         }

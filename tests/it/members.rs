@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::support::{Bench, ID, Ran, conversation, files_below, rollout};
+use annals_testkit::codex::{ID, conversation, rollout};
+use annals_testkit::files::files_below;
+use annals_testkit::{Bench, Ran};
 
 fn is_token(text: &str) -> bool {
     let digits = text.strip_prefix("annals_").unwrap_or_default();

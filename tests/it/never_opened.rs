@@ -7,9 +7,10 @@ use std::path::Path;
 
 use inotify::{Inotify, WatchDescriptor, WatchMask};
 
-use crate::changes::text_of;
 use crate::claude;
-use crate::support::{Bench, ID, conversation, files_below, rollout};
+use annals_testkit::Bench;
+use annals_testkit::codex::{ID, conversation, rollout, text_of};
+use annals_testkit::files::files_below;
 
 /// Stands in every file that must not be read; nothing may ever say it.
 const MARKER: &str = "planted-marker-never-to-be-read";

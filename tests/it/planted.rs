@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::chatgpt_export::{Conversation, Generation, call, export, message, result, said, write_folder};
+use crate::chatgpt::export::{Conversation, Generation, call, export, message, result, said, write_folder};
 use serde_json::{Value, json};
 
-use crate::support::Bench;
+use annals_testkit::Bench;
 
 /// A secret and the words around it that give it away.
 pub struct Planted {

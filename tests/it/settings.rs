@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::server::Server;
-use crate::support::{Bench, ID, IMPORTED, Ran, SOURCES, conversation, meta, rollout};
+use annals_testkit::codex::{ID, conversation, meta, rollout};
+use annals_testkit::server::Server;
+use annals_testkit::{Bench, Ran};
 
 /// Writes config.toml where the program looks for it.
 fn configure(bench: &Bench, text: &str) -> PathBuf {
@@ -82,7 +83,7 @@ fn a_list_may_be_an_array_or_a_string() {
 fn every_declared_key_is_accepted_and_listed() {
     let bench = Bench::new();
     let mut keys = Vec::new();
-    for source in SOURCES.into_iter().chain(IMPORTED) {
+    for source in annals_testkit::sources::all() {
         let manifest = bench.json(&["manifest", source]);
         for variable in manifest["variables"].as_array().unwrap() {
             let (key, name) = (variable["config_key"].as_str().unwrap(), variable["name"].as_str().unwrap());

@@ -4,11 +4,13 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::golden::{fixtures, tapes};
-use crate::support::{Bench, ID, Ran, SOURCES, files_below, meta, prompt, rollout};
+use crate::golden::tapes;
+use annals_testkit::codex::{ID, meta, prompt, rollout};
+use annals_testkit::files::files_below;
+use annals_testkit::{Bench, Ran, fixtures, sources};
 
 fn format_of(source: &str) -> &'static str {
-    if source == "codex_cli" { "codex-jsonl" } else { "claude-jsonl" }
+    sources::with_tape().into_iter().find(|(of, _)| *of == source).expect("a source with tapes").1
 }
 
 fn record_stdin(bench: &Bench, format: &str, extra: &[&str], pieces: &[&[u8]]) -> Ran {
@@ -47,19 +49,19 @@ fn transcripts(home: &Path) -> Vec<PathBuf> {
 #[test]
 fn record_and_tape_give_the_same_bytes() {
     let mut compared = 0;
-    for (source, case) in fixtures() {
-        let bench = Bench::with_home(&source, &case.join("home"));
+    for (source, case) in fixtures::with_home() {
+        let bench = Bench::with_home(source, &case.join("home"));
         bench.sync();
-        for path in transcripts(&bench.home_of(&source)) {
+        for path in transcripts(&bench.home_of(source)) {
             let path_text = path.to_str().unwrap();
-            let recorded = bench.run(&["record", path_text, "--format", format_of(&source)]);
+            let recorded = bench.run(&["record", path_text, "--format", format_of(source)]);
             assert_eq!(recorded.code, 0, "{}", recorded.stderr);
-            let again = bench.run(&["record", path_text, "--format", format_of(&source)]);
+            let again = bench.run(&["record", path_text, "--format", format_of(source)]);
             assert_eq!(recorded.stdout, again.stdout);
             let first: serde_json::Value =
                 serde_json::from_str(recorded.stdout.lines().next().unwrap()).unwrap();
             let session = first["source"]["session_id"].as_str().unwrap();
-            let replaced = files_below(&bench.home_of(&source))
+            let replaced = files_below(&bench.home_of(source))
                 .iter()
                 .any(|other| other != &path && other.to_str().unwrap().contains(&format!("{session}_")));
             let tape = bench.run(&["tape", session]);
@@ -70,7 +72,7 @@ fn record_and_tape_give_the_same_bytes() {
             if path_text.ends_with(".jsonl") {
                 let bytes = std::fs::read(&path).unwrap();
                 let pieces: Vec<&[u8]> = bytes.chunks(997).collect();
-                let piped = record_stdin(&bench, format_of(&source), &[], &pieces);
+                let piped = record_stdin(&bench, format_of(source), &[], &pieces);
                 let alone = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
                 assert_eq!(alone(&piped.stdout), alone(&recorded.stdout), "{path_text}");
             }
@@ -83,12 +85,12 @@ fn record_and_tape_give_the_same_bytes() {
 fn pieces_and_rebuilds_change_nothing() {
     // Two archives have two keys, and so two marks for one secret.
     let mark = regex::Regex::new(r"\[secret:([a-z_]+):[0-9a-f]{4}\]").unwrap();
-    for (source, case) in fixtures() {
+    for (source, case) in fixtures::with_home() {
         let home = case.join("home");
-        let whole = Bench::with_home(&source, &home);
+        let whole = Bench::with_home(source, &home);
         whole.sync();
-        let pieces = Bench::with_home(&source, &home);
-        let grown: Vec<(PathBuf, Vec<u8>)> = transcripts(&pieces.home_of(&source))
+        let pieces = Bench::with_home(source, &home);
+        let grown: Vec<(PathBuf, Vec<u8>)> = transcripts(&pieces.home_of(source))
             .into_iter()
             .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
             .map(|path| (path.clone(), std::fs::read(&path).unwrap()))
@@ -169,10 +171,10 @@ fn hostile_input_has_a_clear_result() {
         [meta(ID).as_bytes(), b"\r\n", b"{}{}[]\n"].concat(),
         [meta(ID).as_bytes(), b"\n", long.as_bytes(), b"\n"].concat(),
     ];
-    for source in SOURCES {
+    for (source, format) in sources::with_tape() {
         for (number, input) in inputs.iter().enumerate() {
             for extra in [&[][..], &["--strict"], &["--to-format", "agent-trace"]] {
-                let ran = record_stdin(&bench, format_of(source), extra, &[input]);
+                let ran = record_stdin(&bench, format, extra, &[input]);
                 assert!(
                     ran.code == 0 || ran.code == 2 && extra == ["--strict"],
                     "{source} {number}: {}",
@@ -190,7 +192,7 @@ fn hostile_input_has_a_clear_result() {
 
 #[test]
 fn whole_outputs_and_earlier_texts_come_when_asked_for() {
-    let home = Path::new(crate::ROOT).join("crates/annals-sources/src/claude_code/fixtures/edits/home");
+    let home = fixtures::case("claude_code", "edits").join("home");
     let bench = Bench::with_home("claude_code", &home);
     bench.sync();
     let session = "5e551011-0000-4000-8000-0000000000e1";
@@ -202,7 +204,7 @@ fn whole_outputs_and_earlier_texts_come_when_asked_for() {
 
 #[test]
 fn edits_are_told_as_agent_trace_records() {
-    let home = Path::new(crate::ROOT).join("crates/annals-sources/src/claude_code/fixtures/edits/home");
+    let home = fixtures::case("claude_code", "edits").join("home");
     let bench = Bench::with_home("claude_code", &home);
     bench.sync();
     let session = "5e551011-0000-4000-8000-0000000000e1";
@@ -234,8 +236,8 @@ fn edits_are_told_as_agent_trace_records() {
 
 #[test]
 fn sub_agents_name_their_parent() {
-    for (source, case) in fixtures() {
-        let bench = Bench::with_home(&source, &case.join("home"));
+    for (source, case) in fixtures::with_home() {
+        let bench = Bench::with_home(source, &case.join("home"));
         bench.sync();
         let text = tapes(&bench);
         for line in text.lines().filter(|line| line.contains("\"k\":\"meta\"")) {

@@ -1,0 +1,110 @@
+//! What must hold for every archive: accounts add up, files come back, a rebuild and a fresh archive have the same rows.
+
+use std::path::Path;
+
+use crate::Bench;
+use crate::files::files_below;
+
+/// `discovered = kept + unknown + malformed + skipped`, in bytes and in lines counted here by other means.
+pub fn assert_accounts_add_up(bench: &Bench, home: &Path) {
+    for file in bench.accounts() {
+        let sum = |what: &str| {
+            ["kept", "unknown", "malformed", "skipped"]
+                .iter()
+                .map(|status| file[status][what].as_i64().unwrap())
+                .sum::<i64>()
+        };
+        if file["twin"] == true {
+            continue;
+        }
+        assert_eq!(sum("bytes"), file["content_bytes"].as_i64().unwrap(), "{file}");
+        let path = home.join(file["path"].as_str().unwrap());
+        if path.extension().is_some_and(|extension| extension == "jsonl") && path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            let newlines = bytes.iter().filter(|byte| **byte == b'\n').count();
+            let unended = usize::from(!bytes.is_empty() && bytes.last() != Some(&b'\n'));
+            assert_eq!(sum("lines"), (newlines + unended) as i64, "{file}");
+        }
+    }
+}
+
+/// Restores into a new folder and compares every restored file with the one in `home`.
+pub fn assert_restores(bench: &Bench, home: &Path) {
+    assert_restores_of(bench, "codex_cli", home);
+}
+
+pub fn assert_restores_of(bench: &Bench, source: &str, home: &Path) {
+    let target = bench.folder.path().join("restored");
+    let ran = bench.run(&["restore", "--source", source, "--to", target.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let restored = files_below(&target);
+    assert!(!restored.is_empty());
+    for path in &restored {
+        let relative = path.strip_prefix(&target).unwrap();
+        let (ours, theirs) = (std::fs::read(path).unwrap(), std::fs::read(home.join(relative)).unwrap());
+        assert!(ours == theirs, "{} differs", relative.display());
+    }
+    std::fs::remove_dir_all(&target).unwrap();
+}
+
+/// Rebuilds and compares: rows follow from the archived bytes alone.
+pub fn assert_rebuilds(bench: &Bench) {
+    let before = bench.everything();
+    let ran = bench.run(&["rebuild"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_same(&before, &bench.everything());
+}
+
+/// An archive that saw the home only as it is now has the same rows.
+pub fn assert_like_fresh(bench: &Bench) {
+    assert_like_fresh_of(bench, "codex_cli");
+}
+
+pub fn assert_like_fresh_of(bench: &Bench, source: &str) {
+    let fresh = Bench::with_home(source, &bench.home_of(source));
+    fresh.sync();
+    assert_same(&without_versions(&bench.everything()), &without_versions(&fresh.everything()));
+}
+
+/// A run that finds nothing to do.
+pub fn assert_settled(bench: &Bench) {
+    assert_settled_of(bench, "codex_cli");
+}
+
+pub fn assert_settled_of(bench: &Bench, source: &str) {
+    let report = bench.sync_of(source);
+    assert_eq!(report["captured_bytes"], 0, "{report}");
+    for count in ["new_files", "changed_files", "gone_files", "failed_files", "new_documents"] {
+        assert_eq!(report[count], 0, "{report}");
+    }
+}
+
+/// Equal texts, or the first line that differs.
+pub fn assert_same(left: &str, right: &str) {
+    if blake3::hash(left.as_bytes()) == blake3::hash(right.as_bytes()) {
+        return;
+    }
+    for (number, (one, other)) in left.lines().zip(right.lines()).enumerate() {
+        if one != other {
+            let at = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+            let part = |line: &str| {
+                String::from_utf8_lossy(line.as_bytes().get(at.saturating_sub(300)..).unwrap_or_default())
+                    .chars()
+                    .take(600)
+                    .collect::<String>()
+            };
+            panic!("line {number} differs at byte {at}:\n  {}\n  {}", part(one), part(other));
+        }
+    }
+    panic!("one text is longer: {} and {} bytes", left.len(), right.len());
+}
+
+pub fn without_versions(text: &str) -> String {
+    regex::Regex::new(r#""versions":\d+,"#).unwrap().replace_all(text, "").into_owned()
+}
+
+/// Moments of these days say when the test ran; they become one word.
+pub fn timeless(text: &str) -> String {
+    let moment = regex::Regex::new(r#""20(2[6-9]|[3-9]\d)-\d\d-\d\dT[0-9:.]+Z""#).unwrap();
+    moment.replace_all(text, "\"now\"").into_owned()
+}

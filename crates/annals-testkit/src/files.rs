@@ -1,0 +1,39 @@
+//! Small work on files that tests do all the time.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    files
+}
+
+pub fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for file in files_below(from) {
+        let target = to.join(file.strip_prefix(from).unwrap());
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        std::fs::copy(&file, &target).unwrap();
+        // A copy of a read-only file is still ours to change.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        // Records of whole files have the file's own time.
+        let times = std::fs::FileTimes::new().set_modified(file.metadata().unwrap().modified().unwrap());
+        std::fs::File::options().write(true).open(&target).unwrap().set_times(times).unwrap();
+    }
+}
+
+pub fn append(path: &Path, text: &str) {
+    std::fs::OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+}

@@ -1,0 +1,74 @@
+//! Homes that many checks run over: the fixtures always, and homes written by real clients where a folder of them is given.
+
+use std::path::{Path, PathBuf};
+
+use crate::sources;
+
+/// A home of a source's client.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Home {
+    pub source: &'static str,
+    pub path: PathBuf,
+}
+
+/// Homes of one source.
+pub fn of<'h>(homes: &'h [Home], source: &'h str) -> impl Iterator<Item = PathBuf> + 'h {
+    homes.iter().filter(move |home| home.source == source).map(|home| home.path.clone())
+}
+
+/// The homes of all fixtures.
+pub fn fixtures() -> Vec<Home> {
+    let cases = crate::fixtures::with_home().into_iter();
+    cases.map(|(source, case)| Home { source, path: case.join("home") }).collect()
+}
+
+/// Without the one whose shapes are so odd that a plain count has another result.
+pub fn regular(homes: &[Home]) -> impl Iterator<Item = &Home> {
+    homes.iter().filter(|home| !home.path.ends_with("unknown_shapes/home"))
+}
+
+/// The homes below `ANNALS_REAL_HOMES`, by source and version; says how many there are.
+pub fn real(check: &str) -> Vec<Home> {
+    let folder = std::env::var_os("ANNALS_REAL_HOMES").expect("ANNALS_REAL_HOMES names a folder of homes");
+    let folder = Path::new(&folder);
+    let mut homes = Vec::new();
+    for source in sources::with_home() {
+        let Ok(versions) = std::fs::read_dir(folder.join(source)) else { continue };
+        for version in versions {
+            let version = version.unwrap().path();
+            // Some are the client's folder itself, some the user's home around it.
+            let inner = sources::home_of(source, &version);
+            homes.push(Home { source, path: if inner.is_dir() { inner } else { version } });
+        }
+    }
+    homes.sort();
+    assert!(!homes.is_empty(), "no homes of {:?} below {}", sources::with_home(), folder.display());
+    println!("{check}: {} homes of real clients", homes.len());
+    homes
+}
+
+/// `over_homes! { check, another }` for functions of `&[Home]`: each is a test over the fixtures, and one over real homes
+/// that `make test-real` runs; where nobody names a folder of homes it is listed as ignored.
+#[macro_export]
+macro_rules! over_homes {
+    ($($name:ident),+) => {
+        mod of_fixtures {
+            $(
+                #[test]
+                fn $name() {
+                    super::$name(&$crate::homes::fixtures());
+                }
+            )+
+        }
+
+        mod of_real_homes {
+            $(
+                #[test]
+                #[ignore = "needs homes of real clients: ANNALS_REAL_HOMES=DIR make test-real"]
+                fn $name() {
+                    super::$name(&$crate::homes::real(stringify!($name)));
+                }
+            )+
+        }
+    };
+}

@@ -1,0 +1,32 @@
+//! What tests and benches share: made-up homes and work, a sandbox that the program runs in, a server and a browser.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests set the environment, report, and fail loudly"
+)]
+
+mod bench;
+pub mod browser;
+pub mod checks;
+pub mod clock;
+pub mod codex;
+pub mod corpora;
+pub mod files;
+pub mod fixtures;
+pub mod homes;
+mod program;
+pub mod server;
+pub mod sources;
+pub mod standin;
+pub mod worlds;
+
+pub use bench::{Bench, Ran};
+pub use program::program;
+
+/// The root folder of the project.
+pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -1,0 +1,289 @@
+//! Starts `annals serve` on a bench, and asks it over a plain socket with exactly the bytes that a test wants.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{Bench, Ran};
+
+/// A server that ends with the test.
+pub struct Server {
+    child: Child,
+    /// `127.0.0.1:PORT`.
+    pub address: String,
+    /// The owner's.
+    pub token: String,
+    log: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    pub fn start(bench: &Bench) -> Server {
+        Server::of(bench.command(&["serve", "--listen", "127.0.0.1:0", "--json"]))
+    }
+
+    /// Answers from the archive alone: nothing changes between two questions.
+    pub fn still(bench: &Bench) -> Server {
+        Server::of(bench.command(&["serve", "--listen", "127.0.0.1:0", "--json", "--no-sync"]))
+    }
+
+    /// A command that serves and says where with `--json`.
+    pub fn of(mut command: Command) -> Server {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let log = Arc::new(Mutex::new(String::new()));
+        let (lines, written) = (BufReader::new(child.stderr.take().unwrap()).lines(), log.clone());
+        let reader = std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                *written.lock().unwrap() += &format!("{line}\n");
+            }
+        });
+        let mut server =
+            Server { child, address: String::new(), token: String::new(), log, reader: Some(reader) };
+        let Ok(document) = serde_json::from_str::<Value>(&line) else {
+            panic!("{line:?}: {}", server.end("KILL").stderr)
+        };
+        server.address = document["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+        server.token = document["token"].as_str().unwrap().to_owned();
+        assert_eq!(document["link"], format!("http://{}/?token={}", server.address, server.token));
+        server
+    }
+
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The port under another name.
+    pub fn under(&self, name: &str) -> String {
+        format!("{name}:{}", self.address.rsplit_once(':').unwrap().1)
+    }
+
+    /// Asks as the owner.
+    pub fn get(&self, path: &str) -> Reply {
+        self.get_as(&self.token, path)
+    }
+
+    pub fn get_as(&self, token: &str, path: &str) -> Reply {
+        self.get_with(path, &[("Authorization", &format!("Bearer {token}"))])
+    }
+
+    /// Asks with these headers alone, beside those that no request is without.
+    pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
+        self.ask("GET", path, headers)
+    }
+
+    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+        self.try_ask(method, path.as_bytes(), headers)
+            .unwrap_or_else(|| panic!("no answer to {method} {path}"))
+    }
+
+    /// None when the connection ended without an answer.
+    pub fn try_ask(&self, method: &str, path: &[u8], headers: &[(&str, &str)]) -> Option<Reply> {
+        let mut request = [method.as_bytes(), b" ", path, b" HTTP/1.1\r\nConnection: close\r\n"].concat();
+        let host = ("Host", self.address.as_str());
+        let own_host = headers.iter().any(|(name, _)| *name == "Host");
+        for (name, value) in headers.iter().chain(if own_host { None } else { Some(&host) }) {
+            request.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+        }
+        request.extend_from_slice(b"\r\n");
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        // Who refuses early may close before all is sent, and still has answered.
+        let sent = stream.write_all(&request);
+        let mut bytes = Vec::new();
+        let read = stream.read_to_end(&mut bytes);
+        if bytes.is_empty() {
+            return None;
+        }
+        read.and(sent).unwrap();
+        Some(Reply::read(method, &bytes))
+    }
+
+    /// Asks as a browser that wants a page.
+    pub fn page(&self, path: &str) -> Reply {
+        self.page_as(&self.token, path)
+    }
+
+    pub fn page_as(&self, token: &str, path: &str) -> Reply {
+        let cookie = format!("annals={token}");
+        self.get_with(path, &[("Cookie", &cookie), ("Accept", "text/html,*/*;q=0.8")])
+    }
+
+    /// The first event of the stream that does not end, with all that stands before it.
+    pub fn first_event(&self) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let request = format!(
+            "GET /events HTTP/1.1\r\nHost: {}\r\nCookie: annals={}\r\n\r\n",
+            self.address, self.token
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        let mut reader = BufReader::new(stream);
+        while !text.lines().any(|line| line.starts_with("data: ")) {
+            assert!(reader.read_line(&mut text).unwrap() > 0, "no event: {text}");
+        }
+        text
+    }
+
+    /// The JSON of an answer that must be one.
+    pub fn json(&self, path: &str) -> Value {
+        self.json_as(&self.token, path)
+    }
+
+    pub fn json_as(&self, token: &str, path: &str) -> Value {
+        let reply = self.get_as(token, path);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        reply.json()
+    }
+
+    /// All things of a list, page by page.
+    pub fn list_as(&self, token: &str, path: &str, plural: &str) -> Vec<Value> {
+        let (mut all, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let answer = self.json_as(token, &with(path, &cursor));
+            all.extend(answer[plural].as_array().unwrap().iter().cloned());
+            match answer["next_cursor"].as_str() {
+                Some(next) => cursor = format!("cursor={next}"),
+                None => return all,
+            }
+            assert!(all.len() < 100_000, "{path} has no end");
+        }
+    }
+
+    pub fn list(&self, path: &str, plural: &str) -> Vec<Value> {
+        self.list_as(&self.token, path, plural)
+    }
+
+    /// Waits until it has scanned everything for secrets.
+    pub fn wait_for_secrets(&self) {
+        let end = Instant::now() + Duration::from_secs(600);
+        let is_done = |answer: &Value| answer["status"] == "done" && !answer["looked_at"].is_null();
+        while !is_done(&self.json("/api/v1/secrets")) {
+            assert!(Instant::now() < end, "the scan for secrets does not end");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// What it wrote to stderr so far.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// Asks it to stop, and waits.
+    pub fn stop(mut self) -> Ran {
+        self.end("TERM")
+    }
+
+    pub fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.process());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
+    pub fn end(&mut self, signal: &str) -> Ran {
+        if self.child.try_wait().unwrap().is_none() {
+            self.signal(signal);
+        }
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        Ran { code, stdout: String::new(), stderr: self.log() }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may be gone already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// An address with one more parameter.
+pub fn with(path: &str, parameter: &str) -> String {
+    match (parameter, path.contains('?')) {
+        ("", _) => path.to_owned(),
+        (_, true) => format!("{path}&{parameter}"),
+        (_, false) => format!("{path}?{parameter}"),
+    }
+}
+
+/// A part of an address, with everything escaped that could mean something there.
+pub fn escaped(part: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    part.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    /// By their names in lower case.
+    pub headers: BTreeMap<String, String>,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    fn read(method: &str, bytes: &[u8]) -> Reply {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a whole head");
+        let head = std::str::from_utf8(&bytes[..end]).unwrap();
+        let mut lines = head.split("\r\n");
+        let status = lines.next().unwrap().strip_prefix("HTTP/1.1 ").unwrap()[..3].parse().unwrap();
+        let headers: BTreeMap<String, String> = lines
+            .map(|line| line.split_once(": ").unwrap_or_else(|| panic!("not a header: {line:?}")))
+            .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+            .collect();
+        let mut body = bytes[end + 4..].to_vec();
+        if headers.get("transfer-encoding").is_some_and(|encoding| encoding == "chunked") && method != "HEAD"
+        {
+            body = unchunked(&body);
+        } else if let Some(length) =
+            headers.get("content-length").filter(|_| method != "HEAD" && status != 304)
+        {
+            assert_eq!(length.parse::<usize>().unwrap(), body.len(), "a whole body");
+        }
+        Reply { status, headers, body }
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    /// Headers and body in one text, to search.
+    pub fn whole(&self) -> String {
+        let headers = self.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
+        headers.collect::<String>() + &self.text()
+    }
+}
+
+fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let end = bytes.windows(2).position(|two| two == b"\r\n").expect("the length of a chunk");
+        let length = usize::from_str_radix(std::str::from_utf8(&bytes[..end]).unwrap(), 16).unwrap();
+        if length == 0 {
+            return body;
+        }
+        let chunk = &bytes[end + 2..];
+        body.extend_from_slice(&chunk[..length]);
+        bytes = &chunk[length + 2..];
+    }
+}

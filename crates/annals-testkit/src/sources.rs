@@ -1,0 +1,53 @@
+//! What tests know of the sources, all of it from the registry: adding a source needs no change in tests.
+
+use std::path::{Path, PathBuf};
+
+use annals_sources::{Settings, Source, by_name, registry};
+
+/// Sources whose client has a home folder that `sync` reads.
+pub fn with_home() -> Vec<&'static str> {
+    names(|source| !source.manifest().default_homes.is_empty())
+}
+
+/// Sources that read files which people import.
+pub fn with_exports() -> Vec<&'static str> {
+    names(|source| source.import().is_some())
+}
+
+/// Sources with fixtures of either kind.
+pub fn all() -> Vec<&'static str> {
+    let (home, mut exports) = (with_home(), with_exports());
+    exports.retain(|source| !home.contains(source));
+    [home, exports].concat()
+}
+
+/// Sources whose sessions can be converted to tapes, each with the name of its native lines.
+pub fn with_tape() -> Vec<(&'static str, &'static str)> {
+    let formats = registry().iter().filter_map(|source| Some((source, source.recorder()?.form().format)));
+    formats.map(|(source, format)| (source.manifest().source, format)).collect()
+}
+
+/// Where the source's client has its home when the user changed nothing.
+pub fn home_of(source: &str, user: &Path) -> PathBuf {
+    let homes = by_name(source).expect("a registered source").homes(&Untouched(user.to_path_buf()));
+    let home = homes.into_iter().next();
+    home.unwrap_or_else(|| panic!("{source} has no home")).root
+}
+
+fn names(is_wanted: impl Fn(&dyn Source) -> bool) -> Vec<&'static str> {
+    let wanted = registry().iter().filter(|source| is_wanted(**source));
+    wanted.map(|source| source.manifest().source).collect()
+}
+
+/// The settings of a user who changed none.
+struct Untouched(PathBuf);
+
+impl Settings for Untouched {
+    fn get(&self, _variable: &str) -> Option<String> {
+        None
+    }
+
+    fn user_home(&self) -> Option<PathBuf> {
+        Some(self.0.clone())
+    }
+}

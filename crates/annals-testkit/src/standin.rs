@@ -1,0 +1,253 @@
+//! The stand-in for ChatGPT's page as a process of its own, and annals with a real browser before it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{Bench, Ran};
+
+/// Nothing here may take longer.
+const LIMIT: Duration = Duration::from_secs(240);
+
+pub struct Standin {
+    child: Child,
+    pub port: u16,
+    pub secure_port: Option<u16>,
+}
+
+impl Standin {
+    pub fn start(arguments: &[&str]) -> Standin {
+        let script = PathBuf::from(crate::ROOT).join("tests/browser/standin.py");
+        let mut child = Command::new("python3")
+            .arg(script)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 runs the stand-in");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut ports = line.split_whitespace().map(|port| port.parse().unwrap());
+        Standin { child, port: ports.next().unwrap(), secure_port: ports.next() }
+    }
+
+    pub fn control(&self, world: Value) {
+        self.ask("POST", "/__control", &world.to_string());
+    }
+
+    pub fn counts(&self) -> Value {
+        serde_json::from_str(&self.ask("GET", "/__counts", "").1).unwrap()
+    }
+
+    /// How often something was asked, since counts were forgotten.
+    pub fn count(&self, what: &str) -> u64 {
+        self.counts()["by_path"][what].as_u64().unwrap_or(0)
+    }
+
+    /// A request that comes from no page.
+    pub fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: standin\r\nConnection: close\r\n");
+        write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+}
+
+impl Drop for Standin {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An archive, a stand-in, and the browser between them.
+pub struct Stage {
+    pub bench: Bench,
+    pub standin: Standin,
+    pub url: String,
+    pub arguments: String,
+    /// Milliseconds that a second of waiting takes.
+    pub second: &'static str,
+}
+
+impl Stage {
+    pub fn new() -> Stage {
+        let standin = Standin::start(&[]);
+        let flags = "--no-sandbox\n--disable-gpu\n--disable-quic\n--disable-background-networking\n\
+                     --disable-component-update\n--disable-sync\n--disable-dev-shm-usage";
+        let url = format!("http://127.0.0.1:{}", standin.port);
+        Stage { bench: Bench::new(), standin, url, arguments: flags.to_owned(), second: "5" }
+    }
+
+    /// With the world as given, and connected.
+    pub fn connected(world: Value) -> Stage {
+        let stage = Stage::new();
+        stage.standin.control(world);
+        let ran = stage.run(&["connect", "chatgpt", "--headless", "--wait", "1"]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        stage
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.bench.command(arguments);
+        command
+            .env("PATH", std::env::var("PATH").unwrap_or_default())
+            .env("ANNALS_CHATGPT_URL", &self.url)
+            .env("ANNALS_BROWSER_ARGUMENTS", &self.arguments)
+            .env("ANNALS_BROWSER_HEADLESS", "1")
+            .env("ANNALS_SECOND_MS", self.second);
+        if let Ok(browser) = std::env::var("ANNALS_BROWSER") {
+            command.env("ANNALS_BROWSER", browser);
+        }
+        command
+    }
+
+    pub fn spawn(&self, arguments: &[&str]) -> Child {
+        self.command(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        wait(self.spawn(arguments))
+    }
+
+    /// The live part of a sync that must succeed.
+    pub fn sync(&self) -> Value {
+        let (code, live) = self.sync_with(&[]);
+        assert_eq!(code, 0, "{live}");
+        live
+    }
+
+    pub fn sync_with(&self, more: &[&str]) -> (i32, Value) {
+        let ran = self.run(&[&["sync", "chatgpt", "--json"], more].concat());
+        let answer: Value =
+            serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}{}", ran.stdout, ran.stderr));
+        (ran.code, answer["live"][0].clone())
+    }
+
+    /// Tries all gaps now.
+    pub fn retry_gaps(&self) -> Value {
+        let ran = self.run(&["gaps", "retry", "--all", "--json"]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        serde_json::from_str(&ran.stdout).unwrap()
+    }
+
+    /// All gaps are due now, as if time had passed.
+    pub fn make_due(&self) {
+        let archive = rusqlite::Connection::open(self.bench.archive().join("annals.db")).unwrap();
+        archive.execute("update gap set next_try = null", []).unwrap();
+    }
+
+    pub fn gaps(&self) -> Vec<Value> {
+        let ran = self.run(&["gaps", "--json"]);
+        let answer: Value = serde_json::from_str(&ran.stdout).unwrap_or_default();
+        answer["gaps"].as_array().cloned().unwrap_or_default()
+    }
+
+    pub fn gaps_open(&self) -> usize {
+        self.gaps().len()
+    }
+
+    /// The account of what was asked for.
+    pub fn audit(&self) -> Value {
+        let audit = self.bench.json(&["audit"]);
+        let sources = audit["sources"].as_array().unwrap();
+        sources.iter().find(|audit| audit["source"] == "chatgpt").unwrap().clone()
+    }
+
+    pub fn records(&self, stream: &str) -> Vec<Value> {
+        let ran = self.bench.run(&["records", &format!("chatgpt/{stream}")]);
+        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Ids of all conversations, sorted.
+    pub fn conversations(&self) -> Vec<String> {
+        let mut ids: Vec<String> = self
+            .bench
+            .sessions()
+            .iter()
+            .map(|session| session["session_id"].as_str().unwrap().to_owned())
+            .collect();
+        ids.sort();
+        ids
+    }
+
+    /// Processes of this stage's browser.
+    pub fn browsers(&self) -> Vec<u32> {
+        let profile = self.bench.archive().join("browser");
+        let profile = profile.to_str().unwrap().to_owned();
+        let mut found = Vec::new();
+        for (process, line) in command_lines() {
+            if line.contains(&profile) && line.contains("--user-data-dir") {
+                found.push(process);
+            }
+        }
+        found
+    }
+
+    pub fn kill_browsers(&self) {
+        for process in self.browsers() {
+            let _ = Command::new("kill").args(["-9", &process.to_string()]).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.kill_browsers();
+    }
+}
+
+/// Every process with its whole command line.
+pub fn command_lines() -> Vec<(u32, String)> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let lines = processes.filter_map(|process: u32| {
+        let line = std::fs::read(format!("/proc/{process}/cmdline")).ok()?;
+        Some((process, String::from_utf8_lossy(&line).replace('\0', " ")))
+    });
+    lines.collect()
+}
+
+pub fn wait(mut child: Child) -> Ran {
+    let deadline = Instant::now() + LIMIT;
+    // Pipes are read meanwhile, so that nobody waits for room in them.
+    let (mut out, mut error) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let out = std::thread::spawn(move || {
+        let mut text = String::new();
+        let _ = out.read_to_string(&mut text);
+        text
+    });
+    let error = std::thread::spawn(move || {
+        let mut text = String::new();
+        let _ = error.read_to_string(&mut text);
+        text
+    });
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() >= deadline {
+            child.kill().unwrap();
+            panic!("annals did not end in time");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    Ran { code: status.code().unwrap_or(-1), stdout: out.join().unwrap(), stderr: error.join().unwrap() }
+}
+
+pub fn id_of(number: usize) -> String {
+    format!("00000000-0000-4000-8000-{number:012}")
+}

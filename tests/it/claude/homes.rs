@@ -1,0 +1,347 @@
+//! Claude Code's homes: where they are found, what the client deletes from them, and what stands beside transcripts.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::claude::{FOLDER, ONE, SOURCE, TALK, TWO, asked, counts, session, talk, write};
+use annals_testkit::checks::{assert_rebuilds, assert_restores_of, assert_same};
+use annals_testkit::codex::text_of;
+use annals_testkit::files::{copy_folder, files_below};
+use annals_testkit::{Bench, Ran, fixtures};
+
+fn fixture(name: &str) -> PathBuf {
+    fixtures::case(SOURCE, name).join("home")
+}
+
+fn records(bench: &Bench, stream: &str, options: &[&str]) -> Vec<Value> {
+    let stream = format!("claude_code/{stream}");
+    let ran = bench.run(&[&["records", stream.as_str()], options].concat());
+    ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What the client deletes at its start: transcripts, their folders, backups, to-do lists, plans, pastes.
+fn sweep(home: &Path) {
+    for folder in ["file-history", "todos", "tasks", "plans", "paste-cache"] {
+        let _ = std::fs::remove_dir_all(home.join(folder));
+    }
+    for file in files_below(&home.join("projects")) {
+        if !file.components().any(|part| part.as_os_str() == "memory") {
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+}
+
+#[test]
+fn everything_outlives_the_clients_sweep() {
+    let ended = regex::Regex::new(r#""deleted_at":"[^"]*""#).unwrap();
+    for (source, case) in fixtures::with_home() {
+        if source != SOURCE {
+            continue;
+        }
+        let home = case.join("home");
+        let bench = Bench::with_home(SOURCE, &home);
+        bench.sync();
+        let before = bench.everything();
+        assert!(!before.contains(r#""source_gone": true"#));
+        sweep(&bench.claude());
+        bench.sync();
+        for session in bench.sessions() {
+            assert_eq!(session["source_gone"], true, "{}: {session}", case.display());
+        }
+        let after = bench.everything();
+        let still = |text: &str| {
+            let text = text.replace(r#""source_gone": true"#, r#""source_gone": false"#);
+            let text = text.replace(r#""source_gone":true"#, r#""source_gone":false"#);
+            ended.replace_all(&text, r#""deleted_at":null"#).into_owned()
+        };
+        assert_same(&still(&before), &still(&after));
+        assert_restores_of(&bench, SOURCE, &home);
+        assert_rebuilds(&bench);
+    }
+}
+
+#[test]
+fn a_session_swept_away_comes_back_as_itself() {
+    let bench = Bench::with_home(SOURCE, &fixture("agents_below"));
+    bench.sync();
+    let before = bench.sessions();
+    sweep(&bench.claude());
+    bench.sync();
+    copy_folder(&fixture("agents_below"), &bench.claude());
+    bench.sync();
+    assert_eq!(bench.sessions(), before);
+    assert_rebuilds(&bench);
+}
+
+#[test]
+fn a_list_of_homes_is_read_as_one_source() {
+    let bench = Bench::new();
+    let (first, second) = (bench.folder.path().join("first"), bench.folder.path().join("second"));
+    for (home, id) in [(&first, ONE), (&second, TWO)] {
+        let path = home.join("projects").join(FOLDER).join(format!("{id}.jsonl"));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text_of(&talk(id))).unwrap();
+    }
+    // One session stands in both homes.
+    let both = second.join("projects").join(FOLDER).join(format!("{ONE}.jsonl"));
+    std::fs::write(both, text_of(&talk(ONE))).unwrap();
+    // The usual home is not looked at when another is named.
+    write(&bench, FOLDER, "0c1a0000-0000-4000-8000-00000000000d", &text_of(&talk(TWO)));
+    let list = format!("{}, {}", first.display(), second.display());
+    let run = |arguments: &[&str]| {
+        Ran::of(bench.command(arguments).env("CLAUDE_CONFIG_DIR", &list).output().unwrap())
+    };
+    let ran = run(&["sync", "--json"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let sessions = bench.sessions();
+    let sum = |name: &str| sessions.iter().map(|session| session[name].as_i64().unwrap()).sum::<i64>();
+    assert!(sessions.iter().all(|session| session["session_id"] == ONE || session["session_id"] == TWO));
+    assert_eq!(sum("message_count"), 2 * TALK[0], "{sessions:?}");
+    assert_eq!(sum("tool_call_count"), 2 * TALK[3]);
+    let again: Value = serde_json::from_str(&run(&["sync", "--json"]).stdout).unwrap();
+    for report in again["sources"].as_array().unwrap() {
+        assert_eq!(report["captured_bytes"], 0, "{report}");
+    }
+    assert_rebuilds(&bench);
+}
+
+#[test]
+fn a_projects_folder_alone_is_enough_and_can_be_narrowed() {
+    let chosen = |include: &str, exclude: &str| -> Vec<String> {
+        let bench = Bench::new();
+        let projects = bench.folder.path().join("somewhere");
+        for (number, folder) in ["-home-ada-engine", "-home-ada-poems", "-tmp-try"].into_iter().enumerate() {
+            let id = format!("0c1a0000-0000-4000-8000-{number:012}");
+            let path = projects.join(folder).join(format!("{id}.jsonl"));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text_of(&talk(&id))).unwrap();
+        }
+        let mut command = bench.command(&["sync", "--json"]);
+        command.env("CLAUDE_CODE_PROJECTS_DIR", &projects);
+        command.env("CLAUDE_CODE_PROJECTS_DIR_INCLUDE", include);
+        command.env("CLAUDE_CODE_PROJECTS_DIR_EXCLUDE", exclude);
+        let ran = Ran::of(command.output().unwrap());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let mut folders: Vec<String> = bench
+            .accounts()
+            .iter()
+            .map(|file| file["path"].as_str().unwrap().split('/').rev().nth(1).unwrap().to_owned())
+            .collect();
+        folders.sort();
+        for session in bench.sessions() {
+            assert_eq!(counts(&bench, session["session_id"].as_str().unwrap()), TALK);
+        }
+        folders
+    };
+    assert_eq!(chosen("", ""), ["-home-ada-engine", "-home-ada-poems", "-tmp-try"]);
+    assert_eq!(chosen("-home-*", ""), ["-home-ada-engine", "-home-ada-poems"]);
+    assert_eq!(chosen("", "-tmp-*,*poems"), ["-home-ada-engine"]);
+    assert_eq!(chosen("-home-*, -tmp-try", "*engine"), ["-home-ada-poems", "-tmp-try"]);
+}
+
+#[test]
+fn the_second_usual_place_is_read_too() {
+    let bench = Bench::new();
+    write(&bench, FOLDER, ONE, &text_of(&talk(ONE)));
+    let second = bench.user().join(".config/claude/projects").join(FOLDER).join(format!("{TWO}.jsonl"));
+    std::fs::create_dir_all(second.parent().unwrap()).unwrap();
+    std::fs::write(second, text_of(&talk(TWO))).unwrap();
+    bench.sync();
+    assert_eq!(counts(&bench, ONE), TALK);
+    assert_eq!(counts(&bench, TWO), TALK);
+    assert_rebuilds(&bench);
+}
+
+#[test]
+fn sessions_that_the_client_deletes_soon_are_told() {
+    let now = annals_testkit::clock::since_1970().as_secs();
+    // A day as the archive itself would print it.
+    let day = |ago: u64| {
+        let bench = Bench::new();
+        let millis = (now - ago * 86_400) * 1_000;
+        std::fs::create_dir_all(bench.claude()).unwrap();
+        let line = json!({"display": "x", "timestamp": millis}).to_string();
+        std::fs::write(bench.claude().join("history.jsonl"), line + "\n").unwrap();
+        bench.sync();
+        records(&bench, "history", &[])[0]["at"].as_str().unwrap().to_owned()
+    };
+    let bench = Bench::new();
+    let days: Vec<(u64, String)> = [1, 10, 25, 29, 58].into_iter().map(|ago| (ago, day(ago))).collect();
+    for (number, (_, at)) in days.iter().enumerate() {
+        let id = format!("0c1a0000-0000-4000-8000-{number:012}");
+        let mut row: Value = serde_json::from_str(&asked(&id, 1, "An old question.")).unwrap();
+        row["timestamp"] = at.as_str().into();
+        write(&bench, FOLDER, &id, &format!("{row}\n"));
+    }
+    bench.sync();
+    let card = || {
+        let cards = bench.json(&["sources"]);
+        let cards = cards["sources"].as_array().unwrap().clone();
+        cards.into_iter().find(|card| card["source"] == SOURCE).unwrap()
+    };
+    assert_eq!((&card()["retention_days"], &card()["deleted_soon"]), (&json!(30), &json!(3)));
+    assert!(bench.run(&["sources"]).stdout.contains("3 sessions that the client deletes within a week"));
+    for (period, soon) in [(60, 1), (365, 0), (12, 4)] {
+        let settings = json!({"cleanupPeriodDays": period}).to_string();
+        std::fs::write(bench.claude().join("settings.json"), settings).unwrap();
+        bench.sync();
+        assert_eq!((&card()["retention_days"], &card()["deleted_soon"]), (&json!(period), &json!(soon)));
+    }
+}
+
+#[test]
+fn what_stands_beside_transcripts_has_records() {
+    let bench = Bench::with_home(SOURCE, &fixture("agents_below"));
+    bench.sync();
+    let main = "30cc0000-0000-4000-8000-000000000001";
+    let full = records(&bench, "tool_results_full", &["--full"]);
+    assert_eq!(full.len(), 1);
+    let file = format!("projects/-home-ada-engine/{main}/tool-results/bq1x2y3z4.txt");
+    let whole = std::fs::read_to_string(bench.claude().join(file)).unwrap();
+    assert_eq!(full[0]["data"]["text"], *whole);
+    assert_eq!(full[0]["data"]["bytes"], whole.len());
+    assert_eq!(full[0]["session_id"], main);
+
+    let snapshots = records(&bench, "file_snapshots", &[]);
+    assert_eq!(snapshots.len(), 1, "repeated rows speak of one file: {snapshots:?}");
+    let snapshot = &snapshots[0]["data"];
+    assert_eq!((&snapshot["path"], &snapshot["version"]), (&json!("main.rs"), &json!(1)));
+    assert_eq!(snapshot["message_id"], "d4d40000-0000-4000-8000-000000000002");
+    assert_eq!(snapshots[0]["at"], "2026-03-02T10:00:09.000Z");
+    let target = bench.folder.path().join("restored");
+    assert_eq!(bench.run(&["restore", "--source", SOURCE, "--to", target.to_str().unwrap()]).code, 0);
+    let kept = std::fs::read(target.join(snapshot["bytes_at"].as_str().unwrap())).unwrap();
+    assert_eq!(kept, b"fn main() {}\n");
+
+    let agents = records(&bench, "subagent_transcripts", &[]);
+    assert_eq!(agents.len(), 1);
+    assert_eq!(
+        (&agents[0]["parent_session_id"], &agents[0]["parent_kind"]),
+        (&json!(main), &json!("sub_agent"))
+    );
+    assert_eq!(
+        (&agents[0]["agent_type"], &agents[0]["tool_use_id"]),
+        (&json!("Explore"), &json!("toolu_b8"))
+    );
+
+    let kinds = |stream: &str| -> Vec<String> {
+        let mut kinds: Vec<String> = records(&bench, stream, &[])
+            .iter()
+            .map(|record| {
+                let data = &record["data"];
+                [&data["attachment"]["type"], &data["subtype"], &data["type"]]
+                    .iter()
+                    .find_map(|kind| kind.as_str())
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect();
+        kinds.sort();
+        kinds.dedup();
+        kinds
+    };
+    let expected = [
+        "ai-title",
+        "compact_boundary",
+        "file-history-snapshot",
+        "hook_success",
+        "last-prompt",
+        "local_command",
+        "permission-mode",
+        "queue-operation",
+        "queued_command",
+        "turn_duration",
+    ];
+    assert_eq!(kinds("attachments"), expected);
+}
+
+#[test]
+fn the_whole_output_is_shown_where_it_was_kept_apart() {
+    let bench = Bench::with_home(SOURCE, &fixture("agents_below"));
+    bench.sync();
+    let main = "30cc0000-0000-4000-8000-000000000001";
+    let folder = bench.claude().join("projects/-home-ada-engine").join(main);
+    let whole = std::fs::read_to_string(folder.join("tool-results/bq1x2y3z4.txt")).unwrap();
+    let told = |bench: &Bench| {
+        let calls = records(bench, "tool_calls", &["--key", "toolu_b6", "--full"]);
+        assert_eq!(calls.len(), 1);
+        assert_eq!(calls[0]["output"], *whole);
+        let shown = bench.json(&["show", main, "--full"]);
+        let results = shown["messages"].as_array().unwrap().iter().flat_map(|message| {
+            let blocks = message["blocks"].as_array().unwrap().clone();
+            blocks
+                .into_iter()
+                .filter(|block| block["type"] == "tool_result" && block["call_id"] == "toolu_b6")
+        });
+        assert_eq!(results.map(|block| block["output"].clone()).collect::<Vec<_>>(), [json!(whole)]);
+    };
+    told(&bench);
+    // The copy of the home lies elsewhere than the path in the transcript says; later the client deletes it.
+    sweep(&bench.claude());
+    bench.sync();
+    told(&bench);
+    assert_rebuilds(&bench);
+    told(&bench);
+}
+
+/// A file that comes a run after the transcript that names it, and one of a sub-agent in its parent's folder.
+#[test]
+fn an_output_kept_apart_may_come_later_and_from_a_sub_agent() {
+    let bench = Bench::new();
+    let place = format!("projects/{FOLDER}/{ONE}/tool-results/b1.txt");
+    let marker = format!(
+        "<persisted-output>\nOutput too large. Full output saved to: /home/ada/.claude/{place}\n\nPreview\n</persisted-output>"
+    );
+    let lines: Vec<String> = talk(ONE)
+        .iter()
+        .map(|line| {
+            let mut row: Value = serde_json::from_str(line).unwrap();
+            if row["message"]["content"][0]["type"] == "tool_result" {
+                row["message"]["content"][0]["content"] = marker.as_str().into();
+                row.as_object_mut().unwrap().remove("toolUseResult");
+            }
+            row["isSidechain"] = true.into();
+            row["agentId"] = "a1".into();
+            row.to_string()
+        })
+        .collect();
+    let agent = format!("{ONE}/subagents/agent-a1");
+    write(&bench, FOLDER, &agent, &text_of(&lines));
+    write(&bench, FOLDER, ONE, &text_of(&[asked(ONE, 90, "Ask a helper.")]));
+    bench.sync();
+    let output = || records(&bench, "tool_calls", &["--full"])[0]["output"].as_str().unwrap().to_owned();
+    assert_eq!(output(), marker, "what there is");
+    let file = bench.claude().join(&place);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, "the whole output\n").unwrap();
+    bench.sync();
+    assert_eq!(output(), "the whole output\n");
+    assert_eq!(session(&bench, "agent-a1")["parent_session_id"], ONE);
+    assert_rebuilds(&bench);
+}
+
+#[test]
+fn lists_of_things_to_do_have_a_version_a_change() {
+    let bench = Bench::with_home(SOURCE, &fixture("agents_beside"));
+    bench.sync();
+    let main = "20bb0000-0000-4000-8000-000000000001";
+    let key = format!("{main}-agent-{main}");
+    let todos = records(&bench, "todos", &[]);
+    assert_eq!(todos.len(), 2);
+    assert!(todos.iter().all(|list| list["session_id"] == main), "{todos:?}");
+    let path = bench.claude().join("todos").join(format!("{key}.json"));
+    std::fs::write(&path, r#"[{"content":"Warm up","status":"completed","activeForm":"Warming up"}]"#)
+        .unwrap();
+    bench.sync();
+    let versions = records(&bench, "todos", &["--key", &key]);
+    let status: Vec<&Value> = versions.iter().map(|version| &version["data"][0]["status"]).collect();
+    assert_eq!(status, ["pending", "completed"], "{versions:?}");
+    // The list is emptied, then deleted: what it said stays.
+    std::fs::write(&path, "[]").unwrap();
+    bench.sync();
+    std::fs::remove_file(&path).unwrap();
+    bench.sync();
+    assert_eq!(records(&bench, "todos", &["--key", &key]).len(), 3);
+    assert_rebuilds(&bench);
+}

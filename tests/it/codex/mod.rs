@@ -1,0 +1,7 @@
+//! Codex CLI: transcripts as they change, fork and differ between versions, and its databases.
+
+mod changes;
+mod databases;
+mod forks;
+mod forms;
+mod real;

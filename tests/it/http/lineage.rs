@@ -1,0 +1,86 @@
+//! The route for lineage answers from the archive: no file of the disk is read, and nothing but sessions' own files.
+
+use serde_json::Value;
+
+use crate::lineage::{CODE, SESSION, small, small_elsewhere};
+use annals_testkit::server::{Server, escaped};
+
+fn address(file: &str) -> String {
+    format!("/api/v1/lineage?file={}", escaped(file))
+}
+
+#[test]
+fn lines_come_from_the_archive_and_not_from_the_disk() {
+    let (bench, file) = small(CODE);
+    let server = Server::still(&bench);
+    let path = file.to_str().unwrap();
+    let told = server.json(&address(path));
+    assert_eq!((&told["lines"]["total"], &told["lines"]["exact"]), (&Value::from(3), &Value::from(3)));
+    assert_eq!(
+        (&told["complete"], &told["seen_at"]),
+        (&Value::from(true), &"2026-03-02T09:00:02.000Z".into())
+    );
+    assert_eq!(told["origins"][0]["session_id"], SESSION);
+    let part = server.json(&format!("{}&start=2&end=2", address(path)));
+    let span = &part["spans"][0];
+    assert_eq!((&span["start"], &span["end"], &span["written_at_line"]), (&2.into(), &2.into(), &2.into()));
+    // Whatever becomes of the file, the answer is what sessions said of it.
+    std::fs::write(&file, "something else\n".repeat(10)).unwrap();
+    assert_eq!(server.json(&address(path)), told);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(server.json(&address(path)), told);
+    for wrong in ["&start=0", "&start=3&end=2", "&start=x", "&lines=3"] {
+        assert_eq!(server.get(&format!("{}{wrong}", address(path))).status, 400, "{wrong}");
+    }
+    assert_eq!(server.get("/api/v1/lineage").status, 400);
+}
+
+#[test]
+fn other_files_are_not_there() {
+    let (bench, file) = small(CODE);
+    let folder = file.parent().unwrap();
+    std::fs::write(folder.join("untouched.py"), "nobody ever looked at this\n").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("/etc/passwd", folder.join("link.py")).unwrap();
+    let server = Server::still(&bench);
+    let folder = folder.to_str().unwrap();
+    let name = folder.rsplit('/').next().unwrap();
+    for path in [
+        "/etc/passwd".to_owned(),
+        "etc/passwd".to_owned(),
+        "../../etc/passwd".to_owned(),
+        "gears.py".to_owned(),
+        format!("{folder}/../../../../../etc/passwd"),
+        format!("{folder}/../{name}/gears.py"),
+        format!("{folder}/./gears.py"),
+        format!("{folder}//gears.py"),
+        format!("file://{folder}/gears.py"),
+        format!("{folder}/link.py"),
+        format!("{folder}/untouched.py"),
+        format!("{folder}/gears.py\0"),
+        folder.to_owned(),
+        String::new(),
+    ] {
+        let reply = server.get(&address(&path).replace('\0', "%00"));
+        assert_eq!(reply.status, 404, "{path}: {}", reply.text());
+        assert!(!reply.whole().contains("root:"), "{path}");
+    }
+}
+
+#[test]
+fn what_a_session_wrote_outside_of_its_folder_stays_there() {
+    let (bench, file) = small_elsewhere(CODE);
+    let server = Server::still(&bench);
+    assert_eq!(server.get(&address(file.to_str().unwrap())).status, 404);
+    // At the machine itself it is traced.
+    assert_eq!(crate::lineage::blamed(&bench, &file)["lines"]["exact"], 3);
+}
+
+#[test]
+fn members_are_not_answered() {
+    let (bench, file) = small(CODE);
+    let added = bench.json(&["members", "add", "mary", "--role", "admin", "--organisation", "engines"]);
+    let server = Server::still(&bench);
+    let reply = server.get_as(added["token"].as_str().unwrap(), &address(file.to_str().unwrap()));
+    assert_eq!(reply.status, 404, "{}", reply.text());
+}

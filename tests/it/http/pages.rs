@@ -1,0 +1,329 @@
+//! Pages without a browser: every link that a page has is followed, none shows a secret, and refusals say what to do.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use regex::Regex;
+
+use crate::http::members::{Company, PEOPLE, seen_by};
+use crate::planted;
+use annals_testkit::codex::{ID, conversation, rollout};
+use annals_testkit::server::{Reply, Server};
+use annals_testkit::{Bench, sources};
+
+/// Addresses that are followed of one route: there is one of every kind of thing and secret among so many.
+const EACH: usize = 260;
+
+/// The routes of pages as the program has them, with the parts that vary as `{name}`.
+fn routes() -> Vec<String> {
+    let text = include_str!("../../../crates/annals/src/serve/pages/mod.rs");
+    let route = Regex::new(r#"\.route\("([^"]+)""#).unwrap();
+    let routes: Vec<String> = route.captures_iter(text).map(|found| found[1].to_owned()).collect();
+    assert!(routes.len() > 15, "{routes:?}");
+    routes
+}
+
+/// The route that answers an address.
+fn route_of<'r>(routes: &'r [(String, Regex)], address: &str) -> Option<&'r str> {
+    let path = address.split('?').next().unwrap();
+    routes.iter().find(|(_, shape)| shape.is_match(path)).map(|(route, _)| route.as_str())
+}
+
+/// Everything of this server that a page or its script would ask for.
+fn links(page: &str, at: &str) -> Vec<String> {
+    let link = Regex::new(r#"(?:href|src|data-from|data-steps|data-copy-from)="([^"]*)""#).unwrap();
+    let whole = |found: &str| {
+        let address = found.replace("&amp;", "&").replace("&#38;", "&").replace("&#39;", "'");
+        let address = address.split('#').next().unwrap().to_owned();
+        match address.as_bytes().first() {
+            Some(b'/') => address,
+            Some(b'?') => format!("{}{address}", at.split('?').next().unwrap()),
+            _ => String::new(),
+        }
+    };
+    link.captures_iter(page).map(|found| whole(&found[1])).filter(|address| !address.is_empty()).collect()
+}
+
+#[test]
+fn no_page_shows_a_secret() {
+    let bench = Bench::new();
+    planted::write(&bench);
+    bench.sync();
+    let server = Server::still(&bench);
+    server.wait_for_secrets();
+    let secrets = planted::secrets();
+    let variable = Regex::new(r"\\\{[a-z_]+\\\}").unwrap();
+    let shape =
+        |route: &str| Regex::new(&format!("^{}$", variable.replace_all(&regex::escape(route), "[^/]+")));
+    let routes: Vec<(String, Regex)> =
+        routes().into_iter().map(|route| (route.clone(), shape(&route).unwrap())).collect();
+    let mut waiting: VecDeque<String> =
+        ["/", "/search?q=token", "/search?q=password+OR+secret", "/search?q=x"].map(str::to_owned).into();
+    let (mut known, mut leaks) = (BTreeSet::new(), Vec::new());
+    let (mut visits, mut marks) = (BTreeMap::<String, usize>::new(), BTreeMap::<String, usize>::new());
+    while let Some(address) = waiting.pop_front() {
+        let Some(route) = route_of(&routes, &address) else { continue };
+        let visited = visits.entry(route.to_owned()).or_default();
+        if *visited == EACH || !known.insert(address.clone()) {
+            continue;
+        }
+        *visited += 1;
+        let reply = server.page(&address);
+        // A name that is masked in the list leads nowhere; not every step has an output, nor every file a known text.
+        let nothing = ["secret%3A", "/output/", "/lineage"].iter().any(|part| address.contains(part));
+        assert!(
+            reply.status == 200 || nothing && reply.status == 404,
+            "{address}: {} {}",
+            reply.status,
+            reply.text()
+        );
+        let whole = reply.whole();
+        *marks.entry(route.to_owned()).or_default() += whole.matches("[secret:").count();
+        leaks.extend(planted::leaks(&secrets, &whole, &address));
+        waiting.extend(links(&reply.text(), &address));
+        if route.ends_with("{session_id}") {
+            // Those that the script asks for.
+            waiting.push_back(format!("{address}/find?q=token"));
+            waiting.push_back(format!("{}/steps?from=0", address.split('?').next().unwrap()));
+        }
+        if address.contains("/raw/") {
+            waiting.push_back(format!("{}/0", address.replace("/raw/", "/output/")));
+        }
+    }
+    leaks.extend(planted::leaks(&secrets, &server.first_event(), "/events"));
+    assert!(leaks.is_empty(), "{} leaks\n{}", leaks.len(), leaks[..leaks.len().min(40)].join("\n"));
+    for (route, _) in &routes {
+        // There is no picture among what was planted.
+        assert!(
+            visits.contains_key(route) || route.contains("/picture/"),
+            "{route} was never asked: {visits:?}"
+        );
+    }
+    for route in [
+        "/",
+        "/sessions",
+        "/sessions/{source}/{session_id}",
+        "/sessions/{source}/{session_id}/steps",
+        "/sessions/{source}/{session_id}/outline",
+        "/sessions/{source}/{session_id}/markdown",
+        "/sessions/{source}/{session_id}/raw/{key}",
+        "/sessions/{source}/{session_id}/output/{key}/{number}",
+        "/search",
+        "/tools",
+        "/library",
+        "/library/item",
+        "/secrets",
+    ] {
+        assert!(marks[route] >= 3, "only {} marks on pages of {route}", marks[route]);
+    }
+}
+
+fn one_session() -> (Bench, Server) {
+    let bench = Bench::new();
+    bench.transcript(&rollout(ID), &conversation(ID, "gears"));
+    bench.sync();
+    let server = Server::still(&bench);
+    (bench, server)
+}
+
+/// A whole page for a person, in which nothing can run that is not ours.
+#[track_caller]
+fn assert_page(reply: &Reply, status: u16) -> String {
+    let text = reply.text();
+    assert_eq!(reply.status, status, "{text}");
+    assert_eq!(reply.header("content-type"), "text/html; charset=utf-8");
+    let policy = reply.header("content-security-policy");
+    assert!(policy.contains("default-src 'none'") && policy.contains("script-src 'self'"), "{policy}");
+    assert!(!policy.contains("unsafe") && !policy.contains("http") && !policy.contains('*'), "{policy}");
+    assert!(text.starts_with("<!doctype html>") && text.trim_end().ends_with("</html>"), "{text}");
+    assert!(text.contains("<title>") && text.contains("<h1"), "{text}");
+    for inline in ["<style", " style=", "javascript:", "<script>", " onclick="] {
+        assert!(!text.contains(inline), "{inline} in {text}");
+    }
+    text
+}
+
+#[test]
+fn a_refusal_is_a_page_that_says_what_to_do() {
+    let (_bench, server) = one_session();
+    let nobody = server.get_with("/", &[("Accept", "text/html")]);
+    let text = assert_page(&nobody, 401);
+    assert!(text.contains("annals up") && text.contains("prints a link"), "{text}");
+    assert!(!text.contains("gears") && !text.contains(&server.token));
+    let wrong = server.get_with("/?token=wrong", &[("Accept", "text/html")]);
+    assert!(assert_page(&wrong, 401).contains("annals up"));
+    let foreign = server.get_with("/", &[("Accept", "text/html"), ("Host", "evil.example")]);
+    assert!(assert_page(&foreign, 403).contains("annals serve --host"));
+    for path in [
+        "/nothing",
+        "/sessions/nobody/x",
+        "/sessions/codex_cli/nothing",
+        &format!("/sessions/codex_cli/{ID}/raw/nothing"),
+        &format!("/sessions/codex_cli/{ID}/output/nothing/0"),
+        &format!("/sessions/codex_cli/{ID}/output/nothing/x"),
+        &format!("/sessions/codex_cli/{ID}/picture/nothing/0"),
+        "/library/item?source=codex_cli&kind=prompts&id=nothing",
+        "/assets/nothing.css",
+    ] {
+        let text = assert_page(&server.page(path), 404);
+        assert!(text.contains("There is nothing here") && text.contains("href=\"/\""), "{path}: {text}");
+    }
+    for path in [
+        "/?other=1",
+        "/sessions?colour=red",
+        "/sessions?source=nobody",
+        "/sessions?since=someday",
+        "/sessions?limit=0",
+        "/sessions?cursor=nonsense",
+        "/sessions?errors=perhaps",
+        &format!("/sessions/codex_cli/{ID}?page=2"),
+        &format!("/sessions/codex_cli/{ID}?from=first"),
+        &format!("/sessions/codex_cli/{ID}/steps?to=2"),
+        &format!("/sessions/codex_cli/{ID}/find"),
+        "/search?words=x",
+        "/tools?days=0",
+        "/tools?source=nobody",
+        "/usage?days=x",
+        "/library?as_of=someday",
+        "/library/item?source=codex_cli",
+        "/audit?x=1",
+        "/secrets?reveal=true",
+    ] {
+        let reply = server.page(path);
+        let text = assert_page(&reply, 400);
+        assert!(text.contains("That question can not be read"), "{path}: {text}");
+    }
+    let reply = server.ask(
+        "POST",
+        "/sessions",
+        &[("Accept", "text/html"), ("Cookie", &format!("annals={}", server.token))],
+    );
+    assert_page(&reply, 405);
+}
+
+#[test]
+fn pages_are_whole_and_hold_nothing_that_could_run() {
+    let (_bench, server) = one_session();
+    let session = format!("/sessions/codex_cli/{ID}");
+    for path in [
+        "/",
+        "/sessions",
+        "/sessions?q=gears&source=codex_cli&project=&since=2026-01-01",
+        "/sessions?q=nothing-like-it",
+        "/search",
+        "/search?q=gears",
+        "/search?q=%22",
+        "/tools",
+        "/tools?days=all",
+        "/usage?days=90&source=claude_code",
+        "/library",
+        "/library?as_of=2026-01-01",
+        "/audit",
+        "/secrets",
+        &session,
+        &format!("{session}?from=99999"),
+        &format!("{session}?from=-3"),
+        &format!("{session}?at=nothing&q=gears"),
+    ] {
+        assert_page(&server.page(path), 200);
+    }
+    let home = server.page("/").text();
+    for card in server.json("/api/v1/agent-sessions/sources")["sources"].as_array().unwrap() {
+        let source = card["source"].as_str().unwrap();
+        assert!(home.contains(&format!("data-source=\"{source}\"")), "no card of {source}");
+    }
+    assert!(sources::with_home().iter().all(|source| home.contains(source)));
+    // An asset may be kept for ever, since its address changes with it.
+    for address in links(&home, "/").iter().filter(|address| address.starts_with("/assets/")) {
+        let reply = server.get_with(address, &[]);
+        assert_eq!(reply.status, 200, "{address}");
+        assert!(reply.header("cache-control").contains("immutable"), "{address}");
+    }
+}
+
+#[test]
+fn pieces_of_a_session_are_the_session() {
+    let (_bench, server) = one_session();
+    let base = format!("/sessions/codex_cli/{ID}");
+    let page = server.page(&base).text();
+    let steps = server.page(&format!("{base}/steps?from=0")).text();
+    assert!(!steps.contains("<html") && steps.contains("about gears"), "{steps}");
+    let ids = |text: &str| {
+        let id = Regex::new(r#"<article class="entry[^"]*" id="m-([^"]+)""#).unwrap();
+        id.captures_iter(text).map(|found| found[1].to_owned()).collect::<Vec<_>>()
+    };
+    let messages = server.list(&format!("/api/v1/codex/sessions/{ID}/messages"), "messages");
+    let told: Vec<&str> = messages.iter().map(|message| message["id"].as_str().unwrap()).collect();
+    assert_eq!((ids(&steps), ids(&page)), (ids(&steps), ids(&steps)));
+    assert_eq!(ids(&steps), told);
+    assert!(server.page(&format!("{base}/steps?from=1000")).text().trim().is_empty());
+    assert!(server.page(&format!("{base}/outline")).text().contains("gears"));
+    assert!(server.page(&format!("{base}/markdown")).text().contains("about gears"));
+    let found = server.json(&format!("{base}/find?q=about"));
+    assert_eq!(found["matches"].as_array().unwrap().len(), 1, "{found}");
+    assert_eq!(found["matches"][0]["id"], told[told.len() - 1]);
+    let raw = server.page(&format!("{base}/raw/{}", told[0])).text();
+    assert!(raw.contains("&quot;type&quot;") && raw.contains("gears"), "{raw}");
+}
+
+/// The page of the bytes goes through the same door as all others.
+#[test]
+fn raw_bytes_are_masked() {
+    let bench = Bench::new();
+    planted::write(&bench);
+    bench.sync();
+    let server = Server::still(&bench);
+    let secrets = planted::secrets();
+    for source in sources::with_home() {
+        let session = &server.list(&format!("/api/v1/agent-sessions/{source}/sessions"), "sessions")[0];
+        let id = session["session_id"].as_str().unwrap();
+        let messages =
+            server.list(&format!("/api/v1/agent-sessions/{source}/sessions/{id}/messages"), "messages");
+        let mut marks = 0;
+        for message in &messages {
+            let path = format!("/sessions/{source}/{id}/raw/{}", message["id"].as_str().unwrap());
+            let text = assert_page(&server.page(&path), 200);
+            assert_eq!(planted::leaks(&secrets, &text, &path), Vec::<String>::new());
+            marks += text.matches("<mark class=\"secret\"").count();
+        }
+        assert!(marks > 20, "{source}: only {marks}");
+    }
+}
+
+#[test]
+fn members_see_pages_of_their_own_alone() {
+    let company = Company::new();
+    for [asker, ..] in PEOPLE {
+        let (token, seen) = (company.token(asker), seen_by(asker));
+        let pages = [
+            "/",
+            "/sessions?include_subagents=true",
+            "/search?q=words",
+            "/tools?days=all",
+            "/usage?days=all",
+            "/library",
+            "/audit",
+        ];
+        let text: String = pages.map(|path| assert_page(&company.server.page_as(token, path), 200)).concat();
+        for [name, _, _, id] in PEOPLE.into_iter().filter(|person| !person[3].is_empty()) {
+            let visible = seen.contains(&name);
+            for mark in [id.to_owned(), format!("the words of {name}"), format!("/home/{name}/work")] {
+                assert_eq!(text.contains(&mark), visible, "{asker} and {mark} of {name}");
+            }
+            let step =
+                company.server.list(&format!("/api/v1/codex/sessions/{id}/messages"), "messages")[0]["id"]
+                    .clone();
+            let step = step.as_str().unwrap();
+            for source in ["codex_cli", "claude_code"] {
+                for end in ["", "/steps", "/outline", "/markdown", "/find?q=words", "/raw/STEP"] {
+                    if end == "/raw/STEP" && source != "codex_cli" {
+                        continue;
+                    }
+                    let path = format!("/sessions/{source}/{id}{}", end.replace("STEP", step));
+                    let status = company.server.page_as(token, &path).status;
+                    assert_eq!(status, if visible { 200 } else { 404 }, "{asker} opens {name}'s {path}");
+                }
+            }
+        }
+        assert_eq!(text.contains("words of owner"), seen.contains(&"owner"), "{asker}");
+    }
+}

@@ -1,0 +1,383 @@
+//! What a person does with the pages, done in a real browser on months of made-up work.
+
+use std::sync::OnceLock;
+
+use serde_json::json;
+
+use annals_testkit::browser::{Browser, DESK, ENTER, ESCAPE, PHONE, TAB};
+use annals_testkit::files::copy_folder;
+use annals_testkit::server::Server;
+use annals_testkit::worlds::story;
+use annals_testkit::{Bench, fixtures, sources};
+
+/// Fixtures of imports in which there is something to see.
+const IMPORTED: [(&str, &str); 2] = [("chatgpt", "second_generation"), ("openai_api", "responses")];
+
+/// Months of work; made once, since nothing changes it.
+pub struct Months {
+    bench: Bench,
+}
+
+impl Months {
+    pub fn get() -> &'static Months {
+        static MONTHS: OnceLock<Months> = OnceLock::new();
+        MONTHS.get_or_init(|| {
+            let bench = Bench::new();
+            let sync = || assert_eq!(bench.run(&["sync"]).code, 0);
+            let count = story::write(&bench.user(), annals_testkit::clock::since_1970(), 3, sync).unwrap();
+            assert_eq!(bench.run(&["sync"]).code, 0);
+            assert!(count > 60, "{count} sessions");
+            for (source, fixture) in IMPORTED {
+                bench.import(&[&fixtures::case(source, fixture).join("exports/1")]);
+            }
+            for (source, case) in fixtures::with_exports() {
+                if IMPORTED.iter().all(|(imported, _)| *imported != source) {
+                    bench.import(&[&case.join("exports/1")]);
+                }
+            }
+            for (source, case) in fixtures::with_home() {
+                if !story::CLIENTS.contains(&source) {
+                    copy_folder(&case.join("home"), &bench.home_of(source));
+                }
+            }
+            sync();
+            Months { bench }
+        })
+    }
+
+    /// A server and a browser that has opened its link.
+    pub fn open(&self) -> (Server, Browser) {
+        let server = Server::still(&self.bench);
+        let browser = Browser::open(&server.address, &server.token);
+        (server, browser)
+    }
+}
+
+/// The newest session of a source, with the address of its page.
+pub fn newest(server: &Server, source: &str) -> String {
+    let list = server.json(&format!("/api/v1/sessions?source={source}&limit=1"));
+    format!("/sessions/{source}/{}", list["sessions"][0]["session_id"].as_str().unwrap())
+}
+
+/// Every page there is, with something on it.
+pub fn every_page(server: &Server) -> Vec<String> {
+    // That page loads itself again when the look has ended.
+    server.wait_for_secrets();
+    let mut pages =
+        ["/", "/sessions", "/sessions?q=nothing-like-it", "/search", "/search?q=alarm", "/tools?days=all"]
+            .map(str::to_owned)
+            .to_vec();
+    pages.extend(["/usage?days=90", "/library", "/audit", "/secrets"].map(str::to_owned));
+    pages.push("/lineage?file=/home/mira/code/tidewatch/src/alarms/watch.ts".to_owned());
+    for source in sources::all() {
+        let session = newest(server, source);
+        let id = session.rsplit('/').next().unwrap();
+        let messages =
+            server.list(&format!("/api/v1/agent-sessions/{source}/sessions/{id}/messages"), "messages");
+        pages.push(format!("{session}/raw/{}", messages[0]["id"].as_str().unwrap()));
+        pages.push(session);
+    }
+    let items = server.list("/api/v1/library", "items");
+    let changed = items.iter().find(|item| item["name"] == "review").unwrap_or(&items[0]);
+    let part = |name: &str| annals_testkit::server::escaped(changed[name].as_str().unwrap());
+    pages.push(format!("/library/item?source={}&kind={}&id={}", part("source"), part("kind"), part("id")));
+    pages
+}
+
+#[test]
+fn the_link_opens_the_home_page_and_the_token_leaves_the_address() {
+    let (server, browser) = Months::get().open();
+    assert_eq!(browser.address(), "/");
+    let body = browser.run("return document.documentElement.outerHTML;");
+    assert!(!body.as_str().unwrap().contains(&server.token));
+    assert_eq!(browser.run("return document.cookie;"), "", "scripts can not read it");
+    let cards = server.json("/api/v1/agent-sessions/sources");
+    let cards = cards["sources"].as_array().unwrap();
+    assert_eq!(browser.count(".card[data-source]"), cards.len() as u64);
+    for card in cards {
+        let text = browser.text(&format!(".card[data-source={}]", card["source"].as_str().unwrap()));
+        assert!(text.contains(card["provider_label"].as_str().unwrap()), "{text}");
+        match card["session_count"].as_i64().unwrap() {
+            0 => assert!(text.contains("Set up:"), "{text}"),
+            count => assert!(text.contains(&count.to_string()), "{count}: {text}"),
+        }
+    }
+    assert!(browser.count(".heat rect") > 300, "a year of days");
+    assert!(browser.count(".bars rect") > 10, "tokens and cost");
+    browser.close();
+}
+
+#[test]
+fn the_list_changes_while_somebody_types_and_its_address_with_it() {
+    let (server, browser) = Months::get().open();
+    browser.go("/sessions");
+    let all = browser.text("#total");
+    browser.type_into("main input[name=q]", "low tide");
+    browser.wait("the list", "document.querySelectorAll('.row').length === 1");
+    assert!(browser.text(".row .title").contains("low tide"), "{}", browser.text(".row .title"));
+    assert!(browser.address().contains("q=low+tide"), "{}", browser.address());
+    browser.go(&browser.address());
+    assert_eq!(browser.count(".row"), 1, "the address is enough to see it again");
+    assert_eq!(browser.run("return document.querySelector('main input[name=q]').value;"), "low tide");
+    browser.go("/sessions");
+    assert_eq!(browser.text("#total"), all);
+    browser.click("input[name=errors]");
+    browser.wait("the filter", "location.search.includes('errors=true')");
+    let failed = server.json("/api/v1/sessions?errors=true")["total"].as_i64().unwrap();
+    browser.wait("the number", &format!("document.querySelector('#total').innerText.includes('{failed}')"));
+    assert!(failed > 0 && !all.contains(&format!("{failed} ")), "{failed} of {all}");
+    browser.close();
+}
+
+#[test]
+fn a_provider_is_switched_to_and_back() {
+    let (server, browser) = Months::get().open();
+    browser.go("/sessions");
+    for source in story::CLIENTS {
+        browser.click(&format!(".switch a[href*='source={source}']"));
+        browser.wait("the list", &format!("location.search.includes('source={source}')"));
+        let label = browser.text(".switch a[aria-current]");
+        let sources = browser.texts(".row .source");
+        assert!(!sources.is_empty() && sources.iter().all(|shown| *shown == label), "{label}: {sources:?}");
+        let total = server.json(&format!("/api/v1/sessions?source={source}"))["total"].as_i64().unwrap();
+        assert!(browser.text("#total").contains(&total.to_string()));
+    }
+    browser.click(".switch a:first-child");
+    browser.wait("all again", "!location.search.includes('source=')");
+    browser.close();
+}
+
+#[test]
+fn the_list_goes_on_as_long_as_there_is_more() {
+    let (server, browser) = Months::get().open();
+    let total = server.json("/api/v1/sessions")["total"].as_u64().unwrap();
+    browser.go("/sessions");
+    let first = browser.count(".row");
+    assert!(first < total, "{first} of {total}");
+    let mut before = 0;
+    while before < total {
+        browser.run("window.scrollTo(0, document.body.scrollHeight);");
+        browser.wait("more rows", &format!("document.querySelectorAll('.row').length > {before}"));
+        before = browser.count(".row");
+    }
+    assert_eq!(browser.count(".row"), total);
+    let different =
+        "return new Set(Array.from(document.querySelectorAll('.row .title'), (row) => row.href)).size;";
+    assert_eq!(browser.run(different), total, "each once");
+    assert_eq!(browser.count(".more"), 0);
+    browser.close();
+}
+
+#[test]
+fn a_session_of_each_source_shows_what_was_said_and_done() {
+    let (server, browser) = Months::get().open();
+    for source in story::CLIENTS {
+        browser.go(&newest(&server, source));
+        assert!(browser.count(".entry") > 5, "{source}");
+        for kind in
+            [".entry.prompt", ".entry.answer .prose", "details.call.shell", "details.call.edit", ".steps li"]
+        {
+            assert!(browser.count(kind) > 0, "no {kind} in a session of {source}");
+        }
+        // A call is folded until somebody wants to see it.
+        let shown = "return document.querySelector('details.call.shell pre').checkVisibility();";
+        browser.run("for (const call of document.querySelectorAll('details.call')) call.open = false;");
+        assert_eq!(browser.run(shown), false);
+        browser.click("details.call.shell > summary");
+        assert_eq!(browser.run(shown), true);
+        assert!(!browser.text("details.call.shell .io pre").trim().is_empty());
+        // An edit is a difference.
+        browser.click("details.call.edit > summary");
+        let differences = browser.texts("details.call.edit .diff .da");
+        assert!(!differences.is_empty() && differences[0].starts_with('+'), "{source}: {differences:?}");
+        assert!(browser.count(".timeline .prompts a") > 0);
+    }
+    browser.go(&newest(&server, "claude_code"));
+    browser.run("document.querySelector('a.agent').closest('details').open = true;");
+    browser.click("a.agent");
+    browser.wait(
+        "the sub-agent",
+        "document.querySelector('.ties') && document.querySelectorAll('.entry').length > 2",
+    );
+    assert!(browser.text(".ties").contains("Started by"), "{}", browser.text(".ties"));
+    browser.click(".ties a");
+    browser.wait("its parent", "document.querySelector('h1').innerText.includes('low tide')");
+    browser.close();
+}
+
+#[test]
+fn imported_sessions_are_shown_and_another_branch_is_switched_to() {
+    let (server, browser) = Months::get().open();
+    for (source, _) in IMPORTED {
+        browser.go(&newest(&server, source));
+        for kind in [".entry.prompt", ".entry.answer", "details.call"] {
+            assert!(browser.count(kind) > 0, "no {kind} in a session of {source}");
+        }
+        browser.click("details.call > summary");
+        assert!(browser.count("details.call[open]") > 0, "{source}");
+    }
+    browser.go(&newest(&server, "chatgpt"));
+    let before = browser.texts(".entry .prose");
+    browser.click(".branches a");
+    browser.wait("the other branch", "location.search.includes('branch=')");
+    assert!(browser.text("#conversation").contains("another branch"), "it says so");
+    let after = browser.texts(".entry .prose");
+    assert_ne!(before, after, "another branch says something else");
+    assert!(browser.count(".entry.target") == 1, "and the step that was chosen is marked");
+    browser.click("#conversation .note a");
+    browser.wait("the branch of the client", "!location.search.includes('branch=')");
+    assert_eq!(browser.texts(".entry .prose"), before);
+    browser.close();
+}
+
+#[test]
+fn what_is_found_is_marked_where_it_was_said() {
+    let (_server, browser) = Months::get().open();
+    browser.go("/search");
+    browser.type_into("main input[name=q]", "estuary unseen");
+    browser.wait("results", "document.querySelectorAll('.passage mark').length > 0");
+    assert!(browser.address().starts_with("/search?q=estuary"), "{}", browser.address());
+    browser.click(".passage a");
+    browser.wait("the message", "document.querySelector('.entry.target mark')");
+    let text = browser.text(".entry.target");
+    assert!(text.contains("estuary"), "{text}");
+    let seen = "const box = document.querySelector('.entry.target').getBoundingClientRect();
+        return box.bottom > 0 && box.top < innerHeight;";
+    assert_eq!(browser.run(seen), true, "it is where the eye is");
+    let marks = browser.texts(".entry.target mark");
+    assert!(marks.iter().any(|mark| mark.eq_ignore_ascii_case("estuary")), "{marks:?}");
+    browser.close();
+}
+
+#[test]
+fn words_are_found_within_a_session() {
+    let (server, browser) = Months::get().open();
+    browser.go(&newest(&server, "claude_code"));
+    browser.type_into("[data-find] input[name=q]", "raw_metres");
+    browser.wait("matches", "!document.querySelector('[data-action=find-next]').disabled");
+    browser.click("[data-action=find-next]");
+    browser.wait("the first", "document.querySelector('.entry.target mark.found')");
+    assert!(browser.text(".entry.target").contains("raw_metres"));
+    assert!(browser.text("[data-find] output").starts_with("1 of"));
+    browser.close();
+}
+
+#[test]
+fn dark_is_chosen_and_stays() {
+    let (_server, browser) = Months::get().open();
+    let theme = "return document.documentElement.dataset.theme;";
+    let back = "return getComputedStyle(document.body).backgroundColor;";
+    browser.prefer("light");
+    assert_eq!(browser.run(theme), "system");
+    let light = browser.run(back);
+    browser.prefer("dark");
+    let dark = browser.run(back);
+    assert_ne!(light, dark, "what the system prefers is enough");
+    browser.prefer("light");
+    browser.click(".theme");
+    assert_eq!((browser.run(theme), browser.run(back)), (json!("dark"), dark.clone()));
+    browser.go("/sessions");
+    assert_eq!(
+        (browser.run(theme), browser.run(back)),
+        (json!("dark"), dark),
+        "on every page, from its first moment"
+    );
+    browser.click(".theme");
+    browser.go("/");
+    assert_eq!((browser.run(theme), browser.run(back)), (json!("light"), light));
+    browser.close();
+}
+
+#[test]
+fn no_page_is_wider_than_a_phone() {
+    let (server, browser) = Months::get().open();
+    browser.resize(PHONE);
+    for page in every_page(&server) {
+        browser.go(&page);
+        browser.run("for (const folded of document.querySelectorAll('details')) folded.open = true;");
+        let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth];");
+        let widest = "let widest = ['', 0];
+            for (const part of document.querySelectorAll('body *')) {
+              const right = part.getBoundingClientRect().right;
+              if (right > widest[1] && !part.closest('.wide, pre, nav, .hidden, datalist')) widest = [part.outerHTML.slice(0, 200), right];
+            }
+            return widest;";
+        assert_eq!(widths, json!([390, 390]), "{page} is {} wide: {}", widths[0], browser.run(widest));
+    }
+    browser.resize(DESK);
+    browser.close();
+}
+
+#[test]
+fn everything_is_reached_by_keyboard() {
+    let (_server, browser) = Months::get().open();
+    // A window that nobody looks at has no focus, and keys that come before it has are lost.
+    browser.command("Emulation.setFocusEmulationEnabled", &json!({ "enabled": true }));
+    browser.wait("the page that hears keys", "document.hasFocus()");
+    browser.press(&[TAB]);
+    browser.wait("the first stop", "document.activeElement.innerText === 'Skip to content'");
+    browser.press(&[ENTER, TAB]);
+    browser.wait("the content", "document.querySelector('main').contains(document.activeElement)");
+    browser.press(&["g", "s"]);
+    browser.wait("the list", "location.pathname === '/sessions'");
+    browser.press(&["j", "j", "k", "j"]);
+    assert_eq!(
+        browser.run(
+            "return Array.from(document.querySelectorAll('.row')).findIndex((row) => row.matches('.here'));"
+        ),
+        1
+    );
+    let title = browser.text(".row.here .title");
+    browser.press(&[ENTER]);
+    browser.wait("the session", "document.querySelector('.session h1')");
+    assert_eq!(browser.text("h1"), title);
+    browser.press(&["j"]);
+    browser.wait("an entry", "document.querySelector('.entry.here')");
+    for _ in 0..30 {
+        if browser.count(".entry.here details") > 0 {
+            break;
+        }
+        browser.press(&["j"]);
+    }
+    let open = "return document.querySelector('.entry.here details').open;";
+    let before = browser.run(open);
+    browser.press(&["o"]);
+    assert_ne!(browser.run(open), before, "o opens and closes");
+    browser.press(&["?"]);
+    assert_eq!(browser.run("return document.querySelector('#keys').open;"), true);
+    browser.press(&[ESCAPE]);
+    assert_eq!(browser.run("return document.querySelector('#keys').open;"), false);
+    browser.press(&["t"]);
+    assert_eq!(browser.run("return document.documentElement.dataset.theme;"), "dark");
+    browser.press(&["f"]);
+    assert_eq!(browser.run("return document.activeElement.matches('[data-key=f]');"), true);
+    browser.press(&[ESCAPE, "/"]);
+    assert_eq!(browser.run("return document.activeElement.matches('[data-key=\"/\"]');"), true);
+    browser.press(&["a", "l", "a", "r", "m", ENTER]);
+    browser.wait("the search", "location.pathname === '/search' && document.querySelector('.passage')");
+    browser.press(&["j"]);
+    assert_eq!(browser.count(".group.here"), 1);
+    browser.close();
+}
+
+/// The checks at the end of every test see what they look for.
+#[test]
+fn a_page_that_does_wrong_is_noticed() {
+    let (_server, browser) = Months::get().open();
+    assert_eq!(browser.faults(), Vec::<String>::new());
+    browser.run(
+        "const script = document.createElement('script'); script.textContent = 'window.ran = true';
+         document.head.append(script);
+         const picture = new Image(); picture.src = 'http://elsewhere.example/x.png'; document.body.append(picture);
+         console.error('something is wrong');
+         fetch('/nothing');",
+    );
+    browser.wait("all of it", "performance.getEntriesByName(location.origin + '/nothing').length");
+    let faults = browser.faults().join("\n");
+    for sign in ["Content Security Policy", "inline script", "elsewhere.example", "something is wrong", "404"]
+    {
+        assert!(faults.contains(sign), "no {sign} in\n{faults}");
+    }
+    assert_eq!(browser.run("return window.ran === undefined;"), true);
+    browser.close_judged();
+}

@@ -1,0 +1,291 @@
+//! Live collection that is refused, broken off and killed: gaps heal, and nothing is lost or had twice.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use annals_testkit::Ran;
+use annals_testkit::standin::{Stage, id_of, wait};
+
+#[test]
+fn thousands_of_refusals_heal_by_their_ids() {
+    let (all, given) = (5_000, 812);
+    let mut stage = Stage::connected(json!({
+        "conversations": all, "archived": 0, "projects": {}, "batch": false,
+        "bucket": {"capacity": given, "per_minute": 0},
+    }));
+    stage.second = "2";
+    let started = Instant::now();
+    let first = stage.sync();
+    let took = started.elapsed();
+    let refused = stage.standin.count("refused");
+    assert_eq!((&first["fetched"], &first["gaps_open"]), (&json!(given), &json!(all - given)), "{first}");
+    assert!(first["seconds_left"].as_u64().unwrap() > 0);
+    // It stops asking when the measure is used up: one group and its tries, and no hammering.
+    assert!(refused <= 20, "{refused}");
+    let details: Value = stage.standin.counts()["details"].clone();
+    let asked = details.as_object().unwrap().len();
+    println!("first run: {given} fetched, {} gaps, {refused} refusals, {asked} asked, {took:?}", all - given);
+    // Nothing is given yet: a run that comes too early asks for nothing singly, or next to nothing.
+    stage.standin.control(json!({"forget_counts": true}));
+    let early = stage.sync();
+    println!("too early: {} fetched, {} refusals", early["fetched"], stage.standin.count("refused"));
+    assert_eq!((&early["fetched"], &early["gaps_open"]), (&json!(0), &json!(all - given)));
+    assert!(stage.standin.count("refused") <= 20);
+    // The limit is gone. Gaps are served by their ids: each once, and nothing else is asked for.
+    stage.standin.control(json!({"bucket": null, "forget_counts": true}));
+    let mut runs = 0;
+    let mut fetched = 0;
+    let started = Instant::now();
+    while stage.gaps_open() > 0 {
+        runs += 1;
+        assert!(runs < 10, "gaps do not heal");
+        fetched += stage.retry_gaps()["recovered"].as_u64().unwrap();
+    }
+    let counts = stage.standin.counts();
+    let details = counts["details"].as_object().unwrap();
+    println!(
+        "later: {runs} runs, {fetched} fetched, {} asked, {} list pages, {:?}",
+        details.len(),
+        stage.standin.count("GET conversations"),
+        started.elapsed()
+    );
+    assert_eq!((fetched, details.len()), ((all - given) as u64, all - given));
+    assert!(details.values().all(|times| *times == 1), "something was asked for twice");
+    // Only the first page of each of two lists, once in each run, and again at its end when there was news.
+    assert!(stage.standin.count("GET conversations") <= 4 * runs);
+    let expected: Vec<String> = (0..all).map(id_of).collect();
+    assert_eq!(stage.conversations(), expected);
+}
+
+#[test]
+fn what_fails_by_itself_is_a_gap_of_its_own() {
+    let mut stage = Stage::connected(json!({
+        "conversations": 30, "archived": 0, "projects": {},
+        "drop": [1, 2, 3, 4], "slow": [1], "broken": [2], "garbage": [3], "missing": [4], "truncate": [6],
+    }));
+    stage.second = "10";
+    let live = stage.sync();
+    assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(26), &json!(4)), "{live}");
+    let gaps = stage.gaps();
+    let why = |number: usize| gaps.iter().find(|gap| gap["key"] == id_of(number)).unwrap()["why"].clone();
+    assert_eq!([1, 2, 3, 4].map(why), ["timeout", "pressure", "malformed", "not_found"].map(Value::from));
+    // The account: 26 conversations, ten documents and four gaps, which are not nothing.
+    let audit = stage.audit();
+    assert_eq!(
+        (&audit["files"]["found"], &audit["files"]["kept"]),
+        (&json!(40), &json!(36)),
+        "{}",
+        audit["files"]
+    );
+    assert_eq!((&audit["files"]["gaps"], &audit["percent"]), (&json!(4), &json!(90.0)));
+    // They are not asked for again before their time, and nothing else is either.
+    stage.standin.control(json!({"forget_counts": true}));
+    assert_eq!(stage.sync()["fetched"], 0);
+    assert_eq!(stage.standin.counts()["details"], json!({}));
+    stage.standin.control(json!({"slow": [], "broken": [], "garbage": [], "missing": [], "drop": []}));
+    let healed = stage.retry_gaps();
+    assert_eq!((&healed["recovered"], &healed["open"]), (&json!(4), &json!(0)), "{healed}");
+    assert_eq!(stage.conversations().len(), 30);
+    let audit = stage.audit();
+    assert_eq!(
+        (&audit["files"]["found"], &audit["percent"]),
+        (&json!(40), &json!(100.0)),
+        "{}",
+        audit["files"]
+    );
+    assert!(audit["bytes"]["kept"].as_u64() > live["captured_bytes"].as_u64());
+}
+
+#[test]
+fn a_run_that_waits_goes_on_at_the_pace_of_the_provider() {
+    // A minute takes 0.3 seconds here: one for each of them.
+    let world = json!({
+        "conversations": 44, "archived": 0, "projects": {}, "batch": false,
+        "bucket": {"capacity": 20, "per_minute": 200},
+    });
+    let stage = Stage::connected(world);
+    let (code, live) = stage.sync_with(&["--wait"]);
+    assert_eq!((code, &live["fetched"], &live["gaps_open"]), (0, &json!(44), &json!(0)), "{live}");
+    assert_eq!(stage.conversations().len(), 44);
+    let refused = stage.standin.count("refused");
+    println!("44 asked of a bucket of 20: {refused} refusals");
+    assert!(refused <= 30, "{refused}");
+    assert!(stage.run(&["gaps"]).stdout.starts_with("no gaps"));
+}
+
+#[test]
+fn bytes_of_files_are_had_later_and_what_fails_is_a_gap() {
+    let stage = Stage::connected(
+        json!({"conversations": 10, "archived": 0, "projects": {}, "files_fail": {"1": 500, "5": 404}}),
+    );
+    assert_eq!(stage.sync()["files"], 0);
+    // On request, also for conversations that have been here for long.
+    let (code, live) = stage.sync_with(&["--with-files"]);
+    assert_eq!((code, &live["fetched"], &live["files"]), (0, &json!(0), &json!(1)), "{live}");
+    let mut gaps: Vec<(String, String)> = Vec::new();
+    for gap in stage.gaps() {
+        let word = |name: &str| gap[name].as_str().unwrap().to_owned();
+        assert_eq!(word("stream"), "files");
+        gaps.push((word("key"), word("why")));
+    }
+    gaps.sort();
+    let expected =
+        [("file-000000000000000000000001", "pressure"), ("file-000000000000000000000005", "not_found")];
+    assert_eq!(gaps, expected.map(|(key, why)| (key.to_owned(), why.to_owned())));
+    stage.standin.control(json!({"files_fail": {}, "forget_counts": true}));
+    // Not before their time; then each once.
+    assert_eq!(stage.sync_with(&["--with-files"]).1["files"], 0);
+    assert_eq!(stage.standin.count("GET files/*"), 0);
+    stage.make_due();
+    assert_eq!(stage.sync_with(&["--with-files"]).1["files"], 2);
+    assert!(stage.gaps().is_empty());
+    let kept: Vec<_> =
+        stage.records("files").iter().map(|file| file["data"]["archived_as"].clone()).collect();
+    assert!(kept.len() == 3 && kept.iter().all(Value::is_string), "{kept:?}");
+    assert_eq!(stage.sync_with(&["--with-files"]).1["files"], 0);
+    assert_eq!(stage.standin.count("GET files/*"), 2);
+}
+
+#[test]
+fn what_is_there_of_a_torn_conversation_is_kept_and_it_stays_a_gap() {
+    let stage = Stage::connected(json!({"conversations": 3, "archived": 0, "projects": {}, "torn": [1]}));
+    let live = stage.sync();
+    assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(2), &json!(1)), "{live}");
+    assert_eq!((&stage.gaps()[0]["key"], &stage.gaps()[0]["why"]), (&json!(id_of(1)), &json!("malformed")));
+    assert!(stage.bench.run(&["show", &id_of(1), "--branch", "all"]).stdout.contains("Answer 1"));
+    // The same again is nothing new; when it comes whole, both are one.
+    let torn = stage.records("conversation_versions").len();
+    assert_eq!(stage.retry_gaps()["recovered"], 0);
+    assert_eq!(stage.records("conversation_versions").len(), torn);
+    stage.standin.control(json!({"torn": []}));
+    assert_eq!(stage.retry_gaps()["recovered"], 1);
+    let shown = stage.bench.run(&["show", &id_of(1)]).stdout;
+    assert!(shown.contains("Question 1") && shown.contains("Answer 1"), "{shown}");
+    assert_eq!(stage.conversations().len(), 3);
+}
+
+#[test]
+fn lists_are_walked_to_their_end_when_asked() {
+    // A list that loses one while it is walked: its place is taken by the next, which is on no page then.
+    let stage = Stage::connected(json!({"conversations": 120, "archived": 0, "projects": {}, "hidden": [3]}));
+    assert_eq!(stage.sync()["fetched"], 119);
+    stage.standin.control(json!({"hidden": []}));
+    assert_eq!(stage.sync()["fetched"], 0, "it is far below the cursor");
+    let (_, live) = stage.sync_with(&["--full"]);
+    assert_eq!((&live["fetched"], &live["unchanged"]), (&json!(1), &json!(119)), "{live}");
+    assert_eq!(stage.conversations().len(), 120);
+}
+
+#[test]
+fn a_list_that_breaks_off_moves_no_cursor() {
+    let stage =
+        Stage::connected(json!({"conversations": 250, "archived": 0, "projects": {}, "list_fail_at": 200}));
+    let live = stage.sync();
+    assert_eq!(live["fetched"], 200, "{live}");
+    assert!(live["problems"][0].as_str().unwrap().contains("plain"));
+    stage.standin.control(json!({"list_fail_at": null, "forget_counts": true}));
+    let live = stage.sync();
+    assert_eq!((&live["fetched"], &live["unchanged"]), (&json!(50), &json!(200)), "{live}");
+    assert_eq!(stage.conversations().len(), 250);
+    assert!(stage.gaps().is_empty());
+}
+
+#[test]
+fn the_owner_is_told_what_to_do_and_the_next_run_goes_on() {
+    let stage = Stage::connected(json!({"conversations": 60, "archived": 0, "projects": {}, "batch": false}));
+    let stopped = |kind: &str| {
+        let (code, live) = stage.sync_with(&[]);
+        assert_eq!(code, 2, "{live}");
+        assert_eq!(live["interaction"]["kind"], kind, "{live}");
+        assert!(!live["interaction"]["hint"].as_str().unwrap().is_empty());
+        live
+    };
+    // A token that ends within five minutes, and none that is newer.
+    stage.standin.control(json!({"token_life": 200, "new_token": true}));
+    let live = stopped("manual_action");
+    assert!(live["interaction"]["message"].as_str().unwrap().contains("five minutes"));
+    assert!(live["interaction"]["link"].as_str().unwrap().starts_with(&stage.url));
+    // A check that only a person can pass, in the middle.
+    stage.standin.control(json!({"token_life": 3600, "new_token": true, "challenge_after": 30}));
+    let live = stopped("manual_action");
+    assert!(live["interaction"]["message"].as_str().unwrap().contains("check"), "{live}");
+    let had = stage.conversations().len();
+    assert!((1..60).contains(&had), "{had}");
+    // Another workspace is open: what is not listed there has not ended.
+    stage.standin.control(json!({"challenge_after": null, "account": "account-2", "memories": []}));
+    let live = stopped("manual_action");
+    assert!(live["interaction"]["message"].as_str().unwrap().contains("another account"), "{live}");
+    assert!(stage.records("memories").iter().all(|memory| memory["deleted_at"].is_null()));
+    // The network is gone, then the owner is logged out.
+    stage.standin.control(json!({"account": "account-1", "offline": true}));
+    stopped("unreachable");
+    stage.standin.control(json!({"offline": false, "log_out": true, "login": "manual"}));
+    stopped("manual_action");
+    assert_eq!(stage.conversations().len(), had);
+    // They log in again, and it goes on.
+    stage.standin.control(json!({"login": "auto"}));
+    assert_eq!(stage.run(&["connect", "chatgpt", "--wait", "1"]).code, 0);
+    stage.retry_gaps();
+    let live = stage.sync();
+    assert_eq!(live["gaps_open"], 0, "{live}");
+    assert_eq!(stage.conversations().len(), 60);
+    // A browser that is not there, or does not start.
+    for browser in ["/nowhere/browser", "/bin/false"] {
+        let mut command = stage.command(&["sync", "--json"]);
+        let ran = Ran::of(command.env("ANNALS_BROWSER", browser).output().unwrap());
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(told["live"][0]["interaction"]["kind"], "failed", "{told}");
+        assert!(told["sources"].as_array().unwrap().len() > 2, "files are told of all the same");
+        assert!(ran.stderr.contains("hint: "), "{}", ran.stderr);
+    }
+    // A token that is renewed while a run goes on is no reason to stop.
+    stage.standin.control(json!({"changed": {"1": 1, "2": 1, "3": 1}, "delay_ms": 30}));
+    let sync = stage.spawn(&["sync", "chatgpt", "--json"]);
+    std::thread::sleep(Duration::from_millis(900));
+    stage.standin.control(json!({"new_token": true}));
+    let ran = wait(sync);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(stage.standin.count("outside"), 0);
+}
+
+#[test]
+fn a_run_that_dies_anywhere_is_gone_on_with() {
+    let stage = Stage::connected(json!({"conversations": 300, "archived": 2, "delay_ms": 3, "batch": false}));
+    let all = 304;
+    let mut had = 0;
+    for round in 0..6u64 {
+        let mut sync = stage.spawn(&["sync", "chatgpt"]);
+        std::thread::sleep(Duration::from_millis(600 + 350 * round));
+        if round % 3 == 2 {
+            // The owner closes the browser.
+            stage.kill_browsers();
+            let ran = wait(sync);
+            let told =
+                ran.stderr.contains("the browser was closed") || ran.stderr.contains("the browser ended");
+            assert!(ran.code == 0 || told, "{}", ran.stderr);
+        } else {
+            let _ = sync.kill();
+            let _ = sync.wait();
+        }
+        let now = stage.conversations().len();
+        assert!(now >= had, "{now} after {had}");
+        had = now;
+    }
+    println!("after six broken runs: {had} of {all}");
+    stage.retry_gaps();
+    let live = stage.sync();
+    assert_eq!(live["gaps_open"], 0, "{live}");
+    let expected: Vec<String> = (0..all).map(id_of).collect();
+    assert_eq!(stage.conversations(), expected);
+    // Nothing twice: every conversation has one captured body.
+    let versions = stage.records("conversation_versions");
+    assert_eq!(versions.len(), all);
+    assert!(versions.iter().all(|version| version["version"] == 1), "a body was captured twice");
+    let served = stage.standin.counts()["served"].as_object().unwrap().clone();
+    let times: u64 = served.values().map(|times| times.as_u64().unwrap()).sum();
+    println!("{times} answers for {all} conversations");
+    assert!(times < 2 * all as u64, "{times}");
+    assert!(stage.browsers().is_empty());
+}

@@ -1,0 +1,18 @@
+//! The slow integration tests: hostile input by the gigabyte, killed runs, and a real browser.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests set the environment, report, and fail loudly"
+)]
+
+mod browser;
+mod crash;
+mod hostile;
+mod live;
+mod protocol;
