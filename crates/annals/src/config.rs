@@ -10,7 +10,7 @@ pub fn now() -> Time {
     Time::from_micros(jiff::Timestamp::now().as_microsecond().saturating_add(clock_shift()))
 }
 
-/// Test builds may live at another date: `ANNALS_TEST_CLOCK` is the number of microseconds that their clock is ahead.
+/// Shifts the clock of test builds: `ANNALS_TEST_CLOCK` is the number of microseconds it is ahead.
 #[cfg(any(debug_assertions, feature = "test-clock"))]
 fn clock_shift() -> i64 {
     static SHIFT: std::sync::OnceLock<i64> = std::sync::OnceLock::new();
@@ -22,7 +22,7 @@ fn clock_shift() -> i64 {
     0
 }
 
-/// What the program was told, from wherever.
+/// All settings, wherever they come from.
 pub struct Config {
     /// The archive's folder.
     pub home: PathBuf,
@@ -49,9 +49,7 @@ impl Config {
             .or_else(|| variable("ANNALS_HOME").map(PathBuf::from))
             .or(from_file)
             .or_else(|| default_home(user_home.as_deref()))
-            .ok_or_else(|| {
-                Error::new("no place for the archive: HOME is not set").hint("name a folder with --home DIR")
-            })?;
+            .ok_or_else(|| Error::new("cannot locate the archive: HOME is not set").hint("use --home DIR"))?;
         let machine = variable("ANNALS_MACHINE").unwrap_or_else(machine_name);
         Ok(Config { home, user_home, machine, colour: variable("NO_COLOR").is_none(), file })
     }
@@ -79,7 +77,7 @@ impl Config {
         Duration::from_millis(shorter.unwrap_or(1_000).clamp(1, 1_000))
     }
 
-    /// Variables of annals' own, which are no other program's business.
+    /// The variables of annals itself, which are hidden from other programs.
     pub fn own_variables(&self) -> Vec<String> {
         #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
@@ -146,7 +144,7 @@ fn read_file(path: Option<PathBuf>) -> Result<toml::Table> {
         Err(error) => return Err(Error::new(format!("cannot read {}: {error}", path.display()))),
     };
     text.parse().map_err(|error| {
-        Error::new(format!("{}: {error}", path.display())).hint("mend the file, or move it away")
+        Error::new(format!("cannot parse {}: {error}", path.display())).hint("fix the file, or move it away")
     })
 }
 

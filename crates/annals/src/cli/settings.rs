@@ -1,4 +1,4 @@
-//! Gives sources their settings by the names that their manifests declare.
+//! Settings of sources, by the names that their manifests declare.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use annals_sources::{Settings, registry};
 pub struct Declared<'c>(pub &'c Config);
 
 impl Declared<'_> {
-    /// Where and with what collectors work.
+    /// The environment that collectors run in.
     pub fn environment(&self, threads: usize) -> Environment<'_> {
         let Declared(config) = *self;
         Environment { home: &config.home, machine: config.machine.clone(), settings: self, threads, now }

@@ -19,7 +19,6 @@ mod session;
 mod sessions;
 mod tools;
 mod usage;
-mod words;
 
 use std::sync::Arc;
 

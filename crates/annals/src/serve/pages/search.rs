@@ -9,12 +9,13 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
 use super::html::{Html, in_address, push_text};
-use super::{Frame, Refresh, shown, words};
+use super::{Frame, Refresh, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Desk;
 use crate::serve::api::parameters::{Params, SearchParameters};
 use crate::view;
+use crate::view::format;
 use crate::view::{PassageView, SearchResult, source_labels};
 use annals_core::Result;
 
@@ -157,7 +158,7 @@ fn search_page(desk: &Desk<'_>, words: &Words, look: Refresh) -> Result<SearchPa
         Ok(found) => {
             let more = if found.complete { "" } else { " or more" };
             let any = if found.mode == "any" { ", with some of the words" } else { "" };
-            page.total = format!("{}{more}{any}", words::plural(found.total as i64, "place", "places"));
+            page.total = format!("{}{more}{any}", format::counted(found.total as i64, "place"));
             page.more = found.next_cursor.as_ref().map(|cursor| words.with("cursor", cursor));
             page.results = found.results.iter().map(|result| result_html(result, &words.q)).collect();
         }
@@ -210,9 +211,9 @@ fn result_html(result: &SearchResult, query: &str) -> ResultHtml {
     };
     let about = [
         Some(result.provider_label.to_owned()),
-        result.cwd.as_ref().map(|cwd| words::last_part(cwd.as_str()).to_owned()),
+        result.cwd.as_ref().map(|cwd| format::last_part(cwd.as_str()).to_owned()),
         result.git_branch.as_ref().map(|branch| format!("⎇ {branch}")),
-        result.last_message_at.as_deref().map(words::minute),
+        result.last_message_at.as_deref().map(format::minute),
     ];
     let title = result.title.as_ref().map_or("untitled", |title| title.as_str());
     let mut title_html = String::new();
@@ -240,7 +241,7 @@ fn passage_html(base: &str, result: &SearchResult, passage: &PassageView, query:
             (None, kind) => kind.into(),
         },
         at: passage.at.clone().map(|at| {
-            let shown = words::minute(&at);
+            let shown = format::minute(&at);
             (at, shown)
         }),
         snippet: marked(passage.snippet.as_str(), &passage.highlights),

@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 use super::entries::{Entries, entries};
 use super::html::{Html, in_address, text};
 use super::rows::{SessionLine, address, title};
-use super::{Frame, Refresh, shown, words};
+use super::{Frame, Refresh, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Desk, Refusal, answer, with_view};
 use crate::serve::api::parameters::{BranchParameters, InPath, Nothing, OfSource, Params};
 use crate::view;
+use crate::view::format;
 use crate::view::sessions;
 use crate::view::{
     Branch, Paging, SearchQuery, SessionQuery, SessionView, TranscriptQuery, count_steps, exact_session,
@@ -157,23 +158,23 @@ fn steps_html(desk: &Desk<'_>, session: &SessionView, branch: &Branch, from: i64
 fn numbers(session: &SessionView) -> Vec<String> {
     let mut numbers = Vec::new();
     if let (Some(first), Some(last)) = (&session.first_message_at, &session.last_message_at) {
-        let (first, last) = (words::minute(first), words::minute(last));
-        let same_day = words::day(&first) == words::day(&last);
+        let (first, last) = (format::minute(first), format::minute(last));
+        let same_day = format::day(&first) == format::day(&last);
         let end = if same_day { last.get(11..).unwrap_or(&last) } else { &last };
         numbers.push(format!("{first} to {end} UTC"));
     }
     if !session.models.is_empty() {
         numbers.push(session.models.join(", "));
     }
-    numbers.push(words::plural(session.message_count, "message", "messages"));
+    numbers.push(format::counted(session.message_count, "message"));
     if session.tool_call_count > 0 {
-        numbers.push(words::plural(session.tool_call_count, "tool call", "tool calls"));
+        numbers.push(format::counted(session.tool_call_count, "tool call"));
     }
     if session.tokens.total > 0 {
-        numbers.push(format!("{} tokens", words::short(session.tokens.total)));
+        numbers.push(format!("{} tokens", format::compact(session.tokens.total)));
     }
     numbers.push(match session.cost_usd {
-        Some(cost) => format!("{} {}", words::money(cost), session.billing_source),
+        Some(cost) => format!("{} {}", format::money(cost), session.billing_source),
         None => "cost not known".into(),
     });
     numbers
@@ -242,15 +243,15 @@ fn facts(session: &SessionView) -> Vec<(&'static str, String)> {
             (tokens.total > 0).then(|| {
                 format!(
                     "{} in, {} out, {} from cache, {} to cache, {} reasoning",
-                    words::count(tokens.input),
-                    words::count(tokens.output),
-                    words::count(tokens.cache_read),
-                    words::count(tokens.cache_write),
-                    words::count(tokens.reasoning)
+                    format::number(tokens.input),
+                    format::number(tokens.output),
+                    format::number(tokens.cache_read),
+                    format::number(tokens.cache_write),
+                    format::number(tokens.reasoning)
                 )
             }),
         ),
-        ("prompts", Some(words::count(session.user_message_count))),
+        ("prompts", Some(format::number(session.user_message_count))),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
@@ -302,7 +303,7 @@ pub(super) async fn outline(
             id: prompt.id,
             seq: prompt.seq,
             at: prompt.at.map(|at| {
-                let shown = words::minute(&at);
+                let shown = format::minute(&at);
                 (at, shown)
             }),
             text: text(prompt.text.as_str()),
@@ -379,8 +380,8 @@ pub(super) async fn raw(
             let about = format!(
                 "{}, at byte {}, {} long",
                 line.part,
-                words::count(line.offset as i64),
-                words::bytes(line.length as i64)
+                format::number(line.offset as i64),
+                format::size(line.length as i64)
             );
             (about, text(line.text.as_str()))
         });

@@ -10,11 +10,12 @@ use serde::Deserialize;
 
 use super::html::{Html, in_address};
 use super::plot::{Bar, FILLS, Unit, stacked_bars};
-use super::{Frame, Refresh, plot, shown, words};
+use super::{Frame, Refresh, plot, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Desk};
 use crate::serve::api::parameters::{Params, days_of, known_source};
+use crate::view::format;
 use crate::view::{DailyUsage, ModelUsage, Paging, UsageQuery, UsageRow, daily_usage, source_labels, usage};
 use annals_core::{Result, Time};
 use annals_store::{ResponseFilter, UsageBy};
@@ -135,22 +136,22 @@ fn usage_page(
             .to_vec(),
         providers,
         numbers: vec![
-            ("cost, as far as prices are known", total.cost_usd.map_or("not known".into(), words::money)),
-            ("tokens", words::short(total.tokens.total)),
+            ("cost, as far as prices are known", total.cost_usd.map_or("not known".into(), format::money)),
+            ("tokens", format::compact(total.tokens.total)),
             ("of the prompts came from a cache", cache_share(total)),
-            ("responses, each counted once", words::count(total.response_count)),
+            ("responses, each counted once", format::number(total.response_count)),
         ],
         unpriced: by_day
             .unpriced_models
             .iter()
-            .map(|model| (model.model.to_string(), format!("{} tokens", words::short(model.tokens))))
+            .map(|model| (model.model.to_string(), format!("{} tokens", format::compact(model.tokens))))
             .collect(),
         plots: if daily.days.is_empty() { Vec::new() } else { plots },
         legend,
         tables,
         footnote: format!(
             "Cost is estimated from public prices of the day. {} of responses in forks and resumes are left out. Days are in UTC.",
-            words::plural(by_day.excluded_copies, "copy", "copies")
+            format::plural(by_day.excluded_copies, "copy", "copies")
         ),
     })
 }
@@ -176,13 +177,13 @@ fn line(row: &UsageRow, most: i64, by: UsageBy, since: Option<&str>, with_source
     Line {
         name: key.unwrap_or("not known").to_owned(),
         href,
-        cost: row.cost_usd.map_or("–".into(), words::money),
-        tokens: words::short(tokens.total),
-        input: words::short(tokens.input),
-        output: words::short(tokens.output),
-        cache: words::short(tokens.cache_read),
+        cost: row.cost_usd.map_or("–".into(), format::money),
+        tokens: format::compact(tokens.total),
+        input: format::compact(tokens.input),
+        output: format::compact(tokens.output),
+        cache: format::compact(tokens.cache_read),
         cache_share: cache_share(row),
-        responses: words::count(row.response_count),
+        responses: format::number(row.response_count),
         share: plot::share(tokens.total, most),
     }
 }

@@ -1,9 +1,12 @@
 //! What could not be had, when it is tried again, and what became of it.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::view::door::Door;
+use crate::view::format::wait;
 use crate::view::paging::{Paging, read_numbers, write_numbers};
 use annals_core::{Result, Scope, Shown, Time};
 use annals_store::{GapFilter, GapRow, Store};
@@ -85,41 +88,10 @@ fn eta(row: &GapRow, now: Time) -> String {
         ("terminal", _) if row.ended.as_deref() == Some("quarantined") => "with a newer version".into(),
         ("terminal", _) => "given up".into(),
         ("in_progress", _) => "being tried".into(),
-        (_, Some(next)) if next > now => format!("in {}", duration(next.micros() - now.micros())),
+        (_, Some(next)) if next > now => {
+            format!("in {}", wait(Duration::from_micros(next.micros().abs_diff(now.micros()))))
+        }
         _ if row.stream == "imports" => "at the next import".into(),
         _ => "at the next sync".into(),
-    }
-}
-
-/// A time to wait, in its two largest units.
-fn duration(micros: i64) -> String {
-    let minutes = (micros / 60_000_000).max(0) + i64::from(micros % 60_000_000 > 0);
-    match (minutes / 1_440, minutes / 60 % 24, minutes % 60) {
-        (0, 0, minutes) => format!("{minutes} min"),
-        (0, hours, 0) => format!("{hours} h"),
-        (0, hours, minutes) => format!("{hours} h {minutes} min"),
-        (days, 0, _) => format!("{days} d"),
-        (days, hours, _) => format!("{days} d {hours} h"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::duration;
-
-    #[test]
-    fn waits_are_told_in_words() {
-        let table = [
-            (1, "1 min"),
-            (60, "1 min"),
-            (61, "2 min"),
-            (3_600, "1 h"),
-            (3_660, "1 h 1 min"),
-            (86_400, "1 d"),
-            (90_000, "1 d 1 h"),
-        ];
-        for (seconds, words) in table {
-            assert_eq!(duration(seconds * 1_000_000), words, "{seconds}");
-        }
     }
 }
