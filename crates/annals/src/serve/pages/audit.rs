@@ -84,7 +84,7 @@ fn audit_page(desk: &Desk<'_>, look: Refresh) -> Result<AuditPage> {
             })
             .collect(),
         index: format!(
-            "{} in {}, {} on the disk.",
+            "{} in {}, {} on disk.",
             format::counted(index.passages, "passage"),
             format::counted(index.segments, "segment"),
             format::size(index.bytes)

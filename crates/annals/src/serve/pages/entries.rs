@@ -75,7 +75,7 @@ pub(super) fn entries(base: &str, list: &[Entry]) -> Entries {
 
 fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
     let (class, who) = match entry.kind {
-        "prompt" => ("prompt", "You"),
+        "prompt" => ("prompt", "User"),
         "answer" => ("answer", "Assistant"),
         "thinking" => ("thinking", "Thinking"),
         "call" => ("tool", "Tool"),
@@ -111,13 +111,13 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
             BlockView::Thinking { text: shown, cut } => {
                 blocks.push(BlockHtml::Folded {
                     class: "thinking",
-                    summary: format!("Thought: {}", first_line(shown.as_str())),
+                    summary: format!("Thinking: {}", first_line(shown.as_str())),
                     html: markdown(shown.as_str()),
                 });
                 blocks.extend(cut.full_bytes.map(|bytes| BlockHtml::Note(note_of_cut(bytes))));
             }
             BlockView::Image { media_type, bytes, path } => {
-                let mut words = format!("picture, {media_type}");
+                let mut words = format!("image, {media_type}");
                 if *bytes > 0 {
                     words.push_str(&format!(", {}", format::size(*bytes as i64)));
                 }
@@ -152,7 +152,7 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
         }
     }
     if blocks.is_empty() {
-        blocks.push(BlockHtml::Note("nothing to show".into()));
+        blocks.push(BlockHtml::Note("no content".into()));
     }
     EntryHtml {
         id: entry.id.clone(),
@@ -170,14 +170,14 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
         blocks,
         usage: entry.usage.as_ref().map(|tokens| {
             let mut parts = vec![
-                format!("{} in", format::compact(tokens.input)),
-                format!("{} out", format::compact(tokens.output)),
+                format!("{} input", format::compact(tokens.input)),
+                format!("{} output", format::compact(tokens.output)),
             ];
             if tokens.cache_read > 0 {
-                parts.push(format!("{} from cache", format::compact(tokens.cache_read)));
+                parts.push(format!("{} cache read", format::compact(tokens.cache_read)));
             }
             if tokens.cache_write > 0 {
-                parts.push(format!("{} to cache", format::compact(tokens.cache_write)));
+                parts.push(format!("{} cache write", format::compact(tokens.cache_write)));
             }
             if tokens.reasoning > 0 {
                 parts.push(format!("{} reasoning", format::compact(tokens.reasoning)));
@@ -235,8 +235,7 @@ fn call_html(
         whole: None,
     };
     if let Some((_, _, first)) = html.steps.first().filter(|_| html.title.starts_with('{')) {
-        html.title =
-            format!("{}: {first}", format::plural(html.steps.len() as i64, "thing to do", "things to do"));
+        html.title = format!("{}: {first}", format::counted(html.steps.len(), "task"));
     }
     // Short edits are what people look for.
     let lines: usize = changes.iter().map(|change| change.diff.as_str().lines().count()).sum();
@@ -290,7 +289,7 @@ fn input_html(kind: &str, title: &str, input: &Value) -> Html {
 fn file_words(file: &FileView) -> (&'static str, String, String, String) {
     let lines = |range: &Option<[u32; 2]>| match range {
         Some([start, end]) if start == end => format!("line {start}"),
-        Some([start, end]) => format!("lines {start} to {end}"),
+        Some([start, end]) => format!("lines {start}–{end}"),
         None => String::new(),
     };
     let at = if file.after.is_some() { lines(&file.after) } else { lines(&file.before) };
@@ -327,7 +326,7 @@ fn step(entry: &Value) -> Option<(&'static str, &'static str, String)> {
 const OPEN_LINES: usize = 40;
 
 fn note_of_cut(bytes: u64) -> String {
-    format!("this is the start of {}; the bytes have all of it (raw)", format::size(bytes as i64))
+    format!("Truncated. Show all {} with Source.", format::size(bytes))
 }
 
 fn first_line(text: &str) -> String {

@@ -100,8 +100,8 @@ fn home(desk: &Desk<'_>, look: Refresh) -> Result<HomePage> {
     Ok(HomePage {
         frame: Frame::new("/", "Home", look),
         headline: match count {
-            0 => "Nothing is kept yet".into(),
-            _ => format!("{} kept, {} safe", format::counted(count, "session"), format::size(kept)),
+            0 => "No sessions yet".into(),
+            _ => format!("{}, {} archived", format::counted(count, "session"), format::size(kept)),
         },
         cards: cards.iter().map(card).collect(),
         messages_in_year,
@@ -119,10 +119,10 @@ fn home(desk: &Desk<'_>, look: Refresh) -> Result<HomePage> {
 }
 
 fn card(card: &SourceCard) -> Card {
-    let last = card.last_activity_at.as_deref().map(|at| format!("last {}", format::day(at)));
+    let last = card.last_activity_at.as_deref().map(|at| format!("last active {}", format::day(at)));
     let parts = [
         Some(format::counted(card.message_count, "message")),
-        Some(format!("{} safe in {}", format::size(card.bytes), format::counted(card.files, "file"))),
+        Some(format!("{} archived from {}", format::size(card.bytes), format::counted(card.files, "file"))),
         last,
     ];
     Card {
@@ -134,18 +134,17 @@ fn card(card: &SourceCard) -> Card {
         sessions_words: format::counted(card.session_count, "session"),
         detail: parts.into_iter().flatten().collect::<Vec<_>>().join(" · "),
         kept: kept(card),
-        gaps: (card.gaps_open > 0).then(|| format::plural(card.gaps_open, "gap is open", "gaps are open")),
+        gaps: (card.gaps_open > 0).then(|| format::counted(card.gaps_open, "open gap")),
         reason: card.reason.to_string(),
         setup: card.setup_hint,
     }
 }
 
-/// What would be lost without this archive.
+/// Sessions that would be lost without this archive.
 fn kept(card: &SourceCard) -> Option<String> {
     let sum = card.deleted_this_month;
     (sum > 0).then(|| {
         let sessions = format::counted(sum, "session");
-        let verb = if sum == 1 { "is" } else { "are" };
-        format!("{sessions} that {} would delete this month {verb} kept", card.provider_label)
+        format!("{sessions} kept that {} deletes this month", card.provider_label)
     })
 }

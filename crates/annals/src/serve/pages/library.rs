@@ -109,13 +109,12 @@ fn library_page(
         project: ask.project.clone().unwrap_or_default(),
         projects: choices(desk.scope, desk.store, desk.door)?.projects,
         as_of: chosen.map_or(String::new(), |then| then.rfc3339().get(..19).unwrap_or_default().to_owned()),
-        as_of_words: chosen.map_or("as it is now".into(), |then| {
-            format!("as it was {} UTC", format::minute(&then.rfc3339()))
-        }),
+        as_of_words: chosen
+            .map_or("current".into(), |then| format!("as of {} UTC", format::minute(&then.rfc3339()))),
         moments_text: steps.join(" "),
         moments: steps,
         moment: moment.saturating_sub(usize::from(chosen.is_some())),
-        total: format::counted(items.len() as i64, "thing"),
+        total: format::counted(items.len(), "item"),
         shelves,
     })
 }
@@ -130,7 +129,7 @@ fn line(item: &LibraryItem) -> ItemLine {
             in_address(item.id.as_str())
         ),
         name: item.name.to_string(),
-        project_name: if project.is_empty() { "mine".into() } else { format::last_part(project).to_owned() },
+        project_name: if project.is_empty() { "user".into() } else { format::last_part(project).to_owned() },
         project: project.to_owned(),
         at: (item.changed_at.clone(), format::minute(&item.changed_at)),
         size: format::size(item.bytes as i64),

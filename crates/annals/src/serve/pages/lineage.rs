@@ -55,7 +55,7 @@ fn lineage_page(lineage: &Lineage, lines: &[Shown], look: Refresh) -> LineagePag
     let name = format::last_part(&file).to_owned();
     let grades = &blame.lines;
     let mut about = format!(
-        "{}: {} exact, {} moved, {} changed, {} only read, {} unknown.",
+        "{}: {} exact, {} moved, {} changed, {} read, {} unknown.",
         format::counted(grades.total as i64, "line"),
         grades.exact,
         grades.moved,
@@ -64,10 +64,13 @@ fn lineage_page(lineage: &Lineage, lines: &[Shown], look: Refresh) -> LineagePag
         grades.unknown
     );
     if let Some(at) = &lineage.seen_at {
-        about.push_str(&format!(" As a session last saw it, {} UTC.", format::minute(at)));
+        about.push_str(&format!(
+            " Content as of {} UTC, when a session last saw the file.",
+            format::minute(at)
+        ));
     }
     if !lineage.complete {
-        about.push_str(" Some edits could not be placed: the file may differ.");
+        about.push_str(" Some edits could not be applied: the file may differ.");
     }
     let stretches = blame.spans.iter().map(|span| {
         let numbered = (span.start..=span.end).map(|number| {

@@ -21,9 +21,9 @@ impl SessionLine {
     pub(super) fn of(session: &SessionView) -> SessionLine {
         let mut marks = Vec::new();
         let kinds = [
-            (session.is_active, "active now"),
+            (session.is_active, "active"),
             (session.archived, "archived"),
-            (session.source_gone, "kept here only"),
+            (session.source_gone, "deleted by client"),
             (session.parent_kind.as_deref() == Some("sub_agent"), "sub-agent"),
             (session.parent_kind.as_deref() == Some("review"), "review"),
             (session.parent_kind.as_deref() == Some("fork"), "fork"),
@@ -54,7 +54,7 @@ pub(super) fn address(session: &SessionView) -> String {
 
 pub(super) fn title(session: &SessionView) -> String {
     let title = session.title.as_ref().map(|title| title.as_str().trim()).filter(|title| !title.is_empty());
-    title.map_or_else(|| format!("untitled, {}", session.session_id), str::to_owned)
+    title.map_or_else(|| format!("Untitled, {}", session.session_id), str::to_owned)
 }
 
 fn numbers(session: &SessionView) -> String {

@@ -145,7 +145,7 @@ fn session_page(
             Branch::Through(id) => format!("?branch={}", in_address(id)),
         },
         chunks: (0..total).step_by(SIZE as usize).collect(),
-        entries: Html(shown.map_err(|_| annals_core::Error::new("the page could not be made"))?),
+        entries: Html(shown.map_err(|_| annals_core::Error::new("cannot render the page"))?),
         base,
     })
 }
@@ -161,7 +161,7 @@ fn numbers(session: &SessionView) -> Vec<String> {
         let (first, last) = (format::minute(first), format::minute(last));
         let same_day = format::day(&first) == format::day(&last);
         let end = if same_day { last.get(11..).unwrap_or(&last) } else { &last };
-        numbers.push(format!("{first} to {end} UTC"));
+        numbers.push(format!("{first} – {end} UTC"));
     }
     if !session.models.is_empty() {
         numbers.push(session.models.join(", "));
@@ -175,7 +175,7 @@ fn numbers(session: &SessionView) -> Vec<String> {
     }
     numbers.push(match session.cost_usd {
         Some(cost) => format!("{} {}", format::money(cost), session.billing_source),
-        None => "cost not known".into(),
+        None => "no price".into(),
     });
     numbers
 }
@@ -191,7 +191,7 @@ fn ties(desk: &Desk<'_>, session: &SessionView) -> Result<Vec<(&'static str, Str
             Some("review") => "Review of",
             Some("fork") => "Forked from",
             Some("revert") => "Reverted from",
-            _ => "Goes on from",
+            _ => "Continues",
         };
         ties.push((kind, address(&parent), title(&parent)));
     }
@@ -206,9 +206,9 @@ fn ties(desk: &Desk<'_>, session: &SessionView) -> Result<Vec<(&'static str, Str
     children.reverse();
     for child in &children {
         let kind = match child.parent_kind.as_deref() {
-            Some("sub_agent") => "Started",
+            Some("sub_agent") => "Sub-agent",
             Some("review") => "Reviewed in",
-            _ => "Went on in",
+            _ => "Continued in",
         };
         ties.push((kind, address(child), title(child)));
     }
@@ -233,7 +233,7 @@ fn facts(session: &SessionView) -> Vec<(&'static str, String)> {
     let tokens = &session.tokens;
     let facts = [
         ("id", Some(session.session_id.clone())),
-        ("folder", shown(&session.cwd)),
+        ("directory", shown(&session.cwd)),
         ("client", shown(&session.client_version)),
         ("started from", Some(entrypoints.join(", ")).filter(|text| !text.is_empty())),
         ("commit", shown(&session.git_commit)),
@@ -242,7 +242,7 @@ fn facts(session: &SessionView) -> Vec<(&'static str, String)> {
             "tokens",
             (tokens.total > 0).then(|| {
                 format!(
-                    "{} in, {} out, {} from cache, {} to cache, {} reasoning",
+                    "{} input, {} output, {} cache read, {} cache write, {} reasoning",
                     format::number(tokens.input),
                     format::number(tokens.output),
                     format::number(tokens.cache_read),
@@ -378,7 +378,7 @@ pub(super) async fn raw(
         let Some(lines) = lines else { return Ok(None) };
         let lines = lines.into_iter().map(|line| {
             let about = format!(
-                "{}, at byte {}, {} long",
+                "{}, byte {}, {}",
                 line.part,
                 format::number(line.offset as i64),
                 format::size(line.length as i64)
@@ -386,7 +386,7 @@ pub(super) async fn raw(
             (about, text(line.text.as_str()))
         });
         Ok(Some(RawPage {
-            frame: Frame::new("/sessions", "Bytes", look),
+            frame: Frame::new("/sessions", "Original record", look),
             back: format!("{0}?at={1}#m-{1}", address(&session), in_address(&path.key)),
             lines: lines.collect(),
         }))
@@ -409,7 +409,7 @@ pub(super) async fn output(
     });
     match found.await {
         Ok(Some(output)) => plain("text/plain; charset=utf-8", output.to_string()),
-        Ok(None) => Refusal::not_found("there is no such output").into_response(),
+        Ok(None) => Refusal::not_found("output not found").into_response(),
         Err(refusal) => refusal.into_response(),
     }
 }
@@ -440,7 +440,7 @@ pub(super) async fn picture(
             ];
             (headers, picture.bytes).into_response()
         }
-        Ok(None) => Refusal::not_found("there is no such picture").into_response(),
+        Ok(None) => Refusal::not_found("image not found").into_response(),
         Err(refusal) => refusal.into_response(),
     }
 }
@@ -474,7 +474,7 @@ pub(super) async fn markdown(
     });
     match found.await {
         Ok(Some(text)) => plain("text/markdown; charset=utf-8", text),
-        Ok(None) => Refusal::not_found("there is no such session").into_response(),
+        Ok(None) => Refusal::not_found("session not found").into_response(),
         Err(refusal) => refusal.into_response(),
     }
 }

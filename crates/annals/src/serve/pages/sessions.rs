@@ -93,10 +93,10 @@ pub(super) async fn page(
             },
             choices: choices(desk.scope, desk.store, desk.door)?,
             flags: vec![
-                ("errors", "has errors", parameters.errors == Some(true)),
-                ("include_subagents", "with sub-agents", parameters.include_subagents == Some(true)),
+                ("errors", "with errors", parameters.errors == Some(true)),
+                ("include_subagents", "include sub-agents", parameters.include_subagents == Some(true)),
                 ("archived", "archived", parameters.archived == Some(true)),
-                ("gone", "gone from source", parameters.gone == Some(true)),
+                ("gone", "deleted by client", parameters.gone == Some(true)),
             ],
             total: format::counted(list.total, "session"),
             rows: list.sessions.iter().map(SessionLine::of).collect(),

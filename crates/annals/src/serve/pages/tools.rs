@@ -105,7 +105,7 @@ fn tools_page(
         sums.add(&tools(desk.scope, desk.store, desk.door, &ask, desk.disk, desk.now)?);
     }
     let days_word = days.map_or("all".to_owned(), |days| days.to_string());
-    let ranges = [("7 days", "7"), ("30 days", "30"), ("90 days", "90"), ("all", "all")];
+    let ranges = [("7 days", "7"), ("30 days", "30"), ("90 days", "90"), ("all time", "all")];
     let mut providers = vec![("All", parameters.with("source", ""), parameters.source.is_empty())];
     for (source, label) in source_labels() {
         providers.push((label, parameters.with("source", source), parameters.source == source));
@@ -132,11 +132,11 @@ fn tools_page(
         tools: sums.tools.values().map(|(count, _)| *count).collect(),
         lists: vec![
             list("Calls by tool", "tool", "calls", &sums.tools, true, &|name| search("tool:", name)),
-            list("Commands", "command", "runs", &sums.commands, false, &|name| {
+            list("Commands", "command", "count", &sums.commands, false, &|name| {
                 format!("/search?q={}", in_address(&quoted(name)))
             }),
-            list("Files written", "file", "times", &sums.written, false, &|name| search("file:", name)),
-            list("Files read", "file", "times", &sums.read, false, &|name| search("file:", name)),
+            list("Files written", "file", "count", &sums.written, false, &|name| search("file:", name)),
+            list("Files read", "file", "count", &sums.read, false, &|name| search("file:", name)),
         ],
     })
 }
