@@ -106,8 +106,8 @@ impl Store {
                 {
                     continue;
                 }
-                Ok(_) => "its bytes differ from their hash".to_owned(),
-                Err(error) => format!("cannot be unpacked: {error}"),
+                Ok(_) => "content does not match its hash".to_owned(),
+                Err(error) => format!("cannot be decompressed: {error}"),
             };
             see(Damage {
                 path: row.get(0)?,
