@@ -329,7 +329,7 @@ impl Session<'_, '_> {
                 if (told.records, told.gaps, told.skipped) != counted || told.considered != sum {
                     let (records, gaps, skipped) = counted;
                     return Err(self.miscounted(format!(
-                        "{} considered = {} records + {} gaps + {} skipped of {}, but it said {records}, {gaps} and \
+                        "{} considered = {} records + {} gaps + {} skipped of {}, but it sent {records}, {gaps} and \
                          {skipped}, which is {sum}",
                         told.considered, told.records, told.gaps, told.skipped, told.stream
                     )));
