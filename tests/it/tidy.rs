@@ -265,9 +265,8 @@ fn long_files(files: &[File]) -> Vec<String> {
 fn provider_names(files: &[File]) -> Vec<String> {
     let providers = providers(files);
     // The testkit makes up homes of each client.
-    let may_name = |path: &str| {
-        path == "crates/annals-sources/src/lib.rs" || path.starts_with("crates/annals-testkit/")
-    };
+    let may_name =
+        |path: &str| path == "crates/annals-sources/src/lib.rs" || path.starts_with("crates/annals-testkit/");
     let outside = files.iter().filter(|(path, _)| path.starts_with("crates/") && !may_name(path));
     let found = outside.flat_map(|(path, text)| {
         let own = home(path, &providers).unwrap_or("");

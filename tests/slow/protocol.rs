@@ -125,24 +125,24 @@ fn a_good_connector_goes_on_from_its_state_and_its_gaps_heal() {
 #[test]
 fn a_run_that_goes_wrong_keeps_what_its_last_state_committed_and_nothing_more() {
     let table = [
-        ("wrong_done", "3 records at DONE, but it said 2", "mend the connector"),
-        ("wrong_state", "3 records at STATE, but it said 2", "mend the connector"),
-        ("wrong_sum", "counts wrongly: 4 considered = 2 records + 1 gaps + 0 skipped", "mend the connector"),
-        ("wrong_coverage", "but it said 2, 1 and 0, which is 3", "mend the connector"),
-        ("wrong_message", "RECORD: missing field `emitted_at`", "mend the connector"),
-        ("unknown_stream", "the stream \"letters\", which it did not declare", "SCHEMA"),
-        ("undeclared_state", "the stream \"letters\", which it did not declare", "SCHEMA"),
-        ("deep_state", "3 records at DONE, but it said 2", "mend the connector"),
-        ("crash", "ended without DONE", "standard error may say why"),
-        ("exit_code", "did not end with exit code 0", "exit code 0"),
-        ("gives_up", "gave up: no more pages", "goes on from there"),
-        ("silence", "said nothing for 1 seconds", "--connector-silence"),
-        ("mutter", "said nothing for 1 seconds", "--connector-silence"),
-        ("flood", "RECORD: missing field `emitted_at`", "mend the connector"),
-        ("chatter", "did not end with exit code 0", "exit code 0"),
-        ("deserted", "ended without DONE", "standard error may say why"),
+        ("wrong_done", "3 records according to DONE, but it sent 2", "fix the connector"),
+        ("wrong_state", "3 records according to STATE, but it sent 2", "fix the connector"),
+        ("wrong_sum", "miscounted: 4 considered = 2 records + 1 gaps + 0 skipped", "fix the connector"),
+        ("wrong_coverage", "but it sent 2, 1 and 0, which is 3", "fix the connector"),
+        ("wrong_message", "RECORD: missing field `emitted_at`", "fix the connector"),
+        ("unknown_stream", "undeclared stream \"letters\"", "SCHEMA"),
+        ("undeclared_state", "undeclared stream \"letters\"", "SCHEMA"),
+        ("deep_state", "3 records according to DONE, but it sent 2", "fix the connector"),
+        ("crash", "ended without DONE", "standard error"),
+        ("exit_code", "did not exit with code 0", "exit with code 0"),
+        ("gives_up", "gave up: no more pages", "continues from there"),
+        ("silence", "printed nothing for 1 s", "--connector-silence"),
+        ("mutter", "printed nothing for 1 s", "--connector-silence"),
+        ("flood", "RECORD: missing field `emitted_at`", "fix the connector"),
+        ("chatter", "did not exit with code 0", "exit with code 0"),
+        ("deserted", "ended without DONE", "standard error"),
         ("interaction", "needs you: sign in again (https://notes.example/login)", "run it again"),
-        ("huge", "3 records at DONE, but it said 2", "mend the connector"),
+        ("huge", "3 records according to DONE, but it sent 2", "fix the connector"),
     ];
     for (scenario, what, hint) in table {
         let bench = Bench::new();
@@ -162,7 +162,7 @@ fn a_run_that_goes_wrong_keeps_what_its_last_state_committed_and_nothing_more() 
         let sources = sources["sources"].as_array().unwrap();
         let card = sources.iter().find(|card| card["source"] == "outside_connectors").unwrap();
         assert_eq!(card["source_status"], "error", "{scenario}: {card}");
-        // The next run goes on from there.
+        // The next run continues from there.
         let ran = run(&bench, &[], &["good"]);
         assert_eq!(ran.code, 0, "{scenario}: {}", ran.stderr);
         assert_eq!(start_of(&ran)["state"], json!({"notes": {"seen": 1}}), "{scenario}");
@@ -189,11 +189,11 @@ fn lines_that_are_no_messages_are_counted_and_kept() {
     let ran = run(&bench, &["--verbose"], &["garbage"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     for told in [
-        "a line is no message",
-        "the unknown kind \"APPLAUSE\"",
+        "a line is not a message",
+        "unknown kind \"APPLAUSE\"",
         "a line of 16777217 bytes is too long",
-        "recovered that was not asked for",
-        "went on after DONE",
+        "recovered a gap that was not requested",
+        "output after DONE ignored",
         "7 lines were not understood",
     ] {
         assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
@@ -247,7 +247,7 @@ fn records_have_versions_and_ends() {
     assert_eq!(bench.run(&["records", "demo/letters"]).code, 1);
     let ran = bench.run(&["records", "nobody/notes"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("no source is called"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("unknown source"), "{}", ran.stderr);
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn what_can_not_be_run_is_told() {
     );
     let ran = bench.run(&["sync", "--connector-name", "a/b", "--connector", "true"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("can not be the name of a connector"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("invalid connector name"), "{}", ran.stderr);
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn what_is_not_there_is_given_up_and_another_program_tries_again_what_was_set_as
     }
     assert_eq!(statuses(), ["gone terminal not_found 8", "odd terminal quarantined 8"]);
     assert_eq!(bench.json(&["gaps"])["gaps"], json!([]));
-    assert!(bench.run(&["gaps"]).stderr.contains("2 more were given up"));
+    assert!(bench.run(&["gaps"]).stderr.contains("2 more gaps given up"));
     let other = bench.folder.path().join("connector.py");
     let text = std::fs::read_to_string(script()).unwrap();
     std::fs::write(&other, format!("{text}\n# another version\n")).unwrap();
@@ -381,7 +381,7 @@ fn a_run_that_is_killed_gives_its_gaps_back() {
     let held = bench.json(&["gaps"]);
     assert_eq!(held["gaps"][0]["status"], "in_progress", "{held}");
     assert!(
-        held["gaps"][0]["leased_until_at"].is_string() && held["gaps"][0]["eta"] == "being tried",
+        held["gaps"][0]["leased_until_at"].is_string() && held["gaps"][0]["eta"] == "in progress",
         "{held}"
     );
     child.kill().unwrap();

@@ -10,7 +10,7 @@ use super::{Error, Result, Time};
 pub fn parse_moment(text: &str, now: Time) -> Result<Time> {
     let unclear = || {
         Error::new(format!("not a time: {text:?}"))
-            .hint("for example 2026-03-01, 2026-03-01T12:00:00Z, 7d, 12h, today or yesterday")
+            .hint("use 2026-03-01, 2026-03-01T12:00:00Z, 7d, 12h, today or yesterday")
     };
     let zone = TimeZone::system();
     let here = Timestamp::from_microsecond(now.micros()).map_err(|_| unclear())?.to_zoned(zone.clone());

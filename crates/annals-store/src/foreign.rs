@@ -40,7 +40,7 @@ pub fn read_table(
         let tables = tables(&connection).map_err(|error| broken(&error))?;
         return Err(match (columns.is_empty(), tables) {
             (true, 1..) => Unreadable::NoTable,
-            (true, _) => Unreadable::Broken("holds no tables".into()),
+            (true, _) => Unreadable::Broken("contains no tables".into()),
             (false, _) => Unreadable::Broken(format!("table {table} has no column {key_column}")),
         });
     };

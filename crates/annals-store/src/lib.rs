@@ -176,7 +176,7 @@ impl Store {
                 "{} was written by a newer annals",
                 self.path.display()
             ))
-            .hint("install the newest annals; this archive is unchanged")
+            .hint("update annals; the archive was not changed")
             .into());
         }
         for (number, migration) in MIGRATIONS.iter().enumerate().skip(done) {
@@ -202,7 +202,7 @@ impl Store {
 
 fn cannot_open(path: &Path, error: rusqlite::Error) -> StoreError {
     annals_core::Error::new(format!("cannot open {}: {error}", path.display()))
-        .hint("check the folder's permissions, or name another with --home DIR")
+        .hint("check the permissions of the directory, or use --home DIR")
         .source(error)
         .into()
 }
@@ -210,9 +210,9 @@ fn cannot_open(path: &Path, error: rusqlite::Error) -> StoreError {
 /// The archive's folder, for its owner alone.
 // no scope: touches no content
 pub fn make_private_folder(folder: &Path) -> Result<()> {
-    let hint = "name a folder you may write to with --home DIR or ANNALS_HOME";
+    let hint = "use a writable directory with --home DIR or ANNALS_HOME";
     let failed = |error: std::io::Error| {
-        annals_core::Error::new(format!("cannot make {}: {error}", folder.display())).hint(hint)
+        annals_core::Error::new(format!("cannot create {}: {error}", folder.display())).hint(hint)
     };
     if !folder.is_dir() {
         std::fs::create_dir_all(folder).map_err(failed)?;

@@ -48,8 +48,8 @@ impl Store {
         let NewMember { name, organisation, role } = *member;
         let known = self.member(name)?;
         if known.as_ref().is_some_and(|member| member.removed_at.is_none()) {
-            return Err(annals_core::Error::new(format!("{name:?} is a member already"))
-                .hint("`annals members list` shows all; `annals members token` makes another token")
+            return Err(annals_core::Error::new(format!("{name:?} is already a member"))
+                .hint("`annals members token NAME` creates another token")
                 .into());
         }
         let transaction = self.connection.transaction()?;
@@ -169,8 +169,8 @@ impl Store {
 
     fn member_named(&self, name: &str) -> Result<MemberRow> {
         self.member(name)?.filter(|member| member.removed_at.is_none()).ok_or_else(|| {
-            annals_core::Error::new(format!("no member is called {name:?}"))
-                .hint("`annals members list` shows all; `annals members add NAME` adds one")
+            annals_core::Error::new(format!("no member named {name:?}"))
+                .hint("`annals members list` lists all members")
                 .into()
         })
     }

@@ -47,6 +47,14 @@ impl Settings for Untouched {
         None
     }
 
+    fn list(&self, _variable: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn flag(&self, _variable: &str) -> bool {
+        false
+    }
+
     fn user_home(&self) -> Option<PathBuf> {
         Some(self.0.clone())
     }

@@ -181,7 +181,7 @@ fn sessions_that_the_client_deletes_soon_are_told() {
         cards.into_iter().find(|card| card["source"] == SOURCE).unwrap()
     };
     assert_eq!((&card()["retention_days"], &card()["deleted_soon"]), (&json!(30), &json!(3)));
-    assert!(bench.run(&["sources"]).stdout.contains("3 sessions that the client deletes within a week"));
+    assert!(bench.run(&["sources"]).stdout.contains("3 sessions about to be deleted by the client"));
     for (period, soon) in [(60, 1), (365, 0), (12, 4)] {
         let settings = json!({"cleanupPeriodDays": period}).to_string();
         std::fs::write(bench.claude().join("settings.json"), settings).unwrap();

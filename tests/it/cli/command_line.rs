@@ -30,10 +30,10 @@ fn errors_name_the_thing_and_the_next_step() {
     bench.transcript(&rollout(ID), &conversation(ID, "engines"));
     bench.sync();
     for (arguments, word) in [
-        (&["show", "nowhere"][..], "no session begins with \"nowhere\""),
-        (&["sync", "gemini"], "no source is called \"gemini\""),
+        (&["show", "nowhere"][..], "no session found with id \"nowhere\""),
+        (&["sync", "gemini"], "unknown source \"gemini\""),
         (&["records", "messages"], "not a stream"),
-        (&["records", "codex_cli/dreams"], "no stream \"dreams\""),
+        (&["records", "codex_cli/dreams"], "unknown stream \"dreams\""),
         (&["sessions", "--since", "soon"], "not a time"),
         (&["sessions", "--cursor", "x"], "not a cursor"),
     ] {

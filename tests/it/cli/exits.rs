@@ -189,9 +189,9 @@ fn the_owner_may_see_what_was_planted() {
 
 /// The verbs that a help text lists.
 fn verbs(help: &str) -> Vec<&str> {
-    let lines = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
+    let lines = help.lines().skip_while(|line| !line.starts_with("Daily:"));
     let verbs: Vec<&str> = lines
-        .take_while(|line| !line.is_empty())
+        .take_while(|line| !line.starts_with("Global options:"))
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
         .collect();

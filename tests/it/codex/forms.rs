@@ -225,7 +225,7 @@ fn a_broken_compressed_transcript_alone_gives_what_it_has() {
     let bytes = std::fs::read(&packed).unwrap();
     std::fs::write(&packed, &bytes[..bytes.len() / 2]).unwrap();
     let report = bench.sync();
-    assert!(report["problems"][0].as_str().unwrap().contains("unpacked"), "{report}");
+    assert!(report["problems"][0].as_str().unwrap().contains("decompressed"), "{report}");
     assert_restores(&bench, &bench.codex());
     assert_rebuilds(&bench);
 }

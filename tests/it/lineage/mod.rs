@@ -179,7 +179,7 @@ fn a_session_says_what_is_left_of_its_edits() {
     let (bench, file) = small(CODE);
     std::fs::write(&file, "def count_gears(engine):\n    return total\n").unwrap();
     let shown = bench.run(&["show", SESSION, "--lineage"]).stdout;
-    assert!(shown.contains(&format!("2 of 3 lines stand in {} today: lines 1-2", file.display())), "{shown}");
+    assert!(shown.contains(&format!("2 of 3 lines are still in {}: lines 1-2", file.display())), "{shown}");
     let told = bench.json(&["show", SESSION, "--lineage"]);
     assert!(told.to_string().contains(r#""lineage":[{"call_id":"toolu_1""#), "{told}");
     std::fs::remove_file(&file).unwrap();

@@ -63,16 +63,15 @@ fn wrong_and_mixed_files_are_told_apart() {
     let ran = bench.run(&["import", fixture("mixed").to_str().unwrap()]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     for words in [
-        "unknown, not kept: models.json, notes.txt",
-        "left out, a Helicone export, which is not read yet: helicone.jsonl",
-        "taken as chat completions: mixed.jsonl",
+        "not recognised, skipped: models.json, notes.txt",
+        "skipped, Helicone exports are not supported yet: helicone.jsonl",
+        "imported as chat completions: mixed.jsonl",
     ] {
         assert!(ran.stdout.contains(words), "{words}: {}", ran.stdout);
     }
-    for words in [
-        "mixed.jsonl: element 1 is left out",
-        "mixed.jsonl: a Helicone export, which is not read yet: 1 left out",
-    ] {
+    for words in
+        ["mixed.jsonl: element 1 skipped", "mixed.jsonl: Helicone exports are not supported yet: 1 skipped"]
+    {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
     assert_eq!(ids(&bench).len(), 2);
@@ -84,7 +83,7 @@ fn wrong_and_mixed_files_are_told_apart() {
         std::fs::write(&wrong, text).unwrap();
         let ran = bench.run(&["import", wrong.to_str().unwrap()]);
         assert_eq!(ran.code, 1, "{text}: {}", ran.stdout);
-        assert!(ran.stderr.contains("nothing was recognised"), "{text}: {}", ran.stderr);
+        assert!(ran.stderr.contains("nothing recognised"), "{text}: {}", ran.stderr);
     }
     std::fs::write(&wrong, "2213:9:websocket;0:~8:response;100:7:version;1:2,").unwrap();
     let ran = bench.run(&["import", wrong.to_str().unwrap()]);

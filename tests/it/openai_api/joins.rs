@@ -221,7 +221,7 @@ fn the_same_name_in_another_batch_is_another_call() {
     import(&bench, &[&write(&bench, "in.jsonl", &first[..1])]);
     import(&bench, &[&write(&bench, "in2.jsonl", &second[..1])]);
     let report = import(&bench, &[&write(&bench, "out.jsonl", &first[1..])]).to_string();
-    assert!(report.contains("more than one batch asked under this name"), "{report}");
+    assert!(report.contains("several batches use this id"), "{report}");
     assert_eq!(ids(&bench).len(), 3);
     // In one import the model tells them apart, where it differs.
     let bench = Bench::new();

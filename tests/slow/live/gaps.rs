@@ -263,7 +263,7 @@ fn a_run_that_dies_anywhere_is_gone_on_with() {
             stage.kill_browsers();
             let ran = wait(sync);
             let told =
-                ran.stderr.contains("the browser was closed") || ran.stderr.contains("the browser ended");
+                ran.stderr.contains("the browser was closed") || ran.stderr.contains("the browser exited");
             assert!(ran.code == 0 || told, "{}", ran.stderr);
         } else {
             let _ = sync.kill();

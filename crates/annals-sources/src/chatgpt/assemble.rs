@@ -9,7 +9,7 @@ use crate::live::Assembled;
 
 /// How deep a conversation is opened: its nodes are enough here.
 const TREE: usize = 3;
-const EMPTY: &str = "a tree without nodes";
+const EMPTY: &str = "no messages";
 
 /// Pages of one conversation as they were answered: a tree is one, a list of messages comes newest first.
 pub fn assemble(id: &str, pages: &[String]) -> Assembled {
@@ -31,7 +31,7 @@ pub fn assemble(id: &str, pages: &[String]) -> Assembled {
         };
     }
     if parsed.iter().flatten().any(|page| !page.get("messages").is_some_and(Json::is_array)) {
-        return Assembled::Torn("neither a tree nor messages");
+        return Assembled::Torn("neither a message tree nor messages");
     }
     let before = last.get("page_info").and_then(|info| info.get("has_previous_page"));
     if before.and_then(Json::boolean) == Some(true) {
@@ -41,7 +41,7 @@ pub fn assemble(id: &str, pages: &[String]) -> Assembled {
             parsed.iter().flatten().rev().skip(1).any(|page| place(*page).as_deref() == next.as_deref());
         return match next.filter(|_| !again) {
             Some(next) => Assembled::More(next),
-            None => Assembled::Torn("its pages do not end"),
+            None => Assembled::Torn("too many pages"),
         };
     }
     Assembled::Whole(joined(id, &parsed.unwrap_or_default(), named.is_some()))
@@ -125,9 +125,9 @@ mod tests {
             assert_eq!(assembled(&[page]), Assembled::Part(page.into(), why), "{page}");
         }
         let table = [
-            (r#"{"id":"c1","mapping":{}}"#, "a tree without nodes"),
+            (r#"{"id":"c1","mapping":{}}"#, "no messages"),
             (r#"{"id":"c2","mapping":{"r":{}}}"#, "another conversation"),
-            (r#"{"detail":"no"}"#, "neither a tree nor messages"),
+            (r#"{"detail":"no"}"#, "neither a message tree nor messages"),
             (r#"{"mapping":"#, "not JSON"),
         ];
         for (page, why) in table {
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(assembled(&[new]), Assembled::More("x".into()));
         let expected = r#"{"conversation_id":"c1","title":"T","messages":[{"id":"1"},{"id":"2"},{"id":"3"},{"id":"4"}],"page_info":{"has_previous_page":false,"start_cursor":null},"current_node":"4"}"#;
         assert_eq!(assembled(&[new, old]), Assembled::Whole(expected.into()));
-        assert_eq!(assembled(&[new, new]), Assembled::Torn("its pages do not end"));
+        assert_eq!(assembled(&[new, new]), Assembled::Torn("too many pages"));
         let expected = r#"{"conversation_id":"c1","title":"T","messages":[{"id":"2"},{"id":"3"},{"id":"4"}],"page_info":null,"current_node":"4"}"#;
         assert_eq!(assembled(&[new, r#"{"messages":[{"id":"2"}]}"#]), Assembled::Whole(expected.into()));
     }

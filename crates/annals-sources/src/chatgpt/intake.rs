@@ -68,8 +68,7 @@ impl Intake for ExportIntake {
         let base = base_name(name);
         let allowed =
             name.contains(".zip/") || base.starts_with("Conversations__") || base.starts_with("Files__");
-        (self.privacy_archive && !allowed)
-            .then_some("billing, contact and other data that is no conversation")
+        (self.privacy_archive && !allowed).then_some("billing, contact and other account data")
     }
 
     fn judge(&mut self, member: &Member<'_>) -> Judgement {
@@ -79,10 +78,10 @@ impl Intake for ExportIntake {
             return self.judge_zip(member);
         }
         match base {
-            "chat.html" => return Judgement::LeaveOut("the same conversations once more, as a page"),
-            "conversations.json.index" => return Judgement::LeaveOut("an index, made of the conversations"),
+            "chat.html" => return Judgement::LeaveOut("a web page with the same conversations"),
+            "conversations.json.index" => return Judgement::LeaveOut("an index of the conversations"),
             "shopping.json" | "sora.json" | "ads.json" => {
-                return Judgement::LeaveOut("shopping, video and advertising data, which is no conversation");
+                return Judgement::LeaveOut("shopping, video and advertising data");
             }
             _ => {}
         }
@@ -92,7 +91,7 @@ impl Intake for ExportIntake {
             }
             let head = &member.head[..member.head.len().min(64)];
             self.assets.push((member.name.to_owned(), member.size, head.to_vec()));
-            return Judgement::LeaveOut("bytes of a file; --with-files keeps them too");
+            return Judgement::LeaveOut("attached file; import it with --with-files");
         }
         self.judge_json(member, base)
     }
@@ -187,9 +186,9 @@ impl ExportIntake {
                 _ if base.starts_with("Conversations__") => Judgement::Open,
                 _ if base.starts_with("Files__") && self.wish.with_files => Judgement::Open,
                 _ if base.starts_with("Files__") => {
-                    Judgement::LeaveOut("bytes of files; --with-files keeps them too")
+                    Judgement::LeaveOut("attached files; import them with --with-files")
                 }
-                _ => Judgement::LeaveOut("billing, contact and other data that is no conversation"),
+                _ => Judgement::LeaveOut("billing, contact and other account data"),
             };
         }
         let dated = base.len() > 64 && base.as_bytes()[..64].iter().all(u8::is_ascii_hexdigit);
@@ -213,20 +212,20 @@ impl ExportIntake {
             return take("conversations", Shape::Within(&["conversations"]), 2);
         }
         if base == "export_manifest.json" && (has("export_files") || has("logical_files")) {
-            return take("list of the export's files", Shape::Whole, 0);
+            return take("export manifest", Shape::Whole, 0);
         }
         if base == "library_files.json" && (has("file_id") || has("file_name") || empty()) {
-            return take("list of files", Shape::Elements, 1);
+            return take("file list", Shape::Elements, 1);
         }
         if base == "conversation_asset_file_names.json" {
-            return take("names of files", Shape::Whole, 1);
+            return take("file names", Shape::Whole, 1);
         }
         if member.name.rsplit('/').nth(1) == Some("textdocs") && base.ends_with(".json") {
             return take("canvas documents", Shape::Elements, 3);
         }
         let numbered = base.starts_with("conversations") && base.ends_with(".json");
         if numbered && empty() {
-            return Judgement::LeaveOut("an empty list");
+            return Judgement::LeaveOut("empty list");
         }
         match SIDE_FILES.iter().find(|(name, ..)| *name == base) {
             Some((_, what, stream)) if *stream == "side_files" => take(what, Shape::Whole, 3),

@@ -118,12 +118,12 @@ pub const IMPORTS: Stream = Stream::mutable_records(
     Family::Transcript,
     &[
         Field::new("id", "string", "hash of the container"),
-        Field::new("name", "string", "its name"),
+        Field::new("name", "string", "name"),
         Field::new("kind", "string", "file, folder or zip"),
         Field::new(
             "members",
             "array",
-            "each member: name, bytes, verdict, what it is or why it was not kept",
+            "each member: name, bytes, verdict, and what it is or why it was skipped",
         ),
         Field::new("problems", "array", "what could not be read, and parts that are missing"),
     ],

@@ -83,8 +83,8 @@ impl Form {
     /// Why it is not read.
     pub fn left_out(self) -> Option<&'static str> {
         match self {
-            Form::Helicone => Some("a Helicone export, which is not read yet"),
-            Form::Langfuse => Some("a Langfuse export, which is not read yet"),
+            Form::Helicone => Some("Helicone exports are not supported yet"),
+            Form::Langfuse => Some("Langfuse exports are not supported yet"),
             Form::Har
             | Form::BatchRequest
             | Form::BatchResponse

@@ -87,7 +87,7 @@ impl TraceIntake {
         }
         match Trace::read(element, 0, member.name) {
             Some(trace) if form == Form::Har && trace.request.is_none() && !tells(&trace) => {
-                Wanted::Not("calls that neither ask nor answer")
+                Wanted::Not("calls without a request or response")
             }
             Some(trace) => Wanted::Trace(Box::new(trace)),
             None => Wanted::Unknown,
@@ -102,12 +102,12 @@ impl TraceIntake {
             || host.ends_with(".api.openai.com")
             || host.ends_with(".openai.azure.com");
         if !own && !self.gateways.contains(&host) {
-            return Some("calls of other hosts");
+            return Some("calls to other hosts");
         }
         let called = path
             .split('/')
             .any(|part| matches!(part, "completions" | "responses" | "conversations" | "embeddings"));
-        (!called).then_some("calls that are not of a model")
+        (!called).then_some("calls to other endpoints")
     }
 
     fn released(&mut self) -> Vec<Capture<'static>> {
@@ -132,9 +132,7 @@ impl TraceIntake {
 impl Intake for TraceIntake {
     fn judge(&mut self, member: &Member<'_>) -> Judgement {
         if is_flow_file(member.head) {
-            return Judgement::LeaveOut(
-                "flows of mitmproxy in its own form; save them with `hardump` and import that",
-            );
+            return Judgement::LeaveOut("mitmproxy flows; save them with `hardump` and import the HAR file");
         }
         let fields = member.first_fields();
         let text = |name: &str| {
@@ -163,7 +161,7 @@ impl Intake for TraceIntake {
                 },
             );
             if inside.is_some() {
-                return take("a list of OpenAI", Shape::Within(&["data"]));
+                return take("OpenAI list", Shape::Within(&["data"]));
             }
         }
         let found = Form::by_names(&has, &text).or_else(|| among_first(member.head));
@@ -247,7 +245,7 @@ impl Intake for TraceIntake {
 
     fn problems(&mut self) -> Vec<String> {
         let left_out = std::mem::take(&mut self.left_out).into_iter();
-        let left_out = left_out.map(|(what, count)| format!("{what}: {count} left out"));
+        let left_out = left_out.map(|(what, count)| format!("{what}: {count} skipped"));
         left_out.chain(std::mem::take(&mut self.sessions.problems)).collect()
     }
 }
@@ -274,16 +272,16 @@ fn list_name(member: &Member<'_>) -> String {
 fn what(form: Form) -> &'static str {
     match form {
         Form::Har => "HAR entries",
-        Form::BatchRequest => "requests of a batch",
-        Form::BatchResponse => "answers of a batch",
-        Form::LiteLlm => "logs of LiteLLM",
-        Form::Helicone => "rows of Helicone",
-        Form::Langfuse => "rows of Langfuse",
+        Form::BatchRequest => "batch requests",
+        Form::BatchResponse => "batch responses",
+        Form::LiteLlm => "LiteLLM logs",
+        Form::Helicone => "Helicone rows",
+        Form::Langfuse => "Langfuse rows",
         Form::Completion => "chat completions",
-        Form::StoredMessage => "messages of stored completions",
+        Form::StoredMessage => "stored completion messages",
         Form::Response => "responses",
         Form::Conversation => "conversations",
-        Form::Item => "items of a conversation",
+        Form::Item => "conversation items",
     }
 }
 

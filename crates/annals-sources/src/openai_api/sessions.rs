@@ -111,7 +111,7 @@ impl Sessions {
                     if batch.half == Half::Response {
                         let id = &batch.custom_id;
                         self.problems.push(format!(
-                            "{id}: more than one batch asked under this name, so its answer stands alone"
+                            "{id}: several batches use this id, so its response is a separate session"
                         ));
                     }
                 } else if let Some(session) = open(&find, other, &batch.custom_id)? {
@@ -200,7 +200,7 @@ impl Sessions {
             }
             if apart > 0 {
                 self.problems.push(format!(
-                    "{custom_id}: more than one batch asked under this name, so its answers stand alone; import each batch with its own answers"
+                    "{custom_id}: several batches use this id, so its responses are separate sessions; import each batch with its responses"
                 ));
             }
         }

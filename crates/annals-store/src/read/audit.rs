@@ -106,15 +106,15 @@ impl Store {
                 {
                     continue;
                 }
-                Ok(()) => "its bytes differ from their hash".to_owned(),
-                Err(error) => format!("cannot be unpacked: {error}"),
+                Ok(()) => "content does not match its hash".to_owned(),
+                Err(error) => format!("cannot be decompressed: {error}"),
             };
             self.damaged_places("segment.blob = ?1", row.get(0)?, &what, see)?;
         }
         self.damaged_places(
             "?1 = 0 and not exists (select 1 from blob where blob.id = segment.blob and blob.length = segment.length)",
             0,
-            "its bytes are missing",
+            "content is missing",
             see,
         )?;
         Ok(checked)

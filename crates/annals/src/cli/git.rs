@@ -1,16 +1,16 @@
-//! Asks the `git` program about a file or folder, where there is one; it only reads.
+//! Runs `git`, if installed, to find the root, the files and the commits of a repository; read-only.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The top of the repository that a folder is in.
+/// The root of the repository that contains a directory.
 pub fn top_of(folder: &Path) -> Option<PathBuf> {
     let told = ask(folder, &["rev-parse", "--show-toplevel"])?;
     let path = String::from_utf8(told).ok()?;
     Some(PathBuf::from(path.trim_end_matches('\n'))).filter(|path| path.is_dir())
 }
 
-/// Files that a repository knows below a folder.
+/// The files of a repository below a directory.
 pub fn files_of(folder: &Path) -> Option<Vec<PathBuf>> {
     let told = ask(folder, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
     let names = told.split(|byte| *byte == 0).filter(|name| !name.is_empty());
@@ -30,7 +30,7 @@ pub fn commits_of(file: &Path) -> Option<Vec<Option<String>>> {
     let mut commits: Vec<Option<String>> = Vec::new();
     let mut commit = None;
     for line in told.lines() {
-        // What is in the file stands behind a tab.
+        // The content of the line follows a tab.
         if line.starts_with('\t') {
             commits.push(commit.take());
         } else if let Some((hash, rest)) = line.split_once(' ')
@@ -44,7 +44,7 @@ pub fn commits_of(file: &Path) -> Option<Vec<Option<String>>> {
     Some(commits)
 }
 
-/// What git prints, if it is there and content. Settings of the repository start no other program.
+/// What git prints, if it succeeds. Settings of the repository cannot start other programs.
 fn ask(folder: &Path, words: &[&str]) -> Option<Vec<u8>> {
     let output = Command::new("git")
         .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-optional-locks"])

@@ -1,4 +1,4 @@
-//! Live collection from the command line: starts it for sources that are connected, shows how far it is, tells how it ended.
+//! Live collection from the command line: runs the connected sources, shows progress, and reports the result.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 
 use super::Context;
 use super::settings::Declared;
-use super::ui::table::{counted, number};
 use crate::collect::{
     BrowserSetup, LiveNews, LiveOptions, LiveReport, Lock, Pace, Stop, collect_live, profile_of, time_left,
 };
 use crate::config::Config;
+use crate::view::format::{counted, number, wait};
 use annals_core::{Error, Result};
 use annals_sources::{Source, registry};
 
-/// Between two lines of news.
+/// Time between two progress lines.
 const NEWS: Duration = Duration::from_secs(10);
 
-/// What to ask for beside conversations, and how.
+/// What to fetch besides conversations, and how.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LiveArguments {
     pub gaps_only: bool,
@@ -28,7 +28,7 @@ pub struct LiveArguments {
     pub waits: bool,
 }
 
-/// Runs every source of these that the owner connected.
+/// Fetches from each of these sources that is connected.
 pub fn collect(
     context: &mut Context,
     sources: &[&'static dyn Source],
@@ -45,7 +45,7 @@ pub fn collect(
         let asked = match ask(&config, source, arguments) {
             Ok(asked) => asked,
             Err(problem) => {
-                // What was read from files is told all the same.
+                // What was read from files is reported all the same.
                 let (name, label) = (source.manifest().source, source.manifest().label);
                 let stop = Some(Stop::Failed(problem));
                 reports.push(LiveReport { source: name, label, stop, ..LiveReport::default() });
@@ -57,14 +57,14 @@ pub fn collect(
         let mut tell = |news: LiveNews| {
             if shown && last.is_none_or(|last| last.elapsed() >= NEWS) {
                 last = Some(Instant::now());
-                let (done, wanted) = (number_of(news.done), number_of(news.wanted));
-                let left = duration(news.time_left);
+                let (done, wanted) = (number(news.done), number(news.wanted));
+                let left = wait(news.time_left);
                 let name = source.manifest().label;
                 context.output.note(format!("{name}: {done} of {wanted} conversations, about {left} left"));
             }
         };
         let mut report = collect_live(&asked, &Declared(&config).environment(1), &context.scope, &mut tell)?;
-        // What providers call things is text like any other.
+        // Names from providers are text like any other.
         let door = context.door(&store)?;
         for problem in &mut report.problems {
             *problem = door.show(&context.scope, problem).to_string();
@@ -77,8 +77,8 @@ pub fn collect(
 pub fn ask(config: &Config, source: &'static dyn Source, arguments: LiveArguments) -> Result<LiveOptions> {
     let browser = config.browser();
     let program = browser.program.ok_or_else(|| {
-        Error::new("no Chromium or Chrome was found")
-            .hint("install one, or name it: ANNALS_BROWSER=/path/to/chromium, or `program` under [browser] in config.toml")
+        Error::new("no Chromium or Chrome found")
+            .hint("install one, or set ANNALS_BROWSER=/path/to/chromium or `program` under [browser] in config.toml")
     })?;
     let setup = BrowserSetup {
         program,
@@ -91,7 +91,7 @@ pub fn ask(config: &Config, source: &'static dyn Source, arguments: LiveArgument
     Ok(LiveOptions { source, setup, pace, gaps_only, with_files, full, waits })
 }
 
-/// How long what is lacking takes, for each source that is connected.
+/// How long fetching the missing conversations takes, for each connected source.
 pub fn tell_time_left(context: &mut Context, only: Option<&str>) -> Result<()> {
     let Some(store) = context.archive()? else { return Ok(()) };
     let config = context.config.clone();
@@ -105,8 +105,10 @@ pub fn tell_time_left(context: &mut Context, only: Option<&str>) -> Result<()> {
         let pace = Pace { second: config.second() };
         let left = time_left(source, &settings.environment(1), &context.scope, pace)?;
         if let Some((open, left)) = left {
-            let (label, open, left) = (manifest.label, counted(open, "conversation"), duration(left));
-            context.output.note(format!("{label}: {open}, about {left} at the provider's pace"));
+            let (label, open, left) = (manifest.label, counted(open, "conversation"), wait(left));
+            context
+                .output
+                .note(format!("{label}: {open} missing, about {left} at the provider's rate limit"));
         }
     }
     Ok(())
@@ -115,11 +117,11 @@ pub fn tell_time_left(context: &mut Context, only: Option<&str>) -> Result<()> {
 pub fn print(context: &mut Context, report: &LiveReport) -> Result<()> {
     let files = if report.files > 0 { format!(", {}", counted(report.files, "file")) } else { String::new() };
     context.output.line(format!(
-        "{} live: {} fetched ({} of them gaps), {} unchanged, {}{files}, {}, {}",
+        "{} live: {} fetched ({} recovered), {} unchanged, {}{files}, {}, {}",
         report.label,
         counted(report.fetched, "conversation"),
-        number_of(report.recovered),
-        number_of(report.unchanged),
+        number(report.recovered),
+        number(report.unchanged),
         counted(report.documents, "document"),
         counted(report.new_gaps, "new gap"),
         counted(report.requests, "request"),
@@ -132,34 +134,34 @@ pub fn print(context: &mut Context, report: &LiveReport) -> Result<()> {
     }
     if report.gaps_open > 0 {
         context.output.note(format!(
-            "{} still missing, about {} at the provider's pace; `annals sync {}` goes on, `annals gaps` lists them",
+            "{} still missing, about {} at the provider's rate limit; `annals sync {}` continues, `annals gaps` lists them",
             counted(report.gaps_open, "conversation"),
-            duration(report.time_left),
+            wait(report.time_left),
             report.source
         ));
     }
     Ok(())
 }
 
-/// What stopped a run, and what the owner does about it.
+/// What stopped a run, and what to do about it.
 pub fn words(stop: &Stop, source: &str) -> (&'static str, String, String) {
     match stop {
         Stop::Manual { what, link } => (
             "manual_action",
             what.clone(),
-            format!(
-                "`annals connect {source}` opens {link} in the browser of annals; then `annals sync {source}` goes on"
-            ),
+            format!("run `annals connect {source}` to open {link}, then `annals sync {source}` to continue"),
         ),
         Stop::BrowserClosed => (
             "browser_closed",
             "the browser was closed".into(),
-            format!("what was had is kept; `annals sync {source}` goes on"),
+            format!("everything fetched so far is kept; `annals sync {source}` continues"),
         ),
         Stop::Unreachable => (
             "unreachable",
-            "the provider can not be reached".into(),
-            format!("what was had is kept; `annals sync {source}` goes on once the network is back"),
+            "cannot reach the provider".into(),
+            format!(
+                "everything fetched so far is kept; `annals sync {source}` continues once the network is back"
+            ),
         ),
         Stop::Failed(problem) => ("failed", problem.what.clone(), problem.hint.clone().unwrap_or_default()),
     }
@@ -190,17 +192,4 @@ pub fn report_json(report: &LiveReport) -> Value {
         "problems": report.problems,
         "interaction": report.stop.as_ref().map(|stop| stop_json(stop, report.source)),
     })
-}
-
-fn number_of(count: u64) -> String {
-    number(i64::try_from(count).unwrap_or(i64::MAX))
-}
-
-fn duration(time: Duration) -> String {
-    match time.as_secs() {
-        seconds @ 0..120 => format!("{seconds} seconds"),
-        seconds @ 120..7_200 => format!("{} minutes", seconds / 60),
-        seconds @ 7_200..172_800 => format!("{} hours", seconds / 3_600),
-        seconds => format!("{} days", seconds / 86_400),
-    }
 }

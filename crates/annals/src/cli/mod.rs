@@ -1,7 +1,8 @@
-//! The command line: reads arguments, calls a verb, turns its answer into an exit code.
+//! The command line: parses arguments, runs a verb, turns its outcome into an exit code.
 
 mod commands;
 mod git;
+mod help;
 mod live;
 mod settings;
 mod ui;
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::Config;
 pub use crate::config::now;
@@ -19,13 +20,13 @@ use annals_core::{Result, Scope};
 use annals_store::Store;
 use ui::output::Output;
 
-/// Keeps your whole history with AI assistants in one file you own, and answers questions about it.
+/// Keep your whole history with AI assistants in one file that you own, and search it.
 #[derive(Parser)]
 #[command(name = "annals", version, about, max_term_width = 100, disable_help_subcommand = true)]
 #[command(
-    after_help = "Everything stays on this machine: no telemetry, no network unless you call `connect`, and nobody else \
-                  may ask unless you say so. \
-                        Secrets are masked in every answer; the archive keeps the bytes as they are."
+    after_help = "Your data stays on this machine: no telemetry, and no network access unless you run `annals connect` \
+                  or let members in. Secrets are masked in all output; the archive keeps the original bytes.\n\n\
+                  Run `annals VERB --help` for the options and examples of a verb."
 )]
 struct Arguments {
     #[command(flatten)]
@@ -35,88 +36,89 @@ struct Arguments {
 }
 
 #[derive(Args)]
+#[command(next_help_heading = "Global options")]
 struct Common {
-    /// Folder of the archive [default: the platform's data folder; env: ANNALS_HOME]
+    /// Use the archive in this directory [default: the platform's data directory; env: ANNALS_HOME]
     #[arg(long, value_name = "DIR", global = true)]
     home: Option<PathBuf>,
-    /// Answer with one JSON document
+    /// Print one JSON document
     #[arg(long, global = true)]
     json: bool,
-    /// No progress, no hints
+    /// Suppress progress and hints
     #[arg(long, short, global = true)]
     quiet: bool,
-    /// Say more on stderr: time, memory, every problem
+    /// Print more to stderr: every warning, time and memory used
     #[arg(long, short, global = true)]
     verbose: bool,
-    /// Show secrets instead of masks (for the owner, at this machine)
+    /// Show secrets instead of masking them
     #[arg(long, global = true)]
     reveal: bool,
 }
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Bring the archive up to date, show what it has, and serve it: the main job
+    /// Sync, list the sources, and serve the web UI
     Up(commands::up::UpArguments),
-    /// Answer over HTTP, and keep the archive current while it runs
+    /// Serve the web UI and the HTTP API, and keep the archive up to date
     Serve(commands::serve::ServeArguments),
-    /// Capture what is new in the clients' homes
+    /// Capture new and changed files from all sources
     Sync(commands::sync::SyncArguments),
-    /// Read exports and traces that you have: files, folders, zips
+    /// Import exports and traces: files, directories or zip archives
     Import(commands::import::ImportArguments),
-    /// Log in once in a browser of annals' own, so that `sync` can ask a provider for what is new
+    /// Log in to a provider once so that `sync` can fetch new conversations
     Connect(commands::connect::ConnectArguments),
-    /// Show each source: available, empty, or how to set it up
+    /// List sources and their status
     Sources(commands::sources::SourcesArguments),
     /// List sessions, newest first
     Sessions(commands::sessions::SessionsArguments),
-    /// Show one session's conversation
+    /// Show the conversation of a session
     Show(commands::show::ShowArguments),
-    /// Find words in everything that was said and done
+    /// Search prompts, answers, tool calls, outputs and files
     Search(commands::search::SearchArguments),
-    /// Tell one session's native lines as a tape, from a file or standard input
+    /// Convert a transcript to a tape, from a file or standard input
     Record(commands::record::RecordArguments),
-    /// Tell sessions of the archive as tapes: who read and changed which code when
+    /// Export sessions as tapes: which code was read and changed, and when
     Tape(commands::tape::TapeArguments),
-    /// Say for each line of a file which session, prompt and call wrote it
+    /// Show which session, prompt and tool call wrote each line of a file
     Blame(commands::blame::BlameArguments),
-    /// Print native records of a stream
+    /// Print the records of a stream
     Records(commands::records::RecordsArguments),
-    /// Count tools, files and commands
+    /// Count tool calls, files and commands
     Tools(commands::tools::ToolsArguments),
-    /// Sum up tokens and cost, each response once
+    /// Show tokens and estimated cost
     Usage(commands::usage::UsageArguments),
-    /// List skills, prompts, rules, instructions and memory, with their versions
+    /// List skills, prompts, rules, instructions and memory, with their history
     Library(commands::library::LibraryArguments),
-    /// Account for every file, byte and line: kept, left out, unknown, and why
+    /// Account for every file, byte and line that was found
     Audit(commands::audit::AuditArguments),
-    /// List where secrets appear, by their marks
+    /// List the secrets that appear in sessions, without their values
     Secrets(commands::secrets::SecretsArguments),
-    /// List what could not be had, why, and when it is tried again; `retry` tries now
+    /// List what could not be fetched and when it is retried
     Gaps(commands::gaps::GapsArguments),
-    /// Say who else may ask, and give them tokens
+    /// Manage members and access tokens
     Members(commands::members::MembersArguments),
-    /// Check the archive, the homes and the disk, and say what to do
+    /// Check the archive, the sources and the disk
     Doctor(commands::doctor::DoctorArguments),
     /// List settings, their values and where each comes from
     Config(commands::config::ConfigArguments),
-    /// Print what a source reads, keeps and never opens
+    /// Print which files a source reads, keeps and never opens
     Manifest(commands::manifest::ManifestArguments),
-    /// Write captured files back out, byte for byte
+    /// Write captured files back to a directory, byte for byte
     Restore(commands::restore::RestoreArguments),
-    /// Read all rows anew from the archived bytes
+    /// Rebuild all derived data from the archived files
     Rebuild(commands::rebuild::RebuildArguments),
 }
 
-/// How a verb ended, when it did not fail.
+/// How a verb ended if it did not fail.
 pub enum Outcome {
     Done,
     /// Nothing matched: exit code 1.
     Nothing,
-    /// The owner has to do something first: exit code 2, after the answer.
+    /// The user has to act first: exit code 2, after the output.
     Stopped,
 }
 
-/// What every verb works with.
+/// What every verb needs.
 pub struct Context {
     pub config: Arc<Config>,
     pub output: Output,
@@ -128,13 +130,13 @@ pub struct Context {
 }
 
 impl Context {
-    /// The archive, or none when nothing was ever captured.
+    /// The archive, or none if nothing was captured yet.
     pub fn archive(&self) -> Result<Option<Store>> {
         let exists = self.config.home.join("annals.db").is_file();
         if exists { self.archive_or_new().map(Some) } else { Ok(None) }
     }
 
-    /// The archive, also one that has nothing in it yet.
+    /// The archive; created if it does not exist.
     pub fn archive_or_new(&self) -> Result<Store> {
         let mut bar = ui::progress::StepBar::new(self.quiet, "Migrating the archive");
         Ok(Store::open_watched(&self.config.home, &mut |done, all| bar.set(done, all))?)
@@ -145,9 +147,10 @@ impl Context {
     }
 }
 
-/// The program: everything that `main` does.
+/// The whole program: `main` only calls this.
 pub fn run() -> ExitCode {
-    let arguments = Arguments::parse();
+    let matches = help::with_help(Arguments::command()).get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let mut output = Output::new();
     let common = arguments.common;
     if let Verb::Config(options) = &arguments.verb
@@ -173,7 +176,7 @@ pub fn run() -> ExitCode {
         verbose: common.verbose,
         reveal: common.reveal,
     };
-    let answer = match arguments.verb {
+    let outcome = match arguments.verb {
         Verb::Up(options) => commands::up::run(&mut context, &options),
         Verb::Serve(options) => commands::serve::run(&mut context, &options),
         Verb::Sync(options) => commands::sync::run(&mut context, &options),
@@ -203,15 +206,15 @@ pub fn run() -> ExitCode {
     if context.verbose {
         ui::measure::report(&mut context.output);
     }
-    exit(answer, &mut context.output, context.json)
+    exit(outcome, &mut context.output, context.json)
 }
 
-fn exit(answer: Result<Outcome>, output: &mut Output, json: bool) -> ExitCode {
-    match answer {
+fn exit(outcome: Result<Outcome>, output: &mut Output, json: bool) -> ExitCode {
+    match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Nothing) => ExitCode::from(1),
         Ok(Outcome::Stopped) => ExitCode::from(2),
-        // A reader that went away, as `head` does, has all it wanted.
+        // A reader that closed the pipe, as `head` does, has all it wanted.
         Err(_) if output.is_closed() => ExitCode::SUCCESS,
         Err(problem) => {
             output.problem(&problem, json);

@@ -1,4 +1,4 @@
-//! Gives sources their settings by the names that their manifests declare.
+//! Settings of sources, by the names that their manifests declare.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub fn declared() -> Vec<&'static Variable> {
 pub struct Declared<'c>(pub &'c Config);
 
 impl Declared<'_> {
-    /// Where and with what collectors work.
+    /// The environment that collectors run in.
     pub fn environment(&self, threads: usize) -> Environment<'_> {
         let Declared(config) = *self;
         Environment { home: &config.home, machine: config.machine.clone(), settings: self, threads, now }

@@ -24,7 +24,7 @@ impl Lock {
                 file.read_to_string(&mut holder)?;
                 let holder = if holder.is_empty() { "another process".to_owned() } else { holder };
                 return Err(Error::new(format!("the archive is being written by {}", holder.trim()))
-                    .hint("wait until it is done; reading (sessions, show, records) works meanwhile"));
+                    .hint("wait until it is done; `sessions`, `show` and `search` work meanwhile"));
             }
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }

@@ -95,7 +95,7 @@ fn read_version(
         let broken = match read {
             Ok(_) if file.encoding == Encoding::Zstd => bomb(version.size, total),
             Ok(_) => None,
-            Err(error) => Some(format!("cannot be unpacked further: {error}")),
+            Err(error) => Some(format!("cannot be decompressed further: {error}")),
         };
         if let Some(reason) = &broken {
             parse.broken(reason);

@@ -62,8 +62,11 @@ fn write(store: &Store, scope: &Scope, file: &FileRow, path: &Path, restored: &m
         Ok(out) => out,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             if !holds(path, bytes)? {
-                return Err(Error::new(format!("{} is already there and differs", path.display()))
-                    .hint("restore into an empty folder; nothing was overwritten"));
+                return Err(Error::new(format!(
+                    "cannot restore {}: a different file exists",
+                    path.display()
+                ))
+                .hint("use --to with an empty directory; nothing was overwritten"));
             }
             restored.already_there += 1;
             return Ok(());
@@ -103,8 +106,8 @@ fn inside(path: &str) -> Result<PathBuf> {
     if plain && !path.is_empty() {
         Ok(named)
     } else {
-        Err(Error::new(format!("the archive holds a path that leads elsewhere: {path:?}"))
-            .hint("this file is not restored; the archive may have been tampered with"))
+        Err(Error::new(format!("cannot restore {path:?}: the path leads out of the directory"))
+            .hint("the archive may have been tampered with"))
     }
 }
 

@@ -137,9 +137,7 @@ fn repository_jobs(
             let looked = repositories::look(path, &visit.root, rules);
             survey.found.extend(looked.found);
             for link in looked.outside {
-                report
-                    .problems
-                    .push(format!("{link}: a link that leads out of the repository is not followed"));
+                report.problems.push(format!("{link}: link to outside of the repository not followed"));
             }
             let root = path.canonicalize().unwrap_or_else(|_| path.to_owned());
             looked_at.push(format!("{}{}/", repositories::PREFIX, root.to_string_lossy()));
@@ -273,7 +271,7 @@ fn visit(
     totals.put_off_files += put_off;
     totals.gone_files += gone.len() as u64;
     for path in &looked.outside {
-        report.problems.push(format!("{path}: a link that leads out of the home is not followed"));
+        report.problems.push(format!("{path}: link to outside of the home not followed"));
     }
     jobs.extend(wanted.choose(new, totals));
     report.homes.push((home.root, state.clone()));
@@ -481,8 +479,8 @@ fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, now: Time) -> Result<
     writer.mark_sessions(visit.instance, &visit.gone, now)?;
     let (status, reason) = match &visit.state {
         HomeState::Available => ("available", String::new()),
-        HomeState::Empty => ("empty", "nothing of this source in it".to_owned()),
-        HomeState::Missing => ("unavailable", "the folder is no longer there".to_owned()),
+        HomeState::Empty => ("empty", "no files of this source in it".to_owned()),
+        HomeState::Missing => ("unavailable", "directory no longer exists".to_owned()),
         HomeState::Unreadable(why) => ("error", why.clone()),
     };
     Ok(writer.set_instance_status(visit.instance, status, &reason, now)?)

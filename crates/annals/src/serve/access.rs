@@ -1,4 +1,4 @@
-//! Who may ask: names and pages that requests come by, tokens and cookies, and the scope they give.
+//! Access control: allowed hosts and origins, tokens and cookies, and the scope they grant.
 
 use std::sync::{Arc, PoisonError};
 
@@ -16,15 +16,15 @@ use super::answer::Refusal;
 use super::{App, pages};
 use annals_core::{Scope, Time};
 
-/// Names of this machine that only this machine can mean.
+/// Host names that always mean this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 const COOKIE_NAME: &str = "annals";
-/// Addresses that show nothing of the archive.
+/// Paths that show nothing of the archive.
 const OPEN: [&str; 3] = ["/healthz", "/openapi.json", "/docs"];
-/// A token's last use is written down at most so often.
+/// Minimum time between two updates of a token's last use.
 const LAST_USE: i64 = 60_000_000;
 
-/// Who asks, once their token is known.
+/// Who sent the request, once their token is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asker {
     pub scope: Scope,
@@ -38,7 +38,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
     }
 }
 
-/// Stands before every route.
+/// Runs before every route.
 pub(super) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let page = pages::is_page(&request).then(|| request.headers().clone());
     let response = match admit(&app, &mut request).await {
@@ -53,10 +53,10 @@ pub(super) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     })
 }
 
-/// How somebody gets in.
+/// How a request is authenticated.
 enum Admitted {
     In,
-    /// By the link that `serve` prints, which holds a token.
+    /// By the link that `serve` prints, which contains a token.
     With(String),
 }
 
@@ -64,14 +64,14 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusa
     let headers = request.headers();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if !app.is_ours(host) {
-        return Err(Refusal::new(StatusCode::FORBIDDEN, "asked under a name that is not this machine's")
-            .hint("ask http://127.0.0.1, or allow the name with `annals serve --host NAME`"));
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "host not allowed")
+            .hint("use http://127.0.0.1, or allow the host with `annals serve --host NAME`"));
     }
     if let Some(origin) = headers.get(ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
         let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         if !name.is_some_and(|name| app.is_ours(name)) {
-            return Err(Refusal::new(StatusCode::FORBIDDEN, "asked from a page that is not annals' own"));
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "origin not allowed"));
         }
     }
     let path = request.uri().path();
@@ -87,7 +87,7 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusa
     }
     let token = bearer(headers).or_else(|| cookie(headers)).ok_or_else(no_token)?;
     let scope = app.scope_of(&token).await.ok_or_else(|| {
-        unauthorized("the token is not valid").hint("`annals serve` prints a link with one that is")
+        unauthorized("invalid token").hint("`annals serve` prints a link with a valid token")
     })?;
     request.extensions_mut().insert(Asker { scope });
     Ok(Admitted::In)
@@ -102,7 +102,7 @@ impl App {
         LOCAL.contains(&name) || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// What the link that opens once stands for, the first time.
+    /// The token behind the single-use link, the first time.
     fn token_for(&self, once: &str) -> Option<String> {
         let mut held = self.once.lock().unwrap_or_else(PoisonError::into_inner);
         let (known, _) = held.as_ref()?;
@@ -112,7 +112,7 @@ impl App {
         held.take().map(|(_, token)| token)
     }
 
-    /// Hashes are compared, so that time tells nothing about tokens.
+    /// Compares hashes, so that timing reveals nothing about tokens.
     async fn scope_of(self: &Arc<Self>, token: &str) -> Option<Scope> {
         let hash = self.token_key.hash(token);
         if hash == self.local_token {
@@ -150,7 +150,7 @@ fn cookie(headers: &HeaderMap) -> Option<String> {
 }
 
 fn no_token() -> Refusal {
-    unauthorized("this needs a token")
+    unauthorized("token required")
         .hint("send `Authorization: Bearer TOKEN`, or open the link that `annals serve` prints")
 }
 
@@ -158,12 +158,10 @@ fn unauthorized(detail: &str) -> Refusal {
     Refusal::new(StatusCode::UNAUTHORIZED, detail)
 }
 
-/// The token of the link becomes a cookie, and leaves the address.
+/// Turns the token of the link into a cookie and removes it from the address.
 async fn enter(app: &Arc<App>, token: &str) -> Response {
-    let invalid = || {
-        unauthorized("the token of this link is not valid")
-            .hint("`annals serve` prints a link with one that is")
-    };
+    let invalid =
+        || unauthorized("invalid token in this link").hint("`annals serve` prints a link with a valid token");
     if app.scope_of(token).await.is_none() {
         return invalid().into_response();
     }
@@ -175,7 +173,7 @@ async fn enter(app: &Arc<App>, token: &str) -> Response {
     }
 }
 
-/// What every answer says to a browser.
+/// Security headers of every response.
 fn dressed(mut response: Response) -> Response {
     let unauthorized = response.status() == StatusCode::UNAUTHORIZED;
     let headers = response.headers_mut();

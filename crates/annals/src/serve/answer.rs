@@ -1,4 +1,4 @@
-//! Answers on the wire: JSON with an ETag, problems as RFC 9457, and a log that holds no content.
+//! Responses: JSON with an ETag, errors as RFC 9457, and a log without content.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::view::{DiskState, Door};
 use annals_core::{Error, Result, Scope, Time};
 use annals_store::Store;
 
-/// What went wrong, as RFC 9457 has it.
+/// An error as in RFC 9457.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ProblemDocument {
     #[serde(rename = "type")]
@@ -30,31 +30,31 @@ pub(super) struct ProblemDocument {
     hint: Option<String>,
 }
 
-/// What every question may be answered with instead of an answer.
+/// The error responses that every route may return.
 #[derive(utoipa::IntoResponses)]
 #[expect(dead_code, reason = "the document of the API is made from it")]
 pub(super) enum Refusals {
-    /// Nothing changed since the answer whose ETag was sent
+    /// Not modified since the response with this ETag
     #[response(status = 304)]
     NotModified,
-    /// A parameter is unknown or not what it should be
+    /// Unknown or invalid parameter
     #[response(status = 400, content_type = "application/problem+json")]
     BadRequest(#[to_schema] ProblemDocument),
-    /// No token, or one that is not valid
+    /// Missing or invalid token
     #[response(status = 401, content_type = "application/problem+json")]
     Unauthorized(#[to_schema] ProblemDocument),
-    /// Asked under a foreign name, or from a foreign page
+    /// Host or origin not allowed
     #[response(status = 403, content_type = "application/problem+json")]
     Forbidden(#[to_schema] ProblemDocument),
-    /// There is no such thing, or it is not the asker's to see
+    /// Not found, or not visible to this token
     #[response(status = 404, content_type = "application/problem+json")]
     NotFound(#[to_schema] ProblemDocument),
 }
 
-/// An answer, or why there is none.
+/// A response or a refusal.
 pub(super) type Answered = std::result::Result<Response, Refusal>;
 
-/// A question that gets no answer.
+/// A request that is refused.
 #[derive(Debug, Clone)]
 pub struct Refusal {
     pub status: StatusCode,
@@ -83,8 +83,7 @@ impl From<Error> for Refusal {
             return Refusal { status: StatusCode::BAD_REQUEST, detail: problem.what, hint: problem.hint };
         }
         // Names of files and the like stay in the log of the machine.
-        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the archive could not be read")
-            .hint("`annals doctor` at the machine says more")
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "cannot read the archive").hint("annals doctor")
     }
 }
 
@@ -107,17 +106,17 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// What a question is asked of.
+/// What handlers read from.
 pub(super) struct Desk<'a> {
     pub scope: &'a Scope,
     pub store: &'a Store,
     pub door: &'a Door,
-    /// The homes of the owner's sources as they were at the last look.
+    /// The state of the sources' homes at the last refresh.
     pub disk: &'a [DiskState],
     pub now: Time,
 }
 
-/// Asks on a thread of its own, since the archive blocks; nothing found is 404.
+/// Runs on a separate thread, since the archive blocks; `None` is 404.
 pub(super) async fn answer<T: Serialize>(
     app: Arc<App>,
     asker: Asker,
@@ -130,12 +129,12 @@ pub(super) async fn answer<T: Serialize>(
     });
     match found.await {
         Ok(Some(body)) => with_etag(&headers, body),
-        Ok(None) => Refusal::not_found("there is no such thing here").into_response(),
+        Ok(None) => Refusal::not_found("not found").into_response(),
         Err(refusal) => refusal.into_response(),
     }
 }
 
-/// What the archive answers, after a look at what is new.
+/// Reads from the archive, after a refresh.
 pub(super) async fn with_view<T: Send + 'static>(
     app: Arc<App>,
     asker: Asker,
@@ -157,7 +156,7 @@ pub(super) async fn with_view<T: Send + 'static>(
     });
     match answer.await {
         Ok(found) => Ok(found?),
-        Err(_) => Err(Refusal::from(Error::new("the answer failed"))),
+        Err(_) => Err(Refusal::from(Error::new("the request handler failed"))),
     }
 }
 
@@ -177,17 +176,17 @@ fn with_etag(headers: &HeaderMap, body: Vec<u8>) -> Response {
 }
 
 pub(super) async fn no_route() -> Response {
-    Refusal::not_found("there is no such address").hint("/docs lists all of them").into_response()
+    Refusal::not_found("not found").hint("/docs lists all routes").into_response()
 }
 
 pub(super) async fn no_method() -> Response {
-    let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "questions are asked with GET");
+    let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed, use GET");
     let mut response = refusal.into_response();
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET,HEAD"));
     response
 }
 
-/// One line a request: method, route without its values, status, time, size.
+/// One line per request: method, route without its values, status, time, size.
 pub(super) async fn write_log(State(app): State<Arc<App>>, request: Request, next: Next) -> Response<Body> {
     if app.log.is_none() {
         return next.run(request).await;

@@ -1,4 +1,4 @@
-//! What goes on while a page is open: how far a look has come, and that there is something new.
+//! Server-sent events for open pages: the progress of a refresh, and new activity.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::access::Asker;
 use super::api::parameters::{Nothing, Params};
 use annals_core::Scope;
 
-/// How far some work has come.
+/// Progress of a refresh.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Work {
     pub files: u64,
@@ -27,14 +27,14 @@ pub struct Work {
     pub bytes_done: u64,
 }
 
-/// What open pages are told.
+/// The state sent to open pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Happening {
-    /// The look that is under way, when it has something to read.
+    /// The running refresh, if it has something to read.
     sync: Option<Work>,
-    /// Grows with each look that found something.
+    /// Grows with each refresh that found something.
     news: u64,
-    /// Sessions looked through for secrets, of all; while that goes on.
+    /// Sessions scanned for secrets, of all; while a scan runs.
     secrets: Option<(u64, u64)>,
 }
 
@@ -57,7 +57,7 @@ impl Events {
         self.tell(|now| now.secrets = progress);
     }
 
-    /// Nobody is woken for nothing.
+    /// Wakes listeners only on changes.
     fn tell(&self, change: impl FnOnce(&mut Happening)) {
         self.0.send_if_modified(|now| {
             let before = *now;
@@ -67,9 +67,9 @@ impl Events {
     }
 }
 
-/// Many steps of a work are told as one.
+/// Many progress steps are sent as one.
 const PACE: Duration = Duration::from_millis(250);
-/// A line now and then keeps the connection from being taken for dead.
+/// A comment at intervals keeps the connection alive.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(45);
 
 /// Server-sent events: the state at first, then each change, until the page is closed or the server stops.
@@ -105,7 +105,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// What happened; nothing but a sign of life; or the end.
+    /// An event, a keep-alive, or the end.
     async fn next(&mut self) -> Option<Option<Happening>> {
         if std::mem::take(&mut self.first) {
             return Some(Some(*self.told.borrow_and_update()));

@@ -1,4 +1,4 @@
-//! The HTTP API: every answer from the archive, every asker with a scope, on this machine unless told otherwise.
+//! The HTTP server: web pages and API over the archive, every request with a scope, on loopback by default.
 
 mod access;
 mod answer;
@@ -27,53 +27,53 @@ use annals_store::Store;
 use events::Events;
 use refresh::Freshness;
 
-/// Questions that are answered at the same time; more wait.
+/// Requests handled at the same time; further ones wait.
 const ANSWERERS: usize = 8;
-/// How long answers that are under way may take when the server stops.
+/// How long pending requests may take once the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Takes one line.
+/// Logs one line.
 pub type Log = fn(&str);
 
-/// How to serve.
+/// Settings of the server.
 pub struct Setup {
     /// The archive's folder.
     pub home: PathBuf,
     pub listen: SocketAddr,
-    /// Names beside those of this machine by which people reach it.
+    /// Further allowed host names.
     pub hosts: Vec<String>,
     pub look: Option<Refresh>,
-    /// Folders in which a change is worth a look.
+    /// Directories in which a change triggers a refresh.
     pub watch: Vec<PathBuf>,
-    /// Where a line for each request goes; none of them holds content.
+    /// Logs each request, without content.
     pub log: Option<Log>,
     pub now: fn() -> Time,
 }
 
-/// Where it is to be found, and what opens it.
+/// Where the server listens, and the tokens that give access.
 pub struct Address {
     pub url: String,
     pub token: String,
-    /// Opens it once: for the command line of a browser, which others can see.
+    /// Single-use token: for the command line of a browser, which others can see.
     pub once: String,
 }
 
-/// What all requests share.
+/// State shared by all requests.
 struct App {
     home: PathBuf,
     readers: Mutex<Vec<Store>>,
-    /// The only handle that writes: when a token was last used.
+    /// The only handle that writes: the last use of tokens.
     writer: Mutex<Store>,
     door: Door,
     local_token: [u8; 32],
-    /// The token, until the link that opens once was opened.
+    /// The token, until the single-use link was opened.
     once: Mutex<Option<(String, String)>>,
     token_key: TokenKey,
     hosts: Vec<String>,
     freshness: Freshness,
     events: Arc<Events>,
     secrets: api::secrets::Secrets,
-    /// Becomes true when the server is told to stop.
+    /// Becomes true when the server stops.
     stop: tokio::sync::watch::Sender<bool>,
     turns: Semaphore,
     log: Option<Log>,
@@ -81,7 +81,7 @@ struct App {
 }
 
 impl App {
-    /// A handle for one answer; it goes back with `give_back`.
+    /// A handle for one request; returned with `give_back`.
     fn reader(&self) -> Result<Store> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         Ok(idle.map_or_else(|| Store::open_reader(&self.home), Ok)?)
@@ -92,16 +92,16 @@ impl App {
     }
 }
 
-/// Serves until the process is told to stop. `ready` hears where, once it listens.
+/// Serves until the process is stopped. Calls `ready` with the address once it listens.
 pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result<()> {
     let scope = Scope::owner();
     let store = Store::open(&setup.home)?;
     if !setup.listen.ip().is_loopback() && !store.has_members(&scope)? {
         return Err(Error::new(format!(
-            "{} is not of this machine alone, and there are no members",
+            "refusing to listen on {}: other machines can reach it and there are no members",
             setup.listen
         ))
-        .hint("`annals members add NAME` says who may ask; or listen on 127.0.0.1"));
+        .hint("add members with `annals members add NAME`, or use --listen 127.0.0.1:4848"));
     }
     let token = local_token(&scope, &store)?;
     let once = new_token();
@@ -134,7 +134,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
     let served = runtime.block_on(async {
         let listener = TcpListener::bind(setup.listen).await.map_err(|error| {
             Error::new(format!("cannot listen on {}: {error}", setup.listen))
-                .hint("choose another with --listen ADDR:PORT; port 0 takes any that is free")
+                .hint("use another port with --listen ADDR:PORT (port 0 picks a free one)")
         })?;
         let address = listener.local_addr()?;
         // Whoever hears the address may say stop at once.
@@ -202,7 +202,7 @@ fn routes(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// The signals that say stop.
+/// The signals that stop the server.
 struct Stop {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,

@@ -1,4 +1,4 @@
-//! Keeps the archive current while it is asked: a cheap look at what changed before an answer, none at rest.
+//! Keeps the archive current while it is served: a cheap refresh on request, nothing while idle.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,32 +12,32 @@ use super::App;
 use super::events::{Events, Work};
 use crate::view::DiskState;
 
-/// Captures what is new and tells what the homes look like. Whoever puts the program together gives it.
+/// Captures new data and reports the state of the homes. Provided by the caller of the server.
 pub type Refresh = Arc<dyn Fn(&dyn Fn(Work)) -> Refreshed + Send + Sync>;
 
-/// What a look found.
+/// The result of a refresh.
 pub struct Refreshed {
     pub disk: Vec<DiskState>,
-    /// Something was new: such a look takes longer than the next one will.
+    /// Something was new: such a refresh takes longer than the next one.
     pub news: bool,
 }
 
-/// An answer does not wait longer for a look that finds much.
+/// How long a request waits for a refresh.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A look as short as this is worth it before every answer; a longer one, when something changed.
+/// A refresh this short runs before every request; a longer one only after a change.
 const CHEAP: Duration = Duration::from_millis(15);
-/// After a longer one there is a pause of so many times its length: looking takes a ninth of the time at most.
+/// A longer refresh is followed by a pause of this many times its length: at most a ninth of the time is spent refreshing.
 const PAUSE: u32 = 8;
-/// What changes within this time is looked at together.
+/// Changes within this time are refreshed together.
 const GATHER: Duration = Duration::from_millis(500);
-/// How often there is a look when nobody asks, so that nothing is deleted unseen.
+/// Time between refreshes without requests, so that nothing is deleted before it is captured.
 const SELDOM: Duration = Duration::from_secs(600);
 
 pub(super) struct Freshness {
     look: Option<Refresh>,
     last: Arc<Mutex<Option<LastLook>>>,
     disk: Arc<RwLock<Vec<DiskState>>>,
-    /// The folders are watched, and nothing in them changed since the last look.
+    /// The directories are watched, and nothing changed since the last refresh.
     watched: AtomicBool,
     changed: Arc<AtomicBool>,
     events: Arc<Events>,
@@ -64,7 +64,7 @@ impl Freshness {
         self.disk.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// One asker looks at a time; the others take what there is, except before the very first look has ended.
+    /// One request refreshes at a time; the others use what there is, except before the first refresh has ended.
     pub(super) async fn refresh_on_request(&self) {
         let Some(look) = self.look.clone() else { return };
         let last = match self.last.clone().try_lock_owned() {
@@ -107,8 +107,8 @@ impl Freshness {
     }
 }
 
-/// Tells when something in these folders changes, for as long as the watcher lives. Where they can not be watched,
-/// looks before answers and now and then have to do.
+/// Watches these directories for as long as the watcher lives. Where they cannot be watched,
+/// refreshes on request and at intervals have to do.
 pub(super) fn watch(folders: &[PathBuf], app: &App) -> (Option<RecommendedWatcher>, Arc<Notify>) {
     let wake = Arc::new(Notify::new());
     let (tell, changed) = (wake.clone(), app.freshness.changed.clone());
@@ -134,7 +134,7 @@ pub(super) fn watch(folders: &[PathBuf], app: &App) -> (Option<RecommendedWatche
     (Some(watcher), wake)
 }
 
-/// A look at the start, after changes, and now and then.
+/// Refreshes at the start, after changes, and at intervals.
 pub(super) async fn keep_current(app: Arc<App>, changed: Arc<Notify>) {
     loop {
         app.freshness.refresh_on_request().await;

@@ -26,7 +26,7 @@ impl TokenKey {
     pub fn of(scope: &Scope, store: &Store) -> Result<TokenKey> {
         let key = store.setting_or_make(scope, "token_key", || random_bytes().to_vec())?;
         let broken = |_| {
-            Error::new("the key of this archive's tokens is broken").hint("restore annals.db from a backup")
+            Error::new("the token key of this archive is damaged").hint("restore annals.db from a backup")
         };
         Ok(TokenKey(key.try_into().map_err(broken)?))
     }

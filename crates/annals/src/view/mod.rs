@@ -3,6 +3,7 @@
 mod access;
 mod audit;
 mod door;
+pub mod format;
 mod library;
 mod lineage;
 mod paging;

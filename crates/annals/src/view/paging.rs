@@ -45,7 +45,7 @@ pub(super) fn read_keyed(cursor: &str) -> Result<(i64, String)> {
 pub(super) fn not_a_cursor(cursor: &str) -> Error {
     let start: String = cursor.chars().take(80).collect();
     Error::bad_request(format!("not a cursor: {start:?}"))
-        .hint("use `next_cursor` of an earlier answer as it is")
+        .hint("use the `next_cursor` of the previous page unchanged")
 }
 
 #[cfg(test)]

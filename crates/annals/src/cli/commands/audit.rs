@@ -1,12 +1,13 @@
-//! `annals audit`: found = kept + left out + unknown + malformed + gaps, for every source.
+//! `annals audit`: found = kept + left out + unknown + malformed + gaps, for each source.
 
 use clap::Args;
 use serde_json::json;
 
 use crate::cli::settings::Declared;
-use crate::cli::ui::table::{number, size, table};
+use crate::cli::ui::table::table;
 use crate::cli::{Context, Outcome, now};
 use crate::collect::{HomeState, look_at, survey_homes};
+use crate::view::format::{counted, number, size};
 use crate::view::{Audit, IndexAudit, OnDisk, audit, captured, index_audit, used_sources};
 use annals_core::Result;
 use annals_sources::{Source, of_programs};
@@ -14,7 +15,7 @@ use annals_store::Store;
 
 #[derive(Args)]
 pub struct AuditArguments {
-    /// Exit with 1 when a source is below this percentage
+    /// Exit with code 1 if a source is below this percentage
     #[arg(long, value_name = "P")]
     fail_under: Option<f64>,
 }
@@ -39,7 +40,7 @@ pub fn run(context: &mut Context, options: &AuditArguments) -> Result<Outcome> {
 }
 
 fn on_disk(context: &Context, store: &Store, source: &'static dyn Source) -> Result<OnDisk> {
-    // What programs handed over is on no disk but the archive's.
+    // Records of connectors exist only in the archive.
     if source.manifest().source == of_programs().manifest().source {
         return captured(&context.scope, store, source);
     }
@@ -51,14 +52,15 @@ fn on_disk(context: &Context, store: &Store, source: &'static dyn Source) -> Res
         let survey = look_at(source, &home)?;
         disk.found.extend(survey.found.into_iter().map(|found| (found.path, found.size, found.rule.store)));
         let databases = survey.databases.into_iter();
-        // Their rows are kept as documents; the files themselves are left to the client.
-        disk.left_out.extend(databases.map(|found| {
-            (found.path, 1, found.size, found.rule.store, "its rows are kept as documents, not the file")
-        }));
+        // Their rows are kept as documents, not the database files.
+        disk.left_out.extend(
+            databases
+                .map(|found| (found.path, 1, found.size, found.rule.store, "kept as rows, not as a file")),
+        );
         let left_out = survey.left_out.into_iter();
         disk.left_out.extend(left_out.map(|left| (left.path, left.files, left.bytes, left.store, left.why)));
         let outside = survey.outside.into_iter();
-        disk.left_out.extend(outside.map(|path| (path, 1, 0, "links", "a link that leads out of the home")));
+        disk.left_out.extend(outside.map(|path| (path, 1, 0, "links", "link to outside of the home")));
         disk.unaccounted.extend(survey.unaccounted);
     }
     Ok(disk)
@@ -66,8 +68,8 @@ fn on_disk(context: &Context, store: &Store, source: &'static dyn Source) -> Res
 
 fn print_index(context: &mut Context, index: &IndexAudit) -> Result<()> {
     let title = context.output.strong("Text index");
-    let bytes = size(u64::try_from(index.bytes).unwrap_or(0));
-    context.output.line(format!("{title}  {} passages, {bytes}", number(index.passages)))?;
+    let bytes = size(index.bytes);
+    context.output.line(format!("{title}  {}, {bytes}", counted(index.passages, "passage")))?;
     for (word, list) in [("indexed", index.indexed), ("left out", index.left_out)] {
         for what in list {
             context.output.line(format!("  {word}  {what}"))?;
@@ -79,10 +81,10 @@ fn print_index(context: &mut Context, index: &IndexAudit) -> Result<()> {
 fn print(context: &mut Context, audits: &[Audit]) -> Result<()> {
     for audit in audits {
         let title = context.output.strong(audit.provider_label);
-        context.output.line(format!("{title}  {}% accounted for", audit.percent))?;
+        context.output.line(format!("{title}  {} % accounted for", audit.percent))?;
         let head = ["", "#found", "#kept", "#left out", "#unaccounted", "#gaps"];
         let (files, bytes) = (audit.files, audit.bytes);
-        let count = |value: u64| number(i64::try_from(value).unwrap_or(i64::MAX));
+        let count = |value: u64| number(value);
         let row = |name: &str, values: [u64; 5], form: &dyn Fn(u64) -> String| {
             std::iter::once(name.to_owned()).chain(values.map(form)).collect::<Vec<_>>()
         };
@@ -109,7 +111,7 @@ fn print(context: &mut Context, audits: &[Audit]) -> Result<()> {
             context.output.line(format!(
                 "  {treatment}  {} ({}, {}){why}",
                 store.store,
-                count(store.files),
+                counted(store.files, "file"),
                 size(store.bytes)
             ))?;
         }
@@ -120,9 +122,9 @@ fn print(context: &mut Context, audits: &[Audit]) -> Result<()> {
             let version =
                 kind.client_version.as_ref().map(|version| format!(" since {version}")).unwrap_or_default();
             context.output.line(format!(
-                "  unknown  {} ({} lines{version})",
+                "  unknown  {} ({}{version})",
                 kind.kind,
-                number(kind.lines)
+                counted(kind.lines, "line")
             ))?;
         }
         for broken in audit.malformed.iter().take(10) {

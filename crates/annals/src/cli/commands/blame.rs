@@ -1,4 +1,4 @@
-//! `annals blame`: which conversation wrote each line of a file, a passage, or a whole folder.
+//! `annals blame`: which session wrote each line of a file, a text, or a whole directory.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -6,46 +6,46 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::ui::table::counted;
 use crate::cli::ui::{table, time};
 use crate::cli::{Context, Outcome, git};
+use crate::view::format::{counted, percent};
 use crate::view::{Blame, BlameSums, CodeFile, Door, Origin, Share, blame, blame_sums, shown_lines};
 use annals_core::{Error, Result, Shown, Time};
 use annals_store::Store;
 
 #[derive(Args)]
-#[command(
-    after_help = "Grades: exact (the edit's text is still there), moved (the same text elsewhere or in another \
-                        file), changed (similar text), read (a session saw it, none wrote it), unknown. Lines are \
-                        found by content, not by commit: renames, rebases and formatters do not matter."
-)]
+#[command(after_help = "Grades:\n  \
+                  exact     the text of the edit is unchanged\n  \
+                  moved     the same text, elsewhere or in another file\n  \
+                  changed   similar text\n  \
+                  read      a session read the line, none wrote it\n  \
+                  unknown   no session is known to have written it\n\n\
+                  Lines are matched by content, not by commit: renames, rebases and formatters do not matter.")]
 pub struct BlameArguments {
-    /// A file, or some lines of it: FILE:12, FILE:12-40
+    /// File, or lines of a file: FILE:12, FILE:12-40
     #[arg(value_name = "FILE[:A[-B]]", required_unless_present_any = ["text", "stat"])]
     file: Option<String>,
-    /// A passage instead of a file
+    /// Trace this text instead of a file
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["file", "stat"])]
     text: Option<String>,
-    /// Sum up a folder: share of lines by session, source and model
+    /// Summarize a directory: share of lines by session, source and model
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     stat: Option<PathBuf>,
-    /// For programs, line by line, like git's
+    /// Print a stable format for programs, like `git blame --porcelain`
     #[arg(long, conflicts_with = "stat")]
     porcelain: bool,
-    /// Do not ask git for the top of the repository and the commits
+    /// Do not run git to find the repository root and commits
     #[arg(long)]
     no_git: bool,
 }
 
-/// A larger file is data.
+/// Larger files are treated as data.
 const LARGEST: u64 = 8 << 20;
 /// Lines of files that are traced at once.
 const AT_ONCE: usize = 200_000;
 
 pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
-    let store = context
-        .archive()?
-        .ok_or_else(|| Error::new("there is no archive yet").hint("`annals sync` makes one"))?;
+    let store = context.archive()?.ok_or_else(|| Error::new("no archive yet").hint("annals sync"))?;
     let door = context.door(&store)?;
     if let Some(folder) = &options.stat {
         return sum_up(context, &store, &door, folder, options);
@@ -57,21 +57,24 @@ pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
         }
         (None, Some(asked)) => {
             let (path, lines) = split_lines(asked)?;
-            let path = path.canonicalize().map_err(|error| {
-                Error::new(format!("cannot read {}: {error}", path.display())).hint("name a file")
-            })?;
+            let path = path
+                .canonicalize()
+                .map_err(|error| Error::new(format!("cannot read {}: {error}", path.display())))?;
             let top = if options.no_git { None } else { path.parent().and_then(git::top_of) };
             let commits = top.as_ref().and_then(|_| git::commits_of(&path));
             (read(&path, top.as_deref())?, lines, commits)
         }
-        (None, None) => return Err(Error::bad_request("name a file")),
+        (None, None) => return Err(Error::bad_request("no file given")),
     };
     let traced = trace(context, &store, &door, std::slice::from_ref(&file))?;
     let Some(traced) = traced.into_iter().next() else { return Ok(Outcome::Nothing) };
     let shown = shown_lines(&context.scope, &door, &file.text);
     let (from, to) = lines.unwrap_or((1, usize::MAX));
     if from > shown.len() {
-        return Err(Error::bad_request(format!("the file has {}", counted(shown.len(), "line"))));
+        return Err(Error::bad_request(format!(
+            "line {from} is out of range: the file has {}",
+            counted(shown.len(), "line")
+        )));
     }
     let part =
         Part { blame: &traced, lines: &shown, commits: commits.as_deref(), from, to: to.min(shown.len()) };
@@ -87,7 +90,7 @@ pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
     Ok(if known { Outcome::Done } else { Outcome::Nothing })
 }
 
-/// One look at the archive: its locks are taken once.
+/// One read of the archive: its locks are taken once.
 fn trace(context: &Context, store: &Store, door: &Door, files: &[CodeFile]) -> Result<Vec<Blame>> {
     store.at_once(&context.scope, || blame(&context.scope, store, door, files))
 }
@@ -124,7 +127,7 @@ fn table(context: &mut Context, part: &Part<'_>) -> Result<()> {
     let mut last = None;
     for (number, text, grade, origin, _) in part.each() {
         let told = origin.and_then(|origin| part.blame.origins.get(origin));
-        // Said once for a stretch: the eye finds where the next begins.
+        // Printed once per span, so that the start of the next one is easy to find.
         let whose = match told {
             Some(told) if last != Some((origin, grade)) => whose(told),
             Some(_) | None => String::new(),
@@ -165,7 +168,7 @@ fn table(context: &mut Context, part: &Part<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A call in a few words.
+/// A tool call on one line.
 fn whose(told: &Origin) -> String {
     let at = time::local_text(told.at.as_ref());
     let id: String = told.session_id.chars().take(13).collect();
@@ -229,9 +232,9 @@ fn sum_up(
     folder: &Path,
     options: &BlameArguments,
 ) -> Result<Outcome> {
-    let folder = folder.canonicalize().map_err(|error| {
-        Error::new(format!("cannot read {}: {error}", folder.display())).hint("name a folder")
-    })?;
+    let folder = folder
+        .canonicalize()
+        .map_err(|error| Error::new(format!("cannot read {}: {error}", folder.display())))?;
     let top = if options.no_git { None } else { git::top_of(&folder) };
     let known = top.as_ref().and_then(|_| git::files_of(&folder));
     let paths = match known {
@@ -241,7 +244,7 @@ fn sum_up(
     let root = top.unwrap_or_else(|| folder.clone());
     let (mut files, mut lines, mut traced) = (Vec::new(), 0, Vec::new());
     for path in paths {
-        // What is no text has no lines; what is gone since it was listed has none either.
+        // Binary files have no lines, and neither do files that are gone by now.
         let Ok(file) = read(&path, Some(&root)) else { continue };
         lines += file.text.lines().count();
         files.push(file);
@@ -278,7 +281,7 @@ fn print_sums(context: &mut Context, sums: &BlameSums) -> Result<()> {
         context.output.line("")?;
         let row = |share: &Share| {
             let title = share.title.as_ref().map_or(String::new(), ToString::to_string);
-            vec![share.name.clone(), share.lines.to_string(), percent(share), title]
+            vec![share.name.clone(), share.lines.to_string(), percent(share.share), title]
         };
         let rows: Vec<Vec<String>> = shares.iter().map(row).collect();
         for line in table::table(&[title, "#lines", "#share", ""], &rows) {
@@ -299,11 +302,7 @@ fn print_sums(context: &mut Context, sums: &BlameSums) -> Result<()> {
     ))
 }
 
-fn percent(share: &Share) -> String {
-    format!("{:.1} %", share.share * 100.0)
-}
-
-/// `FILE:12` and `FILE:12-40`; a file whose own name ends so is that file.
+/// `FILE:12` and `FILE:12-40`, unless a file has that name.
 fn split_lines(asked: &str) -> Result<(PathBuf, Option<(usize, usize)>)> {
     let whole = PathBuf::from(asked);
     let Some((path, lines)) = asked.rsplit_once(':').filter(|_| !whole.exists()) else {
@@ -312,24 +311,21 @@ fn split_lines(asked: &str) -> Result<(PathBuf, Option<(usize, usize)>)> {
     let (from, to) = lines.split_once('-').unwrap_or((lines, lines));
     match (from.parse::<usize>(), to.parse::<usize>()) {
         (Ok(from), Ok(to)) if from >= 1 && to >= from => Ok((PathBuf::from(path), Some((from, to)))),
-        (Ok(_), Ok(_)) => {
-            Err(Error::bad_request(format!("{lines} are no lines")).hint("FILE:12 or FILE:12-40"))
-        }
+        (Ok(_), Ok(_)) => Err(Error::bad_request(format!("not a range of lines: {lines}"))
+            .hint(format!("annals blame {path}:12-40"))),
         _ => Ok((whole, None)),
     }
 }
 
 fn read(path: &Path, root: Option<&Path>) -> Result<CodeFile> {
-    let failed = |error: std::io::Error| {
-        Error::new(format!("cannot read {}: {error}", path.display())).hint("name a file of text")
-    };
+    let failed = |error: std::io::Error| Error::new(format!("cannot read {}: {error}", path.display()));
     let facts = std::fs::symlink_metadata(path).map_err(failed)?;
     if !facts.is_file() || facts.len() > LARGEST {
-        return Err(Error::new(format!("{} is no file of text", path.display())));
+        return Err(Error::new(format!("cannot trace {}: not a text file of at most 8 MiB", path.display())));
     }
     let bytes = std::fs::read(path).map_err(failed)?;
     if bytes.contains(&0) {
-        return Err(Error::new(format!("{} is no text", path.display())));
+        return Err(Error::new(format!("cannot trace {}: not a text file", path.display())));
     }
     let modified = facts.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
     let modified = modified.and_then(|since| i64::try_from(since.as_micros()).ok()).map(Time::from_micros);
@@ -342,7 +338,7 @@ fn read(path: &Path, root: Option<&Path>) -> Result<CodeFile> {
     })
 }
 
-/// Without git: everything but what is hidden, and no link is followed.
+/// Without git: everything but hidden files, and no link is followed.
 fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {

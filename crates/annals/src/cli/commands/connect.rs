@@ -1,4 +1,4 @@
-//! `annals connect`: one login in a browser of annals' own, after which `sync` may ask the provider for what is new.
+//! `annals connect`: one login in a dedicated browser profile, after which `sync` fetches new conversations.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use annals_sources::registry;
 
 #[derive(Args)]
 pub struct ConnectArguments {
-    /// The source to connect
+    /// Source to connect
     #[arg(value_name = "SOURCE")]
     source: String,
-    /// End it: nothing is asked any more, and the browser profile is deleted. The archive keeps what it has
+    /// Disconnect and delete the browser profile; the archive keeps what it has
     #[arg(long)]
     remove: bool,
-    /// Show no window (for tests: nobody can log in)
+    /// Run the browser without a window (for tests: nobody can log in)
     #[arg(long, hide = true)]
     headless: bool,
-    /// How long to wait for the login
+    /// Wait this long for the login
     #[arg(long, value_name = "MINUTES", default_value_t = 15)]
     wait: u64,
 }
@@ -35,8 +35,8 @@ pub fn run(context: &mut Context, options: &ConnectArguments) -> Result<Outcome>
     if source.live().is_none() {
         let connectable = registry().iter().filter(|source| source.live().is_some());
         let names: Vec<&str> = connectable.map(|source| source.manifest().source).collect();
-        return Err(Error::new(format!("{label} is read from files, not from a browser"))
-            .hint(format!("sources that can be connected: {}", names.join(", "))));
+        return Err(Error::new(format!("cannot connect {label}: it is read from files"))
+            .hint(format!("annals connect {}", names.join("|"))));
     }
     let config = context.config.clone();
     let _lock = Lock::take(&config.home, "connect")?;
@@ -45,15 +45,13 @@ pub fn run(context: &mut Context, options: &ConnectArguments) -> Result<Outcome>
     if options.remove {
         context.archive_or_new()?;
         disconnect(source, &environment, &context.scope)?;
-        return told(context, name, "removed", format!("{label} is no longer connected"));
+        return told(context, name, "removed", format!("{label} disconnected"));
     }
     let arguments = LiveArguments { headless: options.headless, ..LiveArguments::default() };
     let asked = ask(&config, source, arguments)?;
     if !context.quiet {
-        context.output.note(format!("a browser opens; log in to {label} there, and it closes by itself"));
-        context
-            .output
-            .note("annals uses your own session, at the provider's pace, and solves no check in your place");
+        context.output.note(format!("opening a browser: log in to {label} there; it closes by itself"));
+        context.output.note("annals uses your session at the provider's pace and solves no captchas for you");
     }
     let patience = Duration::from_secs(60 * options.wait);
     match connect(&asked, &environment, &context.scope, patience)? {
@@ -61,7 +59,7 @@ pub fn run(context: &mut Context, options: &ConnectArguments) -> Result<Outcome>
             context,
             name,
             "connected",
-            format!("{label} is connected; `annals sync {name}` fetches what is new"),
+            format!("{label} connected; `annals sync {name}` fetches new conversations"),
         ),
         Some(Stop::Failed(problem)) => Err(problem),
         Some(stop) if context.json => {
@@ -73,7 +71,7 @@ pub fn run(context: &mut Context, options: &ConnectArguments) -> Result<Outcome>
         Some(stop) => {
             let (_, message, _) = words(&stop, name);
             context.output.note(format!("stopped: {message}"));
-            context.output.note(format!("hint: `annals connect {name}` opens the browser again"));
+            context.output.note(format!("hint: annals connect {name}"));
             Ok(Outcome::Stopped)
         }
     }

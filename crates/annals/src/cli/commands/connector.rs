@@ -1,4 +1,4 @@
-//! `annals sync --connector`: runs a program of the owner's, shows what it says, and tells what came of it.
+//! `annals sync --connector`: runs an outside program, shows its messages, and reports the result.
 
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
@@ -8,31 +8,31 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::settings::Declared;
-use crate::cli::ui::table::{counted, number};
 use crate::cli::{Context, Outcome};
 use crate::collect::{
     ConnectorOptions, ConnectorReport, InteractionKind, Lock, Notice, Reply, run_connector,
 };
+use crate::view::format::{counted, number};
 use annals_core::{Error, Result};
 use annals_store::Store;
 
 #[derive(Args, Default)]
 #[group(skip)]
 pub struct ConnectorArguments {
-    /// Run this program and keep the records that it hands over; all words after it are its arguments (docs/protocol.md)
+    /// Run this program and keep the records it prints; all further words are its arguments (see docs/protocol.md)
     #[arg(long, value_names = ["PROGRAM", "ARG"], num_args = 1.., allow_hyphen_values = true,
           conflicts_with_all = ["sources", "since", "no_projects"])]
     connector: Vec<String>,
-    /// What the connector is called [default: the program's file without its ending]
+    /// Name of the connector [default: the program's file name without its extension]
     #[arg(long, value_name = "NAME", requires = "connector")]
     connector_name: Option<String>,
-    /// How long the connector may say nothing
+    /// Stop the connector if it prints nothing for this long
     #[arg(long, value_name = "SECONDS", default_value_t = 300, requires = "connector",
           value_parser = clap::value_parser!(u64).range(1..))]
     connector_silence: u64,
 }
 
-/// What `sync` was told besides.
+/// The other options of `sync`.
 pub struct ConnectorRange<'w> {
     pub full: bool,
     pub gaps_only: bool,
@@ -66,11 +66,11 @@ pub fn run(
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
     let environment = settings.environment(1);
-    // What a program says may hold anything: it leaves through the door like all text.
+    // A program can print anything: it leaves through the door like all text.
     let door = context.door(&Store::open(&config.home)?)?;
     let scope = context.scope;
     let shown = |text: &str| door.show(&scope, text).to_string();
-    // A key that is written over several lines is a secret only as a whole.
+    // A private key that spans several lines can only be masked as a whole.
     let mut held = String::new();
     let report = run_connector(&ask, &environment, &scope, &mut |notice| {
         if let Notice::Said(text) = notice {
@@ -82,7 +82,7 @@ pub fn run(
         show(context, &shown, &notice)
     })?;
     if !held.is_empty() {
-        context.output.note("(a key without its end)");
+        context.output.note("(incomplete private key)");
     }
     if !context.quiet {
         let told = if context.verbose { report.problems.len() } else { 5 };
@@ -90,9 +90,7 @@ pub fn run(
             context.output.note(format!("warning: {}", shown(problem)));
         }
         if report.problem_count > 0 {
-            context
-                .output
-                .note(format!("warning: {} lines were not understood", number_of(report.problem_count)));
+            context.output.note(format!("warning: {} not understood", counted(report.problem_count, "line")));
         }
     }
     if let Some(problem) = report.failure {
@@ -106,7 +104,7 @@ pub fn run(
     Ok(Outcome::Done)
 }
 
-/// Adds a line to what is held back; false when it can be shown now.
+/// Adds a line to what is held back; false if it can be shown now.
 fn holds_back(held: &mut String, line: &str) -> bool {
     if !held.is_empty() {
         held.push('\n');
@@ -118,7 +116,7 @@ fn holds_back(held: &mut String, line: &str) -> bool {
 fn show(context: &mut Context, shown: &dyn Fn(&str) -> String, notice: &Notice<'_>) -> Reply {
     match notice {
         Notice::Asked(asked) => {
-            context.output.note(format!("to do: {}", shown(&asked.message)));
+            context.output.note(format!("action needed: {}", shown(&asked.message)));
             if let Some(link) = &asked.link {
                 context.output.note(format!("link: {}", shown(link)));
             }
@@ -126,7 +124,7 @@ fn show(context: &mut Context, shown: &dyn Fn(&str) -> String, notice: &Notice<'
             if !answers {
                 return Reply::NotDone;
             }
-            context.output.note("press Enter when it is done");
+            context.output.note("press Enter when done");
             let read = std::io::stdin().lock().read_line(&mut String::new());
             return if read.is_ok_and(|length| length > 0) { Reply::Done } else { Reply::NotDone };
         }
@@ -141,7 +139,7 @@ fn show(context: &mut Context, shown: &dyn Fn(&str) -> String, notice: &Notice<'
             context.output.note(format!("{}{part}", shown(message)));
         }
         Notice::SecondsLeft(seconds) => {
-            context.output.note(format!("about {} min left", number_of(seconds.div_ceil(60))));
+            context.output.note(format!("about {} min left", number(seconds.div_ceil(60))));
         }
     }
     Reply::NotDone
@@ -166,14 +164,10 @@ fn tell(context: &mut Context, report: &ConnectorReport, shown: &dyn Fn(&str) ->
         "{}: {}, {} new, {} unchanged, {} skipped, {} opened, {} recovered",
         report.name,
         counted(report.records, "record"),
-        number_of(report.new),
-        number_of(report.unchanged),
-        number_of(report.skipped),
+        number(report.new),
+        number(report.unchanged),
+        number(report.skipped),
         counted(report.gaps_opened, "gap"),
-        number_of(report.gaps_recovered),
+        number(report.gaps_recovered),
     ))
-}
-
-fn number_of(count: u64) -> String {
-    number(i64::try_from(count).unwrap_or(i64::MAX))
 }

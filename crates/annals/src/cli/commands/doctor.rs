@@ -1,15 +1,15 @@
-//! `annals doctor`: checks the archive, the homes, retention and free space, and says what to do.
+//! `annals doctor`: checks the archive, the sources, retention and free space.
 
 use clap::Args;
 use serde_json::json;
 
 use super::sources;
-use crate::cli::ui::table::size;
 use crate::cli::{Context, Outcome};
+use crate::view::format::{counted, size};
 use crate::view::{Finding, examine};
 use annals_core::{Result, Shown};
 
-/// Less than this is too little for the next syncs.
+/// Less free space than this is too little for the next syncs.
 const LITTLE_SPACE: u64 = 1 << 30;
 
 #[derive(Args)]
@@ -24,15 +24,15 @@ pub fn run(context: &mut Context, _options: &DoctorArguments) -> Result<Outcome>
         None => vec![Finding {
             check: "archive",
             ok: true,
-            what: Shown::new("there is none yet"),
-            hint: Some("`annals sync` makes it"),
+            what: Shown::new("no archive yet"),
+            hint: Some("annals sync"),
         }],
     };
     for card in sources::all(context)? {
         let reachable = card.source_status != "error";
         let mut what = format!("{}: {}", card.provider_label, card.source_status);
         if let Some(days) = card.retention_days {
-            what.push_str(&format!("; the client deletes after {days} days"));
+            what.push_str(&format!("; the client deletes sessions after {}", counted(days, "day")));
         }
         let hint = Some(card.setup_hint).filter(|_| !reachable);
         findings.push(Finding { check: "homes", ok: reachable, what: Shown::new(what), hint });
@@ -43,10 +43,10 @@ pub fn run(context: &mut Context, _options: &DoctorArguments) -> Result<Outcome>
         context.output.json(&json!({"ok": well, "findings": findings}))?;
     } else {
         for finding in &findings {
-            let mark = if finding.ok { "ok   " } else { "WRONG" };
+            let mark = if finding.ok { "ok    " } else { "FAILED" };
             context.output.line(format!("{mark}  {}  {}", finding.check, finding.what))?;
             if let Some(hint) = finding.hint {
-                context.output.line(format!("       hint: {hint}"))?;
+                context.output.line(format!("        hint: {hint}"))?;
             }
         }
     }
@@ -61,12 +61,12 @@ fn free_space(context: &Context) -> Option<Finding> {
     Some(Finding {
         check: "space",
         ok: free >= LITTLE_SPACE,
-        what: Shown::new(format!("{} free where the archive is", size(free))),
-        hint: Some("make room, or move the archive with --home DIR").filter(|_| free < LITTLE_SPACE),
+        what: Shown::new(format!("{} free on the disk of the archive", size(free))),
+        hint: Some("free up space, or move the archive and use --home DIR").filter(|_| free < LITTLE_SPACE),
     })
 }
 
 #[cfg(not(unix))]
-fn free_space(_desk: &Context) -> Option<Finding> {
+fn free_space(_context: &Context) -> Option<Finding> {
     None
 }

@@ -1,14 +1,15 @@
-//! `annals gaps`: what could not be had, when it is tried again, and what became of it; `gaps retry` tries now.
+//! `annals gaps`: what could not be fetched, and when it is retried; `gaps retry` retries now.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::sync::{collect, collect_live, gaps_only, source_named, tell_stops};
 use crate::cli::live::tell_time_left;
-use crate::cli::ui::table::{number, table};
+use crate::cli::ui::table::table;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
 use crate::collect::Lock;
+use crate::view::format::{counted, number};
 use crate::view::gaps;
 use crate::view::{GapQuery, GapView, LACKING, OPEN, Paging};
 use annals_core::{Error, Result};
@@ -19,25 +20,25 @@ use annals_store::GapFilter;
 pub struct GapsArguments {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Only this source
+    /// List only gaps of this source
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
-    /// Also gaps that were closed or given up
+    /// Also list gaps that were recovered or given up
     #[arg(long)]
     all: bool,
 }
 
 #[derive(Subcommand)]
 enum Action {
-    /// Try open gaps now: files, and providers that are connected; outside connectors try theirs when they run next
+    /// Retry open gaps now; those of outside connectors are retried when they run next
     Retry {
-        /// Only these, also when they were given up
+        /// Retry only these gaps, even if they were given up
         #[arg(value_name = "KEY")]
         keys: Vec<String>,
-        /// Also all that were given up
+        /// Also retry gaps that were given up
         #[arg(long, conflicts_with = "keys")]
         all: bool,
-        /// Only this source
+        /// Retry only gaps of this source
         #[arg(long, value_name = "SOURCE")]
         source: Option<String>,
     },
@@ -65,9 +66,9 @@ fn list(context: &mut Context, options: &GapsArguments) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     if list.gaps.is_empty() {
-        context.output.line("no gaps: everything that was found was read")?;
+        context.output.line("no gaps: everything that was found is archived")?;
     } else {
-        let head = ["source", "stream", "what", "why", "status", "#tries", "last try", "next try", "reason"];
+        let head = ["source", "stream", "key", "cause", "status", "#tries", "last try", "next try", "reason"];
         let rows: Vec<Vec<String>> = list.gaps.iter().map(row).collect();
         for line in table(&head, &rows) {
             context.output.line(line)?;
@@ -79,7 +80,9 @@ fn list(context: &mut Context, options: &GapsArguments) -> Result<Outcome> {
     let filter = GapFilter { source: options.source.as_deref(), statuses: &["terminal"] };
     let given_up = store.gaps(&context.scope, &filter, 0, i64::MAX, now())?.len();
     if given_up > 0 && !options.all && !context.quiet {
-        context.output.note(format!("note: {given_up} more were given up; --all lists them"));
+        context
+            .output
+            .note(format!("note: {} given up; use --all to list them", counted(given_up, "more gap")));
     }
     Ok(Outcome::Done)
 }
@@ -98,7 +101,7 @@ fn row(gap: &GapView) -> Vec<String> {
     ]
 }
 
-/// Gaps of files and of providers are tried here; those of outside connectors by whoever runs them next.
+/// Gaps of files and providers are retried here; those of outside connectors when they run next.
 fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&String>) -> Result<Outcome> {
     if let Some(source) = source {
         source_named(source)?;
@@ -113,7 +116,7 @@ fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&Stri
     let mut due = 0;
     {
         let _lock = Lock::take(&context.config.home, "gaps retry")?;
-        // A key is named as it is shown.
+        // Keys are given as they are shown.
         let wanted = gaps(&scope, &store, &door, &ask, now())?.gaps.into_iter();
         let wanted: Vec<i64> = wanted
             .filter(|gap| keys.is_empty() || keys.iter().any(|key| key == gap.key.as_str()))
@@ -127,8 +130,8 @@ fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&Stri
         writer.commit()?;
     }
     if due == 0 && !keys.is_empty() {
-        return Err(Error::new(format!("no gap is called {}", keys.join(", ")))
-            .hint("`annals gaps --all` lists their names in the column `what`"));
+        return Err(Error::new(format!("no gap with the key {}", keys.join(", ")))
+            .hint("`annals gaps --all` lists the keys"));
     }
     let open = GapFilter { source: source.map(String::as_str), statuses: OPEN };
     let before = store.gaps(&scope, &open, 0, i64::MAX, now())?.len();
@@ -144,7 +147,7 @@ fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&Stri
     if context.json {
         context.output.json(&json!({"due": due, "recovered": recovered, "open": left}))?;
     } else {
-        context.output.line(format!("{due} made due, {recovered} recovered now, {left} open"))?;
+        context.output.line(format!("{due} due, {recovered} recovered, {left} open"))?;
     }
     Ok(answer)
 }

@@ -1,4 +1,4 @@
-//! `annals import`: takes in exports and traces, and tells of each path what it was recognised as.
+//! `annals import`: imports exports and traces, and reports what each path was recognised as.
 
 use std::path::PathBuf;
 
@@ -8,29 +8,29 @@ use serde_json::{Value, json};
 use crate::cli::settings::Declared;
 use crate::cli::ui::measure::{Clock, cpu_ms, peak_memory_bytes};
 use crate::cli::ui::progress::Bar;
-use crate::cli::ui::table::{number, size};
 use crate::cli::{Context, Outcome};
 use crate::collect::{ContainerReport, ImportOptions, Lock, MemberReport, import, importing};
 use crate::view::Door;
+use crate::view::format::{counted, number, size};
 use annals_core::Result;
 use annals_sources::{IntakeOptions, by_name};
 
-/// Members of one kind that are told by name; all are with --verbose.
+/// Members of one kind that are listed by name without --verbose.
 const TOLD: usize = 3;
 
 #[derive(Args)]
 #[command(
-    after_help = "What was imported before is not taken twice: a newer export adds what is new, an older one \
-                        only what was missing. Nothing is removed because an export lacks it."
+    after_help = "Nothing is imported twice: a newer export adds what is new, an older one only what was missing. \
+                  Nothing is removed because an export does not contain it."
 )]
 pub struct ImportArguments {
-    /// Exports and traces: files, folders or zips
+    /// Exports and traces: files, directories or zip archives
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Also images, audio and other files in them, not only what is known about these
+    /// Also import attached images, audio and other files
     #[arg(long)]
     with_files: bool,
-    /// They belong to this member of `annals members`
+    /// Assign the imported data to this member
     #[arg(long, value_name = "NAME")]
     member: Option<String>,
 }
@@ -69,9 +69,7 @@ pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> 
     let unknown = reports.iter().all(|report| !report.is_recognised());
     if unknown && !context.quiet {
         let known: Vec<&str> = importing().map(|source| source.manifest().label).collect();
-        context
-            .output
-            .note(format!("nothing was recognised; annals imports data of {}", known.join(" and ")));
+        context.output.note(format!("nothing recognised; annals imports data from {}", known.join(" and ")));
         for source in importing() {
             context.output.note(format!("hint: {}", source.manifest().setup_hint));
         }
@@ -85,9 +83,9 @@ fn print(context: &mut Context, door: &Door, report: &ContainerReport) -> Result
     let mut lines = vec![format!("{path} ({})", if report.failed { "not read" } else { report.kind })];
     for (source, totals) in &report.totals {
         let label = by_name(source).map_or(*source, |source| source.manifest().label);
-        let counted = [(totals.new, "new"), (totals.changed, "changed"), (totals.unchanged, "unchanged")];
-        let counted = counted.map(|(count, word)| format!("{} {word}", whole(count)));
-        lines.push(format!("  {label}: {} ({} captured)", counted.join(", "), size(totals.captured_bytes)));
+        let counts = [(totals.new, "new"), (totals.changed, "changed"), (totals.unchanged, "unchanged")];
+        let counts = counts.map(|(count, word)| format!("{} {word}", number(count)));
+        lines.push(format!("  {label}: {} ({} captured)", counts.join(", "), size(totals.captured_bytes)));
     }
     let mut kinds: Vec<(&str, &str, Vec<&MemberReport>)> = Vec::new();
     for member in &report.members {
@@ -98,11 +96,11 @@ fn print(context: &mut Context, door: &Door, report: &ContainerReport) -> Result
     }
     for (verdict, what, members) in kinds {
         let words = match verdict {
-            "taken" => format!("taken as {what}"),
-            "opened" => "looked into".to_owned(),
-            "left_out" => format!("left out, {what}"),
+            "taken" => format!("imported as {what}"),
+            "opened" => "opened".to_owned(),
+            "left_out" => format!("skipped, {what}"),
             "refused" => format!("refused, {what}"),
-            _ => "unknown, not kept".to_owned(),
+            _ => "not recognised, skipped".to_owned(),
         };
         let count = if context.verbose { members.len() } else { TOLD };
         let names: Vec<String> = members.iter().take(count).map(|member| shown(&member.name)).collect();
@@ -122,16 +120,15 @@ fn print(context: &mut Context, door: &Door, report: &ContainerReport) -> Result
         context.output.note(format!("warning: {problem}"));
     }
     if report.problems.len() > told {
-        context.output.note(format!("warning: {} more; --verbose shows them", report.problems.len() - told));
+        let more = counted(report.problems.len() - told, "more warning");
+        context.output.note(format!("warning: {more} not shown; use --verbose"));
     }
     if report.failed {
-        context.output.note("hint: name a file, a folder or a zip that is whole and that you may read");
+        context.output.note(
+            "hint: check that the path exists, is readable and is a complete file, directory or zip archive",
+        );
     }
     Ok(())
-}
-
-fn whole(count: u64) -> String {
-    number(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 fn report_json(context: &Context, door: &Door, report: &ContainerReport) -> Value {

@@ -1,26 +1,27 @@
-//! `annals library`: authored things and memory, as they are, as they were, and how they changed.
+//! `annals library`: skills, prompts, rules, instructions and memory, now and at any earlier time.
 
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::ui::table::{fit, size, table};
+use crate::cli::ui::table::{fit, table};
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
+use crate::view::format::size;
 use crate::view::{LibraryQuery, history, library};
 use annals_core::{Result, Time};
 
 #[derive(Args)]
 pub struct LibraryArguments {
-    /// Only this source
+    /// List only items of this source
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
-    /// Only this kind: skills, prompts, memory_notes and so on
+    /// List only this kind: skills, prompts, memory_notes, …
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// What was in force then (2026-03-01, 7d, yesterday)
+    /// List what was in effect then (2026-03-01, 7d, yesterday)
     #[arg(long, value_name = "WHEN", conflicts_with = "history")]
     as_of: Option<String>,
-    /// All versions of one item with their differences
+    /// Show all versions of an item with their differences
     #[arg(long, value_name = "ITEM")]
     history: Option<String>,
 }
@@ -72,10 +73,10 @@ fn list(context: &mut Context, ask: &LibraryQuery, then: Time) -> Result<Outcome
         .collect();
     if rows.is_empty() {
         if !context.quiet {
-            context.output.note("nothing authored was found");
+            context.output.note("no items found");
             context
                 .output
-                .note("hint: `annals sync` captures skills, prompts, rules, memory and instructions");
+                .note("hint: `annals sync` captures skills, prompts, rules, instructions and memory");
         }
         return Ok(answer);
     }
@@ -110,13 +111,13 @@ fn show_history(context: &mut Context, ask: &LibraryQuery, item: &str) -> Result
                 ))?;
                 context.output.line(version.diff.as_str().trim_end())?;
                 if let Some(deleted) = &version.deleted_at {
-                    context.output.line(format!("── removed {}", time::local_text(Some(deleted))))?;
+                    context.output.line(format!("── deleted {}", time::local_text(Some(deleted))))?;
                 }
             }
         }
         if found.is_empty() && !context.quiet {
-            context.output.note(format!("no item is called {item:?}"));
-            context.output.note("hint: `annals library` lists them");
+            context.output.note(format!("no item named {item:?}"));
+            context.output.note("hint: `annals library` lists all items");
         }
     }
     Ok(if found.is_empty() { Outcome::Nothing } else { Outcome::Done })

@@ -1,4 +1,4 @@
-//! `annals manifest`: what a source reads, keeps and never opens.
+//! `annals manifest`: which files a source reads, keeps and never opens.
 
 use clap::Args;
 
@@ -8,6 +8,7 @@ use annals_core::Result;
 
 #[derive(Args)]
 pub struct ManifestArguments {
+    /// Source to describe (`annals sources` lists them)
     #[arg(value_name = "SOURCE")]
     source: String,
 }

@@ -1,11 +1,12 @@
-//! `annals members`: who else may ask this archive, and the tokens they ask with.
+//! `annals members`: who else has access to this archive, and their tokens.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::cli::ui::table::{number, table};
+use crate::cli::ui::table::table;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
+use crate::view::format::{counted, number};
 use crate::view::{TokenKey, new_token};
 use annals_core::{Error, MemberRole, Result, Time};
 use annals_store::{MemberRow, NewMember, Store};
@@ -18,31 +19,31 @@ pub struct MembersArguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Add a member and show their first token, once
+    /// Add a member and print their first token, once
     Add {
-        /// What they are called
+        /// Name of the member
         #[arg(value_name = "NAME")]
         name: String,
-        /// owner sees the whole archive, admin the organisation's sessions, member their own
+        /// owner sees the whole archive, admin the sessions of the organisation, member only their own
         #[arg(long, value_name = "ROLE", default_value = "member",
               value_parser = clap::builder::PossibleValuesParser::new(MemberRole::ALL.map(MemberRole::name)))]
         role: String,
-        /// The organisation they belong to
+        /// Organisation of the member
         #[arg(long, value_name = "NAME", default_value = "home")]
         organisation: String,
     },
-    /// List members, their roles and when they last asked
+    /// List members, their roles and their last access
     List,
-    /// Remove a member; their tokens end, their sessions stay
+    /// Remove a member and revoke their tokens; their sessions stay
     Remove {
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Make another token for a member and show it, once
+    /// Create another token for a member and print it, once
     Token {
         #[arg(value_name = "NAME")]
         name: String,
-        /// End all their tokens instead of making one
+        /// Revoke all their tokens instead of creating one
         #[arg(long)]
         revoke: bool,
     },
@@ -64,7 +65,7 @@ pub fn run(context: &mut Context, options: &MembersArguments) -> Result<Outcome>
         Action::List => list(context, &store),
         Action::Remove { name } => {
             store.remove_member(&scope, name, now())?;
-            done(context, name, "removed", &format!("{name} may not ask any more"))
+            done(context, name, "removed", &format!("removed {name}"))
         }
         Action::Token { name, revoke: false } => {
             let token = new_token();
@@ -73,7 +74,7 @@ pub fn run(context: &mut Context, options: &MembersArguments) -> Result<Outcome>
         }
         Action::Token { name, revoke: true } => {
             let count = store.revoke_tokens(&scope, name, now())?;
-            done(context, name, "revoked", &format!("{count} tokens of {name} ended"))
+            done(context, name, "revoked", &format!("revoked {} of {name}", counted(count, "token")))
         }
     }
 }
@@ -83,7 +84,7 @@ fn named(name: &str) -> Result<()> {
     if !name.is_empty() && name.chars().count() <= 80 && name.chars().all(plain) && name.trim() == name {
         return Ok(());
     }
-    Err(Error::new(format!("not a name: {name:?}")).hint("letters, digits, space and -_.@, at most 80"))
+    Err(Error::new(format!("invalid name: {name:?}")).hint("use at most 80 letters, digits, spaces and -_.@"))
 }
 
 fn show_token(context: &mut Context, name: &str, token: &str) -> Result<Outcome> {
@@ -94,9 +95,9 @@ fn show_token(context: &mut Context, name: &str, token: &str) -> Result<Outcome>
     context.output.line(token)?;
     if !context.quiet {
         context.output.flush()?;
-        context.output.note(format!("this is {name}'s token; it is shown only now. They send it as"));
+        context.output.note(format!("This is the token of {name}. It is shown only once. Send it as"));
         context.output.note("  Authorization: Bearer TOKEN");
-        context.output.note(format!("hint: `annals sync --member {name}` makes the homes it reads theirs"));
+        context.output.note(format!("hint: `annals sync --member {name}` assigns captured homes to them"));
     }
     Ok(Outcome::Done)
 }
@@ -119,7 +120,7 @@ fn list(context: &mut Context, store: &Store) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     if members.is_empty() {
-        context.output.line("no members: only the owner at this machine may ask")?;
+        context.output.line("no members: only you have access")?;
         return Ok(Outcome::Done);
     }
     let rows: Vec<Vec<String>> = members
@@ -135,7 +136,7 @@ fn list(context: &mut Context, store: &Store) -> Result<Outcome> {
             ]
         })
         .collect();
-    for line in table(&["name", "organisation", "role", "#homes", "#tokens", "last asked"], &rows) {
+    for line in table(&["name", "organisation", "role", "#homes", "#tokens", "last access"], &rows) {
         context.output.line(line)?;
     }
     Ok(Outcome::Done)

@@ -1,12 +1,12 @@
-//! `annals rebuild`: throws rows away and reads them anew from the archived bytes.
+//! `annals rebuild`: discards all rows and rebuilds them from the archived bytes.
 
 use clap::Args;
 use serde_json::json;
 
 use crate::cli::ui::progress::Bar;
-use crate::cli::ui::table::{number, size};
 use crate::cli::{Context, Outcome, now};
 use crate::collect::{Lock, Progress, Rebuilt, rebuild};
+use crate::view::format::{counted, size};
 use annals_core::Result;
 
 #[derive(Args)]
@@ -30,8 +30,8 @@ pub fn run(context: &mut Context, _options: &RebuildArguments) -> Result<Outcome
     if context.json {
         context.output.json(&json!({"files": rebuilt.files, "bytes": rebuilt.bytes}))?;
     } else {
-        let files = number(i64::try_from(rebuilt.files).unwrap_or(i64::MAX));
-        context.output.line(format!("{files} files, {} read anew", size(rebuilt.bytes)))?;
+        let files = counted(rebuilt.files, "file");
+        context.output.line(format!("rebuilt from {files} ({})", size(rebuilt.bytes)))?;
     }
     Ok(if rebuilt.files == 0 { Outcome::Nothing } else { Outcome::Done })
 }

@@ -1,4 +1,4 @@
-//! `annals record`: one session's native lines in, its tape out, with or without an archive.
+//! `annals record`: converts a transcript to a tape, with or without an archive.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -14,28 +14,29 @@ use annals_sources::{by_format, registry};
 
 #[derive(Args)]
 pub struct RecordArguments {
-    /// A transcript as its client wrote it, also compressed (`.zst`)
+    /// Transcript as its client wrote it, optionally compressed (`.zst`)
     #[arg(value_name = "FILE", required_unless_present = "stdin", conflicts_with = "stdin")]
     file: Option<PathBuf>,
-    /// Read the lines from standard input
+    /// Read the transcript from standard input
     #[arg(long)]
     stdin: bool,
-    /// What the lines are
+    /// Format of the transcript
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     format: String,
-    /// What to write: `tape`, or `agent-trace` for Agent Trace records of the edits
+    /// Output format: `tape`, or `agent-trace` for Agent Trace records of the edits
     #[arg(long, value_name = "FORMAT", default_value = "tape", value_parser = ["tape", "agent-trace"])]
     to_format: String,
-    /// A line that is not as it should be is an error: its number, and exit code 2
+    /// Fail on the first line that does not fit the format, with its number and exit code 2
     #[arg(long)]
     strict: bool,
 }
 
-/// Tape lines wait here for the first one; more than this goes into a file without a name.
+/// Tape lines are held until the first one is known; more than this goes to a temporary file.
 const IN_MEMORY: usize = 8 << 20;
 
 pub fn run(context: &mut Context, options: &RecordArguments) -> Result<Outcome> {
-    let source = by_format(&options.format).ok_or_else(|| Error::bad_request("no such format"))?;
+    let source = by_format(&options.format)
+        .ok_or_else(|| Error::bad_request(format!("unknown format {:?}", options.format)))?;
     let door = door(context)?;
     let ask =
         TapeOptions { strict: options.strict, format: written_format(&options.to_format), resolve: false };
@@ -45,9 +46,8 @@ pub fn run(context: &mut Context, options: &RecordArguments) -> Result<Outcome> 
     let whole = plain.is_some_and(|path| path.ends_with(".json"));
     let mut input: Box<dyn Read> = match &options.file {
         Some(file) => {
-            let opened = File::open(file).map_err(|error| {
-                Error::new(format!("cannot read {}: {error}", file.display())).hint("name a transcript")
-            })?;
+            let opened = File::open(file)
+                .map_err(|error| Error::new(format!("cannot read {}: {error}", file.display())))?;
             let plain = BufReader::with_capacity(256 << 10, opened);
             if compressed {
                 Box::new(zstd::stream::read::Decoder::with_buffer(plain)?)
@@ -67,7 +67,7 @@ pub fn run(context: &mut Context, options: &RecordArguments) -> Result<Outcome> 
     Ok(Outcome::Done)
 }
 
-/// The archive's own marks where there is an archive; `record` makes none.
+/// The marks of the archive if there is one; `record` creates none.
 fn door(context: &Context) -> Result<Door> {
     if context.reveal {
         return Ok(Door::revealing(&context.scope));
@@ -86,20 +86,20 @@ pub fn written_format(name: &str) -> TapeFormat {
     if name == "agent-trace" { TapeFormat::AgentTrace } else { TapeFormat::Tape }
 }
 
-/// What was not as it should be, on stderr.
+/// Lines that do not fit the format, on stderr.
 pub fn report(context: &mut Context, end: &TapeEnd) {
     if context.quiet || end.drift_count == 0 {
         return;
     }
     let shown = if context.verbose { end.drifts.len() } else { 10 };
     for drift in end.drifts.iter().take(shown) {
-        context.output.note(format!("line {}: {}", drift.line, drift.what));
+        context.output.note(format!("warning: line {}: {}", drift.line, drift.what));
     }
     let more = end.drift_count - end.drifts.len().min(shown) as u64;
     if more > 0 {
-        context.output.note(format!("and {more} more"));
+        context.output.note(format!("warning: {more} more"));
     }
-    context.output.note("hint: --strict makes the first of these an error");
+    context.output.note("hint: use --strict to fail on the first of these");
 }
 
 /// Holds lines until the first one is known.

@@ -1,4 +1,4 @@
-//! `annals records`: native records of one stream.
+//! `annals records`: the native records of a stream.
 
 use clap::Args;
 
@@ -9,20 +9,19 @@ use annals_sources::{by_name, of_programs};
 
 #[derive(Args)]
 pub struct RecordsArguments {
-    /// A source and one of its streams, as SOURCE/messages (`annals manifest SOURCE` lists them), or of an outside
-    /// connector
+    /// Stream to print, for example SOURCE/messages (`annals manifest SOURCE` lists the streams), or CONNECTOR/STREAM
     #[arg(value_name = "SOURCE/STREAM")]
     stream: String,
-    /// Only records with this key; of a mutable stream all its versions
+    /// Print only records with this key; of a mutable stream, all versions
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// How many at most
+    /// Print at most N records
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// One record a line (the form on a pipe as well)
+    /// Print one JSON record per line (the default)
     #[arg(long, conflicts_with = "json")]
     jsonl: bool,
-    /// Whole texts instead of previews
+    /// Print complete texts instead of previews
     #[arg(long)]
     full: bool,
 }
@@ -58,7 +57,7 @@ pub fn run(context: &mut Context, options: &RecordsArguments) -> Result<Outcome>
 fn read(context: &Context, options: &RecordsArguments) -> Result<RecordsQuery> {
     let (source, stream) = options.stream.split_once('/').ok_or_else(|| {
         Error::new(format!("not a stream: {:?}", options.stream))
-            .hint("give SOURCE/STREAM; `annals sources` lists sources, `annals manifest SOURCE` its streams")
+            .hint("use SOURCE/STREAM; `annals sources` lists sources, `annals manifest SOURCE` their streams")
     })?;
     if let Some(ask) = of_connector(context, options, source, stream)? {
         return Ok(ask);
@@ -67,8 +66,8 @@ fn read(context: &Context, options: &RecordsArguments) -> Result<RecordsQuery> {
     let manifest = source.manifest();
     let stream = manifest.stream(stream).ok_or_else(|| {
         let known: Vec<&str> = manifest.streams.iter().map(|stream| stream.name).collect();
-        Error::new(format!("{} has no stream {stream:?}", manifest.source))
-            .hint(format!("its streams: {}", known.join(", ")))
+        Error::new(format!("unknown stream {stream:?} of {}", manifest.source))
+            .hint(format!("known streams: {}", known.join(", ")))
     })?;
     Ok(RecordsQuery {
         source,
@@ -81,7 +80,7 @@ fn read(context: &Context, options: &RecordsArguments) -> Result<RecordsQuery> {
     })
 }
 
-/// The records of one stream of an outside connector, which are part of one stream here.
+/// One stream of an outside connector: part of the `records` stream of all connectors.
 fn of_connector(
     context: &Context,
     options: &RecordsArguments,

@@ -1,4 +1,4 @@
-//! `annals restore`: writes captured files back out, byte for byte.
+//! `annals restore`: writes captured files back to a directory, byte for byte.
 
 use std::path::PathBuf;
 
@@ -6,17 +6,17 @@ use clap::Args;
 use serde_json::json;
 
 use super::sync::source_named;
-use crate::cli::ui::table::{number, size};
 use crate::cli::{Context, Outcome};
 use crate::collect::{Restored, restore};
+use crate::view::format::{counted, size};
 use annals_core::Result;
 
 #[derive(Args)]
 pub struct RestoreArguments {
-    /// Only this source; its home is written straight into the folder
+    /// Restore only this source, directly into the directory
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
-    /// The folder to write into; nothing in it is overwritten
+    /// Directory to write to; existing files are never overwritten
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
 }
@@ -37,11 +37,13 @@ pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome>
             "to": options.to,
         }))?;
     } else {
-        let files = number(i64::try_from(restored.files).unwrap_or(i64::MAX));
+        let files = counted(restored.files, "file");
         let to = options.to.display();
-        context.output.line(format!("{files} files, {} restored to {to}", size(restored.bytes)))?;
+        context.output.line(format!("{files} restored to {to} ({})", size(restored.bytes)))?;
         if restored.already_there > 0 {
-            context.output.line(format!("{} were there already, identical", restored.already_there))?;
+            context
+                .output
+                .line(format!("{} already there", counted(restored.already_there, "identical file")))?;
         }
     }
     Ok(if restored.files + restored.already_there == 0 { Outcome::Nothing } else { Outcome::Done })

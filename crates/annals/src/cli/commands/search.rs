@@ -1,40 +1,41 @@
-//! `annals search`: finds words in prompts, answers, thinking, commands, outputs, paths, titles and authored things.
+//! `annals search`: full-text search in prompts, answers, thinking, commands, outputs, paths, titles and the library.
 
 use clap::Args;
 
-use crate::cli::ui::table::number;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
+use crate::view::format::number;
 use crate::view::{Paging, PassageView, SearchAnswer, SearchQuery, SearchResult, search};
 use annals_core::{Error, Result};
 
 #[derive(Args)]
-#[command(
-    after_help = "Words all have to stand in one message; quotes make a \"phrase\", OR alternatives, -word leaves out, \
-                        auth* completes. Filters: source: project: role:user|assistant|thinking|tool tool: file: model: \
-                        branch: since: until: kind:message|call|result|library. A question whose words stand nowhere \
-                        together finds what holds most of them."
-)]
+#[command(after_help = "Query syntax:\n  \
+                  connection pool   messages that contain every word\n  \
+                  \"retry policy\"    a phrase\n  \
+                  redis OR valkey   either word\n  \
+                  -test             without this word\n  \
+                  auth*             words that begin with auth\n\n\
+                  Filters: source: project: role:user|assistant|thinking|tool tool: file: model: branch: since: until: \
+                  kind:message|call|result|library\n\n\
+                  If no message contains every word, the closest matches are shown.")]
 pub struct SearchArguments {
-    /// What to look for
+    /// Words to search for, and filters
     #[arg(value_name = "QUERY", required = true)]
     query: Vec<String>,
-    /// best or recent first
+    /// Sort by best match or most recent
     #[arg(long, value_name = "ORDER", default_value = "best",
           value_parser = clap::builder::PossibleValuesParser::new(["best", "recent"]))]
     sort: String,
-    /// How many sessions at most
+    /// Show at most N sessions
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(i64).range(1..))]
     limit: i64,
-    /// Go on after an earlier page: its next_cursor
+    /// Continue after a page: the `next_cursor` of its JSON
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }
 
 pub fn run(context: &mut Context, options: &SearchArguments) -> Result<Outcome> {
-    let store = context
-        .archive()?
-        .ok_or_else(|| Error::new("there is no archive yet").hint("`annals sync` makes one"))?;
+    let store = context.archive()?.ok_or_else(|| Error::new("no archive yet").hint("annals sync"))?;
     let door = context.door(&store)?;
     let ask = SearchQuery {
         query: options.query.join(" "),
@@ -46,33 +47,33 @@ pub fn run(context: &mut Context, options: &SearchArguments) -> Result<Outcome> 
     if context.json {
         context.output.json(&answer)?;
     } else {
-        print(context, &answer)?;
+        print(context, &ask.query, &answer)?;
     }
     Ok(if answer.results.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn print(context: &mut Context, answer: &SearchAnswer) -> Result<()> {
+fn print(context: &mut Context, query: &str, answer: &SearchAnswer) -> Result<()> {
     if answer.results.is_empty() {
         if !context.quiet {
-            context.output.note("nothing found");
-            context.output.note("hint: fewer words find more; `annals sync` captures what is new");
+            context.output.note(format!("no matches for {:?}", query));
+            context.output.note("hint: try fewer words, or run `annals sync` to capture new sessions");
         }
         return Ok(());
     }
     if answer.mode == "any" && !context.quiet {
-        context.output.note("no message holds all words; these hold most of them");
+        context.output.note("no message contains every word; showing the closest matches");
     }
     for result in &answer.results {
         print_result(context, result)?;
     }
     if !context.quiet {
         context.output.flush()?;
-        let shown = number(i64::try_from(answer.results.len()).unwrap_or(i64::MAX));
-        let total = number(i64::try_from(answer.total).unwrap_or(i64::MAX));
-        let more = if answer.complete { "" } else { " at least" };
-        context
-            .output
-            .note(format!("{shown} of{more} {total}; annals show SESSION --at MESSAGE opens one there"));
+        let shown = number(answer.results.len());
+        let total = number(answer.total);
+        let more = if answer.complete { "" } else { "at least " };
+        context.output.note(format!(
+            "{shown} of {more}{total} sessions; `annals show SESSION --at MESSAGE` opens a match"
+        ));
     }
     Ok(())
 }
@@ -90,8 +91,8 @@ fn print_result(context: &mut Context, result: &SearchResult) -> Result<()> {
         print_passage(context, passage)?;
     }
     if result.more_passages > 0 {
-        let more = number(i64::try_from(result.more_passages).unwrap_or(i64::MAX));
-        context.output.line(format!("  and {more} more"))?;
+        let more = number(result.more_passages);
+        context.output.line(format!("  {more} more"))?;
     }
     if let Some(command) = &result.resume_command {
         let command = context.output.faint(&format!("  {command}"));
@@ -120,6 +121,6 @@ fn print_passage(context: &mut Context, passage: &PassageView) -> Result<()> {
         (_, "library") => String::new(),
         _ => format!(" {}", passage.message_id),
     };
-    let branch = if passage.off_branch { " (another branch)" } else { "" };
+    let branch = if passage.off_branch { " (other branch)" } else { "" };
     context.output.line(format!("  {whose}{id}{branch}: {text}"))
 }

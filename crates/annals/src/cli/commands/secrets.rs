@@ -1,25 +1,26 @@
-//! `annals secrets`: where secrets appear, by their marks.
+//! `annals secrets`: which secrets appear where, by their marks.
 
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::ui::table::{fit, number, table};
+use crate::cli::ui::table::{fit, table};
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
 use crate::view::Door;
+use crate::view::format::number;
 use crate::view::secrets;
 use annals_core::{Error, Result};
 use annals_store::SessionFilter;
 
 #[derive(Args)]
 pub struct SecretsArguments {
-    /// Only this source
+    /// List only secrets in this source
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
-    /// Only sessions that ran in this folder or below it
+    /// List only secrets in sessions that ran in this directory or below it
     #[arg(long, value_name = "DIR")]
     project: Option<String>,
-    /// Only sessions with something since then (2026-03-01, 7d, yesterday)
+    /// List only secrets in sessions active since then (2026-03-01, 7d, yesterday)
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 }
@@ -29,9 +30,7 @@ pub fn run(context: &mut Context, options: &SecretsArguments) -> Result<Outcome>
         super::sync::source_named(source)?;
     }
     let since = options.since.as_deref().map(|text| time::parse(text, now())).transpose()?;
-    let store = context
-        .archive()?
-        .ok_or_else(|| Error::new("there is no archive yet").hint("`annals sync` makes one"))?;
+    let store = context.archive()?.ok_or_else(|| Error::new("no archive yet").hint("annals sync"))?;
     let filter = SessionFilter {
         source: options.source.clone(),
         project: options.project.as_deref().map(super::sessions::absolute),
@@ -39,7 +38,7 @@ pub fn run(context: &mut Context, options: &SecretsArguments) -> Result<Outcome>
         with_agents: true,
         ..SessionFilter::default()
     };
-    // Values are never listed, whatever else may be revealed.
+    // Values are never listed, not even with --reveal.
     let door = Door::masking(&context.scope, &store)?;
     let found = secrets(&context.scope, &store, &door, &filter, now())?;
     if context.json {
@@ -55,20 +54,20 @@ pub fn run(context: &mut Context, options: &SecretsArguments) -> Result<Outcome>
                     secret.mark.clone(),
                     number(secret.occurrences),
                     time::local_text(secret.first_seen_at.as_ref()),
-                    number(i64::try_from(secret.session_count).unwrap_or(i64::MAX)),
+                    number(secret.session_count),
                     secret.sessions.first().map_or_else(String::new, |id| fit(id, 13)),
                     fit(&tools.join(", "), 40),
                     secret.places.join(", "),
                 ]
             })
             .collect();
-        let head = ["mark", "#times", "first seen", "#sessions", "one of them", "tools", "in"];
+        let head = ["mark", "#count", "first seen", "#sessions", "session", "tools", "found in"];
         for line in table(&head, &rows) {
             context.output.line(line)?;
         }
         if !context.quiet {
             context.output.flush()?;
-            context.output.note("a key that an assistant saw should be replaced where it opens something");
+            context.output.note("hint: rotate every key that is still valid: an assistant has seen it");
         }
     }
     Ok(Outcome::Done)

@@ -1,4 +1,4 @@
-//! `annals serve`: answers over HTTP, and captures what is new before it answers.
+//! `annals serve`: the web UI and the HTTP API, with a refresh before requests.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -18,19 +18,19 @@ use annals_core::{Error, Result, Scope};
 use annals_sources::registry;
 
 #[derive(Args, Default)]
-// `up` has these options among its own.
+// `up` has the same options.
 #[group(skip)]
 pub struct ServeArguments {
-    /// Where to listen [default: 127.0.0.1:4848; env: ANNALS_LISTEN]; other machines only once there are members
+    /// Listen on this address [default: 127.0.0.1:4848; env: ANNALS_LISTEN]; addresses other than loopback require members
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
-    /// A name beside this machine's own by which people reach it (may be given again)
+    /// Allow this host name in requests, besides the loopback names (repeatable)
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// Answer from the archive as it is, and never look for what is new
+    /// Serve the archive as it is, without refreshing it
     #[arg(long)]
     no_sync: bool,
-    /// Open the page in the browser of this machine
+    /// Open the web UI in the default browser
     #[arg(long)]
     open: bool,
 }
@@ -41,15 +41,15 @@ pub fn run(context: &mut Context, options: &ServeArguments) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// How it begins.
+/// What is printed at the start.
 pub struct Opening {
-    /// Each request gets a line.
+    /// Log every request.
     pub logs: bool,
-    /// Fields of the JSON document that tells where it listens.
+    /// Further fields of the JSON document that has the address.
     pub document: Map<String, Value>,
 }
 
-/// Serves until it is told to stop.
+/// Serves until it is stopped.
 pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) -> Result<()> {
     let listen = options.listen.as_deref().unwrap_or(context.config.listen());
     let setup = Setup {
@@ -70,7 +70,7 @@ pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) 
     })
 }
 
-/// The browser gets a link that opens once: others on this machine see its command line.
+/// The browser gets a single-use link: other users of this machine can see its command line.
 fn open_page(context: &mut Context, address: &Address) {
     let link = format!("{}/?once={}", address.url, address.once);
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
@@ -81,7 +81,7 @@ fn open_page(context: &mut Context, address: &Address) {
         .stderr(Stdio::null())
         .spawn();
     if started.is_err() {
-        context.output.note(format!("hint: no {opener} here to open a browser with; open the link yourself"));
+        context.output.note(format!("hint: {opener} not found; open the link in a browser"));
     }
 }
 
@@ -92,22 +92,22 @@ fn announce(context: &mut Context, address: &Address, mut document: Map<String, 
         document.extend(fields.map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))));
         context.output.json(&document)?;
     } else {
-        context.output.line(format!("annals answers at {link}"))?;
+        context.output.line(format!("Web UI: {link}"))?;
     }
     context.output.flush()?;
     if !context.quiet && !context.json {
         context
             .output
-            .note("open the link once: it sets a cookie. Programs send `Authorization: Bearer TOKEN`.");
-        context.output.note("Control-C stops it.");
+            .note("Opening the link sets a cookie; programs send `Authorization: Bearer TOKEN` instead.");
+        context.output.note("Press Ctrl-C to stop.");
     }
     Ok(())
 }
 
 fn address(text: &str) -> Result<SocketAddr> {
     let unclear = || {
-        Error::new(format!("not an address to listen on: {text:?}"))
-            .hint("for example 127.0.0.1:4848, or 127.0.0.1:0 for any free port")
+        Error::new(format!("cannot listen on {text:?}: not an address"))
+            .hint("annals serve --listen 127.0.0.1:4848 (port 0 picks a free port)")
     };
     text.to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(unclear)
 }
@@ -117,7 +117,7 @@ fn homes(config: &Config) -> Vec<PathBuf> {
     sources.flat_map(|source| source.homes(&Declared(config))).map(|home| home.root).collect()
 }
 
-/// A sync in passing. Somebody else who writes does the same work: then this one has nothing to do.
+/// An opportunistic sync. If another process is writing, it does the same work and this one does nothing.
 fn look(config: Arc<Config>) -> Refresh {
     Arc::new(move |tell| {
         let ask = SyncOptions {
@@ -133,7 +133,7 @@ fn look(config: Arc<Config>) -> Refresh {
         let environment = settings.environment(1);
         let mut news = false;
         if let Ok(_lock) = Lock::take(&config.home, "serve") {
-            // What can not be read is a gap in the archive, and the next look tries again.
+            // What cannot be read is a gap in the archive; the next refresh retries it.
             let reports =
                 sync(&ask, &environment, &Scope::owner(), &mut ServeProgress { tell, work: Work::default() })
                     .unwrap_or_default();
@@ -143,7 +143,7 @@ fn look(config: Arc<Config>) -> Refresh {
     })
 }
 
-/// Tells open pages how far a look has come.
+/// Reports the progress of a refresh to open pages.
 struct ServeProgress<'t> {
     tell: &'t dyn Fn(Work),
     work: Work,

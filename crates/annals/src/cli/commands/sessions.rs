@@ -1,10 +1,11 @@
-//! `annals sessions`: lists sessions, newest first.
+//! `annals sessions`: a list of sessions, newest first.
 
 use clap::Args;
 
-use crate::cli::ui::table::{dollars, fit, number, table};
+use crate::cli::ui::table::{fit, table};
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
+use crate::view::format::{cost, number};
 use crate::view::sessions;
 use crate::view::{Paging, SessionList, SessionQuery};
 use annals_core::Result;
@@ -12,34 +13,34 @@ use annals_store::SessionFilter;
 
 #[derive(Args)]
 pub struct SessionsArguments {
-    /// All of them: no limit, sub-agents included
+    /// List all sessions: no limit, sub-agents included
     #[arg(long, short)]
     all: bool,
-    /// Only this source
+    /// List only sessions of this source
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
-    /// Only sessions that started in this folder or below it
+    /// List only sessions that ran in this directory or below it
     #[arg(long, value_name = "DIR")]
     project: Option<String>,
-    /// Only sessions with something since then (2026-03-01, 7d, yesterday)
+    /// List only sessions active since then (2026-03-01, 7d, yesterday)
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Only sessions that began before then
+    /// List only sessions that started before then
     #[arg(long, value_name = "WHEN")]
     until: Option<String>,
-    /// Only sessions that used this model
+    /// List only sessions that used this model
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// How many at most [default: 50]
+    /// List at most N sessions [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
     limit: Option<i64>,
-    /// Go on after an earlier page: its next_cursor
+    /// Continue after a page: the `next_cursor` of its JSON
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
-    /// Sub-agents and reviewers too, each as a session of its own
+    /// Include sub-agents and reviewers as separate sessions
     #[arg(long)]
     include_subagents: bool,
-    /// Only sessions that repeat history of another; what is repeated counts there
+    /// List only sessions that repeat the history of another one, which counts it
     #[arg(long)]
     copies: bool,
 }
@@ -85,8 +86,10 @@ pub fn run(context: &mut Context, options: &SessionsArguments) -> Result<Outcome
 fn print(context: &mut Context, list: &SessionList) -> Result<()> {
     if list.sessions.is_empty() {
         if !context.quiet {
-            context.output.note("no sessions found");
-            context.output.note("hint: `annals sync` captures them; `annals sources` shows where it looks");
+            context.output.note("no sessions match");
+            context.output.note(
+                "hint: `annals sync` captures new sessions; `annals sources` lists where they come from",
+            );
         }
         return Ok(());
     }
@@ -101,7 +104,7 @@ fn print(context: &mut Context, list: &SessionList) -> Result<()> {
                 title = format!("({}) {title}", kind.replace('_', "-"));
             }
             if session.source_gone {
-                title.push_str(" [gone from source]");
+                title.push_str(" [deleted by client]");
             }
             vec![
                 time::local_text(session.last_message_at.as_ref()),
@@ -110,7 +113,7 @@ fn print(context: &mut Context, list: &SessionList) -> Result<()> {
                 number(session.message_count),
                 number(session.tool_call_count),
                 number(session.tokens.total),
-                dollars(session.cost_usd),
+                cost(session.cost_usd),
                 session.session_id.clone(),
             ]
         })
@@ -122,7 +125,7 @@ fn print(context: &mut Context, list: &SessionList) -> Result<()> {
     if shown < list.total && !context.quiet {
         context.output.flush()?;
         context.output.note(format!(
-            "{} of {} sessions; --all shows every one",
+            "{} of {} sessions; use --all to list them all",
             number(shown),
             number(list.total)
         ));
@@ -130,7 +133,7 @@ fn print(context: &mut Context, list: &SessionList) -> Result<()> {
     Ok(())
 }
 
-/// A folder as sessions name it.
+/// A directory as sessions name it.
 pub fn absolute(project: &str) -> String {
     let path = std::path::Path::new(project);
     match path.canonicalize().or_else(|_| std::path::absolute(path)) {

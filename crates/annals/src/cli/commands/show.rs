@@ -1,13 +1,13 @@
-//! `annals show`: one session's conversation, as it was.
+//! `annals show`: the conversation of a session.
 
 use std::collections::HashMap;
 
 use clap::Args;
 use serde_json::Value;
 
-use crate::cli::ui::table::{dollars, number};
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
+use crate::view::format::{cost, counted, milliseconds, number, size};
 use crate::view::survivors;
 use crate::view::transcript;
 use crate::view::{
@@ -19,33 +19,33 @@ use annals_store::Store;
 
 #[derive(Args)]
 pub struct ShowArguments {
-    /// A session's id, or the start of it
+    /// Session id, or the beginning of one
     #[arg(value_name = "SESSION")]
     session: String,
-    /// Whole texts instead of previews
+    /// Show complete texts instead of previews
     #[arg(long)]
     full: bool,
-    /// Also what the client put before the model: environment, instructions, summaries
+    /// Also show what the client added: environment, instructions, summaries
     #[arg(long)]
     context: bool,
-    /// Also what was copied from another session
+    /// Also show messages copied from another session
     #[arg(long)]
     copies: bool,
-    /// Of a conversation that branches: `all`, or the id of a message, for the branch through it
+    /// Show the branch that contains this message, or `all` branches
     #[arg(long, value_name = "MESSAGE|all")]
     branch: Option<String>,
-    /// Start at this message: its id as `annals search` tells it, the start of that, or its number
+    /// Start at this message: its id (see `annals search`), the beginning of its id, or its number
     #[arg(long, value_name = "MESSAGE")]
     at: Option<String>,
-    /// Say of each edit how many of its lines stand in the files today
+    /// Show how many lines of each edit are still in the files today
     #[arg(long)]
     lineage: bool,
 }
 
 pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
     let unknown = || {
-        Error::new(format!("no session begins with {:?}", options.session))
-            .hint("`annals sessions --all` lists them; `annals sync` captures new ones")
+        Error::new(format!("no session found with id {:?}", options.session))
+            .hint("`annals sessions --all` lists all sessions; `annals sync` captures new ones")
     };
     let store = context.archive()?.ok_or_else(unknown)?;
     let door = context.door(&store)?;
@@ -53,7 +53,7 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
         find_session(&context.scope, &store, &door, &options.session, now())?.ok_or_else(unknown)?;
     let scope = context.scope;
     let mut branch = Branch::named(options.branch.as_deref());
-    // What a search found may stand on a branch that the client does not show.
+    // A search result may be on a branch that the client does not show.
     if let (Branch::Current, Some(at)) = (&branch, &options.at)
         && is_off_branch(&scope, &store, session.row, at)?
     {
@@ -74,7 +74,7 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
     let mut first = true;
     transcript(&scope, &store, &door, &session, ask, &mut |entry| {
         if !started {
-            // Nothing is told before it is known that there is such a message.
+            // Nothing is printed before it is known that there is such a message.
             if !options.at.as_deref().is_some_and(|at| is_at(&entry, at)) {
                 return Ok(());
             }
@@ -104,7 +104,7 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
 /// What is left of each call's edits, by the call's id.
 type Left = HashMap<String, Vec<Survivor>>;
 
-/// The owner's own files, as the session named them.
+/// The files on this machine, as the session named them.
 fn left_today(scope: &Scope, store: &Store, door: &Door, session: &SessionView) -> Result<Left> {
     let mut read = |path: &str| {
         let facts = std::fs::metadata(path).ok().filter(|facts| facts.is_file() && facts.len() <= 8 << 20)?;
@@ -132,7 +132,7 @@ fn show_left(context: &mut Context, survivors: &[Survivor]) -> Result<()> {
         let lines: Vec<String> = survivor.lines.iter().map(|[from, to]| format!("{from}-{to}")).collect();
         let places = if lines.is_empty() { String::new() } else { format!(": lines {}", lines.join(", ")) };
         context.output.line(format!(
-            "   {} of {} lines stand in {} today{places}",
+            "   {} of {} lines are still in {}{places}",
             survivor.standing, survivor.written, survivor.file
         ))?;
     }
@@ -160,8 +160,8 @@ fn is_at(entry: &Entry, at: &str) -> bool {
 
 fn no_message(options: &ShowArguments) -> Error {
     let at = options.at.as_deref().unwrap_or_default();
-    Error::new(format!("no message of this session is {at:?}"))
-        .hint("`annals search` and `annals show --json` tell ids and numbers")
+    Error::new(format!("no message {at:?} in this session"))
+        .hint("`annals search` and `annals show --json` print message ids")
 }
 
 /// Versions of instructions, skills and memory when the session ran.
@@ -193,11 +193,11 @@ fn head(context: &mut Context, session: &SessionView, in_force: &[LibraryItem]) 
     facts.retain(|fact| !fact.is_empty());
     context.output.line(facts.join(" · "))?;
     context.output.line(format!(
-        "{} messages · {} calls · {} tokens · {} ({})",
-        number(session.message_count),
-        number(session.tool_call_count),
+        "{} · {} · {} tokens · {} ({})",
+        counted(session.message_count, "message"),
+        counted(session.tool_call_count, "call"),
         number(session.tokens.total),
-        dollars(session.cost_usd),
+        cost(session.cost_usd),
         session.billing_source
     ))?;
     if let (Some(parent), Some(kind)) = (&session.parent_session_id, &session.parent_kind) {
@@ -207,7 +207,7 @@ fn head(context: &mut Context, session: &SessionView, in_force: &[LibraryItem]) 
         context.output.line("archived in the client")?;
     }
     if session.source_gone {
-        context.output.line("gone from the client's home; shown from the archive")?;
+        context.output.line("deleted by the client; shown from the archive")?;
     }
     context.output.line(format!("resume: {}", session.resume_command))?;
     if in_force.is_empty() {
@@ -220,12 +220,12 @@ fn head(context: &mut Context, session: &SessionView, in_force: &[LibraryItem]) 
 
 fn show(context: &mut Context, entry: &Entry, left: &Left) -> Result<()> {
     let who = match entry.kind {
-        "prompt" => "you",
+        "prompt" => "user",
         "answer" => "assistant",
         other => other,
     };
     let clock = entry.at.as_deref().map(time::local_clock).unwrap_or_default();
-    // An answer that is nothing but calls speaks through them.
+    // An answer of only tool calls needs no heading.
     let silent = matches!(entry.blocks.first(), Some(BlockView::ToolCall { .. }));
     if entry.kind != "call" && !silent {
         context.output.line("")?;
@@ -235,7 +235,7 @@ fn show(context: &mut Context, entry: &Entry, left: &Left) -> Result<()> {
     }
     for block in &entry.blocks {
         match block {
-            // What a script's own call printed stands in the script's output.
+            // What a script's own call printed is part of the script's output.
             BlockView::ToolResult { ok, exit_code, duration_ms, .. }
                 if entry.kind == "call" && entry.parent_id.is_some() =>
             {
@@ -254,7 +254,7 @@ fn show(context: &mut Context, entry: &Entry, left: &Left) -> Result<()> {
     if others.is_empty() {
         return Ok(());
     }
-    let line = format!("   other versions: {} (--branch shows one)", others.join(", "));
+    let line = format!("   other branches: {} (use --branch)", others.join(", "));
     let line = context.output.faint(&line);
     context.output.line(line)
 }
@@ -272,7 +272,7 @@ fn show_block(context: &mut Context, block: &BlockView, clock: &str) -> Result<(
         }
         BlockView::Image { media_type, bytes, path } => {
             let path = path.as_ref().map_or("", |path| path.as_str());
-            context.output.line(format!("[image {media_type} {bytes} bytes {path}]"))
+            context.output.line(format!("[image {media_type} {} {path}]", size(*bytes as u64)))
         }
         BlockView::Attachment { name } => context.output.line(format!("[attachment {name}]")),
         BlockView::Event { name, text } => context.output.line(format!("{name}: {text}")),
@@ -310,16 +310,13 @@ fn show_end(
     if exit_code.is_none() && ok == Some(false) {
         end.push("failed".to_owned());
     }
-    end.extend(duration_ms.map(|millis| format!("{:.1} s", millis as f64 / 1000.0)));
+    end.extend(duration_ms.map(milliseconds));
     if end.is_empty() { Ok(()) } else { context.output.line(format!("   ({})", end.join(", "))) }
 }
 
 fn more(context: &mut Context, full_bytes: Option<u64>) -> Result<()> {
     match full_bytes {
-        Some(bytes) => {
-            let whole = number(i64::try_from(bytes).unwrap_or(i64::MAX));
-            context.output.line(format!("   … preview of {whole} bytes; --full shows all"))
-        }
+        Some(bytes) => context.output.line(format!("   … truncated; use --full to show all {}", size(bytes))),
         None => Ok(()),
     }
 }

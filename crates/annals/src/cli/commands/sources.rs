@@ -1,15 +1,16 @@
-//! `annals sources`: what each source has, or how to set it up.
+//! `annals sources`: the status of each source, or how to set it up.
 
 use clap::Args;
 use serde_json::json;
 
 use super::sync::state_words;
 use crate::cli::settings::Declared;
-use crate::cli::ui::table::{counted, number, size, table};
+use crate::cli::ui::table::table;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
 use crate::collect::survey_homes;
 use crate::config::Config;
+use crate::view::format::{counted, number, size};
 use crate::view::{DiskState, Door, SourceCard};
 use crate::view::{accounts, cards};
 use annals_core::Result;
@@ -17,7 +18,7 @@ use annals_sources::registry;
 
 #[derive(Args)]
 pub struct SourcesArguments {
-    /// Account for every captured file: lines kept, unknown, malformed and skipped
+    /// List every captured file with its lines: kept, unknown, malformed and skipped
     #[arg(long)]
     files: bool,
 }
@@ -35,7 +36,7 @@ pub fn run(context: &mut Context, options: &SourcesArguments) -> Result<Outcome>
     Ok(Outcome::Done)
 }
 
-/// A card for each source of the registry, whether it has data or not.
+/// A card for each registered source, whether it has data or not.
 pub fn all(context: &Context) -> Result<Vec<SourceCard>> {
     let store = context.archive()?;
     let door = match &store {
@@ -45,7 +46,7 @@ pub fn all(context: &Context) -> Result<Vec<SourceCard>> {
     cards(&context.scope, store.as_ref(), &door, &on_disk(&context.config), now())
 }
 
-/// The homes of all sources as they are now.
+/// The current state of the homes of all sources.
 pub fn on_disk(config: &Config) -> Vec<DiskState> {
     let mut disk = Vec::new();
     for source in registry() {
@@ -66,25 +67,25 @@ pub fn print(context: &mut Context, cards: &[SourceCard]) -> Result<()> {
         if card.session_count > 0 {
             let last = time::local_text(card.last_activity_at.as_ref());
             context.output.line(format!(
-                "  {}, {}, last {last}",
+                "  {}, {}, last active {last}",
                 counted(card.session_count, "session"),
                 counted(card.message_count, "message")
             ))?;
-            let bytes = size(u64::try_from(card.bytes).unwrap_or(0));
-            context.output.line(format!("  {bytes} safe in {}", counted(card.files, "file")))?;
+            let bytes = size(card.bytes);
+            context.output.line(format!("  {bytes} archived from {}", counted(card.files, "file")))?;
         }
         if !card.reason.as_str().is_empty() {
             context.output.line(format!("  {}", card.reason))?;
         }
         if let (Some(days), 1..) = (card.retention_days, card.deleted_soon) {
             context.output.line(format!(
-                "  {} that the client deletes within a week (it keeps {days} days), safe here",
+                "  {} about to be deleted by the client (after {days} days), kept in the archive",
                 counted(card.deleted_soon, "session")
             ))?;
         }
         if card.gaps_open > 0 {
             let gaps = counted(card.gaps_open, "gap");
-            context.output.line(format!("  {gaps}: what could not be had yet (`annals gaps` lists it)"))?;
+            context.output.line(format!("  {gaps}: could not be fetched yet (see `annals gaps`)"))?;
         }
         if card.source_status != "available" {
             context.output.line(format!("  hint: {}", card.setup_hint))?;

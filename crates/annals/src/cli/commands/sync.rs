@@ -1,4 +1,4 @@
-//! `annals sync`: captures what is new and tells what was found.
+//! `annals sync`: captures new and changed files, and reports what was found.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -7,10 +7,11 @@ use super::connector;
 use crate::cli::settings::Declared;
 use crate::cli::ui::measure::{Clock, cpu_ms, peak_memory_bytes};
 use crate::cli::ui::progress::Bar;
-use crate::cli::ui::table::{number, size, table};
+use crate::cli::ui::table::table;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, live, now};
 use crate::collect::{HomeState, LiveReport, Lock, SourceReport, SyncOptions, sync};
+use crate::view::format::{counted, number, size};
 use annals_core::{Error, Result};
 use annals_sources::{Source, by_name, of_programs, registry};
 
@@ -19,31 +20,31 @@ pub struct SyncArguments {
     /// Sources to sync [default: all]
     #[arg(value_name = "SOURCE")]
     sources: Vec<String>,
-    /// Only files that changed since then (2026-03-01, 7d, yesterday)
+    /// Capture only files that changed since then (2026-03-01, 7d, yesterday)
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Compare every file with the archive, even those that look unchanged; walk lists of providers to their end
+    /// Compare every file with the archive, even if it looks unchanged, and list all conversations of providers
     #[arg(long)]
     full: bool,
-    /// Only try again what could not be had before (see `annals gaps`)
+    /// Retry only what could not be fetched before (see `annals gaps`)
     #[arg(long)]
     gaps_only: bool,
-    /// Ask no provider, also where `annals connect` was called
+    /// Contact no provider, even if it is connected
     #[arg(long)]
     no_live: bool,
-    /// Also fetch the bytes of files that live conversations speak of
+    /// Also download files attached to conversations
     #[arg(long)]
     with_files: bool,
-    /// Go on at the provider's pace until all is here, over days if it must be
+    /// Keep going at the provider's pace until everything is fetched, even if it takes days
     #[arg(long)]
     wait: bool,
-    /// Show no browser window while a provider is asked
+    /// Run the browser without a window
     #[arg(long)]
     headless: bool,
     /// Skip the instructions, skills and rules of repositories that sessions ran in [env: ANNALS_PROJECTS=no]
     #[arg(long)]
     no_projects: bool,
-    /// The homes that are read belong to this member of `annals members`
+    /// Assign the captured homes to this member
     #[arg(long, value_name = "NAME")]
     member: Option<String>,
     #[command(flatten)]
@@ -78,7 +79,7 @@ pub fn run(context: &mut Context, options: &SyncArguments) -> Result<Outcome> {
     Ok(tell_stops(context, &lively))
 }
 
-/// Asks the providers that the owner connected.
+/// Fetches from the connected providers.
 pub fn collect_live(context: &mut Context, options: &SyncArguments) -> Result<Vec<LiveReport>> {
     let &SyncArguments { gaps_only, with_files, headless, full, wait, .. } = options;
     let arguments = live::LiveArguments { gaps_only, with_files, headless, full, waits: wait };
@@ -99,7 +100,7 @@ pub fn tell_stops(context: &mut Context, reports: &[LiveReport]) -> Outcome {
     answer
 }
 
-/// The sync itself, for every verb that starts with one.
+/// The sync itself, for every verb that begins with one.
 pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<SourceReport>> {
     let since = options.since.as_deref().map(|text| time::parse(text, now())).transpose()?;
     let ask = SyncOptions {
@@ -118,7 +119,7 @@ pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<Sou
     let environment = settings.environment(threads);
     let mut bar = Bar::new(context.quiet);
     let mut reports = sync(&ask, &environment, &context.scope, &mut bar)?;
-    // Names of files may hold anything: they leave through the door like all text.
+    // File names can contain anything: they leave through the door like all text.
     let problems = reports.iter().any(|report| !report.problems.is_empty());
     let archive = if problems { context.archive()? } else { None };
     if let Some(store) = archive {
@@ -133,7 +134,7 @@ pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<Sou
 
 fn named(names: &[String]) -> Result<Vec<&'static dyn Source>> {
     if names.is_empty() {
-        // Programs hand their records over when they are run: there is nothing to look for.
+        // Connectors deliver their records when they run: there are no files to find.
         let outside = of_programs().manifest().source;
         return Ok(registry().iter().copied().filter(|source| source.manifest().source != outside).collect());
     }
@@ -143,11 +144,11 @@ fn named(names: &[String]) -> Result<Vec<&'static dyn Source>> {
 pub fn source_named(name: &str) -> Result<&'static dyn Source> {
     by_name(name).ok_or_else(|| {
         let known: Vec<&str> = registry().iter().map(|source| source.manifest().source).collect();
-        Error::new(format!("no source is called {name:?}")).hint(format!("sources: {}", known.join(", ")))
+        Error::new(format!("unknown source {name:?}")).hint(format!("known sources: {}", known.join(", ")))
     })
 }
 
-/// A run for gaps alone.
+/// A run that only retries gaps.
 pub fn gaps_only(source: Option<&String>) -> SyncArguments {
     SyncArguments {
         sources: source.into_iter().cloned().collect(),
@@ -167,7 +168,9 @@ fn tell_problems(context: &mut Context, reports: &[SourceReport]) {
         }
         if report.problems.len() > shown {
             let more = report.problems.len() - shown;
-            context.output.note(format!("warning: {more} more problems; --verbose shows them"));
+            context
+                .output
+                .note(format!("warning: {} not shown; use --verbose", counted(more, "more warning")));
         }
     }
 }
@@ -193,7 +196,7 @@ fn print(context: &mut Context, reports: &[SourceReport]) -> Result<()> {
         let totals = &report.totals;
         if totals.unaccounted_files > 0 {
             let count = totals.unaccounted_files;
-            context.output.note(format!("note: {count} files of unknown kinds were not opened"));
+            context.output.note(format!("note: {} of unknown kinds not opened", counted(count, "file")));
         }
         for (path, state) in &report.homes {
             if *state != HomeState::Available && !context.quiet {
@@ -213,27 +216,26 @@ fn print(context: &mut Context, reports: &[SourceReport]) -> Result<()> {
 
 fn row(report: &SourceReport) -> Vec<String> {
     let totals = &report.totals;
-    let count = |number_of: u64| number(i64::try_from(number_of).unwrap_or(i64::MAX));
     vec![
         report.source.manifest().source.to_owned(),
-        count(totals.found_files),
+        number(totals.found_files),
         size(totals.found_bytes),
         size(totals.captured_bytes),
-        count(totals.new_files + totals.new_documents),
-        count(totals.changed_files),
-        count(totals.unchanged_files),
-        count(totals.gone_files),
-        count(totals.unknown_lines),
-        count(totals.malformed_lines + totals.failed_files),
+        number(totals.new_files + totals.new_documents),
+        number(totals.changed_files),
+        number(totals.unchanged_files),
+        number(totals.gone_files),
+        number(totals.unknown_lines),
+        number(totals.malformed_lines + totals.failed_files),
     ]
 }
 
-/// Status and reason of a home, in the words of the answers.
+/// Status and reason of a home, as JSON names them.
 pub fn state_words(state: &HomeState) -> (&'static str, String) {
     match state {
         HomeState::Available => ("available", String::new()),
-        HomeState::Empty => ("empty", "nothing of this source in it".into()),
-        HomeState::Missing => ("unavailable", "no such folder".into()),
+        HomeState::Empty => ("empty", "no files of this source in it".into()),
+        HomeState::Missing => ("unavailable", "directory not found".into()),
         HomeState::Unreadable(why) => ("error", why.clone()),
     }
 }

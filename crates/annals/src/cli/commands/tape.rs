@@ -1,4 +1,4 @@
-//! `annals tape`: sessions of the archive as tapes.
+//! `annals tape`: exports sessions as tapes.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::record::{Spool, report, written_format};
 use crate::cli::{Context, Outcome, now};
+use crate::view::format::counted;
 use crate::view::sessions;
 use crate::view::{
     Door, Paging, SessionQuery, SessionView, TapeEnd, TapeOptions, find_session, has_tape, tape,
@@ -18,22 +19,22 @@ use annals_store::{SessionFilter, Store};
 
 #[derive(Args)]
 pub struct TapeArguments {
-    /// A session's id, or the start of it
+    /// Session id, or the beginning of one
     #[arg(value_name = "SESSION", required_unless_present = "all")]
     session: Option<String>,
-    /// Every session, one file each
+    /// Export every session, one file each
     #[arg(long, requires = "to", conflicts_with = "session")]
     all: bool,
-    /// The folder that the files of --all go into; files that are there are written anew
+    /// Directory for the files of --all; existing files are overwritten
     #[arg(long, value_name = "DIR", requires = "all")]
     to: Option<PathBuf>,
-    /// What to write: `tape`, or `agent-trace` for Agent Trace records of the edits
+    /// Output format: `tape`, or `agent-trace` for Agent Trace records of the edits
     #[arg(long, value_name = "FORMAT", default_value = "tape", value_parser = ["tape", "agent-trace"])]
     format: String,
-    /// Whole outputs and earlier texts of files, from what the archive keeps beside transcripts
+    /// Add complete outputs and earlier file contents that are archived outside the transcripts
     #[arg(long)]
     resolve: bool,
-    /// A line that is not as it should be is an error
+    /// Fail on the first line that does not fit the format
     #[arg(long)]
     strict: bool,
 }
@@ -46,8 +47,8 @@ pub fn run(context: &mut Context, options: &TapeArguments) -> Result<Outcome> {
     };
     let id = options.session.as_deref().unwrap_or_default();
     let unknown = || {
-        Error::new(format!("no session begins with {id:?}"))
-            .hint("`annals sessions --all` lists them; `annals sync` captures new ones")
+        Error::new(format!("no session found with id {id:?}"))
+            .hint("`annals sessions --all` lists all sessions; `annals sync` captures new ones")
     };
     let Some(store) = context.archive()? else {
         return if options.all { Ok(Outcome::Nothing) } else { Err(unknown()) };
@@ -108,12 +109,13 @@ fn write_all(
     if context.json {
         context.output.json(&json!({"tapes": written, "problems": drifts, "to": folder}))?;
     } else if !context.quiet {
-        context.output.note(format!("{written} tapes in {}, {drifts} problems", folder.display()));
+        let (tapes, problems) = (counted(written, "tape"), counted(drifts, "problem"));
+        context.output.note(format!("{tapes} written to {}, {problems}", folder.display()));
     }
     Ok(if written > 0 { Outcome::Done } else { Outcome::Nothing })
 }
 
-/// Ids are the client's words: what is no letter, digit or dash of them does not become a path.
+/// Ids come from the client: anything but letters, digits and dashes is replaced so that it cannot form a path.
 fn file_name(session: &SessionView) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     let id: String =

@@ -1,10 +1,11 @@
-//! `annals tools`: which tools were called, which files they touched, which commands they ran.
+//! `annals tools`: tool calls, touched files and shell commands, counted.
 
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::ui::table::{fit, number, table};
+use crate::cli::ui::table::{fit, table};
 use crate::cli::{Context, Outcome, now};
+use crate::view::format::{counted, number};
 use crate::view::tools;
 use crate::view::{ToolAnalytics, ToolsQuery};
 use annals_core::{Error, Result};
@@ -12,10 +13,10 @@ use annals_sources::registry;
 
 #[derive(Args)]
 pub struct ToolsArguments {
-    /// Only this source [default: all]
+    /// Count only calls of this source
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
-    /// The last so many days, or `all`
+    /// Number of days to include, or `all`
     #[arg(long, value_name = "N", default_value = "30")]
     days: String,
 }
@@ -49,8 +50,8 @@ pub fn run(context: &mut Context, options: &ToolsArguments) -> Result<Outcome> {
     }
     let calls: i64 = all.iter().map(|analytics| analytics.tool_call_count).sum();
     if calls == 0 && !context.json && !context.quiet {
-        context.output.note("no tool calls in these days");
-        context.output.note("hint: --days all looks at everything; `annals sources` shows what there is");
+        context.output.note("no tool calls in this period");
+        context.output.note("hint: annals tools --days all");
     }
     Ok(if calls == 0 { Outcome::Nothing } else { Outcome::Done })
 }
@@ -62,17 +63,19 @@ pub fn days(text: &str) -> Result<Option<i64>> {
     }
     let number = text.parse::<i64>().ok().filter(|days| (1..=100_000).contains(days));
     number.map(Some).ok_or_else(|| {
-        Error::new(format!("not a number of days: {text:?}")).hint("for example 7, 30, 90 or all")
+        Error::new(format!("not a number of days: {text:?}")).hint("use --days 7, --days 30 or --days all")
     })
 }
 
 fn print(context: &mut Context, analytics: &ToolAnalytics) -> Result<()> {
     let title = context.output.strong(analytics.state.provider_label);
-    let days = analytics.date_range_days.map_or("all days".to_owned(), |days| format!("{days} days"));
+    let days = analytics
+        .date_range_days
+        .map_or("all time".to_owned(), |days| format!("last {}", counted(days, "day")));
     context.output.line(format!(
-        "{title}  {days}: {} sessions, {} calls, {} failed",
-        number(analytics.session_count),
-        number(analytics.tool_call_count),
+        "{title}  {days}: {}, {}, {} failed",
+        counted(analytics.session_count, "session"),
+        counted(analytics.tool_call_count, "call"),
         number(analytics.failed_call_count)
     ))?;
     let counts = analytics.tool_counts.0.iter();

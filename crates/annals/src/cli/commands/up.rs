@@ -1,4 +1,4 @@
-//! `annals up`: brings the archive up to date, shows what it has, and serves it.
+//! `annals up`: syncs, lists the sources, and serves the web UI.
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use annals_core::Result;
 pub struct UpArguments {
     #[command(flatten)]
     serve: serve::ServeArguments,
-    /// Stop after showing what there is
+    /// Exit after listing the sources instead of serving the web UI
     #[arg(long)]
     no_serve: bool,
 }
@@ -30,14 +30,14 @@ pub fn run(context: &mut Context, options: &UpArguments) -> Result<Outcome> {
         let kept = std::fs::metadata(&archive).map_or(0, |metadata| metadata.len());
         context.output.line("")?;
         context.output.line(format!(
-            "{} captured now; the archive is {} in {}",
-            crate::cli::ui::table::size(captured),
-            crate::cli::ui::table::size(kept),
+            "{} captured; archive: {} in {}",
+            crate::view::format::size(captured),
+            crate::view::format::size(kept),
             archive.display()
         ))?;
         if !context.quiet && cards.iter().any(|card| card.session_count > 0) {
             context.output.flush()?;
-            context.output.note("next: annals sessions, annals show SESSION, annals usage");
+            context.output.note("hint: try `annals sessions`, `annals search WORDS` or `annals usage`");
         }
     }
     if !options.no_serve {

@@ -1,10 +1,11 @@
-//! `annals usage`: tokens and cost, each response once, and the responses behind every figure.
+//! `annals usage`: tokens and estimated cost, with the responses behind every figure.
 
 use clap::Args;
 
-use crate::cli::ui::table::{dollars, fit, number, table};
+use crate::cli::ui::table::{fit, table};
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
+use crate::view::format::{cost, counted, number, plural};
 use crate::view::{
     Door, Paging, ResponsePage, UsageQuery, UsageReport, UsageRow, find_session, responses, usage,
 };
@@ -13,32 +14,32 @@ use annals_store::{ResponseFilter, Store, UsageBy};
 
 #[derive(Args)]
 pub struct UsageArguments {
-    /// What to sum by
+    /// Group by
     #[arg(long, value_name = "WHAT", default_value = "day",
           value_parser = clap::builder::PossibleValuesParser::new(UsageBy::ALL.map(UsageBy::name)))]
     by: String,
-    /// The last so many days (in UTC), or `all`
+    /// Number of days to include (UTC), or `all`
     #[arg(long, value_name = "N", default_value = "30")]
     days: String,
-    /// Only this source
+    /// Include only this source
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
-    /// Only this model
+    /// Include only this model
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Only sessions that ran in this folder or below it
+    /// Include only sessions that ran in this directory or below it
     #[arg(long, value_name = "DIR")]
     project: Option<String>,
-    /// Only this session, by its id or the start of it
+    /// Include only this session: its id, or the beginning of it
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// The responses behind the sums: id, model, price row, and copies that were left out
+    /// List the responses behind the sums: id, model, price, and copies that are not counted
     #[arg(long)]
     explain: bool,
-    /// How many rows at most [default: all]
+    /// List at most N rows [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
     limit: Option<i64>,
-    /// Go on after an earlier page: its next_cursor
+    /// Continue after a page: the `next_cursor` of its JSON
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }
@@ -51,7 +52,7 @@ pub fn run(context: &mut Context, options: &UsageArguments) -> Result<Outcome> {
     let door = context.door(&store)?;
     let ask = UsageQuery {
         by: UsageBy::from_name(&options.by).unwrap_or(UsageBy::Day),
-        // One session is wanted whole, however old it is.
+        // A single session is complete, however old it is.
         days: if options.session.is_some() { None } else { super::tools::days(&options.days)? },
         filter: ResponseFilter {
             source: options.source.clone(),
@@ -104,9 +105,9 @@ fn print(context: &mut Context, report: &UsageReport) -> Result<()> {
             tokens.cache_write,
             tokens.total,
         ];
-        // A sum that leaves something out says so.
+        // Marks a sum that does not include everything.
         let partly = if row.unpriced_models.is_empty() || row.cost_usd.is_none() { "" } else { "+" };
-        let cost = format!("{}{partly}", dollars(row.cost_usd));
+        let cost = format!("{}{partly}", cost(row.cost_usd));
         std::iter::once(name).chain(counts.map(number)).chain([cost]).collect::<Vec<_>>()
     };
     let name = |row: &UsageRow| row.key.as_ref().map_or("(unknown)".to_owned(), |key| fit(key.as_str(), 48));
@@ -121,17 +122,19 @@ fn print(context: &mut Context, report: &UsageReport) -> Result<()> {
     context.output.flush()?;
     for unpriced in &report.unpriced_models {
         context.output.note(format!(
-            "no price is known for {}: {} responses, {} tokens are not in the cost",
+            "note: no price for {}: {} and {} tokens are not in the cost",
             unpriced.model,
-            number(unpriced.response_count),
+            counted(unpriced.response_count, "response"),
             number(unpriced.tokens)
         ));
     }
     if report.excluded_copies > 0 {
-        let copies = number(report.excluded_copies);
-        context.output.note(format!("{copies} copies of responses in forks and resumes were left out"));
+        let copies = plural(report.excluded_copies, "copied response", "copied responses");
+        context.output.note(format!("note: {copies} in forks and resumed sessions not counted again"));
     }
-    context.output.note("cost is estimated from list prices of tokens; --explain shows what is behind it");
+    context
+        .output
+        .note("note: cost is an estimate from list prices; use --explain for the responses behind it");
     Ok(())
 }
 
@@ -147,7 +150,16 @@ fn explain(context: &mut Context, store: &Store, door: &Door, ask: &UsageQuery) 
 
 fn print_responses(context: &mut Context, page: &ResponsePage) -> Result<()> {
     let head = [
-        "when", "response", "session", "model", "#input", "#output", "#cached", "#written", "#cost", "price",
+        "when",
+        "response",
+        "session",
+        "model",
+        "#input",
+        "#output",
+        "#cache read",
+        "#cache write",
+        "#cost",
+        "price",
     ];
     let rows: Vec<Vec<String>> = page
         .responses
@@ -157,8 +169,8 @@ fn print_responses(context: &mut Context, page: &ResponsePage) -> Result<()> {
             let price = match (&response.counted_in, &response.price) {
                 (Some(origin), _) => format!("copy, counted in {origin}"),
                 (None, _) if response.copied => "copy".to_owned(),
-                (None, Some(price)) => format!("{} from {}", price.model, price.from),
-                (None, None) => "no price known".to_owned(),
+                (None, Some(price)) => format!("{} since {}", price.model, price.from),
+                (None, None) => "no price".to_owned(),
             };
             vec![
                 time::local_text(response.at.as_ref()),
@@ -169,7 +181,7 @@ fn print_responses(context: &mut Context, page: &ResponsePage) -> Result<()> {
                 number(tokens.output),
                 number(tokens.cache_read),
                 number(tokens.cache_write),
-                if response.copied { "-".to_owned() } else { dollars(response.cost_usd) },
+                if response.copied { "-".to_owned() } else { cost(response.cost_usd) },
                 price,
             ]
         })

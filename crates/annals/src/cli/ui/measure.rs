@@ -1,10 +1,10 @@
-//! What a run cost: processor time and peak memory of this process, where the system tells.
+//! CPU time and peak memory of this process, where the system reports them.
 
 use std::time::Instant;
 
 use super::output::Output;
 
-/// Processor time of all threads, also those that ended.
+/// CPU time of all threads, finished ones included.
 #[cfg(unix)]
 pub fn cpu_ms() -> Option<f64> {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -16,7 +16,7 @@ pub fn cpu_ms() -> Option<f64> {
     None
 }
 
-/// The most memory this process ever held.
+/// Peak resident memory of this process.
 pub fn peak_memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -37,6 +37,6 @@ impl Clock {
 
 pub fn report(output: &mut Output) {
     if let (Some(cpu), Some(memory)) = (cpu_ms(), peak_memory_bytes()) {
-        output.note(format!("processor {cpu:.1} ms, peak memory {} MiB", memory >> 20));
+        output.note(format!("CPU time {cpu:.1} ms, peak memory {} MiB", memory >> 20));
     }
 }

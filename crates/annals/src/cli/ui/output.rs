@@ -14,9 +14,9 @@ pub struct Output {
     closed: bool,
 }
 
-/// A line on stderr from a thread that has no `Output`.
+/// Prints a line to stderr from a thread that has no `Output`.
 pub fn log_line(text: &str) {
-    // Nobody to tell when stderr is closed.
+    // If stderr is closed, there is nobody to report to.
     let _ = writeln!(io::stderr(), "{text}");
 }
 
@@ -36,7 +36,7 @@ impl Output {
         self.colour = self.terminal && allowed;
     }
 
-    /// The other end of the pipe is gone.
+    /// The other end of the pipe was closed.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
@@ -47,7 +47,7 @@ impl Output {
         self.settle(wrote)
     }
 
-    /// Text that stands out, on a terminal.
+    /// Bold text, on a terminal.
     pub fn strong(&self, text: &str) -> String {
         if self.colour { format!("{BOLD}{}{PLAIN}", visible(text, false)) } else { text.to_owned() }
     }
@@ -62,7 +62,7 @@ impl Output {
         self.raw_line(&written)
     }
 
-    /// One JSON value on a line of its own.
+    /// One JSON value on one line.
     pub fn json_line(&mut self, value: &impl Serialize) -> Result<()> {
         let written = serde_json::to_vec(value)?;
         self.raw_line(&written)
@@ -74,7 +74,7 @@ impl Output {
         self.settle(wrote)
     }
 
-    /// For data that comes from elsewhere as lines; `settled` has to hear how it went.
+    /// For data that is written elsewhere; pass its result to `settled`.
     pub fn stream(&mut self) -> &mut dyn Write {
         &mut self.stdout
     }
@@ -84,10 +84,10 @@ impl Output {
     }
 
     pub fn note(&mut self, text: impl AsRef<str>) {
-        // Nobody to tell when stderr is closed.
-        // One note, one line: a file's name must not forge another.
+        // If stderr is closed, there is nobody to report to.
+        // One note, one line: a file name must not forge another.
         let text = visible(text.as_ref(), false).replace('\n', "\u{240a}");
-        // In the order in which things were said.
+        // Keeps the order of stdout and stderr.
         let _ = self.stdout.flush();
         let _ = writeln!(io::stderr(), "{text}");
     }
@@ -135,7 +135,7 @@ const BOLD: &str = "\u{1b}[1m";
 const FAINT: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Escape sequences in somebody's text must not reach the terminal; our own three styles may, where they are in use.
+/// Escape sequences in foreign text must not reach the terminal; our own three styles may.
 fn visible(text: &str, styled: bool) -> Cow<'_, str> {
     let control = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(control) {

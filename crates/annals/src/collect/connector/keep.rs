@@ -49,8 +49,8 @@ impl Session<'_, '_> {
     pub fn stream(&mut self, name: &str) -> Result<&mut ConnectorStream> {
         if !self.streams.contains_key(name) {
             return Err(self.failed(
-                format!("speaks of the stream {name:?}, which it did not declare"),
-                "a SCHEMA message declares a stream, before its first record",
+                format!("used the undeclared stream {name:?}"),
+                "declare a stream with a SCHEMA message before its first record",
             ));
         }
         Ok(self.streams.entry(name.to_owned()).or_default())

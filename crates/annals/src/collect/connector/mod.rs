@@ -91,8 +91,8 @@ pub fn run_connector(
     see: &mut dyn FnMut(Notice<'_>) -> Reply,
 ) -> Result<ConnectorReport> {
     if !wire::is_name(&ask.name) {
-        return Err(Error::new(format!("{:?} can not be the name of a connector", ask.name))
-            .hint("give it a name of letters, digits, `_` and `-` with --connector-name NAME"));
+        return Err(Error::new(format!("invalid connector name {:?}", ask.name))
+            .hint("use letters, digits, `_` and `-` in --connector-name NAME"));
     }
     let now = (environment.now)();
     let mut store = Store::open(environment.home)?;
@@ -230,21 +230,21 @@ impl Session<'_, '_> {
                 Heard::Silence => {
                     let seconds = self.ask.silence.as_secs();
                     break Err(self.failed(
-                        format!("said nothing for {seconds} seconds"),
-                        "--connector-silence SECONDS gives it more time",
+                        format!("printed nothing for {seconds} s"),
+                        "allow more time with --connector-silence SECONDS",
                     ));
                 }
                 Heard::Ended => {
                     break Err(self.failed(
                         "ended without DONE".into(),
-                        "what it wrote to standard error may say why; what it had committed stays",
+                        "see its messages on standard error; everything it committed is kept",
                     ));
                 }
                 Heard::TooLong(length) => {
-                    self.problem(format!("a line of {length} bytes is too long and was not kept"));
+                    self.problem(format!("a line of {length} bytes is too long and was dropped"));
                 }
                 Heard::Line(line) if done.is_some() && !line.is_empty() => {
-                    self.problem("it went on after DONE".into());
+                    self.problem("output after DONE ignored".into());
                 }
                 Heard::Line(line) => match self.line(&line, program, see) {
                     Ok(true) => done = Some(Instant::now()),
@@ -256,8 +256,8 @@ impl Session<'_, '_> {
         let outcome = outcome.and_then(|()| match program.ends_well()? {
             true => self.commit(None),
             false => Err(self.failed(
-                "said DONE and did not end with exit code 0".into(),
-                "a run that succeeded ends with exit code 0",
+                "sent DONE but did not exit with code 0".into(),
+                "a successful run must exit with code 0",
             )),
         });
         for text in program.asides() {
@@ -281,16 +281,16 @@ impl Session<'_, '_> {
             Ok(message) => message,
             Err(Unread::Wrong(what)) => return Err(self.broke_protocol(what)),
             Err(Unread::Garbage) => {
-                self.problem("a line is no message".into());
+                self.problem("a line is not a message".into());
                 self.keep(line)?;
                 return Ok(false);
             }
             Err(Unread::UnknownKind(kind)) => {
-                // A line can say anything: only what looks like a kind is told.
+                // A line can contain anything: only what looks like a kind is reported.
                 let odd =
                     kind.len() > 40 || !kind.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
-                let kind = if odd { "an odd kind".to_owned() } else { format!("the unknown kind {kind:?}") };
-                self.problem(format!("a message of {kind}"));
+                let kind = if odd { String::new() } else { format!(" {kind:?}") };
+                self.problem(format!("a message of an unknown kind{kind}"));
                 self.keep(line)?;
                 return Ok(false);
             }
@@ -319,7 +319,7 @@ impl Session<'_, '_> {
                 if self.served.contains(&(stream.clone(), key.clone())) {
                     self.changes.insert((stream, key), RecordChange::Recovered);
                 } else {
-                    self.problem(format!("a gap was recovered that was not asked for: {stream}/{key}"));
+                    self.problem(format!("recovered a gap that was not requested: {stream}/{key}"));
                 }
             }
             WireMessage::DetailCoverage(told) => {
@@ -329,7 +329,7 @@ impl Session<'_, '_> {
                 if (told.records, told.gaps, told.skipped) != counted || told.considered != sum {
                     let (records, gaps, skipped) = counted;
                     return Err(self.miscounted(format!(
-                        "{} considered = {} records + {} gaps + {} skipped of {}, but it said {records}, {gaps} and \
+                        "{} considered = {} records + {} gaps + {} skipped of {}, but it sent {records}, {gaps} and \
                          {skipped}, which is {sum}",
                         told.considered, told.records, told.gaps, told.skipped, told.stream
                     )));
@@ -345,7 +345,7 @@ impl Session<'_, '_> {
                 self.stream(&stream)?;
                 if let Some(told) = records.filter(|told| *told != self.report.records) {
                     return Err(self.miscounted(format!(
-                        "{told} records at STATE, but it said {}",
+                        "{told} records according to STATE, but it sent {}",
                         self.report.records
                     )));
                 }
@@ -368,7 +368,7 @@ impl Session<'_, '_> {
                     let link = asked.link.map(|link| format!(" ({link})")).unwrap_or_default();
                     return Err(self.failed(
                         format!("needs you: {}{link}", asked.message),
-                        "do that, then run it again; what it had committed stays",
+                        "do that, then run it again; everything it committed is kept",
                     ));
                 }
             }
@@ -376,14 +376,14 @@ impl Session<'_, '_> {
                 match done.status {
                     DoneStatus::Succeeded => {}
                     DoneStatus::Failed | DoneStatus::Cancelled => {
-                        let said = done.error.map_or("no reason".into(), |error| error.message);
-                        let hint = "what it had committed stays; the next run goes on from there";
+                        let said = done.error.map_or("no reason given".into(), |error| error.message);
+                        let hint = "everything it committed is kept; the next run continues from there";
                         return Err(self.failed(format!("gave up: {said}"), hint));
                     }
                 }
                 if done.records_emitted != self.report.records {
                     return Err(self.miscounted(format!(
-                        "{} records at DONE, but it said {}",
+                        "{} records according to DONE, but it sent {}",
                         done.records_emitted, self.report.records
                     )));
                 }
@@ -405,13 +405,13 @@ impl Session<'_, '_> {
     }
 
     fn broke_protocol(&self, what: String) -> Error {
-        self.failed(format!("said what docs/protocol.md does not allow: {what}"), "mend the connector")
+        self.failed(format!("violated the protocol: {what}"), "fix the connector (see docs/protocol.md)")
     }
 
     fn miscounted(&self, what: String) -> Error {
         self.failed(
-            format!("counts wrongly: {what}"),
-            "nothing after its last STATE was kept; mend the connector, then run it again",
+            format!("miscounted: {what}"),
+            "nothing after its last STATE was kept; fix the connector and run it again",
         )
     }
 }

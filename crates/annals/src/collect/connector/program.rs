@@ -57,7 +57,7 @@ impl Program {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().map_err(|error| {
             Error::new(format!("cannot run {program}: {error}"))
-                .hint("name a program that can be run: its path, or a name that is in PATH")
+                .hint("give the path of an executable, or a name in PATH")
         })?;
         let (sender, heard) = sync_channel(WAITING);
         let (told, lines) = channel::<String>();
@@ -78,7 +78,7 @@ impl Program {
                     line.truncate(SHOWN);
                     Heard::Aside(String::from_utf8_lossy(&line).trim_end().to_owned())
                 };
-                hear(stderr, &sender, shown, |_| Heard::Aside("(a very long line)".into()))
+                hear(stderr, &sender, shown, |_| Heard::Aside("(very long line)".into()))
             });
         }
         if let Some(stdout) = child.stdout.take() {

@@ -168,10 +168,10 @@ fn wrong_part(message: &WireMessage) -> Option<&'static str> {
         }
     };
     if !is_name(stream) {
-        return Some("`stream` has to be a name of letters, digits, `_` and `-`");
+        return Some("`stream` must consist of letters, digits, `_` and `-`");
     }
     if key.is_some_and(|key| key.is_empty() || key.len() > LONGEST_KEY) {
-        return Some("`key` has to have 1 to 1,000 bytes");
+        return Some("`key` must have 1 to 1,000 bytes");
     }
     wrong
 }
@@ -185,7 +185,7 @@ pub fn is_name(name: &str) -> bool {
 impl Record {
     fn wrong_part(&self) -> Option<&'static str> {
         if Time::parse(&self.emitted_at).is_none() {
-            return Some("`emitted_at` has to be a time as of RFC 3339");
+            return Some("`emitted_at` must be an RFC 3339 time");
         }
         (self.op == RecordOperation::Upsert && self.data.is_none()).then_some("`data` is missing")
     }
@@ -194,10 +194,10 @@ impl Record {
 impl Gap {
     fn wrong_part(&self) -> Option<&'static str> {
         if self.reason.is_none() && self.http_status.is_none() {
-            return Some("`reason` or `http_status` has to say why");
+            return Some("`reason` or `http_status` is required");
         }
         if self.reason.as_ref().is_some_and(|why| FailureKind::from_name(why).is_none()) {
-            return Some("`reason` is no word of the retry policy");
+            return Some("`reason` is not a reason of the retry policy");
         }
         let long = self.locator.as_ref().is_some_and(|locator| locator.to_string().len() > LONGEST_LOCATOR);
         long.then_some("`locator` is longer than 16 KiB")

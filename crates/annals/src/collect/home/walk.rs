@@ -95,7 +95,7 @@ pub fn state_of(home: &Home) -> HomeState {
     match std::fs::metadata(&home.root) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => HomeState::Missing,
         Err(error) => HomeState::Unreadable(error.to_string()),
-        Ok(metadata) if !metadata.is_dir() => HomeState::Unreadable("not a folder".into()),
+        Ok(metadata) if !metadata.is_dir() => HomeState::Unreadable("not a directory".into()),
         Ok(_) => match std::fs::read_dir(&home.root) {
             Ok(_) => HomeState::Available,
             Err(error) => HomeState::Unreadable(error.to_string()),
@@ -166,8 +166,8 @@ impl Chosen {
             let mut builder = GlobSetBuilder::new();
             for pattern in patterns {
                 let glob = GlobBuilder::new(pattern).build().map_err(|error| {
-                    Error::new(format!("not a pattern: {pattern:?}: {error}"))
-                        .hint("for example *-work or api-*")
+                    Error::new(format!("invalid pattern {pattern:?}: {error}"))
+                        .hint("use a pattern such as *-work or api-*")
                 })?;
                 builder.add(glob);
             }
@@ -198,7 +198,7 @@ fn look(
     folders: &mut Vec<(PathBuf, String)>,
 ) {
     if place.chosen.as_ref().is_some_and(|chosen| !chosen.wants(&path)) {
-        let (store, why) = ("settings", "left out by the person's settings");
+        let (store, why) = ("settings", "excluded in the settings");
         survey.left_out.push(LeftOut { path, store, why, files: 1, bytes: 0 });
         return;
     }

@@ -69,7 +69,7 @@ impl Container {
     pub fn open(path: &Path, scratch: &Path) -> Result<Container> {
         let failed = |error: io::Error| {
             Error::new(format!("cannot read {}: {error}", path.display()))
-                .hint("name a file, a folder or a zip that you may read")
+                .hint("check that the path exists and is readable")
         };
         let metadata = std::fs::metadata(path).map_err(failed)?;
         let mut container = Container {
@@ -89,7 +89,7 @@ impl Container {
             return Ok(container);
         }
         if !metadata.is_file() {
-            return Err(failed(io::Error::other("neither a file nor a folder")));
+            return Err(failed(io::Error::other("neither a file nor a directory")));
         }
         let mut file = File::open(path).map_err(failed)?;
         container.hash = hash_of_edges(&mut file, metadata.len()).map_err(failed)?;
@@ -98,7 +98,7 @@ impl Container {
             let stated = Stated { prefix: String::new(), depth: 1 };
             container.list_zip(file, &stated).map_err(|why| {
                 Error::new(format!("cannot read {}: {why}", path.display()))
-                    .hint("download it again; a zip that is not whole can not be read")
+                    .hint("download it again: the zip archive may be incomplete")
             })?;
         } else {
             let name = path.file_name().map(text_of).unwrap_or_default();
@@ -153,7 +153,7 @@ impl Container {
     pub fn look_into(&mut self, at: usize) -> std::result::Result<(), String> {
         let Some(entry) = self.members.get(at) else { return Ok(()) };
         if entry.depth >= DEEPEST {
-            return Err("a zip too deep inside of others".to_owned());
+            return Err("zip archives nested too deeply".to_owned());
         }
         let stated = Stated { prefix: format!("{}/", entry.name), depth: entry.depth + 1 };
         let on_disk = match &entry.place {
@@ -179,12 +179,12 @@ impl Container {
     }
 
     fn list_zip(&mut self, file: File, stated: &Stated) -> std::result::Result<(), String> {
-        let zip = ZipArchive::new(file).map_err(|error| format!("not a zip that can be read: {error}"))?;
+        let zip = ZipArchive::new(file).map_err(|error| format!("not a readable zip archive: {error}"))?;
         if self.members.len() + zip.len() > MOST_MEMBERS {
-            return Err(format!("it has more than {MOST_MEMBERS} members"));
+            return Err(format!("more than {MOST_MEMBERS} members"));
         }
         if zip.has_duplicate_names() {
-            self.problems.push("several members have one name; the last of each is read".to_owned());
+            self.problems.push("several members have the same name; the last one is read".to_owned());
         }
         let number = self.zips.len();
         for index in 0..zip.len() {
@@ -195,8 +195,8 @@ impl Container {
             let raw = String::from_utf8_lossy(entry.name_raw()).replace('\\', "/");
             let refused = match unsafe_name(&raw) {
                 Some(why) => Some(why),
-                None if entry.is_symlink() => Some("a link, which could lead anywhere"),
-                None if entry.encrypted() => Some("it is encrypted"),
+                None if entry.is_symlink() => Some("a link"),
+                None if entry.encrypted() => Some("encrypted"),
                 None => junk(&raw),
             };
             let modified = entry.last_modified().and_then(|at| {
@@ -243,11 +243,11 @@ impl Container {
                 }
                 let refused = match metadata.is_file() {
                     true => junk(&name),
-                    false if metadata.is_symlink() => Some("a link, which could lead anywhere"),
+                    false if metadata.is_symlink() => Some("a link"),
                     false => Some("not a file"),
                 };
                 if self.members.len() >= MOST_MEMBERS {
-                    self.problems.push(format!("only the first {MOST_MEMBERS} files were looked at"));
+                    self.problems.push(format!("only the first {MOST_MEMBERS} files were read"));
                     return;
                 }
                 self.members.push(ContainerEntry {
@@ -288,7 +288,7 @@ impl Read for Guarded<'_> {
             return Err(io::Error::other(why));
         }
         if *self.total > LARGEST_TOTAL {
-            return Err(io::Error::other("all of it together unpacks to more than 256 GiB"));
+            return Err(io::Error::other("decompresses to more than 256 GiB in total"));
         }
         Ok(read)
     }
@@ -298,11 +298,11 @@ impl Read for Guarded<'_> {
 fn unsafe_name(name: &str) -> Option<&'static str> {
     let drive = name.as_bytes().get(1) == Some(&b':');
     if name.starts_with('/') || drive {
-        Some("its name leads out of the archive: it is absolute")
+        Some("its name is an absolute path")
     } else if name.split('/').any(|part| part == "..") {
         Some("its name leads out of the archive: `..`")
     } else if name.contains('\0') || name.is_empty() {
-        Some("its name is no name")
+        Some("its name is invalid")
     } else {
         None
     }
@@ -312,7 +312,7 @@ fn junk(name: &str) -> Option<&'static str> {
     let base = name.rsplit('/').next().unwrap_or(name);
     let system = name.split('/').any(|part| part == "__MACOSX") || base.starts_with("._");
     let known = ["desktop.ini", "Thumbs.db", ".DS_Store"].contains(&base);
-    (system || known).then_some("a file of the operating system")
+    (system || known).then_some("operating system file")
 }
 
 fn starts_as_zip(head: &[u8]) -> bool {

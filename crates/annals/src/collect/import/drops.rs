@@ -54,7 +54,7 @@ pub fn import_drops(
         report.totals.new_documents += totals.new + totals.changed;
         report.totals.documents += totals.new + totals.changed + totals.unchanged;
         if !container.is_recognised() && !container.failed {
-            report.problems.push(format!("{}: nothing in it is known", container.path.display()));
+            report.problems.push(format!("{}: nothing recognised", container.path.display()));
         }
         let name = container.path.display().to_string();
         report.problems.extend(container.problems.iter().map(|problem| format!("{name}: {problem}")));

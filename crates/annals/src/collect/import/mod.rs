@@ -269,9 +269,7 @@ impl Importer<'_, '_> {
                     }
                     Piece::TooLong(bytes) => {
                         elements += 1;
-                        report
-                            .problems
-                            .push(format!("{name}: an element of {bytes} bytes is too long to read"));
+                        report.problems.push(format!("{name}: an element of {bytes} bytes is too long"));
                         return Ok(());
                     }
                 };
@@ -296,11 +294,11 @@ impl Importer<'_, '_> {
                                 false => Ok(self.aside(intake.source, &header, "element", bytes, report)?),
                             };
                         }
-                        let why = if torn { "the file ends within it" } else { "not what the file is for" };
+                        let why = if torn { "the file is truncated" } else { "unexpected content" };
                         let number = elements;
                         report.problems.push(match plan.taking.has_secrets {
-                            true => format!("{name}: element {number} is left out: {why}"),
-                            false => format!("{name}: element {number} is kept as it is: {why}"),
+                            true => format!("{name}: element {number} skipped: {why}"),
+                            false => format!("{name}: element {number} kept as it is: {why}"),
                         });
                         if !plan.taking.has_secrets {
                             self.aside(intake.source, &header, "element", bytes, report)?;
@@ -316,9 +314,7 @@ impl Importer<'_, '_> {
             Err(Stopped::Reading(error)) => report.problems.push(format!("{name}: {error}")),
         }
         if aside > TOLD {
-            report
-                .problems
-                .push(format!("{name}: {aside} of {elements} elements are not what the file is for"));
+            report.problems.push(format!("{name}: {aside} of {elements} elements have unexpected content"));
         }
         let told = report.members.iter_mut().find(|told| told.name == name);
         if let Some(told) = told {

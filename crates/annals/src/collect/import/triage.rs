@@ -46,7 +46,7 @@ pub fn judge(
         };
         if let Some(why) = refused {
             (told.verdict, told.what) = ("refused", why.to_owned());
-            if why != "a file of the operating system" {
+            if why != "operating system file" {
                 report.problems.push(format!("{name}: {why}"));
             }
             report.members.push(told);

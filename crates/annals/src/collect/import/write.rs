@@ -94,7 +94,7 @@ impl Importer<'_, '_> {
             let names = missing.iter().take(10).map(String::as_str).collect::<Vec<_>>().join(", ");
             let more = if missing.len() > 10 { " and more" } else { "" };
             report.problems.push(format!(
-                "{container} lists {} files that are not in it: {names}{more}; ask for it again to have them",
+                "{container} lists {} files that it does not contain: {names}{more}; request the export again to get them",
                 missing.len()
             ));
         }
@@ -113,7 +113,7 @@ impl Importer<'_, '_> {
             }
         }
         for name in &missing {
-            let reason = format!("{container} lists it and lacks it");
+            let reason = format!("listed in {container} but not contained");
             writer.open_gap(instance, "imports", name, (FailureKind::Unreadable, &reason), now)?;
         }
         Ok(writer.commit()?)

@@ -183,7 +183,7 @@ impl Capturer {
         }
         if run.captured < disk.size {
             let (instance, path, reason) =
-                (job.instance, job.found.path.clone(), "changed while it was read".to_owned());
+                (job.instance, job.found.path.clone(), "changed while being read".to_owned());
             send(Report::Gap { instance, stream: "files", path, why: FailureKind::Changing, reason });
         }
         match parse {
@@ -252,7 +252,7 @@ impl Capturer {
             let broken = match read {
                 Ok(_) if run.job.found.rule.encoding == Encoding::Zstd => bomb(run.disk.size, decoded),
                 Ok(_) => None,
-                Err(error) => Some(format!("cannot be unpacked further: {error}")),
+                Err(error) => Some(format!("cannot be decompressed further: {error}")),
             };
             if let Some(reason) = &broken {
                 let (instance, path) = (run.job.instance, run.job.found.path.clone());
@@ -339,7 +339,7 @@ impl Capturer {
         if let Some(error) = broken {
             // Half a file has less to say than the form before it, which keeps the rows.
             let (instance, path) = (job.instance, job.found.path.clone());
-            let reason = format!("cannot be unpacked further: {error}");
+            let reason = format!("cannot be decompressed further: {error}");
             send(Report::Gap { instance, stream: "content", path, why: FailureKind::Unreadable, reason });
             return Ok(Some(rival.id));
         }
@@ -443,10 +443,10 @@ impl CaptureRun<'_> {
 /// Why a transcript that gave this much so far is unpacked no further.
 pub fn bomb(packed: u64, unpacked: u64) -> Option<String> {
     if unpacked > LARGEST_CONTENT {
-        return Some("unpacks to more than 8 GiB".to_owned());
+        return Some("decompresses to more than 8 GiB".to_owned());
     }
     let swollen = unpacked > USUAL_CONTENT && unpacked / LARGEST_RATIO > packed;
-    swollen.then(|| format!("unpacks to more than {LARGEST_RATIO} times its size"))
+    swollen.then(|| format!("decompresses to more than {LARGEST_RATIO} times its size"))
 }
 
 fn same_bytes(mut ours: impl Read, mut theirs: impl Read) -> io::Result<bool> {
@@ -485,7 +485,7 @@ pub fn open(path: &Path) -> io::Result<File> {
         options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
     }
     let file = options.open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a file any more")) }
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("no longer a file")) }
 }
 
 /// Why a compressed file can not be unpacked to its end.

@@ -227,7 +227,7 @@ impl Parse {
             self.hold(tail, LONGEST_LINE);
             if self.too_long {
                 let length = self.position - self.parsed - 1;
-                self.problem(Span { offset: self.parsed, length }, "line too long to read");
+                self.problem(Span { offset: self.parsed, length }, "line too long");
                 self.count_line(Verdict::Skipped("line over 160 MiB".into()), length);
                 self.line_ends += 1;
                 self.too_long = false;

@@ -57,10 +57,10 @@ impl LiveBrowser {
             (Err(NotUp::InUse | NotUp::Crashed(_)), _) => {}
         }
         LiveBrowser::launch(setup)?.map_err(|not_up| match not_up {
-            NotUp::InUse => Error::new("the browser profile of annals is in use")
-                .hint("close the browser window that annals opened, then try again"),
-            NotUp::Crashed(status) => Error::new(format!("the browser ended at once ({status})"))
-                .hint("ANNALS_BROWSER names another browser"),
+            NotUp::InUse => Error::new("the browser profile is in use")
+                .hint("close the browser window that annals opened, then retry"),
+            NotUp::Crashed(status) => Error::new(format!("the browser exited immediately ({status})"))
+                .hint("use another browser with ANNALS_BROWSER=/path/to/chromium"),
         })
     }
 
@@ -83,7 +83,7 @@ impl LiveBrowser {
         remember(&setup.profile, &port.to_string())?;
         let mut child = command.spawn().map_err(|error| {
             Error::new(format!("cannot start {}: {error}", setup.program.display()))
-                .hint("install Chromium or Chrome, or name it: ANNALS_BROWSER=/path/to/chromium")
+                .hint("install Chromium or Chrome, or set ANNALS_BROWSER=/path/to/chromium")
         })?;
         match reach(&mut child, port) {
             Ok(Ok((address, tools, session))) => {
@@ -142,7 +142,7 @@ impl LiveBrowser {
             answers.push(answer.and_then(|mut answer| match answer.get("exceptionDetails") {
                 Some(details) => {
                     let thrown = details["exception"]["description"].as_str();
-                    let why = thrown.or(details["text"].as_str()).unwrap_or("a script failed");
+                    let why = thrown.or(details["text"].as_str()).unwrap_or("script failed");
                     Err(Lost::Refused(why.lines().next().unwrap_or_default().to_owned()))
                 }
                 None => Ok(answer["result"]["value"].take()),
@@ -196,16 +196,16 @@ fn reach(child: &mut Child, port: u16) -> Result<std::result::Result<(String, De
             return match status.code() {
                 Some(PROFILE_IN_USE) => Ok(Err(NotUp::InUse)),
                 None => Ok(Err(NotUp::Crashed(status))),
-                Some(_) => Err(Error::new(format!("the browser ended at once ({status})"))
-                    .hint("a visible window needs a desktop; ANNALS_BROWSER names another browser")),
+                Some(_) => Err(Error::new(format!("the browser exited immediately ({status})"))
+                    .hint("a visible window requires a desktop; use another browser with ANNALS_BROWSER=/path/to/chromium")),
             };
         }
         if Instant::now() >= deadline {
-            return Err(Error::new("the browser does not answer on its debugging port"));
+            return Err(Error::new("the browser does not respond on its debugging port"));
         }
         std::thread::sleep(Duration::from_millis(50));
     };
-    let failed = |lost: Lost| Error::new(format!("the browser can not be asked: {lost:?}"));
+    let failed = |lost: Lost| Error::new(format!("cannot talk to the browser: {lost:?}"));
     let mut tools = DevTools::connect(&address).map_err(failed)?;
     let session = loop {
         let targets = tools.ask(None, "Target.getTargets", json!({}), deadline).map_err(failed)?;

@@ -123,7 +123,7 @@ impl DevTools {
         let Ok(mut told) = serde_json::from_str::<Value>(text) else {
             // An answer that can not be read is one: whoever waits for it must not wait for ever.
             if let Some(number) = number_in(text) {
-                self.answers.insert(number, Err(Lost::Refused("an answer that is not JSON".into())));
+                self.answers.insert(number, Err(Lost::Refused("response is not JSON".into())));
             }
             return Ok(());
         };

@@ -73,7 +73,7 @@ impl LiveRun<'_> {
     fn put_off(&mut self, rest: VecDeque<FetchItem>) {
         for thing in rest.into_iter().filter(|thing| !thing.is_gap) {
             self.report.new_gaps += 1;
-            self.keeper.fail_thing(thing, FailureKind::RateLimited, "the provider's measure was used up");
+            self.keeper.fail_thing(thing, FailureKind::RateLimited, "rate limit reached");
         }
     }
 
@@ -161,7 +161,7 @@ impl LiveRun<'_> {
                 Fetched::Refused => refused.push(thing),
                 Fetched::Challenge => {
                     challenged = true;
-                    self.lacks(thing, FailureKind::RateLimited, "the page shows a check");
+                    self.lacks(thing, FailureKind::RateLimited, "the page shows a captcha or another check");
                 }
                 Fetched::Failed(why, reason) => self.lacks(thing, why, &reason),
             }
@@ -217,7 +217,7 @@ impl LiveRun<'_> {
                                 None
                             }
                             Assembled::More(_) => {
-                                Some(Fetched::Failed(FailureKind::Malformed, "its pages do not end".into()))
+                                Some(Fetched::Failed(FailureKind::Malformed, "too many pages".into()))
                             }
                             Assembled::Part(body, why) => {
                                 // It may never come better, and is lacking all the same.
@@ -243,10 +243,10 @@ impl LiveRun<'_> {
                     | Judged::Late
                     | Judged::Unreachable => {
                         let reason = match answer.status {
-                            0 if judged == Judged::Unreachable => "the answer broke off".to_owned(),
-                            0 => "no answer in time".to_owned(),
-                            200 => "an answer that was cut off".to_owned(),
-                            status => format!("answered with {status}"),
+                            0 if judged == Judged::Unreachable => "connection lost".to_owned(),
+                            0 => "timed out".to_owned(),
+                            200 => "incomplete response".to_owned(),
+                            status => format!("HTTP status {status}"),
                         };
                         let why = if answer.status == 200 { FailureKind::Malformed } else { why_of(judged) };
                         Some(Fetched::Failed(why, reason))
@@ -305,8 +305,8 @@ impl LiveRun<'_> {
                     Judged::Challenge => return Err(self.talk.challenged()),
                     judged => {
                         refused |= judged == Judged::Refused;
-                        self.report.problems.push(format!("{id}: its bytes are not to be had"));
-                        let why = (why_of(judged), "its bytes are not to be had");
+                        self.report.problems.push(format!("{id}: content unavailable"));
+                        let why = (why_of(judged), "content unavailable");
                         self.keeper.fail(FILES, id, "", why, (self.now)())?;
                     }
                 }

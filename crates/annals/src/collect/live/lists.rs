@@ -35,7 +35,7 @@ impl LiveRun<'_> {
                 other => return self.no_document(listing, other, "no answer"),
             }
             let Some(page) = self.live.listing_page(listing, place.as_deref(), &answer.body) else {
-                return self.no_document(listing, Judged::Broken, "not what it should look like");
+                return self.no_document(listing, Judged::Broken, "unexpected content");
             };
             let (before, is_empty) = (ids.len(), page.items.is_empty());
             ids.extend(page.items.into_iter().filter(|id| !ids.contains(id)).collect::<Vec<_>>());
@@ -45,7 +45,7 @@ impl LiveRun<'_> {
                 Some(next) if news && pages.len() < MOST_PAGES => place = Some(next),
                 // Paging was seen to go in circles: then what it does not name may be there all the same.
                 Some(_) if !is_empty && self.keeper.would_end(listing, &ids)? => {
-                    return self.no_document(listing, Judged::Broken, "its pages go in circles");
+                    return self.no_document(listing, Judged::Broken, "its pages repeat");
                 }
                 Some(_) | None => break,
             }
@@ -79,7 +79,7 @@ impl LiveRun<'_> {
         judged: Judged,
         what: &str,
     ) -> std::result::Result<Option<Vec<String>>, Stop> {
-        self.report.problems.push(format!("{}: {what}; the archive keeps what it has", listing.name));
+        self.report.problems.push(format!("{}: {what}; nothing was removed from the archive", listing.name));
         self.keeper.fail(DOCUMENTS, listing.name, "", (why_of(judged), what), (self.now)())?;
         Ok(None)
     }
@@ -121,7 +121,7 @@ impl LiveRun<'_> {
             match page.next {
                 Some(next) if news && !reached => place = Some(next),
                 Some(_) if !news && !is_empty => {
-                    self.breaks_off(list, FailureKind::Pressure, "its pages go in circles")?;
+                    self.breaks_off(list, FailureKind::Pressure, "its pages repeat")?;
                     return Ok(None);
                 }
                 Some(_) | None => {
@@ -130,12 +130,12 @@ impl LiveRun<'_> {
                 }
             }
         }
-        self.breaks_off(list, FailureKind::Failed, "too long to be walked to its end")?;
+        self.breaks_off(list, FailureKind::Failed, "too many pages")?;
         Ok(None)
     }
 
     fn breaks_off(&mut self, list: &str, why: FailureKind, what: &str) -> Result<()> {
-        self.report.problems.push(format!("the list {list:?} could not be read to its end: {what}"));
+        self.report.problems.push(format!("the list {list:?} could not be read completely: {what}"));
         self.keeper.fail(LISTS, list, "", (why, what), (self.now)())
     }
 
@@ -153,7 +153,7 @@ impl LiveRun<'_> {
             None => (Judged::Late, None),
         };
         if page.is_none() {
-            self.breaks_off(list, why_of(judged), "it ends early")?;
+            self.breaks_off(list, why_of(judged), "a page could not be fetched")?;
         }
         Ok(page)
     }

@@ -269,7 +269,7 @@ fn learnt(store: &Store, scope: &Scope, instance: i64) -> Result<Learnt> {
 
 fn live_of(source: &'static dyn Source) -> Result<&'static dyn Live> {
     source.live().ok_or_else(|| {
-        Error::new(format!("{} is read from files, not from a browser", source.manifest().label))
+        Error::new(format!("cannot connect {}: it is read from files", source.manifest().label))
     })
 }
 

@@ -139,7 +139,7 @@ impl Talk {
     }
 
     pub fn challenged(&self) -> Stop {
-        self.manual("finish the check that the page shows")
+        self.manual("complete the check shown on the page")
     }
 
     fn ask_as(

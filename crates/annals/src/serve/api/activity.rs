@@ -1,4 +1,4 @@
-//! What pages show beside lists: all sessions, activity by day, and a session from above.
+//! Sessions of all sources, activity by day, and the outline of a session.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::view::{
 /// Days of a heat map.
 const YEAR: i64 = 371;
 
-/// Sessions of all sources, newest first
+/// List sessions of all sources, newest first
 #[utoipa::path(get, path = "/api/v1/sessions", tag = "sessions", params(AllSessionParameters),
     responses((status = 200, description = "A page of sessions", body = SessionList), Refusals))]
 pub async fn all_sessions(
@@ -37,9 +37,9 @@ pub async fn all_sessions(
     .await)
 }
 
-/// Messages by day of the last year
+/// Count messages by day in the last year
 #[utoipa::path(get, path = "/api/v1/activity", tag = "usage",
-    responses((status = 200, description = "Days on which something was said", body = Activity), Refusals))]
+    responses((status = 200, description = "Days with messages", body = Activity), Refusals))]
 pub async fn year(
     State(app): State<Arc<App>>,
     asker: Asker,
@@ -49,7 +49,7 @@ pub async fn year(
     answer(app, asker, headers, |desk| view::activity(desk.scope, desk.store, YEAR, desk.now).map(Some)).await
 }
 
-/// Tokens and cost of each day by model
+/// Get tokens and estimated cost by day and model
 #[utoipa::path(get, path = "/api/v1/usage/days", tag = "usage", params(DailyParameters),
     responses((status = 200, description = "Days with responses", body = DailyUsage), Refusals))]
 pub async fn days(
@@ -65,11 +65,11 @@ pub async fn days(
     .await)
 }
 
-/// The prompts of a session and how many steps it has
+/// Get the prompts of a session and its number of steps
 #[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/sessions/{session_id}/outline", tag = "sessions",
-    params(("source" = String, Path, description = "The name of a source"),
-           ("session_id" = String, Path, description = "The whole id of a session"), BranchParameters),
-    responses((status = 200, description = "The session from above", body = Outline), Refusals))]
+    params(("source" = String, Path, description = "Name of the source"),
+           ("session_id" = String, Path, description = "Complete id of the session"), BranchParameters),
+    responses((status = 200, description = "Outline of the session", body = Outline), Refusals))]
 pub async fn outline(
     State(app): State<Arc<App>>,
     asker: Asker,
@@ -92,11 +92,11 @@ pub struct LineAnswer {
     next_cursor: Option<String>,
 }
 
-/// The captured lines of one message or call
+/// Get the original lines of a message or tool call
 #[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/sessions/{session_id}/lines/{key}", tag = "sessions",
-    params(("source" = String, Path, description = "The name of a source"),
-           ("session_id" = String, Path, description = "The whole id of a session"),
-           ("key" = String, Path, description = "The id of a message")),
+    params(("source" = String, Path, description = "Name of the source"),
+           ("session_id" = String, Path, description = "Complete id of the session"),
+           ("key" = String, Path, description = "Id of the message")),
     responses((status = 200, description = "Lines as the client wrote them", body = LineAnswer), Refusals))]
 pub async fn lines(
     State(app): State<Arc<App>>,

@@ -1,4 +1,4 @@
-//! Sources, manifests, native records, the audit, gaps, and whether the server is well.
+//! Sources, manifests, native records, the audit, gaps, and the health check.
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ pub struct Health {
     version: &'static str,
 }
 
-/// Whether the server answers
+/// Check that the server is up
 #[utoipa::path(get, path = "/healthz", tag = "server", security(()),
-    responses((status = 200, description = "It does", body = Health)))]
+    responses((status = 200, description = "The server is up", body = Health)))]
 pub async fn health() -> Response {
     let health = Health { status: "ok", version: env!("CARGO_PKG_VERSION") };
     let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
@@ -42,9 +42,9 @@ pub struct SourceAnswer {
     next_cursor: Option<String>,
 }
 
-/// A card for each source, whether it has data or how to set it up
+/// List sources with their status
 #[utoipa::path(get, path = "/api/v1/agent-sessions/sources", tag = "sources",
-    responses((status = 200, description = "All sources that annals knows", body = SourceAnswer), Refusals))]
+    responses((status = 200, description = "All known sources", body = SourceAnswer), Refusals))]
 pub async fn sources(
     State(app): State<Arc<App>>,
     asker: Asker,
@@ -58,9 +58,9 @@ pub async fn sources(
     .await
 }
 
-/// What a source reads, keeps and never opens
+/// Get which files a source reads, keeps and never opens
 #[utoipa::path(get, path = "/api/v1/sources/{source}/manifest", tag = "sources",
-    params(("source" = String, Path, description = "The name of a source")),
+    params(("source" = String, Path, description = "Name of the source")),
     responses((status = 200, description = "The manifest", body = HashMap<String, Value>), Refusals))]
 pub async fn manifest(
     State(app): State<Arc<App>>,
@@ -72,10 +72,10 @@ pub async fn manifest(
     answer(app, asker, headers, move |_| Ok(source_named(source).map(|source| source.manifest()))).await
 }
 
-/// Native records of a stream
+/// List the native records of a stream
 #[utoipa::path(get, path = "/api/v1/sources/{source}/streams/{stream}/records", tag = "sources",
-    params(("source" = String, Path, description = "The name of a source"),
-           ("stream" = String, Path, description = "A stream of its manifest"), PageParameters),
+    params(("source" = String, Path, description = "Name of the source"),
+           ("stream" = String, Path, description = "Stream of the source"), PageParameters),
     responses((status = 200, description = "A page of records", body = RecordPage), Refusals))]
 pub async fn records(
     State(app): State<Arc<App>>,
@@ -89,12 +89,12 @@ pub async fn records(
     Ok(answer(app, asker, headers, move |desk| page_of(desk, source, &path.stream, None, page)).await)
 }
 
-/// All versions of one native record
+/// Get all versions of a native record
 #[utoipa::path(get, path = "/api/v1/sources/{source}/streams/{stream}/records/{key}", tag = "sources",
-    params(("source" = String, Path, description = "The name of a source"),
-           ("stream" = String, Path, description = "A stream of its manifest"),
-           ("key" = String, Path, description = "The key of a record")),
-    responses((status = 200, description = "The record, in every version that was kept", body = RecordPage),
+    params(("source" = String, Path, description = "Name of the source"),
+           ("stream" = String, Path, description = "Stream of the source"),
+           ("key" = String, Path, description = "Key of the record")),
+    responses((status = 200, description = "All versions of the record", body = RecordPage),
               Refusals))]
 pub async fn record(
     State(app): State<Arc<App>>,
@@ -134,9 +134,9 @@ pub struct AuditAnswer {
     next_cursor: Option<String>,
 }
 
-/// What was captured, kept and not understood; `annals audit` at the machine also looks at the disk
+/// Account for everything that was captured; `annals audit` also compares with the files on disk
 #[utoipa::path(get, path = "/api/v1/audit", tag = "sources",
-    responses((status = 200, description = "An account for each source", body = AuditAnswer), Refusals))]
+    responses((status = 200, description = "Accounts by source", body = AuditAnswer), Refusals))]
 pub async fn audit(
     State(app): State<Arc<App>>,
     asker: Asker,
@@ -155,7 +155,7 @@ pub async fn audit(
     .await
 }
 
-/// What could not be read, and what became of it
+/// List what could not be fetched and when it is retried
 #[utoipa::path(get, path = "/api/v1/gaps", tag = "sources", params(GapParameters),
     responses((status = 200, description = "A page of gaps", body = GapList), Refusals))]
 pub async fn gaps(

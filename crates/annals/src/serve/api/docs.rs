@@ -1,4 +1,4 @@
-//! A readable page about the API, made from its OpenAPI document; it loads nothing from anywhere.
+//! The reference page of the API, generated from its OpenAPI document; it loads no other resources.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -71,7 +71,7 @@ fn write_operation(page: &mut String, document: &Value, path: &str, operation: &
     )?;
     write_parameters(page, operation)?;
     let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
-    write!(page, "<h3>answer</h3><pre>")?;
+    write!(page, "<h3>Response</h3><pre>")?;
     write_schema(page, document, schema, 0)?;
     write!(page, "</pre></details>")
 }
@@ -81,10 +81,10 @@ fn write_parameters(page: &mut String, operation: &Value) -> std::fmt::Result {
     else {
         return Ok(());
     };
-    write!(page, "<h3>parameters</h3><table>")?;
+    write!(page, "<h3>Parameters</h3><table>")?;
     for parameter in parameters {
         let text = |name: &str| escape(parameter[name].as_str().unwrap_or_default());
-        let place = if parameter["in"] == "path" { "in the address" } else { "" };
+        let place = if parameter["in"] == "path" { "(path)" } else { "" };
         write!(
             page,
             "<tr><td><code>{}</code></td><td>{} {place}</td></tr>",
@@ -95,7 +95,7 @@ fn write_parameters(page: &mut String, operation: &Value) -> std::fmt::Result {
     write!(page, "</table>")
 }
 
-/// The shape of an answer, as people write it down; deep enough for every answer there is.
+/// The schema of a response in a compact notation; deep enough for every response.
 fn write_schema(page: &mut String, document: &Value, schema: &Value, depth: usize) -> std::fmt::Result {
     let schema = resolved(document, schema);
     let space = "  ".repeat(depth + 1);

@@ -1,4 +1,4 @@
-//! Authored things and memory, as they are or were, and how they changed.
+//! Skills, prompts, rules, instructions and memory, with their versions.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ pub struct LibraryAnswer {
     next_cursor: Option<String>,
 }
 
-/// Skills, prompts, rules, instructions and memory in force
+/// List skills, prompts, rules, instructions and memory in effect
 #[utoipa::path(get, path = "/api/v1/library", tag = "library", params(LibraryParameters),
-    responses((status = 200, description = "Everything that was in force at a moment", body = LibraryAnswer),
+    responses((status = 200, description = "Items in effect at a time", body = LibraryAnswer),
               Refusals))]
 pub async fn items(
     State(app): State<Arc<App>>,
@@ -42,13 +42,13 @@ pub async fn items(
 pub struct ItemAnswer {
     #[serde(flatten)]
     item: LibraryItem,
-    /// Oldest first, each with what it changed.
+    /// Oldest first, each with its difference to the one before
     history: Vec<ItemVersion>,
 }
 
-/// All versions of one authored thing
+/// Get all versions of an item
 #[utoipa::path(get, path = "/api/v1/library/item", tag = "library", params(ItemParameters),
-    responses((status = 200, description = "The thing and its versions", body = ItemAnswer), Refusals))]
+    responses((status = 200, description = "The item and its versions", body = ItemAnswer), Refusals))]
 pub async fn item(
     State(app): State<Arc<App>>,
     asker: Asker,

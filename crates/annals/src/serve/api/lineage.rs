@@ -1,4 +1,4 @@
-//! Where lines of code come from, for files that sessions worked on.
+//! The origin of lines of code, for files that sessions worked on.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view;
 use crate::view::Lineage;
 
-/// Which session, prompt and call wrote each line of a file, as the archive last saw it
+/// Get which session, prompt and tool call wrote each line of a file
 ///
-/// No file of the disk is read: the lines are those that sessions wrote or read. Only the owner is answered, and only
-/// about files below the folder of a session.
+/// No file on disk is read: the lines are those that sessions wrote or read. Available only to the owner, and only
+/// for files below the directory of a session.
 #[utoipa::path(get, path = "/api/v1/lineage", tag = "lineage", params(LineageParameters),
-    responses((status = 200, description = "Stretches of lines with their origins", body = Lineage), Refusals))]
+    responses((status = 200, description = "Spans of lines with their origins", body = Lineage), Refusals))]
 pub async fn of_file(
     State(app): State<Arc<App>>,
     asker: Asker,

@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the handlers and the types that they answer with.
+//! The OpenAPI document, generated from the handlers and their response types.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ use crate::view::{source_named, source_routes};
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "annals", description = "A person's whole history with AI assistants, and answers about it."),
+    info(title = "annals", description = "Search and browse a person's whole history with AI assistants."),
     paths(
         archive::sources,
         sessions::list,
@@ -47,7 +47,7 @@ struct Api;
 
 const FAMILY: &str = "/api/v1/agent-sessions/{source}";
 
-/// The document; sources have their own addresses beside the shared ones.
+/// The document; some sources have routes in addition to the shared ones.
 pub fn document_of_all() -> &'static Document {
     static DOCUMENT: OnceLock<Document> = OnceLock::new();
     DOCUMENT.get_or_init(|| {

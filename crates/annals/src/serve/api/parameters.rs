@@ -1,4 +1,4 @@
-//! Parameters as they are asked with: unknown ones and absurd values are refused, with the reason.
+//! Query parameters of all routes: unknown names and invalid values are refused with a reason.
 
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
@@ -12,11 +12,11 @@ use annals_store::{ResponseFilter, SessionFilter, UsageBy};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct BranchParameters {
-    /// Of a conversation that branches: `all`, or the id of a step, for the branch through it
+    /// The branch that contains this message, or `all` branches
     pub branch: Option<String>,
 }
 
-/// For questions without parameters.
+/// For routes without parameters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
@@ -25,10 +25,10 @@ pub struct Nothing {}
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PageParameters {
-    /// How many at most
+    /// Maximum number of results
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<i64>,
-    /// Where to go on: `next_cursor` of the page before
+    /// Continue after a page: its `next_cursor`
     cursor: Option<String>,
 }
 
@@ -36,24 +36,24 @@ pub struct PageParameters {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SessionParameters {
-    /// How many at most
+    /// Maximum number of results
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<i64>,
-    /// Where to go on: `next_cursor` of the page before
+    /// Continue after a page: its `next_cursor`
     cursor: Option<String>,
-    /// A working folder: sessions that ran there or below it
+    /// Only sessions that ran in this directory or below it
     project: Option<String>,
-    /// Sessions that used this model
+    /// Only sessions that used this model
     model: Option<String>,
-    /// Sessions that were active at or after this moment (RFC 3339)
+    /// Only sessions active at or after this time (RFC 3339)
     #[param(format = DateTime)]
     since: Option<String>,
-    /// Sessions that began before this moment (RFC 3339)
+    /// Only sessions that started before this time (RFC 3339)
     #[param(format = DateTime)]
     until: Option<String>,
-    /// Words of the title, folder, branch or id, all of them
+    /// Words of the title, directory, branch or id, all of which must match
     q: Option<String>,
-    /// Sub-agents and reviewers too, each as a session of its own
+    /// Include sub-agents and reviewers as separate sessions
     include_subagents: Option<bool>,
 }
 
@@ -73,7 +73,7 @@ impl SessionParameters {
     }
 }
 
-/// Sessions over all sources; pages keep these in their address.
+/// Sessions of all sources; pages keep these in their address.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -81,43 +81,43 @@ pub struct AllSessionParameters {
     /// Only this source
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// How many at most
+    /// Maximum number of results
     #[serde(skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1, maximum = 500, default = 50)]
     pub limit: Option<i64>,
-    /// Where to go on: `next_cursor` of the page before
+    /// Continue after a page: its `next_cursor`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// A working folder, or a part of its name
+    /// Working directory, or part of its name
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Sessions that used this model
+    /// Only sessions that used this model
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// A part of the name of a Git branch
+    /// Part of the name of a Git branch
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Sessions that were active at or after this moment (RFC 3339)
+    /// Only sessions active at or after this time (RFC 3339)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[param(format = DateTime)]
     pub since: Option<String>,
-    /// Sessions that began before this moment (RFC 3339)
+    /// Only sessions that started before this time (RFC 3339)
     #[serde(skip_serializing_if = "Option::is_none")]
     #[param(format = DateTime)]
     pub until: Option<String>,
-    /// Words of the title, folder, branch or id, all of them
+    /// Words of the title, directory, branch or id, all of which must match
     #[serde(skip_serializing_if = "Option::is_none")]
     pub q: Option<String>,
-    /// Sub-agents and reviewers too, each as a session of its own
+    /// Include sub-agents and reviewers as separate sessions
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_subagents: Option<bool>,
-    /// Only sessions in which a call failed
+    /// Only sessions with a failed tool call
     #[serde(skip_serializing_if = "Option::is_none")]
     pub errors: Option<bool>,
-    /// Only sessions that were put away, or only others
+    /// Only archived sessions (`true`), or only others (`false`)
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
-    /// Only sessions that the client no longer has
+    /// Only sessions that the client has deleted
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gone: Option<bool>,
 }
@@ -144,7 +144,7 @@ impl AllSessionParameters {
         Ok((filter, paging(self.limit, self.cursor)?))
     }
 
-    /// A form sends its empty fields too.
+    /// Forms send their empty fields too.
     pub fn without_blanks(mut self) -> AllSessionParameters {
         for field in [
             &mut self.source,
@@ -166,16 +166,16 @@ impl AllSessionParameters {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct MessageParameters {
-    /// How many at most
+    /// Maximum number of results
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<i64>,
-    /// Where to go on: `next_cursor` of the page before
+    /// Continue after a page: its `next_cursor`
     cursor: Option<String>,
-    /// Whole texts instead of previews
+    /// Return complete texts instead of previews
     full: Option<bool>,
-    /// Also what was copied from another session
+    /// Include messages copied from another session
     copies: Option<bool>,
-    /// Of a conversation that branches: `all`, or the id of a step, for the branch through it
+    /// The branch that contains this message, or `all` branches
     branch: Option<String>,
 }
 
@@ -195,10 +195,10 @@ impl MessageParameters {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct DayParameters {
-    /// The last so many days (7, 30, 90, any number), or `all`
+    /// Number of days to include (7, 30, 90, any number), or `all`
     #[param(default = "30", pattern = "^(all|[1-9][0-9]{0,4})$")]
     days: Option<String>,
-    /// Only sessions that ran in this folder or below it
+    /// Only sessions that ran in this directory or below it
     pub project: Option<String>,
 }
 
@@ -212,42 +212,40 @@ impl DayParameters {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct UsageParameters {
-    /// The last so many days in UTC (7, 30, 90, any number), or `all`
+    /// Number of days to include, in UTC (7, 30, 90, any number), or `all`
     #[param(default = "30", pattern = "^(all|[1-9][0-9]{0,4})$")]
     days: Option<String>,
-    /// What to sum by: day, model, project, session or source
+    /// Group by day, model, project, session or source
     #[param(default = "day", pattern = "^(day|model|project|session|source)$")]
     by: Option<String>,
     /// Only this source
     source: Option<String>,
     /// Only this model
     model: Option<String>,
-    /// Only sessions that ran in this folder or below it
+    /// Only sessions that ran in this directory or below it
     project: Option<String>,
-    /// Only this session, by its whole id; needs `source`
+    /// Only this session, by its complete id; requires `source`
     session_id: Option<String>,
-    /// How many at most
+    /// Maximum number of results
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<i64>,
-    /// Where to go on: `next_cursor` of the page before
+    /// Continue after a page: its `next_cursor`
     cursor: Option<String>,
 }
 
 impl UsageParameters {
-    /// Also the session that was asked for, by its source and id.
+    /// Resolves the session by its source and id as well.
     pub fn read(self) -> Answered<(UsageQuery, Option<(String, String)>)> {
         let by = self.by.as_deref().unwrap_or("day");
         let by = UsageBy::from_name(by).ok_or_else(|| {
-            Error::bad_request("`by` is none of what there is").hint("day, model, project, session or source")
+            Error::bad_request("invalid value of `by`").hint("use day, model, project, session or source")
         })?;
         known_source(self.source.as_deref())?;
         let session = match (self.session_id, &self.source) {
             (None, _) => None,
             (Some(id), Some(source)) => Some((source.clone(), id)),
             (Some(_), None) => {
-                return Err(
-                    Error::bad_request("`session_id` needs `source`").hint("an id is one of a source")
-                );
+                return Err(Error::bad_request("`session_id` requires `source`").hint("add source=NAME"));
             }
         };
         let ask = UsageQuery {
@@ -269,31 +267,31 @@ impl UsageParameters {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SearchParameters {
-    /// Words, a "phrase", prefix*, OR, -not, and filters such as tool:NAME
+    /// Query: words, a "phrase", prefix*, OR, -not, and filters such as tool:NAME
     pub q: String,
     /// Only this source
     pub source: Option<String>,
-    /// A working folder, or a part of its name
+    /// Working directory, or part of its name
     pub project: Option<String>,
-    /// Whose words: user, assistant, thinking or tool
+    /// Only text of this role: user, assistant, thinking or tool
     #[param(pattern = "^(user|assistant|thinking|tool)$")]
     pub role: Option<String>,
-    /// What: message, call, result or library
+    /// Only this kind: message, call, result or library
     #[param(pattern = "^(message|call|result|library)$")]
     pub kind: Option<String>,
-    /// At or after this moment (RFC 3339)
+    /// Only at or after this time (RFC 3339)
     #[param(format = DateTime)]
     pub since: Option<String>,
-    /// Before this moment (RFC 3339)
+    /// Only before this time (RFC 3339)
     #[param(format = DateTime)]
     pub until: Option<String>,
-    /// best or recent first
+    /// Sort by `best` match or most `recent`
     #[param(default = "best", pattern = "^(best|recent)$")]
     pub sort: Option<String>,
-    /// How many at most
+    /// Maximum number of results
     #[param(minimum = 1, maximum = 500, default = 50)]
     pub limit: Option<i64>,
-    /// Where to go on: `next_cursor` of the page before
+    /// Continue after a page: its `next_cursor`
     pub cursor: Option<String>,
 }
 
@@ -304,7 +302,7 @@ impl SearchParameters {
             None | Some("best") => false,
             Some("recent") => true,
             Some(_) => {
-                return Err(Error::bad_request("`sort` is none of what there is").hint("best or recent"));
+                return Err(Error::bad_request("invalid value of `sort`").hint("use best or recent"));
             }
         };
         Ok(crate::view::SearchQuery {
@@ -326,12 +324,12 @@ impl SearchParameters {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct DailyParameters {
-    /// The last so many days in UTC (7, 30, 90, any number), or `all`
+    /// Number of days to include, in UTC (7, 30, 90, any number), or `all`
     #[param(default = "30", pattern = "^(all|[1-9][0-9]{0,4})$")]
     days: Option<String>,
     /// Only this source
     source: Option<String>,
-    /// Only sessions that ran in this folder or below it
+    /// Only sessions that ran in this directory or below it
     project: Option<String>,
 }
 
@@ -350,11 +348,11 @@ impl DailyParameters {
 pub struct LibraryParameters {
     /// Only this source
     pub source: Option<String>,
-    /// Only this kind: a stream of a manifest
+    /// Only this kind: the name of a stream
     pub kind: Option<String>,
-    /// Only things of this repository, besides the person's own
+    /// Only items of this repository, and the user's own
     pub project: Option<String>,
-    /// What was in force at this moment (RFC 3339)
+    /// Items in effect at this time (RFC 3339)
     #[param(format = DateTime)]
     pub as_of: Option<String>,
 }
@@ -371,11 +369,11 @@ impl LibraryParameters {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ItemParameters {
-    /// The name of a source
+    /// Name of the source
     source: String,
-    /// A stream of its manifest
+    /// Stream of the source
     kind: String,
-    /// The id of an authored thing
+    /// Id of the item
     id: String,
 }
 
@@ -390,9 +388,9 @@ impl ItemParameters {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct LineageParameters {
-    /// The whole path of a file, as the client named it
+    /// Complete path of the file, as the client named it
     file: String,
-    /// First line, counted from 1
+    /// First line (the first line of the file is 1)
     #[param(minimum = 1)]
     start: Option<u32>,
     /// Last line
@@ -413,13 +411,13 @@ impl LineageParameters {
 pub struct GapParameters {
     /// Only this source
     source: Option<String>,
-    /// Only gaps of this status: pending, in_progress, recovered or terminal
+    /// Only gaps with this status: pending, in_progress, recovered or terminal
     #[param(pattern = "^(pending|in_progress|recovered|terminal)$")]
     status: Option<String>,
-    /// How many at most
+    /// Maximum number of results
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<i64>,
-    /// Where to go on: `next_cursor` of the page before
+    /// Continue after a page: its `next_cursor`
     cursor: Option<String>,
 }
 
@@ -428,7 +426,9 @@ impl GapParameters {
         known_source(self.source.as_deref())?;
         let known = ["pending", "in_progress", "recovered", "terminal"];
         if self.status.as_deref().is_some_and(|status| !known.contains(&status)) {
-            return Err(Error::bad_request("`status` is none of what there is").hint(known.join(", ")));
+            return Err(
+                Error::bad_request("invalid value of `status`").hint(format!("use {}", known.join(", ")))
+            );
         }
         let page = paging(self.limit, self.cursor)?;
         Ok(crate::view::GapQuery { source: self.source, statuses: self.status.into_iter().collect(), page })
@@ -444,9 +444,8 @@ impl PageParameters {
 fn paging(limit: Option<i64>, cursor: Option<String>) -> Answered<Paging> {
     let limit = limit.unwrap_or(50);
     if !(1..=500).contains(&limit) {
-        return Err(
-            Error::bad_request(format!("`limit` is {limit}")).hint("from 1 to 500; 50 when not given")
-        );
+        return Err(Error::bad_request(format!("`limit` is out of range: {limit}"))
+            .hint("use a number from 1 to 500 (default: 50)"));
     }
     Ok(Paging { limit, cursor })
 }
@@ -459,13 +458,13 @@ pub fn days_of(text: Option<&str>) -> Answered<Option<i64>> {
     let days =
         text.parse::<i64>().ok().filter(|days| (1..=99_999).contains(days) && !text.starts_with(['+', '0']));
     days.map(Some)
-        .ok_or_else(|| Error::bad_request("`days` is no number of days").hint("for example 7, 30, 90 or all"))
+        .ok_or_else(|| Error::bad_request("`days` is not a number of days").hint("use 7, 30, 90 or all"))
 }
 
 fn moment(text: Option<&str>) -> Answered<Option<Time>> {
     text.map(|text| {
         Time::parse(text).or_else(|| Time::parse(&format!("{text}T00:00:00Z"))).ok_or_else(|| {
-            Error::bad_request("not a moment").hint("RFC 3339, for example 2026-03-01T00:00:00Z")
+            Error::bad_request("not a time").hint("use RFC 3339, for example 2026-03-01T00:00:00Z")
         })
     })
     .transpose()
@@ -474,8 +473,7 @@ fn moment(text: Option<&str>) -> Answered<Option<Time>> {
 pub fn known_source(name: Option<&str>) -> Answered<()> {
     match name {
         Some(name) if source_named(name).is_none() => {
-            Err(Error::bad_request("`source` is none of what there is")
-                .hint("/api/v1/agent-sessions/sources lists all of them"))
+            Err(Error::bad_request("unknown source").hint("/api/v1/agent-sessions/sources lists all sources"))
         }
         _ => Ok(()),
     }

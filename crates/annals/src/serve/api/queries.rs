@@ -1,4 +1,4 @@
-//! What a request says: its query, in which every parameter is known, the parts of its path, and the source it is about.
+//! Extractors: the query string, the parts of the path, and the source of a request.
 
 use axum::extract::{FromRequestParts, Query, RawPathParams};
 use axum::http::StatusCode;
@@ -16,16 +16,16 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Params<T>, Refusal> {
         Query::try_from_uri(&parts.uri).map(|Query(parameters)| Params(parameters)).map_err(|rejection| {
-            Refusal::new(StatusCode::BAD_REQUEST, rejection.body_text()).hint("/docs lists what can be asked")
+            Refusal::new(StatusCode::BAD_REQUEST, rejection.body_text()).hint("/docs lists the parameters")
         })
     }
 }
 
-/// The source that a family of routes is about.
+/// The source of a family of routes.
 #[derive(Debug, Clone, Copy)]
 pub struct OfSource(pub &'static str);
 
-/// From the address, or from the family of routes.
+/// From the path, or from the family of routes.
 impl<S: Send + Sync> FromRequestParts<S> for OfSource {
     type Rejection = Refusal;
 
@@ -36,13 +36,15 @@ impl<S: Send + Sync> FromRequestParts<S> for OfSource {
         let InPath { source, .. } = InPath::from_request_parts(parts, state).await?;
         match source_named(&source) {
             Some(source) => Ok(OfSource(source.manifest().source)),
-            None => Err(Refusal::not_found("no source has this name")
-                .hint("/api/v1/agent-sessions/sources lists all of them")),
+            None => {
+                Err(Refusal::not_found("unknown source")
+                    .hint("/api/v1/agent-sessions/sources lists all sources"))
+            }
         }
     }
 }
 
-/// The variable parts of an address; what it has not is empty.
+/// The variable parts of a path; missing ones are empty.
 #[derive(Debug, Default)]
 pub struct InPath {
     source: String,
@@ -57,7 +59,7 @@ impl<S: Send + Sync> FromRequestParts<S> for InPath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<InPath, Refusal> {
         let read = RawPathParams::from_request_parts(parts, state).await;
-        let read = read.map_err(|_| Refusal::new(StatusCode::BAD_REQUEST, "the address is not UTF-8"))?;
+        let read = read.map_err(|_| Refusal::new(StatusCode::BAD_REQUEST, "the path is not UTF-8"))?;
         let mut found = InPath::default();
         for (name, value) in &read {
             match name {

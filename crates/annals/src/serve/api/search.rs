@@ -1,4 +1,4 @@
-//! Search over everything that was said and done.
+//! Full-text search.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view;
 use crate::view::SearchAnswer;
 
-/// Sessions and authored things that hold what was asked for, best first
+/// Search sessions and the library
 #[utoipa::path(get, path = "/api/v1/search", tag = "search", params(SearchParameters),
-    responses((status = 200, description = "A page of sessions with their best passages", body = SearchAnswer),
+    responses((status = 200, description = "A page of results with their best passages", body = SearchAnswer),
               Refusals))]
 pub async fn found(
     State(app): State<Arc<App>>,

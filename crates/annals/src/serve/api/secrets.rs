@@ -1,5 +1,5 @@
-//! Where secrets appear. Everything has to be read for it, so one thread looks through, and everybody else sees how
-//! far it has come.
+//! Where secrets appear. This requires reading everything, so one thread scans, and all requests see
+//! its progress.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,31 +21,31 @@ use annals_store::SessionFilter;
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SecretAnswer {
-    /// `looking` while the archive is looked through, then `done`.
+    /// `looking` while the archive is scanned, then `done`
     pub status: &'static str,
     pub sessions_looked_at: u64,
     pub session_count: u64,
-    /// When the look ended that these were found by.
+    /// When the scan that found these ended
     pub looked_at: Option<String>,
     #[schema(value_type = Vec<SecretView>)]
     pub secrets: Arc<Vec<SecretView>>,
     pub next_cursor: Option<String>,
 }
 
-/// What is known for each scope.
+/// Results by scope.
 #[derive(Default)]
 pub struct Secrets(Mutex<HashMap<String, ScannedSecrets>>);
 
 #[derive(Clone)]
 struct ScannedSecrets {
     answer: SecretAnswer,
-    /// The run of the archive after which it was looked through.
+    /// The run of the archive after which it was scanned.
     run: i64,
 }
 
-/// Where secrets appear, by their marks; ask again while it looks
+/// List secrets by their marks; poll while the status is `looking`
 #[utoipa::path(get, path = "/api/v1/secrets", tag = "library",
-    responses((status = 200, description = "Marks, and where they stand", body = SecretAnswer), Refusals))]
+    responses((status = 200, description = "Marks, and where they appear", body = SecretAnswer), Refusals))]
 pub async fn list(
     State(app): State<Arc<App>>,
     asker: Asker,
@@ -60,7 +60,7 @@ pub async fn list(
     .await
 }
 
-/// What is known now; a look begins when there is none for this state of the archive.
+/// The current results; starts a scan if there is none for this state of the archive.
 pub fn found(app: &Arc<App>, scope: Scope, run: i64) -> SecretAnswer {
     let key = format!("{scope:?}");
     let mut all = app.secrets.0.lock().unwrap_or_else(PoisonError::into_inner);

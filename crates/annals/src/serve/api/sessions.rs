@@ -23,7 +23,7 @@ use crate::view::{
     exact_session, source_named, source_state, transcript_page,
 };
 
-/// Below `/api/v1/agent-sessions/{source}`, and below the address of each source's own.
+/// Below `/api/v1/agent-sessions/{source}`, and below the route of each source.
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/sessions", get(list))
@@ -42,10 +42,10 @@ pub struct SessionAnswer {
     list: SessionList,
 }
 
-/// Sessions of a source, newest first
+/// List sessions of a source, newest first
 #[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/sessions", tag = "sessions",
-    params(("source" = String, Path, description = "The name of a source"), SessionParameters),
-    responses((status = 200, description = "A page of sessions, with the state of the source", body = SessionAnswer),
+    params(("source" = String, Path, description = "Name of the source"), SessionParameters),
+    responses((status = 200, description = "A page of sessions, with the status of the source", body = SessionAnswer),
               Refusals))]
 pub async fn list(
     State(app): State<Arc<App>>,
@@ -65,10 +65,10 @@ pub async fn list(
     .await)
 }
 
-/// One session
+/// Get a session
 #[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/sessions/{session_id}", tag = "sessions",
-    params(("source" = String, Path, description = "The name of a source"),
-           ("session_id" = String, Path, description = "The whole id of a session")),
+    params(("source" = String, Path, description = "Name of the source"),
+           ("session_id" = String, Path, description = "Complete id of the session")),
     responses((status = 200, description = "The session", body = SessionView), Refusals))]
 pub async fn one(
     State(app): State<Arc<App>>,
@@ -92,10 +92,10 @@ pub struct MessageAnswer {
     page: TranscriptPage,
 }
 
-/// The conversation of a session, in order
+/// List the messages of a session, in order
 #[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/sessions/{session_id}/messages", tag = "sessions",
-    params(("source" = String, Path, description = "The name of a source"),
-           ("session_id" = String, Path, description = "The whole id of a session"), MessageParameters),
+    params(("source" = String, Path, description = "Name of the source"),
+           ("session_id" = String, Path, description = "Complete id of the session"), MessageParameters),
     responses((status = 200, description = "A page of messages and tool calls with their results",
                body = MessageAnswer), Refusals))]
 pub async fn messages(
@@ -116,10 +116,10 @@ pub async fn messages(
     .await)
 }
 
-/// Tools, files and commands of a source
+/// Count tool calls, files and commands of a source
 #[utoipa::path(get, path = "/api/v1/agent-sessions/{source}/analytics/tools", tag = "sessions",
-    params(("source" = String, Path, description = "The name of a source"), DayParameters),
-    responses((status = 200, description = "Counts of the last days", body = ToolAnalytics), Refusals))]
+    params(("source" = String, Path, description = "Name of the source"), DayParameters),
+    responses((status = 200, description = "Counts in this period", body = ToolAnalytics), Refusals))]
 pub async fn analytics(
     State(app): State<Arc<App>>,
     asker: Asker,

@@ -1,4 +1,4 @@
-//! Tokens and cost, and the responses behind them.
+//! Tokens and estimated cost, and the responses behind them.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::view;
 use crate::view::{ResponsePage, UsageQuery, UsageReport, exact_session};
 use annals_core::Result;
 
-/// Tokens and cost, each response counted once
+/// Get tokens and estimated cost, each response counted once
 #[utoipa::path(get, path = "/api/v1/usage", tag = "usage", params(UsageParameters),
-    responses((status = 200, description = "Sums, and what has no price", body = UsageReport), Refusals))]
+    responses((status = 200, description = "Sums, and models without a price", body = UsageReport), Refusals))]
 pub async fn sums(
     State(app): State<Arc<App>>,
     asker: Asker,
@@ -25,7 +25,7 @@ pub async fn sums(
     ask(app, asker, headers, parameters, view::usage).await
 }
 
-/// The responses behind the sums, and the copies that were left out
+/// List the responses behind the sums, and copies that are not counted
 #[utoipa::path(get, path = "/api/v1/usage/responses", tag = "usage", params(UsageParameters),
     responses((status = 200, description = "A page of responses, each with its price", body = ResponsePage),
               Refusals))]

@@ -246,7 +246,7 @@ function startFind() {
       const answer = await fetch(`${findForm.getAttribute("action")}?q=${encodeURIComponent(last)}`);
       const found = answer.ok ? await answer.json() : { matches: [], complete: true };
       matches = found.matches;
-      told.textContent = matches.length === 0 ? "nothing" : `${matches.length}${found.complete ? "" : " or more"}`;
+      told.textContent = matches.length === 0 ? "No matches" : `${matches.length}${found.complete ? "" : " or more"}`;
     }
     for (const button of steps) button.disabled = matches.length === 0;
     all(".chunk").forEach(markWords);
@@ -274,17 +274,17 @@ function listen() {
     if (now.sync) {
       const part = now.sync.bytes ? Math.floor((100 * now.sync.bytes_done) / now.sync.bytes) : 0;
       bar.hidden = false;
-      bar.textContent = `Reading what is new: ${now.sync.files_done} of ${now.sync.files} files, ${Math.min(part, 100)} %`;
+      bar.textContent = `Syncing: ${now.sync.files_done} of ${now.sync.files} files, ${Math.min(part, 100)} %`;
     } else if (!bar.dataset.kept) {
       bar.hidden = true;
     }
     if (news !== null && now.news > news && ["/", "/sessions"].includes(document.body.dataset.place) && !conversation) {
       bar.hidden = false;
       bar.dataset.kept = "yes";
-      bar.replaceChildren("There is something new. ");
+      bar.replaceChildren("New activity. ");
       const link = document.createElement("a");
       link.href = location.href;
-      link.textContent = "Show it";
+      link.textContent = "Refresh";
       bar.append(link);
     }
     news = now.news;
@@ -295,7 +295,7 @@ function listen() {
       const shown = one("progress", waiting);
       if (shown) { shown.max = every; shown.value = done; }
       const text = one("[role=status]", waiting);
-      if (text) text.textContent = `Looking through everything: ${done} of ${every} sessions.`;
+      if (text) text.textContent = `Scanning: ${done} of ${every} sessions.`;
     } else if (waiting && (waited || !now.secrets)) {
       setTimeout(() => location.reload(), 300);
     }
@@ -312,7 +312,7 @@ async function copy(button) {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
-    button.textContent = "Not allowed";
+    button.textContent = "Copying is not allowed";
   }
   setTimeout(() => { button.textContent = before; }, 1500);
 }
@@ -389,7 +389,7 @@ function startSlider(slider) {
   slider.addEventListener("input", () => {
     const moment = moments[Number(slider.value)] || "";
     date.value = moment.slice(0, 19);
-    told.textContent = moment ? `as it was ${moment.slice(0, 16).replace("T", " ")} UTC` : "as it is now";
+    told.textContent = moment ? `as of ${moment.slice(0, 16).replace("T", " ")} UTC` : "current";
     slider.setAttribute("aria-valuetext", told.textContent);
   });
   slider.addEventListener("change", () => refresh(form));

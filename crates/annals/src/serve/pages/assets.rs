@@ -37,7 +37,7 @@ pub(super) async fn asset(path: InPath) -> Response {
         "annals.css" => ("text/css; charset=utf-8", STYLES),
         "annals.js" => ("text/javascript; charset=utf-8", SCRIPT),
         "annals.svg" => ("image/svg+xml", ICON),
-        _ => return Refusal::not_found("there is no such file").into_response(),
+        _ => return Refusal::not_found("file not found").into_response(),
     };
     let headers: [(HeaderName, HeaderValue); 2] = [
         (CONTENT_TYPE, HeaderValue::from_static(kind)),

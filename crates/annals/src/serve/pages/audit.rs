@@ -7,12 +7,13 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 
-use super::{Frame, Refresh, shown, words};
+use super::{Frame, Refresh, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Desk;
 use crate::serve::api::parameters::{Nothing, Params};
 use crate::view;
+use crate::view::format;
 use crate::view::{Audit, GapQuery, Paging, used_sources};
 use annals_core::Result;
 
@@ -83,22 +84,22 @@ fn audit_page(desk: &Desk<'_>, look: Refresh) -> Result<AuditPage> {
             })
             .collect(),
         index: format!(
-            "{} in {}, {} on the disk.",
-            words::plural(index.passages, "passage", "passages"),
-            words::plural(index.segments, "segment", "segments"),
-            words::bytes(index.bytes)
+            "{} in {}, {} on disk.",
+            format::counted(index.passages, "passage"),
+            format::counted(index.segments, "segment"),
+            format::size(index.bytes)
         ),
     })
 }
 
 fn source_html(audit: &Audit) -> SourceHtml {
-    let number = |number: u64| words::count(i64::try_from(number).unwrap_or(i64::MAX));
-    let size = |bytes: u64| words::bytes(i64::try_from(bytes).unwrap_or(i64::MAX));
+    let number = |number: u64| format::number(i64::try_from(number).unwrap_or(i64::MAX));
+    let size = |bytes: u64| format::size(i64::try_from(bytes).unwrap_or(i64::MAX));
     let lines = &audit.lines;
     let (files, bytes) = (&audit.files, &audit.bytes);
     let types = audit.types.iter().flat_map(|(status, kinds)| {
         kinds.iter().map(move |(kind, sum)| {
-            (kind.clone(), status.clone(), words::count(sum.lines), words::bytes(sum.bytes))
+            (kind.clone(), status.clone(), format::number(sum.lines), format::size(sum.bytes))
         })
     });
     let named = |fields: Vec<String>| match fields.len() {
@@ -124,7 +125,7 @@ fn source_html(audit: &Audit) -> SourceHtml {
                     lines.malformed.lines,
                     lines.skipped.lines,
                 ]
-                .map(words::count),
+                .map(format::number),
             ),
         ],
         unknown: audit
@@ -133,7 +134,7 @@ fn source_html(audit: &Audit) -> SourceHtml {
             .take(NAMED)
             .map(|line| {
                 let client = line.client_version.as_ref().map_or(String::new(), |v| format!(", client {v}"));
-                (line.kind.to_string(), format!("{}{client}", words::plural(line.lines, "line", "lines")))
+                (line.kind.to_string(), format!("{}{client}", format::counted(line.lines, "line")))
             })
             .collect(),
         malformed: audit
@@ -148,7 +149,7 @@ fn source_html(audit: &Audit) -> SourceHtml {
             .iter()
             .map(|line| {
                 let surface = line.surface;
-                (surface.item, surface.state.words(), words::count(line.count), surface.reason)
+                (surface.item, surface.state.words(), format::number(line.count), surface.reason)
             })
             .collect(),
         streams: audit

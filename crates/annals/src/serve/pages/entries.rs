@@ -3,9 +3,10 @@
 use askama::Template;
 use serde_json::Value;
 
+use super::code;
 use super::html::{Html, text};
 use super::markdown::markdown;
-use super::{code, words};
+use crate::view::format;
 use crate::view::{BlockView, Entry, FileView};
 
 #[derive(Template)]
@@ -74,7 +75,7 @@ pub(super) fn entries(base: &str, list: &[Entry]) -> Entries {
 
 fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
     let (class, who) = match entry.kind {
-        "prompt" => ("prompt", "You"),
+        "prompt" => ("prompt", "User"),
         "answer" => ("answer", "Assistant"),
         "thinking" => ("thinking", "Thinking"),
         "call" => ("tool", "Tool"),
@@ -110,15 +111,15 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
             BlockView::Thinking { text: shown, cut } => {
                 blocks.push(BlockHtml::Folded {
                     class: "thinking",
-                    summary: format!("Thought: {}", first_line(shown.as_str())),
+                    summary: format!("Thinking: {}", first_line(shown.as_str())),
                     html: markdown(shown.as_str()),
                 });
                 blocks.extend(cut.full_bytes.map(|bytes| BlockHtml::Note(note_of_cut(bytes))));
             }
             BlockView::Image { media_type, bytes, path } => {
-                let mut words = format!("picture, {media_type}");
+                let mut words = format!("image, {media_type}");
                 if *bytes > 0 {
-                    words.push_str(&format!(", {}", words::bytes(*bytes as i64)));
+                    words.push_str(&format!(", {}", format::size(*bytes as i64)));
                 }
                 if let Some(path) = path {
                     words.push_str(&format!(", {path}"));
@@ -151,7 +152,7 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
         }
     }
     if blocks.is_empty() {
-        blocks.push(BlockHtml::Note("nothing to show".into()));
+        blocks.push(BlockHtml::Note("no content".into()));
     }
     EntryHtml {
         id: entry.id.clone(),
@@ -160,7 +161,7 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
         who,
         label: format!("{who}, step {}", entry.seq),
         at: entry.at.clone().map(|at| {
-            let shown = words::minute(&at);
+            let shown = format::minute(&at);
             (at, shown)
         }),
         model: entry.model.clone().filter(|_| class == "answer" || class == "tool"),
@@ -169,19 +170,19 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
         blocks,
         usage: entry.usage.as_ref().map(|tokens| {
             let mut parts = vec![
-                format!("{} in", words::short(tokens.input)),
-                format!("{} out", words::short(tokens.output)),
+                format!("{} input", format::compact(tokens.input)),
+                format!("{} output", format::compact(tokens.output)),
             ];
             if tokens.cache_read > 0 {
-                parts.push(format!("{} from cache", words::short(tokens.cache_read)));
+                parts.push(format!("{} cache read", format::compact(tokens.cache_read)));
             }
             if tokens.cache_write > 0 {
-                parts.push(format!("{} to cache", words::short(tokens.cache_write)));
+                parts.push(format!("{} cache write", format::compact(tokens.cache_write)));
             }
             if tokens.reasoning > 0 {
-                parts.push(format!("{} reasoning", words::short(tokens.reasoning)));
+                parts.push(format!("{} reasoning", format::compact(tokens.reasoning)));
             }
-            parts.extend(entry.cost_usd.map(words::money));
+            parts.extend(entry.cost_usd.map(format::money));
             parts.join(" · ")
         }),
     }
@@ -234,8 +235,7 @@ fn call_html(
         whole: None,
     };
     if let Some((_, _, first)) = html.steps.first().filter(|_| html.title.starts_with('{')) {
-        html.title =
-            format!("{}: {first}", words::plural(html.steps.len() as i64, "thing to do", "things to do"));
+        html.title = format!("{}: {first}", format::counted(html.steps.len(), "task"));
     }
     // Short edits are what people look for.
     let lines: usize = changes.iter().map(|change| change.diff.as_str().lines().count()).sum();
@@ -252,13 +252,13 @@ fn call_html(
             (Some(true), None) => ("ok", Some("ok".into())),
             (None, None) => ("done", None),
         };
-        html.took = duration_ms.map(words::milliseconds);
+        html.took = duration_ms.map(format::milliseconds);
         if !output.as_str().is_empty() {
             html.output = Some(text(output.as_str()));
         }
         html.whole = cut
             .full_bytes
-            .map(|bytes| (format!("{base}/output/{}/{number}", entry.id), words::bytes(bytes as i64)));
+            .map(|bytes| (format!("{base}/output/{}/{number}", entry.id), format::size(bytes as i64)));
     }
     Some(html)
 }
@@ -289,7 +289,7 @@ fn input_html(kind: &str, title: &str, input: &Value) -> Html {
 fn file_words(file: &FileView) -> (&'static str, String, String, String) {
     let lines = |range: &Option<[u32; 2]>| match range {
         Some([start, end]) if start == end => format!("line {start}"),
-        Some([start, end]) => format!("lines {start} to {end}"),
+        Some([start, end]) => format!("lines {start}–{end}"),
         None => String::new(),
     };
     let at = if file.after.is_some() { lines(&file.after) } else { lines(&file.before) };
@@ -326,7 +326,7 @@ fn step(entry: &Value) -> Option<(&'static str, &'static str, String)> {
 const OPEN_LINES: usize = 40;
 
 fn note_of_cut(bytes: u64) -> String {
-    format!("this is the start of {}; the bytes have all of it (raw)", words::bytes(bytes as i64))
+    format!("Truncated. Show all {} with Source.", format::size(bytes))
 }
 
 fn first_line(text: &str) -> String {

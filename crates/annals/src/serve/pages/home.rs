@@ -12,13 +12,14 @@ use super::html::Html;
 use super::plot::{HeatDay, heat_map};
 use super::rows::SessionLine;
 use super::usage::{Figure, figures};
-use super::{Frame, Refresh, shown, words};
+use super::{Frame, Refresh, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Desk;
 use crate::serve::api::parameters::{Nothing, Params};
 use crate::view::activity;
 use crate::view::cards;
+use crate::view::format;
 use crate::view::sessions;
 use crate::view::{Paging, SessionQuery, SourceCard, daily_usage};
 use annals_core::{Result, Time};
@@ -99,15 +100,15 @@ fn home(desk: &Desk<'_>, look: Refresh) -> Result<HomePage> {
     Ok(HomePage {
         frame: Frame::new("/", "Home", look),
         headline: match count {
-            0 => "Nothing is kept yet".into(),
-            _ => format!("{} kept, {} safe", words::plural(count, "session", "sessions"), words::bytes(kept)),
+            0 => "No sessions yet".into(),
+            _ => format!("{}, {} archived", format::counted(count, "session"), format::size(kept)),
         },
         cards: cards.iter().map(card).collect(),
         messages_in_year,
         year_words: format!(
             "{} on {}.",
-            words::plural(messages_in_year, "message", "messages"),
-            words::plural(year.days.len() as i64, "day", "days")
+            format::counted(messages_in_year, "message"),
+            format::counted(year.days.len() as i64, "day")
         ),
         heat: heat_map(&days, "messages"),
         has_usage: !usage.days.is_empty(),
@@ -118,10 +119,10 @@ fn home(desk: &Desk<'_>, look: Refresh) -> Result<HomePage> {
 }
 
 fn card(card: &SourceCard) -> Card {
-    let last = card.last_activity_at.as_deref().map(|at| format!("last {}", words::day(at)));
+    let last = card.last_activity_at.as_deref().map(|at| format!("last active {}", format::day(at)));
     let parts = [
-        Some(words::plural(card.message_count, "message", "messages")),
-        Some(format!("{} safe in {}", words::bytes(card.bytes), words::plural(card.files, "file", "files"))),
+        Some(format::counted(card.message_count, "message")),
+        Some(format!("{} archived from {}", format::size(card.bytes), format::counted(card.files, "file"))),
         last,
     ];
     Card {
@@ -130,21 +131,20 @@ fn card(card: &SourceCard) -> Card {
         href: format!("/sessions?source={}", card.source),
         status: card.source_status.clone(),
         sessions: card.session_count,
-        sessions_words: words::plural(card.session_count, "session", "sessions"),
+        sessions_words: format::counted(card.session_count, "session"),
         detail: parts.into_iter().flatten().collect::<Vec<_>>().join(" · "),
         kept: kept(card),
-        gaps: (card.gaps_open > 0).then(|| words::plural(card.gaps_open, "gap is open", "gaps are open")),
+        gaps: (card.gaps_open > 0).then(|| format::counted(card.gaps_open, "open gap")),
         reason: card.reason.to_string(),
         setup: card.setup_hint,
     }
 }
 
-/// What would be lost without this archive.
+/// Sessions that would be lost without this archive.
 fn kept(card: &SourceCard) -> Option<String> {
     let sum = card.deleted_this_month;
     (sum > 0).then(|| {
-        let sessions = words::plural(sum, "session", "sessions");
-        let verb = if sum == 1 { "is" } else { "are" };
-        format!("{sessions} that {} would delete this month {verb} kept", card.provider_label)
+        let sessions = format::counted(sum, "session");
+        format!("{sessions} kept that {} deletes this month", card.provider_label)
     })
 }

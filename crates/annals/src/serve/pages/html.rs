@@ -33,7 +33,7 @@ pub(super) fn push_text(html: &mut String, text: &str) {
             rest = &from[1..];
             continue;
         };
-        html.push_str("<mark class=\"secret\" title=\"a secret, masked\">");
+        html.push_str("<mark class=\"secret\" title=\"masked secret\">");
         push_escaped(html, &from[..=close]);
         html.push_str("</mark>");
         rest = &from[close + 1..];

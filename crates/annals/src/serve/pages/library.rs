@@ -9,11 +9,12 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::html::{Html, in_address, text};
-use super::{Frame, Refresh, code, shown, words};
+use super::{Frame, Refresh, code, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Desk};
 use crate::serve::api::parameters::{ItemParameters, LibraryParameters, Params};
+use crate::view::format;
 use crate::view::{
     ItemVersion, LibraryItem, LibraryQuery, choices, history, library, library_kinds, library_moments,
     source_labels,
@@ -108,13 +109,12 @@ fn library_page(
         project: ask.project.clone().unwrap_or_default(),
         projects: choices(desk.scope, desk.store, desk.door)?.projects,
         as_of: chosen.map_or(String::new(), |then| then.rfc3339().get(..19).unwrap_or_default().to_owned()),
-        as_of_words: chosen.map_or("as it is now".into(), |then| {
-            format!("as it was {} UTC", words::minute(&then.rfc3339()))
-        }),
+        as_of_words: chosen
+            .map_or("current".into(), |then| format!("as of {} UTC", format::minute(&then.rfc3339()))),
         moments_text: steps.join(" "),
         moments: steps,
         moment: moment.saturating_sub(usize::from(chosen.is_some())),
-        total: words::plural(items.len() as i64, "thing", "things"),
+        total: format::counted(items.len(), "item"),
         shelves,
     })
 }
@@ -129,10 +129,10 @@ fn line(item: &LibraryItem) -> ItemLine {
             in_address(item.id.as_str())
         ),
         name: item.name.to_string(),
-        project_name: if project.is_empty() { "mine".into() } else { words::last_part(project).to_owned() },
+        project_name: if project.is_empty() { "user".into() } else { format::last_part(project).to_owned() },
         project: project.to_owned(),
-        at: (item.changed_at.clone(), words::minute(&item.changed_at)),
-        size: words::bytes(item.bytes as i64),
+        at: (item.changed_at.clone(), format::minute(&item.changed_at)),
+        size: format::size(item.bytes as i64),
         versions: item.versions,
     }
 }
@@ -184,9 +184,9 @@ fn item_page(item: &LibraryItem, versions: &[ItemVersion], look: Refresh) -> Ite
         }
         VersionHtml {
             number: version.version,
-            at: (version.changed_at.clone(), words::minute(&version.changed_at)),
-            ended: version.deleted_at.as_deref().map(words::minute),
-            size: words::bytes(version.bytes as i64),
+            at: (version.changed_at.clone(), format::minute(&version.changed_at)),
+            ended: version.deleted_at.as_deref().map(format::minute),
+            size: format::size(version.bytes as i64),
             diff: Html(diff),
         }
     });

@@ -7,11 +7,12 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 
 use super::html::{Html, in_address, text};
-use super::{Frame, Refresh, shown, words};
+use super::{Frame, Refresh, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Answered;
 use crate::serve::api::parameters::{LineageParameters, Params};
+use crate::view::format;
 use crate::view::{Lineage, Origin, lineage_with_text};
 use annals_core::Shown;
 
@@ -51,11 +52,11 @@ pub(super) async fn page(
 fn lineage_page(lineage: &Lineage, lines: &[Shown], look: Refresh) -> LineagePage {
     let blame = &lineage.blame;
     let file = blame.file.to_string();
-    let name = words::last_part(&file).to_owned();
+    let name = format::last_part(&file).to_owned();
     let grades = &blame.lines;
     let mut about = format!(
-        "{}: {} exact, {} moved, {} changed, {} only read, {} unknown.",
-        words::plural(grades.total as i64, "line", "lines"),
+        "{}: {} exact, {} moved, {} changed, {} read, {} unknown.",
+        format::counted(grades.total as i64, "line"),
         grades.exact,
         grades.moved,
         grades.changed,
@@ -63,10 +64,13 @@ fn lineage_page(lineage: &Lineage, lines: &[Shown], look: Refresh) -> LineagePag
         grades.unknown
     );
     if let Some(at) = &lineage.seen_at {
-        about.push_str(&format!(" As a session last saw it, {} UTC.", words::minute(at)));
+        about.push_str(&format!(
+            " Content as of {} UTC, when a session last saw the file.",
+            format::minute(at)
+        ));
     }
     if !lineage.complete {
-        about.push_str(" Some edits could not be placed: the file may differ.");
+        about.push_str(" Some edits could not be applied: the file may differ.");
     }
     let stretches = blame.spans.iter().map(|span| {
         let numbered = (span.start..=span.end).map(|number| {
@@ -94,7 +98,7 @@ fn origin_words(origin: &Origin) -> (String, String, String, String) {
     );
     let title = origin.title.as_ref().map_or("untitled".to_owned(), ToString::to_string);
     let prompt = origin.prompt.as_ref().map_or(String::new(), ToString::to_string);
-    let when = origin.at.as_deref().map_or(String::new(), words::minute);
+    let when = origin.at.as_deref().map_or(String::new(), format::minute);
     let model = origin.model.clone().unwrap_or_default();
     let parts: Vec<&str> = [when.as_str(), model.as_str(), origin.tool.as_str()]
         .into_iter()

@@ -68,7 +68,7 @@ impl<'t, E: Iterator<Item = Event<'t>>> Iterator for Harmless<'t, E> {
                     self.pictures += 1;
                     let mut html = String::from("<span class=\"picture\" title=\"");
                     push_text(&mut html, &dest_url.replace("[secret:", "[ secret:"));
-                    html.push_str("\">picture: ");
+                    html.push_str("\">image:  ");
                     markup(html)
                 }
                 Event::End(TagEnd::Image) => {

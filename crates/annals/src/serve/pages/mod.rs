@@ -19,7 +19,6 @@ mod session;
 mod sessions;
 mod tools;
 mod usage;
-mod words;
 
 use std::sync::Arc;
 
@@ -134,11 +133,11 @@ async fn shown<T: Template + Send + 'static>(
     let made = with_view(app, asker, move |desk| {
         let found = question(desk)?;
         let shown = found.map(|found| found.render()).transpose();
-        shown.map_err(|_| annals_core::Error::new("the page could not be made"))
+        shown.map_err(|_| annals_core::Error::new("cannot render the page"))
     });
     match made.await {
         Ok(Some(html)) => page_of(StatusCode::OK, html),
-        Ok(None) => Refusal::not_found("there is no such thing here").into_response(),
+        Ok(None) => Refusal::not_found("not found").into_response(),
         Err(refusal) => refusal.into_response(),
     }
 }
@@ -171,11 +170,11 @@ pub(super) fn is_page(request: &Request) -> bool {
 /// A refusal as a page that says what to do.
 pub(super) fn refused(refusal: &Refusal, headers: &HeaderMap) -> Response {
     let heading = match refusal.status {
-        StatusCode::UNAUTHORIZED => "This page needs the link that annals prints",
-        StatusCode::NOT_FOUND => "There is nothing here",
-        StatusCode::BAD_REQUEST => "That question can not be read",
-        StatusCode::FORBIDDEN => "Not from here",
-        _ => "That did not work",
+        StatusCode::UNAUTHORIZED => "Not signed in",
+        StatusCode::NOT_FOUND => "Not found",
+        StatusCode::BAD_REQUEST => "Bad request",
+        StatusCode::FORBIDDEN => "Not allowed",
+        _ => "Something went wrong",
     };
     let mut frame = Frame::new("", heading, Refresh::of(headers));
     frame.place = "";

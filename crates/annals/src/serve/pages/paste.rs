@@ -20,7 +20,7 @@ pub(super) fn push_entry(out: &mut String, entry: &Entry) {
             }
             BlockView::Text { text, .. } => out.push_str(&format!("\n{}\n", text.as_str().trim_end())),
             BlockView::Thinking { .. } => {}
-            BlockView::Image { media_type, .. } => out.push_str(&format!("\n(picture, {media_type})\n")),
+            BlockView::Image { media_type, .. } => out.push_str(&format!("\n(image, {media_type})\n")),
             BlockView::Attachment { name } => out.push_str(&format!("\n(attachment: {name})\n")),
             BlockView::Event { name, text } => out.push_str(&format!("\n({name} {text})\n")),
             BlockView::ToolCall { name, title, .. } => {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::html::{Html, escaped};
-use super::words;
+use crate::view::format;
 
 /// A day and how much happened on it.
 pub(super) struct HeatDay {
@@ -57,7 +57,7 @@ pub(super) fn heat_map(days: &[HeatDay], what: &str) -> Html {
             x + inset,
             y + inset
         );
-        let title = format!("{}: {} {what}", day.date, words::count(day.amount));
+        let title = format!("{}: {} {what}", day.date, format::number(day.amount));
         if day.amount == 0 {
             let _ = write!(svg, "<g><title>{}</title>{cell}</g>", escaped(&title));
         } else {
@@ -102,8 +102,8 @@ pub(super) enum Unit {
 impl Unit {
     fn write(self, amount: f64) -> String {
         match self {
-            Unit::Tokens => words::short(amount.round() as i64),
-            Unit::Dollars => words::money(amount),
+            Unit::Tokens => format::compact(amount.round() as i64),
+            Unit::Dollars => format::money(amount),
         }
     }
 

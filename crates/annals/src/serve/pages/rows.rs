@@ -1,8 +1,8 @@
 //! A session as a line of a list, on every page that lists sessions.
 
 use super::html::in_address;
-use super::words;
 use crate::view::SessionView;
+use crate::view::format;
 
 /// What the line of a session shows.
 pub(super) struct SessionLine {
@@ -21,9 +21,9 @@ impl SessionLine {
     pub(super) fn of(session: &SessionView) -> SessionLine {
         let mut marks = Vec::new();
         let kinds = [
-            (session.is_active, "active now"),
+            (session.is_active, "active"),
             (session.archived, "archived"),
-            (session.source_gone, "kept here only"),
+            (session.source_gone, "deleted by client"),
             (session.parent_kind.as_deref() == Some("sub_agent"), "sub-agent"),
             (session.parent_kind.as_deref() == Some("review"), "review"),
             (session.parent_kind.as_deref() == Some("fork"), "fork"),
@@ -36,11 +36,11 @@ impl SessionLine {
             project: session
                 .cwd
                 .as_ref()
-                .map(|cwd| (words::last_part(cwd.as_str()).to_owned(), cwd.to_string())),
+                .map(|cwd| (format::last_part(cwd.as_str()).to_owned(), cwd.to_string())),
             branch: session.git_branch.as_ref().map(ToString::to_string),
             marks,
             at: session.last_message_at.clone().map(|at| {
-                let shown = words::minute(&at);
+                let shown = format::minute(&at);
                 (at, shown)
             }),
             numbers: numbers(session),
@@ -54,17 +54,17 @@ pub(super) fn address(session: &SessionView) -> String {
 
 pub(super) fn title(session: &SessionView) -> String {
     let title = session.title.as_ref().map(|title| title.as_str().trim()).filter(|title| !title.is_empty());
-    title.map_or_else(|| format!("untitled, {}", session.session_id), str::to_owned)
+    title.map_or_else(|| format!("Untitled, {}", session.session_id), str::to_owned)
 }
 
 fn numbers(session: &SessionView) -> String {
-    let mut numbers = vec![words::plural(session.message_count, "message", "messages")];
+    let mut numbers = vec![format::counted(session.message_count, "message")];
     if session.tool_call_count > 0 {
-        numbers.push(words::plural(session.tool_call_count, "call", "calls"));
+        numbers.push(format::counted(session.tool_call_count, "call"));
     }
     if session.tokens.total > 0 {
-        numbers.push(format!("{} tokens", words::short(session.tokens.total)));
+        numbers.push(format!("{} tokens", format::compact(session.tokens.total)));
     }
-    numbers.extend(session.cost_usd.map(words::money));
+    numbers.extend(session.cost_usd.map(format::money));
     numbers.join(" · ")
 }

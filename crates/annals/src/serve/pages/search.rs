@@ -9,13 +9,14 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
 use super::html::{Html, in_address, push_text};
-use super::{Frame, Refresh, shown, words};
+use super::{Frame, Refresh, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Desk;
 use crate::serve::api::parameters::{Params, SearchParameters};
 use crate::view;
-use crate::view::{PassageView, SearchResult, source_labels};
+use crate::view::format;
+use crate::view::{PassageView, SearchAnswer, SearchResult, source_labels};
 use annals_core::Result;
 
 #[derive(Template)]
@@ -137,10 +138,10 @@ fn search_page(desk: &Desk<'_>, words: &Words, look: Refresh) -> Result<SearchPa
         chips: chips(words),
         problem: None,
         examples: [
-            ("\"connection refused\"", "a phrase as it stood"),
-            ("tool:Bash cargo test", "commands of a tool"),
-            ("file:src/main.rs", "everything that touched a file"),
-            ("role:user flaky -windows since:30d", "your own words of the last month"),
+            ("\"connection refused\"", "an exact phrase"),
+            ("tool:Bash cargo test", "calls of one tool"),
+            ("file:src/main.rs", "sessions that touched a file"),
+            ("role:user flaky -windows since:30d", "your prompts of the last month"),
         ]
         .map(|(text, finds)| (text, in_address(text), finds))
         .to_vec(),
@@ -155,9 +156,7 @@ fn search_page(desk: &Desk<'_>, words: &Words, look: Refresh) -> Result<SearchPa
         words.ask().read().and_then(|ask| view::search(desk.scope, desk.store, desk.door, &ask, desk.now));
     match found {
         Ok(found) => {
-            let more = if found.complete { "" } else { " or more" };
-            let any = if found.mode == "any" { ", with some of the words" } else { "" };
-            page.total = format!("{}{more}{any}", words::plural(found.total as i64, "place", "places"));
+            page.total = summary(&words.q, &found);
             page.more = found.next_cursor.as_ref().map(|cursor| words.with("cursor", cursor));
             page.results = found.results.iter().map(|result| result_html(result, &words.q)).collect();
         }
@@ -181,7 +180,7 @@ fn chips(words: &Words) -> Vec<(String, String, bool)> {
         chip(label, "source", source, &words.source);
     }
     for (role, label) in
-        [("user", "my words"), ("assistant", "answers"), ("thinking", "thinking"), ("tool", "tools")]
+        [("user", "prompts"), ("assistant", "answers"), ("thinking", "thinking"), ("tool", "tools")]
     {
         chip(label, "role", role, &words.role);
     }
@@ -193,6 +192,27 @@ fn chips(words: &Words) -> Vec<(String, String, bool)> {
         }
     }
     chips
+}
+
+/// `9 sessions, 26 matches`; matches are counted when all of them are on this page.
+fn summary(query: &str, found: &SearchAnswer) -> String {
+    if found.results.is_empty() {
+        return format!("No matches for \u{201c}{query}\u{201d}");
+    }
+    let noun =
+        if found.results.iter().all(|result| result.session_id.is_some()) { "session" } else { "result" };
+    let mut text = format::counted(found.total, noun);
+    if !found.complete {
+        text.push_str(" or more");
+    } else if found.next_cursor.is_none() {
+        let matches: usize =
+            found.results.iter().map(|result| result.passages.len() + result.more_passages).sum();
+        text.push_str(&format!(", {}", format::plural(matches, "match", "matches")));
+    }
+    if found.mode == "any" {
+        text.push_str(". No message contains every word; these are the closest matches.");
+    }
+    text
 }
 
 fn result_html(result: &SearchResult, query: &str) -> ResultHtml {
@@ -210,11 +230,11 @@ fn result_html(result: &SearchResult, query: &str) -> ResultHtml {
     };
     let about = [
         Some(result.provider_label.to_owned()),
-        result.cwd.as_ref().map(|cwd| words::last_part(cwd.as_str()).to_owned()),
+        result.cwd.as_ref().map(|cwd| format::last_part(cwd.as_str()).to_owned()),
         result.git_branch.as_ref().map(|branch| format!("⎇ {branch}")),
-        result.last_message_at.as_deref().map(words::minute),
+        result.last_message_at.as_deref().map(format::minute),
     ];
-    let title = result.title.as_ref().map_or("untitled", |title| title.as_str());
+    let title = result.title.as_ref().map_or("Untitled", |title| title.as_str());
     let mut title_html = String::new();
     push_text(&mut title_html, title);
     ResultHtml {
@@ -235,12 +255,11 @@ fn passage_html(base: &str, result: &SearchResult, passage: &PassageView, query:
         },
         what: match (&passage.tool, passage.kind) {
             (Some(tool), kind) => format!("{tool} {kind}"),
-            (None, "message") if passage.role == "user" => "you".into(),
             (None, "message") => passage.role.into(),
             (None, kind) => kind.into(),
         },
         at: passage.at.clone().map(|at| {
-            let shown = words::minute(&at);
+            let shown = format::minute(&at);
             (at, shown)
         }),
         snippet: marked(passage.snippet.as_str(), &passage.highlights),

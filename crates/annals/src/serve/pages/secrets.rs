@@ -8,12 +8,13 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::html::in_address;
-use super::{Frame, Refresh, shown, words};
+use super::{Frame, Refresh, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::api::parameters::{Nothing, Params};
 use crate::serve::api::secrets::{SecretAnswer, found};
 use crate::view::SecretView;
+use crate::view::format;
 
 /// Sessions of a secret that a line names.
 const NAMED: usize = 4;
@@ -63,9 +64,9 @@ fn secrets_page(answer: &SecretAnswer, look: Refresh) -> SecretsPage {
         looking: answer.status == "looking",
         done: answer.sessions_looked_at,
         all: answer.session_count,
-        total: words::plural(answer.secrets.len() as i64, "secret", "secrets"),
+        total: format::counted(answer.secrets.len() as i64, "secret"),
         looked_at: answer.looked_at.clone().map(|at| {
-            let shown = words::minute(&at);
+            let shown = format::minute(&at);
             (at, shown)
         }),
         secrets: answer.secrets.iter().map(line).collect(),
@@ -73,7 +74,7 @@ fn secrets_page(answer: &SecretAnswer, look: Refresh) -> SecretsPage {
 }
 
 fn line(secret: &SecretView) -> SecretLine {
-    let day = |at: &Option<String>| at.as_deref().map_or(String::new(), |at| words::day(at).to_owned());
+    let day = |at: &Option<String>| at.as_deref().map_or(String::new(), |at| format::day(at).to_owned());
     let tools: Vec<&str> = secret.tools.iter().map(|tool| tool.as_str()).collect();
     let sessions = secret.sessions.iter().take(NAMED).map(|id| {
         let short: String = id.chars().take(8).collect();
@@ -81,7 +82,7 @@ fn line(secret: &SecretView) -> SecretLine {
     });
     SecretLine {
         mark: secret.mark.clone(),
-        times: words::count(secret.occurrences),
+        times: format::number(secret.occurrences),
         first: day(&secret.first_seen_at),
         last: day(&secret.last_seen_at),
         tools: tools.join(", "),

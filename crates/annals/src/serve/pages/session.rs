@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 use super::entries::{Entries, entries};
 use super::html::{Html, in_address, text};
 use super::rows::{SessionLine, address, title};
-use super::{Frame, Refresh, shown, words};
+use super::{Frame, Refresh, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Desk, Refusal, answer, with_view};
 use crate::serve::api::parameters::{BranchParameters, InPath, Nothing, OfSource, Params};
 use crate::view;
+use crate::view::format;
 use crate::view::sessions;
 use crate::view::{
     Branch, Paging, SearchQuery, SessionQuery, SessionView, TranscriptQuery, count_steps, exact_session,
@@ -144,7 +145,7 @@ fn session_page(
             Branch::Through(id) => format!("?branch={}", in_address(id)),
         },
         chunks: (0..total).step_by(SIZE as usize).collect(),
-        entries: Html(shown.map_err(|_| annals_core::Error::new("the page could not be made"))?),
+        entries: Html(shown.map_err(|_| annals_core::Error::new("cannot render the page"))?),
         base,
     })
 }
@@ -157,24 +158,24 @@ fn steps_html(desk: &Desk<'_>, session: &SessionView, branch: &Branch, from: i64
 fn numbers(session: &SessionView) -> Vec<String> {
     let mut numbers = Vec::new();
     if let (Some(first), Some(last)) = (&session.first_message_at, &session.last_message_at) {
-        let (first, last) = (words::minute(first), words::minute(last));
-        let same_day = words::day(&first) == words::day(&last);
+        let (first, last) = (format::minute(first), format::minute(last));
+        let same_day = format::day(&first) == format::day(&last);
         let end = if same_day { last.get(11..).unwrap_or(&last) } else { &last };
-        numbers.push(format!("{first} to {end} UTC"));
+        numbers.push(format!("{first} – {end} UTC"));
     }
     if !session.models.is_empty() {
         numbers.push(session.models.join(", "));
     }
-    numbers.push(words::plural(session.message_count, "message", "messages"));
+    numbers.push(format::counted(session.message_count, "message"));
     if session.tool_call_count > 0 {
-        numbers.push(words::plural(session.tool_call_count, "tool call", "tool calls"));
+        numbers.push(format::counted(session.tool_call_count, "tool call"));
     }
     if session.tokens.total > 0 {
-        numbers.push(format!("{} tokens", words::short(session.tokens.total)));
+        numbers.push(format!("{} tokens", format::compact(session.tokens.total)));
     }
     numbers.push(match session.cost_usd {
-        Some(cost) => format!("{} {}", words::money(cost), session.billing_source),
-        None => "cost not known".into(),
+        Some(cost) => format!("{} {}", format::money(cost), session.billing_source),
+        None => "no price".into(),
     });
     numbers
 }
@@ -190,7 +191,7 @@ fn ties(desk: &Desk<'_>, session: &SessionView) -> Result<Vec<(&'static str, Str
             Some("review") => "Review of",
             Some("fork") => "Forked from",
             Some("revert") => "Reverted from",
-            _ => "Goes on from",
+            _ => "Continues",
         };
         ties.push((kind, address(&parent), title(&parent)));
     }
@@ -205,9 +206,9 @@ fn ties(desk: &Desk<'_>, session: &SessionView) -> Result<Vec<(&'static str, Str
     children.reverse();
     for child in &children {
         let kind = match child.parent_kind.as_deref() {
-            Some("sub_agent") => "Started",
+            Some("sub_agent") => "Sub-agent",
             Some("review") => "Reviewed in",
-            _ => "Went on in",
+            _ => "Continued in",
         };
         ties.push((kind, address(child), title(child)));
     }
@@ -232,7 +233,7 @@ fn facts(session: &SessionView) -> Vec<(&'static str, String)> {
     let tokens = &session.tokens;
     let facts = [
         ("id", Some(session.session_id.clone())),
-        ("folder", shown(&session.cwd)),
+        ("directory", shown(&session.cwd)),
         ("client", shown(&session.client_version)),
         ("started from", Some(entrypoints.join(", ")).filter(|text| !text.is_empty())),
         ("commit", shown(&session.git_commit)),
@@ -241,16 +242,16 @@ fn facts(session: &SessionView) -> Vec<(&'static str, String)> {
             "tokens",
             (tokens.total > 0).then(|| {
                 format!(
-                    "{} in, {} out, {} from cache, {} to cache, {} reasoning",
-                    words::count(tokens.input),
-                    words::count(tokens.output),
-                    words::count(tokens.cache_read),
-                    words::count(tokens.cache_write),
-                    words::count(tokens.reasoning)
+                    "{} input, {} output, {} cache read, {} cache write, {} reasoning",
+                    format::number(tokens.input),
+                    format::number(tokens.output),
+                    format::number(tokens.cache_read),
+                    format::number(tokens.cache_write),
+                    format::number(tokens.reasoning)
                 )
             }),
         ),
-        ("prompts", Some(words::count(session.user_message_count))),
+        ("prompts", Some(format::number(session.user_message_count))),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
@@ -302,7 +303,7 @@ pub(super) async fn outline(
             id: prompt.id,
             seq: prompt.seq,
             at: prompt.at.map(|at| {
-                let shown = words::minute(&at);
+                let shown = format::minute(&at);
                 (at, shown)
             }),
             text: text(prompt.text.as_str()),
@@ -377,15 +378,15 @@ pub(super) async fn raw(
         let Some(lines) = lines else { return Ok(None) };
         let lines = lines.into_iter().map(|line| {
             let about = format!(
-                "{}, at byte {}, {} long",
+                "{}, byte {}, {}",
                 line.part,
-                words::count(line.offset as i64),
-                words::bytes(line.length as i64)
+                format::number(line.offset as i64),
+                format::size(line.length as i64)
             );
             (about, text(line.text.as_str()))
         });
         Ok(Some(RawPage {
-            frame: Frame::new("/sessions", "Bytes", look),
+            frame: Frame::new("/sessions", "Original record", look),
             back: format!("{0}?at={1}#m-{1}", address(&session), in_address(&path.key)),
             lines: lines.collect(),
         }))
@@ -408,7 +409,7 @@ pub(super) async fn output(
     });
     match found.await {
         Ok(Some(output)) => plain("text/plain; charset=utf-8", output.to_string()),
-        Ok(None) => Refusal::not_found("there is no such output").into_response(),
+        Ok(None) => Refusal::not_found("output not found").into_response(),
         Err(refusal) => refusal.into_response(),
     }
 }
@@ -439,7 +440,7 @@ pub(super) async fn picture(
             ];
             (headers, picture.bytes).into_response()
         }
-        Ok(None) => Refusal::not_found("there is no such picture").into_response(),
+        Ok(None) => Refusal::not_found("image not found").into_response(),
         Err(refusal) => refusal.into_response(),
     }
 }
@@ -473,7 +474,7 @@ pub(super) async fn markdown(
     });
     match found.await {
         Ok(Some(text)) => plain("text/markdown; charset=utf-8", text),
-        Ok(None) => Refusal::not_found("there is no such session").into_response(),
+        Ok(None) => Refusal::not_found("session not found").into_response(),
         Err(refusal) => refusal.into_response(),
     }
 }

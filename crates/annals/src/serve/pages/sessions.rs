@@ -8,11 +8,12 @@ use axum::http::HeaderMap;
 
 use super::html::in_address;
 use super::rows::SessionLine;
-use super::{Frame, Refresh, shown, words};
+use super::{Frame, Refresh, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Answered;
 use crate::serve::api::parameters::{AllSessionParameters, Params};
+use crate::view::format;
 use crate::view::sessions;
 use crate::view::{Choices, SessionQuery, choices, source_labels};
 
@@ -87,17 +88,17 @@ pub(super) async fn page(
                 project: words_of(&parameters.project),
                 model: words_of(&parameters.model),
                 branch: words_of(&parameters.branch),
-                since: words::day(&words_of(&parameters.since)).to_owned(),
-                until: words::day(&words_of(&parameters.until)).to_owned(),
+                since: format::day(&words_of(&parameters.since)).to_owned(),
+                until: format::day(&words_of(&parameters.until)).to_owned(),
             },
             choices: choices(desk.scope, desk.store, desk.door)?,
             flags: vec![
-                ("errors", "has errors", parameters.errors == Some(true)),
-                ("include_subagents", "with sub-agents", parameters.include_subagents == Some(true)),
+                ("errors", "with errors", parameters.errors == Some(true)),
+                ("include_subagents", "include sub-agents", parameters.include_subagents == Some(true)),
                 ("archived", "archived", parameters.archived == Some(true)),
-                ("gone", "gone from source", parameters.gone == Some(true)),
+                ("gone", "deleted by client", parameters.gone == Some(true)),
             ],
-            total: words::plural(list.total, "session", "sessions"),
+            total: format::counted(list.total, "session"),
             rows: list.sessions.iter().map(SessionLine::of).collect(),
             more,
         }))

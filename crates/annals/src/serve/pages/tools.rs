@@ -9,11 +9,12 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 
 use super::html::in_address;
-use super::{Frame, Refresh, plot, shown, words};
+use super::{Frame, Refresh, plot, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Desk};
 use crate::serve::api::parameters::{Params, days_of, known_source};
+use crate::view::format;
 use crate::view::tools;
 use crate::view::{ToolAnalytics, ToolsQuery, choices, source_labels, source_named};
 use annals_core::{Result, Shown};
@@ -104,7 +105,7 @@ fn tools_page(
         sums.add(&tools(desk.scope, desk.store, desk.door, &ask, desk.disk, desk.now)?);
     }
     let days_word = days.map_or("all".to_owned(), |days| days.to_string());
-    let ranges = [("7 days", "7"), ("30 days", "30"), ("90 days", "90"), ("all", "all")];
+    let ranges = [("7 days", "7"), ("30 days", "30"), ("90 days", "90"), ("all time", "all")];
     let mut providers = vec![("All", parameters.with("source", ""), parameters.source.is_empty())];
     for (source, label) in source_labels() {
         providers.push((label, parameters.with("source", source), parameters.source == source));
@@ -123,19 +124,19 @@ fn tools_page(
         projects: choices(desk.scope, desk.store, desk.door)?.projects,
         numbers: format!(
             "{} in {}, {} failed ({:.1} %)",
-            words::plural(sums.calls, "call", "calls"),
-            words::plural(sums.sessions, "session", "sessions"),
-            words::count(sums.failed),
+            format::counted(sums.calls, "call"),
+            format::counted(sums.sessions, "session"),
+            format::number(sums.failed),
             100.0 * sums.failed as f64 / sums.calls.max(1) as f64
         ),
         tools: sums.tools.values().map(|(count, _)| *count).collect(),
         lists: vec![
             list("Calls by tool", "tool", "calls", &sums.tools, true, &|name| search("tool:", name)),
-            list("Commands", "command", "runs", &sums.commands, false, &|name| {
+            list("Commands", "command", "count", &sums.commands, false, &|name| {
                 format!("/search?q={}", in_address(&quoted(name)))
             }),
-            list("Files written", "file", "times", &sums.written, false, &|name| search("file:", name)),
-            list("Files read", "file", "times", &sums.read, false, &|name| search("file:", name)),
+            list("Files written", "file", "count", &sums.written, false, &|name| search("file:", name)),
+            list("Files read", "file", "count", &sums.read, false, &|name| search("file:", name)),
         ],
     })
 }
@@ -194,9 +195,9 @@ fn list(
         name: name.clone(),
         shown: ended(name, what == "file"),
         href: href(name),
-        count: words::count(*count),
+        count: format::number(*count),
         share: plot::share(*count, most),
-        failed: words::count(*failed),
+        failed: format::number(*failed),
         failed_share: if failures { plot::share(*failed, most) } else { 0 },
     });
     List { title, what, unit, failures, lines: lines.collect() }

@@ -10,11 +10,12 @@ use serde::Deserialize;
 
 use super::html::{Html, in_address};
 use super::plot::{Bar, FILLS, Unit, stacked_bars};
-use super::{Frame, Refresh, plot, shown, words};
+use super::{Frame, Refresh, plot, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Desk};
 use crate::serve::api::parameters::{Params, days_of, known_source};
+use crate::view::format;
 use crate::view::{DailyUsage, ModelUsage, Paging, UsageQuery, UsageRow, daily_usage, source_labels, usage};
 use annals_core::{Result, Time};
 use annals_store::{ResponseFilter, UsageBy};
@@ -130,27 +131,33 @@ fn usage_page(
     }
     Ok(UsagePage {
         frame: Frame::new("/usage", "Usage", look),
-        ranges: [("7 days", "7"), ("30 days", "30"), ("90 days", "90"), ("a year", "365"), ("all", "all")]
-            .map(|(name, value)| (name, range(value), value == days_word))
-            .to_vec(),
+        ranges: [
+            ("7 days", "7"),
+            ("30 days", "30"),
+            ("90 days", "90"),
+            ("1 year", "365"),
+            ("all time", "all"),
+        ]
+        .map(|(name, value)| (name, range(value), value == days_word))
+        .to_vec(),
         providers,
         numbers: vec![
-            ("cost, as far as prices are known", total.cost_usd.map_or("not known".into(), words::money)),
-            ("tokens", words::short(total.tokens.total)),
-            ("of the prompts came from a cache", cache_share(total)),
-            ("responses, each counted once", words::count(total.response_count)),
+            ("estimated cost", total.cost_usd.map_or("no price".into(), format::money)),
+            ("tokens", format::compact(total.tokens.total)),
+            ("of input tokens were cache reads", cache_share(total)),
+            ("responses", format::number(total.response_count)),
         ],
         unpriced: by_day
             .unpriced_models
             .iter()
-            .map(|model| (model.model.to_string(), format!("{} tokens", words::short(model.tokens))))
+            .map(|model| (model.model.to_string(), format!("{} tokens", format::compact(model.tokens))))
             .collect(),
         plots: if daily.days.is_empty() { Vec::new() } else { plots },
         legend,
         tables,
         footnote: format!(
-            "Cost is estimated from public prices of the day. {} of responses in forks and resumes are left out. Days are in UTC.",
-            words::plural(by_day.excluded_copies, "copy", "copies")
+            "Costs are estimates from list prices. {} in forks and resumed sessions not counted again. Days are in UTC.",
+            format::counted(by_day.excluded_copies, "copied response")
         ),
     })
 }
@@ -174,15 +181,15 @@ fn line(row: &UsageRow, most: i64, by: UsageBy, since: Option<&str>, with_source
     };
     let tokens = &row.tokens;
     Line {
-        name: key.unwrap_or("not known").to_owned(),
+        name: key.unwrap_or("unknown").to_owned(),
         href,
-        cost: row.cost_usd.map_or("–".into(), words::money),
-        tokens: words::short(tokens.total),
-        input: words::short(tokens.input),
-        output: words::short(tokens.output),
-        cache: words::short(tokens.cache_read),
+        cost: row.cost_usd.map_or("–".into(), format::money),
+        tokens: format::compact(tokens.total),
+        input: format::compact(tokens.input),
+        output: format::compact(tokens.output),
+        cache: format::compact(tokens.cache_read),
         cache_share: cache_share(row),
-        responses: words::count(row.response_count),
+        responses: format::number(row.response_count),
         share: plot::share(tokens.total, most),
     }
 }
@@ -246,18 +253,18 @@ pub(super) fn figures(
     let tokens = bars(&|model| model.tokens.total as f64);
     let cost = bars(&|model| model.cost_usd.unwrap_or(0.0));
     let mut figures = vec![Figure {
-        caption: "Tokens by day and model; a bar opens to its sessions".into(),
+        caption: "Tokens by day and model. Click a bar to see its sessions.".into(),
         svg: stacked_bars(&tokens, &legend, Unit::Tokens, "Tokens by day and model"),
     }];
     if cost.iter().any(|bar| bar.parts.iter().sum::<f64>() > 0.0) {
         figures.push(Figure {
-            caption: "Estimated cost by day and model; a bar opens to its sessions".into(),
-            svg: stacked_bars(&cost, &legend, Unit::Dollars, "Cost by day and model"),
+            caption: "Estimated cost by day and model. Click a bar to see its sessions.".into(),
+            svg: stacked_bars(&cost, &legend, Unit::Dollars, "Estimated cost by day and model"),
         });
     }
     (figures, legend)
 }
 
 fn name_of(model: &ModelUsage) -> String {
-    model.model.as_ref().map_or("not known".into(), ToString::to_string)
+    model.model.as_ref().map_or("unknown".into(), ToString::to_string)
 }

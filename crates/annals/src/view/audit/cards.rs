@@ -101,7 +101,7 @@ pub fn cards(
         let answers = card.session_count > 0 && card.source_status != "error";
         if answers {
             if card.source_status != "available" {
-                card.reason = Shown::new("the client's files are gone; the archive still answers");
+                card.reason = Shown::new("the client's files are gone; showing archived data");
             }
             card.source_status = "available".into();
         }

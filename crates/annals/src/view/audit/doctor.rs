@@ -22,29 +22,29 @@ pub fn examine(scope: &Scope, store: &Store, door: &Door) -> Result<Vec<Finding>
     findings.push(finding(
         "database",
         broken.is_empty(),
-        if broken.is_empty() { "SQLite finds it sound".to_owned() } else { broken.join("; ") },
-        "restore annals.db from a backup; `annals restore` still writes out what can be read",
+        if broken.is_empty() { "intact".to_owned() } else { broken.join("; ") },
+        "restore annals.db from a backup; `annals restore --to DIR` still writes what can be read",
     ));
     let mut damages: Vec<Damage> = Vec::new();
     let checked = store.check_segments(scope, &mut |damage| damages.push(damage))?;
     if damages.is_empty() {
-        findings.push(finding("segments", true, format!("{checked} segments agree with their hashes"), ""));
+        findings.push(finding("segments", true, format!("{checked} segments match their hashes"), ""));
     }
     for damage in damages {
         let what =
             format!("{} version {} at byte {}: {}", damage.path, damage.version, damage.place, damage.what);
-        let hint = "if the client still has the file, `annals sync --full` captures it again";
+        let hint = "annals sync --full (if the client still has the file)";
         findings.push(Finding { check: "segments", ok: false, what: door.text(&what), hint: Some(hint) });
     }
     let lost = store.rows_without_bytes(scope)?;
-    let what = if lost.is_empty() { "all rows point into their bytes".to_owned() } else { lost.join(", ") };
-    let mut rows = finding("rows", lost.is_empty(), String::new(), "run `annals rebuild`");
+    let what = if lost.is_empty() { "all rows have their bytes".to_owned() } else { lost.join(", ") };
+    let mut rows = finding("rows", lost.is_empty(), String::new(), "annals rebuild");
     rows.what = door.text(&what);
     findings.push(rows);
     Ok(findings)
 }
 
-/// Texts of our own.
+/// A finding without content from the archive.
 fn finding(check: &'static str, ok: bool, what: String, hint: &'static str) -> Finding {
     Finding { check, ok, what: Shown::new(what), hint: Some(hint).filter(|_| !ok) }
 }

@@ -1,9 +1,12 @@
-//! What could not be had, when it is tried again, and what became of it.
+//! What could not be fetched, and when it is retried.
+
+use std::time::Duration;
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::view::door::Door;
+use crate::view::format::wait;
 use crate::view::paging::{Paging, read_numbers, write_numbers};
 use annals_core::{Result, Scope, Shown, Time};
 use annals_store::{GapFilter, GapRow, Store};
@@ -20,27 +23,27 @@ pub struct GapView {
     pub source: String,
     pub stream: String,
     pub key: Shown,
-    /// The reason in one word of the retry policy: unreadable, changing, sign_in, rate_limited, pressure, timeout,
+    /// The cause, as the retry policy names it: unreadable, changing, sign_in, rate_limited, pressure, timeout,
     /// not_found, gone, forbidden, malformed or failed
     pub why: String,
     pub reason: Shown,
     pub status: String,
-    /// Why a terminal gap is tried no more: not_found, gone or quarantined
+    /// Why a terminal gap is no longer retried: not_found, gone or quarantined
     pub ended: Option<String>,
     pub attempts: i64,
     pub first_seen_at: String,
     pub last_tried_at: String,
-    /// Not before then; without it every run tries a gap that is pending
+    /// Not retried before then; if missing, every run retries a pending gap
     pub next_try_at: Option<String>,
-    /// Until when a gap in progress is with the run that took it
+    /// How long a gap in progress is reserved for the run that retries it
     pub leased_until_at: Option<String>,
-    /// When it is tried next, in words
+    /// When it is retried next, for people
     pub eta: String,
 }
 
-/// Statuses of what is not had yet and may still come.
+/// Statuses of gaps that may still be recovered.
 pub const OPEN: &[&str] = &["pending", "in_progress"];
-/// Statuses of what is not had.
+/// Statuses of everything missing.
 pub const LACKING: &[&str] = &["pending", "in_progress", "terminal"];
 
 #[derive(Debug, Default)]
@@ -82,44 +85,13 @@ pub fn gaps(scope: &Scope, store: &Store, door: &Door, ask: &GapQuery, now: Time
 fn eta(row: &GapRow, now: Time) -> String {
     match (row.status.as_str(), row.next_try) {
         ("recovered", _) => "not needed".into(),
-        ("terminal", _) if row.ended.as_deref() == Some("quarantined") => "with a newer version".into(),
+        ("terminal", _) if row.ended.as_deref() == Some("quarantined") => "after an update of annals".into(),
         ("terminal", _) => "given up".into(),
-        ("in_progress", _) => "being tried".into(),
-        (_, Some(next)) if next > now => format!("in {}", duration(next.micros() - now.micros())),
-        _ if row.stream == "imports" => "at the next import".into(),
-        _ => "at the next sync".into(),
-    }
-}
-
-/// A time to wait, in its two largest units.
-fn duration(micros: i64) -> String {
-    let minutes = (micros / 60_000_000).max(0) + i64::from(micros % 60_000_000 > 0);
-    match (minutes / 1_440, minutes / 60 % 24, minutes % 60) {
-        (0, 0, minutes) => format!("{minutes} min"),
-        (0, hours, 0) => format!("{hours} h"),
-        (0, hours, minutes) => format!("{hours} h {minutes} min"),
-        (days, 0, _) => format!("{days} d"),
-        (days, hours, _) => format!("{days} d {hours} h"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::duration;
-
-    #[test]
-    fn waits_are_told_in_words() {
-        let table = [
-            (1, "1 min"),
-            (60, "1 min"),
-            (61, "2 min"),
-            (3_600, "1 h"),
-            (3_660, "1 h 1 min"),
-            (86_400, "1 d"),
-            (90_000, "1 d 1 h"),
-        ];
-        for (seconds, words) in table {
-            assert_eq!(duration(seconds * 1_000_000), words, "{seconds}");
+        ("in_progress", _) => "in progress".into(),
+        (_, Some(next)) if next > now => {
+            format!("in {}", wait(Duration::from_micros(next.micros().abs_diff(now.micros()))))
         }
+        _ if row.stream == "imports" => "on the next import".into(),
+        _ => "on the next sync".into(),
     }
 }

@@ -52,7 +52,7 @@ pub fn imported(scope: &Scope, store: &Store, source: &'static dyn Source) -> Re
         let account = store.live_account(scope, source.manifest().source)?;
         (imported.asked, imported.gaps) = ((account.things, account.bytes), account.gaps);
         if account.given_up > 0 {
-            let why = "asked for and given up: `annals gaps --all` says why";
+            let why = "could not be fetched: see `annals gaps --all`";
             imported.left_out.entry(why.to_owned()).or_default().0 += account.given_up;
         }
     }

@@ -227,18 +227,18 @@ pub fn index_audit(scope: &Scope, store: &Store) -> Result<IndexAudit> {
         lineage_bytes: store.fingerprint_size(scope)?,
         indexed: &[
             "prompts, answers and thinking",
-            "names and inputs of tool calls, paths of files they touched",
-            "outputs of tools, also those kept apart",
-            "skills, commands, prompts, rules, instructions and memory, in their newest version",
-            "titles of sessions, as they are now",
-            "fingerprints of lines that calls wrote into files, and of a fourth of those that they read",
+            "names and inputs of tool calls, and paths of the files they touched",
+            "tool outputs, including those stored in separate files",
+            "the newest version of skills, commands, prompts, rules, instructions and memory",
+            "current session titles",
+            "fingerprints of lines that tool calls wrote, and of a quarter of those they read",
         ],
         left_out: &[
-            "text behind the first 256 KiB of a message, input or output",
-            "words of more than 64 letters: data such as Base64",
-            "context that a client puts before the model, and its plumbing rows",
+            "text after the first 256 KiB of a message, input or output",
+            "words longer than 64 letters, such as Base64 data",
+            "context that the client adds, and its internal records",
             "images and settings",
-            "copies of history in forks and resumes are indexed, and found only where they were first said",
+            "copies in forks and resumed sessions: found only in the original session",
         ],
     })
 }

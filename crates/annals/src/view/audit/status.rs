@@ -88,7 +88,7 @@ pub fn source_state(
     let answers = homes.iter().any(|home| home.has_sessions) && state.source_status != "error";
     if answers && state.source_status != "available" {
         state.source_status = "available".into();
-        state.reason = Shown::new("the client's files are gone; the archive still answers");
+        state.reason = Shown::new("the client's files are gone; showing archived data");
     }
     Ok(state)
 }

@@ -52,9 +52,8 @@ pub fn lineage_with_text(
     let start = ask.start.unwrap_or(1);
     let end = ask.end.unwrap_or(usize::MAX);
     if start == 0 || end < start {
-        return Err(
-            Error::bad_request("these are no lines").hint("`start` is at least 1, `end` at least `start`")
-        );
+        return Err(Error::bad_request("invalid range of lines")
+            .hint("`start` must be at least 1, and `end` at least `start`"));
     }
     if *scope != Scope::Owner || !is_plain_path(&ask.file) {
         return Ok(None);

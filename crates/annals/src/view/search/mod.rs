@@ -196,12 +196,13 @@ fn understood(ask: &SearchQuery, now: Time) -> Result<Query> {
         query.kinds = narrowed(query.kinds.as_deref(), kinds(kind)?);
     }
     if query.is_empty() {
-        return Err(Error::bad_request("nothing to search for")
-            .hint("give a word, a \"phrase\", or a filter such as tool:NAME"));
+        return Err(
+            Error::bad_request("empty query").hint("use words, a \"phrase\", or a filter such as tool:NAME")
+        );
     }
     if let Some(source) = query.source.as_deref().filter(|source| by_name(source).is_none()) {
-        return Err(Error::bad_request(format!("no source is called {source:?}"))
-            .hint("`annals sources` lists all of them"));
+        return Err(Error::bad_request(format!("unknown source {source:?}"))
+            .hint("`annals sources` lists all sources"));
     }
     Ok(query)
 }

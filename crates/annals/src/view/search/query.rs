@@ -54,8 +54,8 @@ pub fn read_query(text: &str, now: Time) -> Answered<Query> {
             continue;
         }
         if let Some(name) = word.name.filter(|name| word.negated && FILTERS.contains(name)) {
-            return Err(Error::bad_request(format!("-{name}: is no filter"))
-                .hint(format!("{name}: narrows a search, and -word leaves words out")));
+            return Err(Error::bad_request(format!("-{name}: is not a filter"))
+                .hint(format!("use {name}: to narrow a search, or -word to exclude a word")));
         }
         if let Some(name) = word.name
             && filter(&mut query, name, word.text, now)?
@@ -247,8 +247,8 @@ pub fn roles(value: &str) -> Answered<Vec<PassageKind>> {
         "thinking" => vec![Thinking],
         "tool" => vec![Call, Result, Output, Files],
         _ => {
-            return Err(Error::bad_request(format!("no role is called {value:?}"))
-                .hint("user, assistant, thinking or tool"));
+            return Err(Error::bad_request(format!("unknown role {value:?}"))
+                .hint("use user, assistant, thinking or tool"));
         }
     })
 }
@@ -261,8 +261,8 @@ pub fn kinds(value: &str) -> Answered<Vec<PassageKind>> {
         "result" => vec![Result, Output],
         "library" => vec![Record],
         _ => {
-            return Err(Error::bad_request(format!("no kind is called {value:?}"))
-                .hint("message, call, result or library"));
+            return Err(Error::bad_request(format!("unknown kind {value:?}"))
+                .hint("use message, call, result or library"));
         }
     })
 }

@@ -154,6 +154,6 @@ fn through(
 }
 
 fn no_such_step(id: &str) -> Error {
-    Error::bad_request(format!("no message of this session is {id:?}"))
-        .hint("messages tell their ids, and those of their alternatives in `branches`")
+    Error::bad_request(format!("no message {id:?} in this session"))
+        .hint("use the `id` of a message, or one in its `branches`")
 }

@@ -141,8 +141,8 @@ pub fn find_session(
         1 => rows.pop().map(|row| session_view(scope, store, door, row, Native::Told, now)).transpose(),
         many => {
             let some: Vec<&str> = rows.iter().take(3).map(|row| row.key.as_str()).collect();
-            Err(Error::new(format!("{many} sessions begin with {id:?}"))
-                .hint(format!("give more of the id, for example {}", some.join(", "))))
+            Err(Error::new(format!("ambiguous session id {id:?}: {many} sessions match"))
+                .hint(format!("use a longer id, for example {}", some.join(", "))))
         }
     }
 }

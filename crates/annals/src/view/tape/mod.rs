@@ -93,7 +93,8 @@ pub fn tape(
     ask: TapeOptions,
     see: &mut Visit<'_>,
 ) -> Result<TapeEnd> {
-    let source = by_name(&session.source).ok_or_else(|| Error::new("no such source"))?;
+    let source =
+        by_name(&session.source).ok_or_else(|| Error::new(format!("unknown source {:?}", session.source)))?;
     let recorder = recorder_of(source)?;
     let form = recorder.form();
     let mut taping = Taping::new(source, recorder, ask);
@@ -123,9 +124,9 @@ pub fn has_tape(_scope: &Scope, source: &str) -> bool {
 
 fn recorder_of(source: &'static dyn Source) -> Result<&'static dyn Recorder> {
     let label = source.manifest().label;
-    source.recorder().ok_or_else(|| {
-        Error::new(format!("sessions of {label} have no tape")).hint("its conversations change no files")
-    })
+    source
+        .recorder()
+        .ok_or_else(|| Error::new(format!("cannot export {label} as tapes: its sessions change no files")))
 }
 
 /// One file, and how it is read.
@@ -238,13 +239,13 @@ impl Taping {
                 maker.grades.lines += u64::from(drift.is_none() || told > 0);
                 drift
             }
-            Ending::CutOff => Some(maker.drift("the last line is cut off")),
-            Ending::TooLong => Some(maker.drift("the line is too long to read")),
+            Ending::CutOff => Some(maker.drift("the last line is truncated")),
+            Ending::TooLong => Some(maker.drift("the line is too long")),
         };
         let Some(drift) = drift else { return Ok(()) };
         if self.ask.strict {
             return Err(Error::new(format!("line {}: {}", drift.line, drift.what))
-                .hint("without --strict such lines are counted and passed by"));
+                .hint("without --strict, such lines are skipped with a warning"));
         }
         self.drift_count += 1;
         if self.drifts.len() < DRIFTS {
