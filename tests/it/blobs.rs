@@ -41,11 +41,19 @@ fn lasting(sessions: &[Value]) -> Vec<Value> {
     sessions
 }
 
+/// All bytes agree with their hashes.
+fn assert_intact(bench: &Bench) {
+    let ran = bench.run(&["doctor", "--json"]);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let findings = document["findings"].as_array().unwrap();
+    let segments: Vec<&Value> = findings.iter().filter(|finding| finding["check"] == "segments").collect();
+    assert!(!segments.is_empty() && segments.iter().all(|finding| finding["ok"] == true), "{document}");
+}
+
 fn assert_whole(bench: &Bench) {
     let then: Vec<Value> = serde_json::from_slice(&std::fs::read(fixture("sessions.json")).unwrap()).unwrap();
     assert_eq!(lasting(&bench.sessions()), lasting(&then));
-    let doctor = bench.run(&["doctor"]);
-    assert!(doctor.stdout.contains("agree with their hashes"), "{}{}", doctor.stdout, doctor.stderr);
+    assert_intact(bench);
     let target = bench.folder.path().join("restored");
     let mut found = BTreeMap::new();
     for (source, folder) in [("codex_cli", ".codex"), ("claude_code", ".claude")] {
@@ -179,8 +187,7 @@ fn a_file_that_changes_a_little_costs_a_little() {
         let ran = bench.run(&["restore", "--source", "claude_code", "--to", target.to_str().unwrap()]);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         assert!(std::fs::read_to_string(target.join("skills/oil/drawing.svg")).unwrap() == text);
-        let doctor = bench.run(&["doctor"]);
-        assert!(doctor.stdout.contains("agree with their hashes"), "{}", doctor.stdout);
+        assert_intact(&bench);
         let connection = Connection::open(database(&bench)).unwrap();
         let versions: i64 = connection
             .query_row(

@@ -1,6 +1,7 @@
 //! How the server behaves: answers are current, pages whole, the log is mute about content, and it stops and rests.
 
 mod access;
+mod failures;
 mod lineage;
 mod members;
 mod pages;

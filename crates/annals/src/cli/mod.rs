@@ -4,6 +4,7 @@ mod commands;
 mod git;
 mod help;
 mod live;
+mod log;
 mod settings;
 mod ui;
 
@@ -167,6 +168,10 @@ pub fn run() -> ExitCode {
         }
     };
     output.colour(config.colour);
+    if let Err(error) = log::start(config.log.as_deref(), common.verbose) {
+        output.problem(&error, common.json);
+        return ExitCode::from(2);
+    }
     let mut context = Context {
         config: Arc::new(config),
         output,

@@ -13,6 +13,12 @@ pub struct Lock {
 }
 
 impl Lock {
+    /// Whether another process holds it now.
+    pub fn is_held(home: &Path) -> bool {
+        let file = File::open(home.join("annals.lock"));
+        file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+
     pub fn take(home: &Path, command: &str) -> Result<Lock> {
         make_private_folder(home)?;
         let path = home.join("annals.lock");

@@ -84,6 +84,8 @@ pub struct Config {
     pub user_home: Option<PathBuf>,
     pub machine: String,
     pub colour: bool,
+    /// What the log shows: `ANNALS_LOG`.
+    pub log: Option<String>,
     settings: Vec<Setting>,
 }
 
@@ -128,6 +130,7 @@ impl Config {
             user_home,
             machine: variable("ANNALS_MACHINE").unwrap_or_else(machine_name),
             colour: variable("NO_COLOR").is_none(),
+            log: variable("ANNALS_LOG"),
             settings,
         };
         if let Some(flag) = &home_flag {

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::access::Asker;
+use super::refresh::RefreshFailure;
 use crate::view::{DiskState, Door};
 use annals_core::{Error, Result, Scope, Time};
 use annals_store::Store;
@@ -28,6 +29,9 @@ pub(super) struct ProblemDocument {
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
+    /// Names the entry in the server's log that has the cause; only if the server failed
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
 }
 
 /// The error responses that every route may return.
@@ -60,11 +64,13 @@ pub struct Refusal {
     pub status: StatusCode,
     pub detail: String,
     pub hint: Option<String>,
+    /// Where the log has the cause.
+    pub request_id: Option<String>,
 }
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Refusal {
-        Refusal { status, detail: detail.into(), hint: None }
+        Refusal { status, detail: detail.into(), hint: None, request_id: None }
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Refusal {
@@ -78,12 +84,16 @@ impl Refusal {
 }
 
 impl From<Error> for Refusal {
-    fn from(problem: Error) -> Refusal {
-        if problem.is_bad_request() {
-            return Refusal { status: StatusCode::BAD_REQUEST, detail: problem.what, hint: problem.hint };
+    fn from(error: Error) -> Refusal {
+        if error.is_bad_request() {
+            let refusal = Refusal::new(StatusCode::BAD_REQUEST, error.what);
+            return Refusal { hint: error.hint, ..refusal };
         }
-        // Names of files and the like stay in the log of the machine.
-        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "cannot read the archive").hint("annals doctor")
+        // File names, statements and the like stay in the log of the machine.
+        let id = new_request_id();
+        tracing::error!(request_id = %id, "request failed: {}", error.chain());
+        let refusal = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "cannot read the archive");
+        Refusal { request_id: Some(id), ..refusal.hint("annals doctor") }
     }
 }
 
@@ -96,6 +106,7 @@ impl IntoResponse for Refusal {
             status: self.status.as_u16(),
             detail: self.detail,
             hint: self.hint,
+            request_id: self.request_id,
         };
         let body = serde_json::to_vec(&document).unwrap_or_default();
         let kind = HeaderValue::from_static("application/problem+json");
@@ -113,6 +124,8 @@ pub(super) struct Desk<'a> {
     pub door: &'a Door,
     /// The state of the sources' homes at the last refresh.
     pub disk: &'a [DiskState],
+    /// Why new data is not captured, for the owner.
+    pub failure: Option<RefreshFailure>,
     pub now: Time,
 }
 
@@ -146,18 +159,34 @@ pub(super) async fn with_view<T: Send + 'static>(
     let _turn = app.turns.acquire().await;
     let answer = tokio::task::spawn_blocking(move || -> Result<Option<T>> {
         let app = asking;
-        let disk = if asker.scope == Scope::Owner { app.freshness.disk() } else { Vec::new() };
+        let is_owner = asker.scope == Scope::Owner;
+        let disk = if is_owner { app.freshness.disk() } else { Vec::new() };
+        let failure = if is_owner { app.freshness.failure() } else { None };
         let store = app.reader()?;
-        let desk =
-            Desk { scope: &asker.scope, store: &store, door: &app.door, disk: &disk, now: (app.now)() };
+        let desk = Desk {
+            scope: &asker.scope,
+            store: &store,
+            door: &app.door,
+            disk: &disk,
+            failure,
+            now: (app.now)(),
+        };
         let found = store.at_once(&asker.scope, || question(&desk));
         app.give_back(store);
         found
     });
     match answer.await {
         Ok(found) => Ok(found?),
-        Err(_) => Err(Refusal::from(Error::new("the request handler failed"))),
+        Err(failed) => Err(Refusal::from(Error::new(format!("the request handler panicked: {failed}")))),
     }
+}
+
+/// Enough to find one entry in a log.
+fn new_request_id() -> String {
+    let mut bytes = [0; 8];
+    // Without randomness the id is all zeros, and the log still has the cause.
+    let _ = getrandom::fill(&mut bytes);
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn with_etag(headers: &HeaderMap, body: Vec<u8>) -> Response {
@@ -197,12 +226,15 @@ pub(super) async fn write_log(State(app): State<Arc<App>>, request: Request, nex
     let response = next.run(request).await;
     if let Some(log) = &app.log {
         let bytes = response.body().size_hint().exact().map_or("-".to_owned(), |bytes| bytes.to_string());
+        let refusal = response.extensions().get::<Refusal>();
+        let id = refusal.and_then(|refusal| refusal.request_id.as_deref());
         log(&format!(
-            "{} {method} {} {} {:.1} ms {bytes} bytes",
+            "{} {method} {} {} {:.1} ms {bytes} bytes{}",
             (app.now)().rfc3339(),
             route.as_deref().unwrap_or("(no route)"),
             response.status().as_u16(),
-            started.elapsed().as_secs_f64() * 1_000.0
+            started.elapsed().as_secs_f64() * 1_000.0,
+            id.map(|id| format!(" request_id={id}")).unwrap_or_default()
         ));
     }
     response

@@ -42,7 +42,7 @@ pub struct Setup {
     pub listen: SocketAddr,
     /// Further allowed host names.
     pub hosts: Vec<String>,
-    pub look: Option<Refresh>,
+    pub refresh: Option<Refresh>,
     /// Directories in which a change triggers a refresh.
     pub watch: Vec<PathBuf>,
     /// Logs each request, without content.
@@ -115,7 +115,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         readers: Mutex::new(Vec::new()),
         writer: Mutex::new(store),
         hosts: setup.hosts,
-        freshness: Freshness::new(setup.look, events.clone()),
+        freshness: Freshness::new(setup.refresh, events.clone(), setup.now),
         events,
         secrets: api::secrets::Secrets::default(),
         stop: tokio::sync::watch::Sender::new(false),

@@ -1,5 +1,6 @@
 //! Keeps the archive current while it is served: a cheap refresh on request, nothing while idle.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,6 +12,7 @@ use tokio::sync::{Mutex, Notify};
 use super::App;
 use super::events::{Events, Work};
 use crate::view::DiskState;
+use annals_core::{Error, Time};
 
 /// Captures new data and reports the state of the homes. Provided by the caller of the server.
 pub type Refresh = Arc<dyn Fn(&dyn Fn(Work)) -> Refreshed + Send + Sync>;
@@ -20,6 +22,15 @@ pub struct Refreshed {
     pub disk: Vec<DiskState>,
     /// Something was new: such a refresh takes longer than the next one.
     pub news: bool,
+    /// Why nothing could be captured.
+    pub failure: Option<Error>,
+}
+
+/// Refreshes that fail, one after another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefreshFailure {
+    pub since: Time,
+    pub what: String,
 }
 
 /// How long a request waits for a refresh.
@@ -34,24 +45,28 @@ const GATHER: Duration = Duration::from_millis(500);
 const SELDOM: Duration = Duration::from_secs(600);
 
 pub(super) struct Freshness {
-    look: Option<Refresh>,
-    last: Arc<Mutex<Option<LastLook>>>,
+    refresh: Option<Refresh>,
+    last: Arc<Mutex<Option<LastRefresh>>>,
     disk: Arc<RwLock<Vec<DiskState>>>,
+    failure: Arc<RwLock<Option<RefreshFailure>>>,
+    now: fn() -> Time,
     /// The directories are watched, and nothing changed since the last refresh.
     watched: AtomicBool,
     changed: Arc<AtomicBool>,
     events: Arc<Events>,
 }
 
-struct LastLook {
+struct LastRefresh {
     ended: Instant,
     took: Duration,
 }
 
 impl Freshness {
-    pub(super) fn new(look: Option<Refresh>, events: Arc<Events>) -> Freshness {
+    pub(super) fn new(refresh: Option<Refresh>, events: Arc<Events>, now: fn() -> Time) -> Freshness {
         Freshness {
-            look,
+            refresh,
+            now,
+            failure: Arc::default(),
             last: Arc::default(),
             disk: Arc::default(),
             watched: AtomicBool::new(false),
@@ -64,9 +79,13 @@ impl Freshness {
         self.disk.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    pub(super) fn failure(&self) -> Option<RefreshFailure> {
+        self.failure.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// One request refreshes at a time; the others use what there is, except before the first refresh has ended.
     pub(super) async fn refresh_on_request(&self) {
-        let Some(look) = self.look.clone() else { return };
+        let Some(refresh) = self.refresh.clone() else { return };
         let last = match self.last.clone().try_lock_owned() {
             Ok(last) => last,
             Err(_) if self.disk().is_empty() => {
@@ -81,29 +100,58 @@ impl Freshness {
             return;
         }
         self.changed.store(false, Ordering::Relaxed);
-        let (disk, events) = (self.disk.clone(), self.events.clone());
-        let looking = tokio::task::spawn_blocking(move || {
+        let (disk, events, failure, now) =
+            (self.disk.clone(), self.events.clone(), self.failure.clone(), (self.now)());
+        let running = tokio::task::spawn_blocking(move || {
             let mut last = last;
             let started = Instant::now();
-            let found = look(&|work| events.sync(Some(work)));
+            let refreshed = catch_unwind(AssertUnwindSafe(|| refresh(&|work| events.sync(Some(work)))));
+            // Whatever happened, no page waits for progress any more.
             events.sync(None);
+            let found = match refreshed {
+                Ok(found) => found,
+                Err(_) => Refreshed {
+                    disk: disk.read().unwrap_or_else(PoisonError::into_inner).clone(),
+                    news: false,
+                    failure: Some(Error::new("the refresh panicked").hint("annals sync -v")),
+                },
+            };
+            note_failure(&failure, found.failure.as_ref(), now);
             if found.news {
                 events.news();
             }
             *disk.write().unwrap_or_else(PoisonError::into_inner) = found.disk;
             let took = if found.news { Duration::ZERO } else { started.elapsed() };
-            *last = Some(LastLook { ended: Instant::now(), took });
+            *last = Some(LastRefresh { ended: Instant::now(), took });
         });
-        // What takes longer goes on behind the answer.
-        drop(tokio::time::timeout(PATIENCE, looking).await);
+        // What takes longer continues behind the answer.
+        drop(tokio::time::timeout(PATIENCE, running).await);
     }
 
-    fn is_due(&self, last: &LastLook) -> bool {
+    fn is_due(&self, last: &LastRefresh) -> bool {
         if last.took <= CHEAP {
             return true;
         }
         let worth_it = self.changed.load(Ordering::Relaxed) || !self.watched.load(Ordering::Relaxed);
         worth_it && last.ended.elapsed() >= last.took * PAUSE
+    }
+}
+
+/// Remembers since when refreshes fail; each new cause is logged once.
+fn note_failure(noted: &RwLock<Option<RefreshFailure>>, error: Option<&Error>, now: Time) {
+    let mut noted = noted.write().unwrap_or_else(PoisonError::into_inner);
+    match (error, noted.as_ref()) {
+        (Some(error), Some(before)) if before.what == error.what => {}
+        (Some(error), before) => {
+            let since = before.map_or(now, |before| before.since);
+            tracing::error!("cannot capture new data: {}", error.chain());
+            *noted = Some(RefreshFailure { since, what: error.what.clone() });
+        }
+        (None, Some(before)) => {
+            tracing::info!("new data is captured again, after failing since {}", before.since.rfc3339());
+            *noted = None;
+        }
+        (None, None) => {}
     }
 }
 

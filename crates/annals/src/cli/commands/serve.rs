@@ -56,7 +56,7 @@ pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) 
         home: context.config.home.clone(),
         listen: address(listen)?,
         hosts: options.host.clone(),
-        look: (!options.no_sync).then(|| look(context.config.clone())),
+        refresh: (!options.no_sync).then(|| refresh(context.config.clone())),
         watch: if options.no_sync { Vec::new() } else { homes(&context.config) },
         log: opening.logs.then_some(crate::cli::ui::output::log_line as Log),
         now,
@@ -118,7 +118,7 @@ fn homes(config: &Config) -> Vec<PathBuf> {
 }
 
 /// An opportunistic sync. If another process is writing, it does the same work and this one does nothing.
-fn look(config: Arc<Config>) -> Refresh {
+fn refresh(config: Arc<Config>) -> Refresh {
     Arc::new(move |tell| {
         let ask = SyncOptions {
             sources: registry().to_vec(),
@@ -131,15 +131,20 @@ fn look(config: Arc<Config>) -> Refresh {
         };
         let settings = Declared(&config);
         let environment = settings.environment(1);
-        let mut news = false;
-        if let Ok(_lock) = Lock::take(&config.home, "serve") {
+        let mut progress = ServeProgress { tell, work: Work::default() };
+        let (mut news, mut failure) = (false, None);
+        match Lock::take(&config.home, "serve") {
             // What cannot be read is a gap in the archive; the next refresh retries it.
-            let reports =
-                sync(&ask, &environment, &Scope::owner(), &mut ServeProgress { tell, work: Work::default() })
-                    .unwrap_or_default();
-            news = reports.iter().any(|report| report.totals.captured_bytes > 0);
+            Ok(_lock) => match sync(&ask, &environment, &Scope::owner(), &mut progress) {
+                Ok(reports) => news = reports.iter().any(|report| report.totals.captured_bytes > 0),
+                Err(error) => failure = Some(error),
+            },
+            Err(error) if Lock::is_held(&config.home) => {
+                tracing::debug!("nothing captured: {}", error.what);
+            }
+            Err(error) => failure = Some(error),
         }
-        Refreshed { disk: sources::on_disk(&config), news }
+        Refreshed { disk: sources::on_disk(&config), news, failure }
     })
 }
 

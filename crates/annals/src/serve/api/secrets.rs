@@ -2,6 +2,7 @@
 //! its progress.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::State;
@@ -16,7 +17,7 @@ use crate::serve::access::Asker;
 use crate::serve::answer::{Refusals, answer};
 use crate::view;
 use crate::view::SecretView;
-use annals_core::{Result, Scope, Time};
+use annals_core::{Error, Result, Scope, Time};
 use annals_store::SessionFilter;
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -30,6 +31,9 @@ pub struct SecretAnswer {
     #[schema(value_type = Vec<SecretView>)]
     pub secrets: Arc<Vec<SecretView>>,
     pub next_cursor: Option<String>,
+    /// Why the last scan did not come to its end
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// Results by scope.
@@ -72,14 +76,22 @@ pub fn found(app: &Arc<App>, scope: Scope, run: i64) -> SecretAnswer {
         let app = app.clone();
         // Not one of the threads that answers: it takes as long as the archive is large.
         std::thread::spawn(move || {
-            let secrets = look_through(&app, scope, &key);
+            let scanned = catch_unwind(AssertUnwindSafe(|| look_through(&app, scope, &key)));
+            let scanned = scanned.unwrap_or_else(|_| Err(Error::new("the scan panicked")));
             let now = (app.now)();
             app.events.secrets(None);
             change(&app, &key, |answer| {
                 answer.status = "done";
-                if let Ok(secrets) = secrets {
-                    answer.secrets = Arc::new(secrets);
-                    answer.looked_at = Some(now.rfc3339());
+                answer.error = None;
+                match scanned {
+                    Ok(secrets) => {
+                        answer.secrets = Arc::new(secrets);
+                        answer.looked_at = Some(now.rfc3339());
+                    }
+                    Err(error) => {
+                        tracing::error!("cannot scan for secrets: {}", error.chain());
+                        answer.error = Some("the scan failed; the server's log has the cause".to_owned());
+                    }
                 }
             });
         });
@@ -114,5 +126,6 @@ fn nothing() -> SecretAnswer {
         looked_at: None,
         secrets: Arc::default(),
         next_cursor: None,
+        error: None,
     }
 }

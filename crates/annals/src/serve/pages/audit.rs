@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 
-use super::{Frame, Refresh, shown};
+use super::{Frame, Theme, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Desk;
@@ -52,11 +52,11 @@ pub(super) async fn page(
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let look = Refresh::of(&headers);
-    shown(app, asker, move |desk| audit_page(desk, look).map(Some)).await
+    let theme = Theme::of(&headers);
+    shown(app, asker, move |desk| audit_page(desk, theme).map(Some)).await
 }
 
-fn audit_page(desk: &Desk<'_>, look: Refresh) -> Result<AuditPage> {
+fn audit_page(desk: &Desk<'_>, theme: Theme) -> Result<AuditPage> {
     let (mut sources, mut labels) = (Vec::new(), Vec::new());
     for source in used_sources(desk.scope, Some(desk.store))? {
         let captured = view::captured(desk.scope, desk.store, source)?;
@@ -70,7 +70,7 @@ fn audit_page(desk: &Desk<'_>, look: Refresh) -> Result<AuditPage> {
     let gaps = view::gaps(desk.scope, desk.store, desk.door, &ask, desk.now)?;
     let index = view::index_audit(desk.scope, desk.store)?;
     Ok(AuditPage {
-        frame: Frame::new("/audit", "Audit", look),
+        frame: Frame::new("/audit", "Audit", theme),
         sources,
         more_gaps: gaps.next_cursor.is_some(),
         gaps: gaps

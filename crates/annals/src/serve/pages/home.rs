@@ -12,7 +12,7 @@ use super::html::Html;
 use super::plot::{HeatDay, heat_map};
 use super::rows::SessionLine;
 use super::usage::{Figure, figures};
-use super::{Frame, Refresh, shown};
+use super::{Frame, Theme, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Desk;
@@ -34,6 +34,8 @@ const RECENT: i64 = 8;
 #[template(path = "home.html")]
 struct HomePage {
     frame: Frame,
+    /// Why new data is not captured.
+    failure: Option<String>,
     headline: String,
     cards: Vec<Card>,
     messages_in_year: i64,
@@ -65,11 +67,11 @@ pub(super) async fn page(
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let look = Refresh::of(&headers);
-    shown(app, asker, move |desk| home(desk, look).map(Some)).await
+    let theme = Theme::of(&headers);
+    shown(app, asker, move |desk| home(desk, theme).map(Some)).await
 }
 
-fn home(desk: &Desk<'_>, look: Refresh) -> Result<HomePage> {
+fn home(desk: &Desk<'_>, theme: Theme) -> Result<HomePage> {
     let cards = cards(desk.scope, Some(desk.store), desk.door, desk.disk, desk.now)?;
     let year = activity(desk.scope, desk.store, DAYS, desk.now)?;
     let by_date: HashMap<&str, i64> =
@@ -97,8 +99,13 @@ fn home(desk: &Desk<'_>, look: Refresh) -> Result<HomePage> {
     let recent = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?;
     let count: i64 = cards.iter().map(|card| card.session_count).sum();
     let kept: i64 = cards.iter().map(|card| card.bytes).sum();
+    let failure = desk.failure.as_ref().map(|failure| {
+        let what = desk.door.show(desk.scope, &failure.what);
+        format!("New data has not been captured since {}: {what}", failure.since.rfc3339())
+    });
     Ok(HomePage {
-        frame: Frame::new("/", "Home", look),
+        failure,
+        frame: Frame::new("/", "Home", theme),
         headline: match count {
             0 => "No sessions yet".into(),
             _ => format!("{}, {} archived", format::counted(count, "session"), format::size(kept)),

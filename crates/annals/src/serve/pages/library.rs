@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::html::{Html, in_address, text};
-use super::{Frame, Refresh, code, shown};
+use super::{Frame, Theme, code, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Desk};
@@ -61,7 +61,7 @@ pub(super) async fn page(
     headers: HeaderMap,
     Params(mut parameters): Params<LibraryParameters>,
 ) -> Answered {
-    let look = Refresh::of(&headers);
+    let theme = Theme::of(&headers);
     let fields =
         [&mut parameters.source, &mut parameters.kind, &mut parameters.project, &mut parameters.as_of];
     for field in fields {
@@ -69,7 +69,7 @@ pub(super) async fn page(
     }
     let filters = parameters.clone();
     let (ask, then) = parameters.read()?;
-    Ok(shown(app, asker, move |desk| library_page(desk, &filters, &ask, then, look).map(Some)).await)
+    Ok(shown(app, asker, move |desk| library_page(desk, &filters, &ask, then, theme).map(Some)).await)
 }
 
 fn library_page(
@@ -77,7 +77,7 @@ fn library_page(
     filters: &LibraryParameters,
     ask: &LibraryQuery,
     then: Time,
-    look: Refresh,
+    theme: Theme,
 ) -> Result<LibraryPage> {
     let items = library(desk.scope, desk.store, desk.door, ask, then)?;
     let changes = library_moments(desk.scope, desk.store)?;
@@ -101,7 +101,7 @@ fn library_page(
     let mut steps = moments.clone();
     steps.push(String::new());
     Ok(LibraryPage {
-        frame: Frame::new("/library", "Library", look),
+        frame: Frame::new("/library", "Library", theme),
         sources: source_labels()
             .map(|(source, label)| (source, label, ask.source.as_deref() == Some(source)))
             .collect(),
@@ -162,17 +162,17 @@ pub(super) async fn item(
     headers: HeaderMap,
     Params(parameters): Params<ItemParameters>,
 ) -> std::result::Result<Response, crate::serve::answer::Refusal> {
-    let look = Refresh::of(&headers);
+    let theme = Theme::of(&headers);
     let (ask, id) = parameters.read()?;
     Ok(shown(app, asker, move |desk| {
         let found = history(desk.scope, desk.store, desk.door, &ask, &id)?;
         let mut exact = found.into_iter().filter(|(item, _)| item.id.as_str() == id);
-        Ok(exact.next().map(|(item, versions)| item_page(&item, &versions, look)))
+        Ok(exact.next().map(|(item, versions)| item_page(&item, &versions, theme)))
     })
     .await)
 }
 
-fn item_page(item: &LibraryItem, versions: &[ItemVersion], look: Refresh) -> ItemPage {
+fn item_page(item: &LibraryItem, versions: &[ItemVersion], theme: Theme) -> ItemPage {
     let facts =
         [("file", Some(item.path.to_string())), ("project", item.project.as_ref().map(ToString::to_string))];
     let shown = versions.iter().rev().map(|version| {
@@ -191,7 +191,7 @@ fn item_page(item: &LibraryItem, versions: &[ItemVersion], look: Refresh) -> Ite
         }
     });
     ItemPage {
-        frame: Frame::new("/library", item.name.to_string(), look),
+        frame: Frame::new("/library", item.name.to_string(), theme),
         kind: item.kind,
         label: source_labels().find(|(source, _)| *source == item.source).map_or("", |(_, label)| label),
         name: item.name.to_string(),

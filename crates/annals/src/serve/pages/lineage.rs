@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 
 use super::html::{Html, in_address, text};
-use super::{Frame, Refresh, shown};
+use super::{Frame, Theme, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Answered;
@@ -40,16 +40,16 @@ pub(super) async fn page(
     headers: HeaderMap,
     Params(parameters): Params<LineageParameters>,
 ) -> Answered {
-    let look = Refresh::of(&headers);
+    let theme = Theme::of(&headers);
     let ask = parameters.read()?;
     Ok(shown(app, asker, move |desk| {
         let found = lineage_with_text(desk.scope, desk.store, desk.door, &ask)?;
-        Ok(found.map(|(lineage, lines)| lineage_page(&lineage, &lines, look)))
+        Ok(found.map(|(lineage, lines)| lineage_page(&lineage, &lines, theme)))
     })
     .await)
 }
 
-fn lineage_page(lineage: &Lineage, lines: &[Shown], look: Refresh) -> LineagePage {
+fn lineage_page(lineage: &Lineage, lines: &[Shown], theme: Theme) -> LineagePage {
     let blame = &lineage.blame;
     let file = blame.file.to_string();
     let name = format::last_part(&file).to_owned();
@@ -80,7 +80,7 @@ fn lineage_page(lineage: &Lineage, lines: &[Shown], look: Refresh) -> LineagePag
         Stretch { grade: span.grade, origin: origin.map(origin_words), lines: numbered.collect() }
     });
     LineagePage {
-        frame: Frame::new("/sessions", name.clone(), look),
+        frame: Frame::new("/sessions", name.clone(), theme),
         name,
         search: in_address(&format!("file:\"{file}\"")),
         file,

@@ -78,11 +78,11 @@ struct Frame {
 }
 
 impl Frame {
-    fn new(place: &'static str, title: impl Into<String>, look: Refresh) -> Frame {
+    fn new(place: &'static str, title: impl Into<String>, theme: Theme) -> Frame {
         Frame {
             title: title.into(),
             place,
-            theme: look.theme,
+            theme: theme.name,
             styles: assets::styles_address(),
             script: assets::script_address(),
         }
@@ -104,18 +104,18 @@ impl Frame {
 
 /// How the person wants pages to look.
 #[derive(Debug, Clone, Copy)]
-struct Refresh {
-    theme: &'static str,
+struct Theme {
+    name: &'static str,
 }
 
-impl Refresh {
+impl Theme {
     /// The browser keeps it in a cookie, so that a dark page is dark from its first moment.
-    fn of(headers: &HeaderMap) -> Refresh {
+    fn of(headers: &HeaderMap) -> Theme {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs = cookies.flat_map(|value| value.split(';')).map(str::trim);
         let theme = pairs.find_map(|pair| pair.strip_prefix("theme="));
-        Refresh {
-            theme: match theme {
+        Theme {
+            name: match theme {
                 Some("dark") => "dark",
                 Some("light") => "light",
                 _ => "system",
@@ -157,6 +157,7 @@ struct RefusedPage {
     heading: &'static str,
     detail: String,
     hint: Option<String>,
+    request_id: Option<String>,
 }
 
 /// Whether an address is that of a page: what goes wrong there is told to a person.
@@ -176,7 +177,7 @@ pub(super) fn refused(refusal: &Refusal, headers: &HeaderMap) -> Response {
         StatusCode::FORBIDDEN => "Not allowed",
         _ => "Something went wrong",
     };
-    let mut frame = Frame::new("", heading, Refresh::of(headers));
+    let mut frame = Frame::new("", heading, Theme::of(headers));
     frame.place = "";
     let page = RefusedPage {
         frame,
@@ -184,6 +185,7 @@ pub(super) fn refused(refusal: &Refusal, headers: &HeaderMap) -> Response {
         heading,
         detail: refusal.detail.clone(),
         hint: refusal.hint.clone(),
+        request_id: refusal.request_id.clone(),
     };
     let html = page.render().unwrap_or_else(|_| heading.to_owned());
     page_of(refusal.status, html)

@@ -9,7 +9,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
 use super::html::{Html, in_address, push_text};
-use super::{Frame, Refresh, shown};
+use super::{Frame, Theme, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Desk;
@@ -121,13 +121,13 @@ pub(super) async fn page(
     headers: HeaderMap,
     Params(words): Params<Words>,
 ) -> Response {
-    let look = Refresh::of(&headers);
-    shown(app, asker, move |desk| search_page(desk, &words, look).map(Some)).await
+    let theme = Theme::of(&headers);
+    shown(app, asker, move |desk| search_page(desk, &words, theme).map(Some)).await
 }
 
-fn search_page(desk: &Desk<'_>, words: &Words, look: Refresh) -> Result<SearchPage> {
+fn search_page(desk: &Desk<'_>, words: &Words, theme: Theme) -> Result<SearchPage> {
     let mut page = SearchPage {
-        frame: Frame::new("/search", if words.q.is_empty() { "Search" } else { &words.q }, look),
+        frame: Frame::new("/search", if words.q.is_empty() { "Search" } else { &words.q }, theme),
         query: words.q.clone(),
         hidden: words
             .pairs()

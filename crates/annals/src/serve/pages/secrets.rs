@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::html::in_address;
-use super::{Frame, Refresh, shown};
+use super::{Frame, Theme, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::api::parameters::{Nothing, Params};
@@ -49,18 +49,18 @@ pub(super) async fn page(
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let look = Refresh::of(&headers);
+    let theme = Theme::of(&headers);
     let looking = app.clone();
     shown(app, asker, move |desk| {
         let run = desk.store.last_run(desk.scope)?;
-        Ok(Some(secrets_page(&found(&looking, asker.scope, run), look)))
+        Ok(Some(secrets_page(&found(&looking, asker.scope, run), theme)))
     })
     .await
 }
 
-fn secrets_page(answer: &SecretAnswer, look: Refresh) -> SecretsPage {
+fn secrets_page(answer: &SecretAnswer, theme: Theme) -> SecretsPage {
     SecretsPage {
-        frame: Frame::new("/secrets", "Secrets", look),
+        frame: Frame::new("/secrets", "Secrets", theme),
         looking: answer.status == "looking",
         done: answer.sessions_looked_at,
         all: answer.session_count,

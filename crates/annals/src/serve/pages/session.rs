@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::entries::{Entries, entries};
 use super::html::{Html, in_address, text};
 use super::rows::{SessionLine, address, title};
-use super::{Frame, Refresh, shown};
+use super::{Frame, Theme, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Desk, Refusal, answer, with_view};
@@ -82,10 +82,10 @@ pub(super) async fn page(
     headers: HeaderMap,
     Params(place): Params<PlaceParameters>,
 ) -> Response {
-    let look = Refresh::of(&headers);
+    let theme = Theme::of(&headers);
     shown(app, asker, move |desk| {
         let Some(session) = found(desk, source, &path)? else { return Ok(None) };
-        session_page(desk, &session, place, look).map(Some)
+        session_page(desk, &session, place, theme).map(Some)
     })
     .await
 }
@@ -98,7 +98,7 @@ fn session_page(
     desk: &Desk<'_>,
     session: &SessionView,
     place: PlaceParameters,
-    look: Refresh,
+    theme: Theme,
 ) -> Result<SessionPage> {
     let mut branch = Branch::named(place.branch.as_deref());
     // What a search found may stand on a branch that the client does not show.
@@ -118,7 +118,7 @@ fn session_page(
     let shown = steps_html(desk, session, &branch, from)?.render();
     let label = session.provider_label;
     Ok(SessionPage {
-        frame: Frame::new("/sessions", title(session), look),
+        frame: Frame::new("/sessions", title(session), theme),
         source: session.source.clone(),
         label,
         title: title(session),
@@ -371,7 +371,7 @@ pub(super) async fn raw(
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let look = Refresh::of(&headers);
+    let theme = Theme::of(&headers);
     shown(app, asker, move |desk| {
         let Some(session) = found(desk, source, &path)? else { return Ok(None) };
         let lines = view::lines(desk.scope, desk.store, desk.door, &session, &path.key)?;
@@ -386,7 +386,7 @@ pub(super) async fn raw(
             (about, text(line.text.as_str()))
         });
         Ok(Some(RawPage {
-            frame: Frame::new("/sessions", "Original record", look),
+            frame: Frame::new("/sessions", "Original record", theme),
             back: format!("{0}?at={1}#m-{1}", address(&session), in_address(&path.key)),
             lines: lines.collect(),
         }))

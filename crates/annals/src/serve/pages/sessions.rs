@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 
 use super::html::in_address;
 use super::rows::SessionLine;
-use super::{Frame, Refresh, shown};
+use super::{Frame, Theme, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::Answered;
@@ -55,7 +55,7 @@ pub(super) async fn page(
     headers: HeaderMap,
     Params(parameters): Params<AllSessionParameters>,
 ) -> Answered {
-    let look = Refresh::of(&headers);
+    let theme = Theme::of(&headers);
     let parameters = parameters.without_blanks();
     let (filter, page) = parameters.clone().read()?;
     Ok(shown(app, asker, move |desk| {
@@ -80,7 +80,7 @@ pub(super) async fn page(
         });
         let words_of = |value: &Option<String>| value.clone().unwrap_or_default();
         Ok(Some(SessionsPage {
-            frame: Frame::new("/sessions", "Sessions", look),
+            frame: Frame::new("/sessions", "Sessions", theme),
             providers,
             source: words_of(&parameters.source),
             filters: Words {

@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 
 use super::html::in_address;
-use super::{Frame, Refresh, plot, shown};
+use super::{Frame, Theme, plot, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Desk};
@@ -82,18 +82,18 @@ pub(super) async fn page(
     headers: HeaderMap,
     Params(parameters): Params<Parameters>,
 ) -> Answered {
-    let look = Refresh::of(&headers);
+    let theme = Theme::of(&headers);
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     let days = days_of(given(&parameters.days).as_deref())?;
     known_source(given(&parameters.source).as_deref())?;
-    Ok(shown(app, asker, move |desk| tools_page(desk, &parameters, days, look).map(Some)).await)
+    Ok(shown(app, asker, move |desk| tools_page(desk, &parameters, days, theme).map(Some)).await)
 }
 
 fn tools_page(
     desk: &Desk<'_>,
     parameters: &Parameters,
     days: Option<i64>,
-    look: Refresh,
+    theme: Theme,
 ) -> Result<ToolsPage> {
     let mut sums = Sums::default();
     for (name, _) in
@@ -113,7 +113,7 @@ fn tools_page(
     let search =
         |filter: &str, word: &str| format!("/search?q={}", in_address(&format!("{filter}{}", quoted(word))));
     Ok(ToolsPage {
-        frame: Frame::new("/tools", "Tools", look),
+        frame: Frame::new("/tools", "Tools", theme),
         ranges: ranges
             .map(|(name, value)| (name, parameters.with("days", value), value == days_word))
             .to_vec(),

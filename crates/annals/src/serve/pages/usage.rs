@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::html::{Html, in_address};
 use super::plot::{Bar, FILLS, Unit, stacked_bars};
-use super::{Frame, Refresh, plot, shown};
+use super::{Frame, Theme, plot, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Desk};
@@ -76,18 +76,18 @@ pub(super) async fn page(
     headers: HeaderMap,
     Params(parameters): Params<Parameters>,
 ) -> Answered {
-    let look = Refresh::of(&headers);
+    let theme = Theme::of(&headers);
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     let days = days_of(given(&parameters.days).as_deref())?;
     known_source(given(&parameters.source).as_deref())?;
-    Ok(shown(app, asker, move |desk| usage_page(desk, &parameters, days, look).map(Some)).await)
+    Ok(shown(app, asker, move |desk| usage_page(desk, &parameters, days, theme).map(Some)).await)
 }
 
 fn usage_page(
     desk: &Desk<'_>,
     parameters: &Parameters,
     days: Option<i64>,
-    look: Refresh,
+    theme: Theme,
 ) -> Result<UsagePage> {
     let source = Some(parameters.source.clone()).filter(|source| !source.is_empty());
     let filter = ResponseFilter { source, ..ResponseFilter::default() };
@@ -130,7 +130,7 @@ fn usage_page(
         providers.push((label, address, parameters.source == source));
     }
     Ok(UsagePage {
-        frame: Frame::new("/usage", "Usage", look),
+        frame: Frame::new("/usage", "Usage", theme),
         ranges: [
             ("7 days", "7"),
             ("30 days", "30"),
