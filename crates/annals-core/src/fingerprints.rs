@@ -181,6 +181,20 @@ mod tests {
         assert_ne!(line_fingerprint(&long).hash, line_fingerprint(&long[3..]).hash);
     }
 
+    /// Archives hold these values: whoever changes one makes every index written so far useless.
+    #[test]
+    fn values_on_disk_stay() {
+        let lines = ["let x = a + b;", "    return Err(error.into());", "größer als zuvor"];
+        let hashes = [15_488_960_620_978_969_552, 17_043_092_122_893_816_325, 9_954_292_877_209_775_299];
+        assert_eq!(lines.map(|line| line_fingerprint(line).hash), hashes);
+        assert_eq!(line_fingerprint("let x = a + b;").term(), [LINE_MARK, 63, 132, 204, 78]);
+        let mut grams = Vec::new();
+        let words: Vec<String> = (0..40).map(|number| format!("word{number}")).collect();
+        each_gram_term(&words.join(" "), |gram| grams.push(gram));
+        let terms = [[77, 6, 131, 114], [236, 2, 166, 52], [253, 160, 110, 235], [77, 115, 59, 92]];
+        assert_eq!(grams, terms.map(|[a, b, c, d]| [GRAM_MARK, a, b, c, d]));
+    }
+
     #[test]
     fn grams_are_few_and_found_again_in_longer_texts() {
         let grams = |text: &str| {

@@ -55,6 +55,14 @@ mod tests {
         assert_ne!(ContentKey::of(&[b"a"]).then(b"x"), ContentKey::of(&[b"b"]).then(b"x"));
     }
 
+    /// Rows of every archive have these values, and copies are recognised by them.
+    #[test]
+    fn values_on_disk_stay() {
+        let keys =
+            [ContentKey::of(&[b"a"]), ContentKey::of(&[b"a", b"b"]), ContentKey::of(&[b"a"]).then(b"b")];
+        assert_eq!(keys.map(ContentKey::hex), ["ae4ce19078b4fe57", "57a04113bc387223", "4a264f66593b4a54"]);
+    }
+
     #[test]
     fn hex_round_trips_and_refuses_other_lengths() {
         let key = ContentKey::of(&[b"annals"]);

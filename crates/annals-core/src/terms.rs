@@ -367,6 +367,13 @@ mod tests {
         terms
     }
 
+    /// Line fingerprints in every archive are made of these.
+    #[test]
+    fn hashes_on_disk_stay() {
+        let hashes = [0, 2_589_744_547_436_673_585, 6_877_956_767_381_556_566, 1_364_079_601_130_989_666];
+        assert_eq!([&b""[..], b"a", b"alpha", b"a longer term than eight"].map(hash_term), hashes);
+    }
+
     #[test]
     fn texts_become_terms() {
         assert_eq!(terms("Fix the FLAKY login-test!"), ["fix", "the", "flaky", "login", "test"]);
