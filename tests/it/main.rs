@@ -24,7 +24,6 @@ mod lineage;
 mod members;
 mod never_opened;
 mod openai_api;
-mod planted;
 mod search;
 mod tape;
 mod tidy;

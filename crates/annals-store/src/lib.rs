@@ -13,6 +13,8 @@ pub use blobs::{Batch, CapturedFile, Contents, Count, Part, Segment, Stat, Versi
 pub use error::{Error, Result};
 pub use foreign::{Unreadable, read_table};
 pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
+#[cfg(feature = "fuzzing")]
+pub use index::fuzz::fuzz_index;
 pub use index::lineage::{MOST_HOLDERS, PlacedCalls, PrintHits};
 pub use index::search::{PassageHit, TermQuery, Wanted};
 pub use members::{MemberRow, NewMember};
