@@ -1,7 +1,7 @@
 # Everything a contributor runs. `make test` is what CI runs. It needs the Rust toolchain and, for the tests of
 # the web page and of live collection, Chromium, its driver, npm, python3 and openssl, which it installs with apt-get when missing.
 
-.PHONY: test test-real test-days bench bench-smoke lint format screenshots
+.PHONY: test test-real test-days fuzz-smoke bench bench-smoke lint format screenshots
 
 test:
 	@echo "make test: needs the Rust toolchain (crates come through cargo);"
@@ -20,6 +20,10 @@ test-real:
 # Everything again on days and at hours at which clocks turn over, in both outermost time zones, and in random order.
 test-days:
 	tests/days
+
+# Every check of the fuzzers for a minute on stable, over damaged fixtures; `cargo fuzz run NAME` goes on for longer.
+fuzz-smoke:
+	cargo run --manifest-path fuzz/Cargo.toml --target-dir target --no-default-features -- 60
 
 lint:
 	cargo fmt --check

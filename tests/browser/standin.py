@@ -11,6 +11,7 @@ refused and counted. All people, words and ids are made up.
 import argparse
 import base64
 import json
+import os
 import secrets
 import ssl
 import threading
@@ -20,6 +21,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 BASE = 1_770_000_000  # moments of conversations count from here
+
+# Microseconds that the program under test is ahead of this machine.
+SHIFT = int(os.environ.get("ANNALS_TEST_CLOCK", "0")) / 1e6
 
 LOCK = threading.Lock()
 COUNTS = Counter()
@@ -63,18 +67,23 @@ SECRETS = {
 BUCKET = {"tokens": None, "at": 0.0}
 
 
+def now():
+    """What time it is for the program under test."""
+    return time.time() + SHIFT
+
+
 def encode(value):
     return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
 
 def fresh_token():
-    SECRETS["expires"] = time.time() + WORLD["token_life"]
+    SECRETS["expires"] = now() + WORLD["token_life"]
     payload = {"exp": int(SECRETS["expires"]), "https://api.openai.com/profile": {"email": "ada@example.com"}}
     SECRETS["token"] = f'{encode({"alg": "RS256"})}.{encode(payload)}.{secrets.token_urlsafe(32)}'
 
 
 def session():
-    if not SECRETS["token"] or SECRETS["expires"] < time.time() and WORLD.get("renews", True):
+    if not SECRETS["token"] or SECRETS["expires"] < now() and WORLD.get("renews", True):
         fresh_token()
     return {"user": {"id": WORLD["user"], "email": "ada@example.com", "name": "Ada"},
             "expires": "2030-01-01T00:00:00.000Z", "account": {"id": WORLD["account"], "planType": "plus"},
@@ -182,11 +191,11 @@ def take_token():
     limits = WORLD["bucket"]
     if limits is None:
         return True
-    now = time.time()
+    moment = now()
     if BUCKET["tokens"] is None:
-        BUCKET.update(tokens=limits["capacity"], at=now)
-    gained = (now - BUCKET["at"]) / 60 * limits["per_minute"]
-    BUCKET.update(tokens=min(limits["capacity"], BUCKET["tokens"] + gained), at=now)
+        BUCKET.update(tokens=limits["capacity"], at=moment)
+    gained = (moment - BUCKET["at"]) / 60 * limits["per_minute"]
+    BUCKET.update(tokens=min(limits["capacity"], BUCKET["tokens"] + gained), at=moment)
     if BUCKET["tokens"] < 1:
         return False
     BUCKET["tokens"] -= 1
@@ -271,7 +280,7 @@ class Page(BaseHTTPRequestHandler):
             kind = path.split("/")[1] + ("/*" if path.count("/") > 1 else "")
             COUNTS[f"{method} {kind}"] += 1
             bearer = self.headers.get("authorization")
-            alive = SECRETS["expires"] > time.time()
+            alive = SECRETS["expires"] > now()
             if not inside or bearer != "Bearer " + SECRETS["token"] or not alive:
                 COUNTS["unauthorised"] += 1
                 return self.json({"detail": {"code": "token_expired"}}, 401)

@@ -11,18 +11,16 @@ use annals_testkit::{Bench, fixtures};
 
 #[test]
 fn imports_give_what_is_expected() {
-    let mut wrong = Vec::new();
     for (source, case) in fixtures::with_exports() {
         let bench = fixtures::imported(&case);
         for (name, found) in [
-            ("records.jsonl", records(&bench, &source)),
+            ("records.jsonl", records(&bench, source)),
             ("transcript.json", transcripts(&bench)),
             ("coverage.json", coverage(&bench)),
         ] {
-            compare(&case.join(name), &timeless(&found), &mut wrong);
+            compare(&case.join(name), &timeless(&found));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
@@ -54,53 +52,36 @@ fn imports_survive_a_second_import_and_a_rebuild() {
     }
 }
 
-fn compare(path: &Path, found: &str, wrong: &mut Vec<String>) {
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        std::fs::write(path, found).unwrap();
-    }
-    let expected = std::fs::read_to_string(path).unwrap_or_default();
-    let pairs = expected.lines().zip(found.lines());
-    if let Some((number, (was, is))) = pairs.enumerate().find(|(_, (was, is))| was != is) {
-        wrong.push(format!("{} line {}:\n  expected {was}\n  found    {is}", path.display(), number + 1));
-    } else if expected != found {
-        wrong.push(format!("{}: one is longer than the other", path.display()));
-    }
+/// The text must be that of the file; `UPDATE_EXPECT=1` writes it there.
+fn compare(path: &Path, found: &str) {
+    expect_test::expect_file![path].assert_eq(found);
 }
 
 #[test]
 fn fixtures_give_what_is_expected() {
-    let mut wrong = Vec::new();
     for (source, case) in fixtures::with_home() {
-        let bench = Bench::with_home(&source, &case.join("home"));
-        // Clients without times in their lines: the file's own time stands in, so it must be a fixed one.
-        for file in annals_testkit::files::files_below(&bench.user()) {
-            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_772_450_000);
-            let file = std::fs::File::options().write(true).open(file).unwrap();
-            file.set_times(std::fs::FileTimes::new().set_modified(time)).unwrap();
-        }
-        bench.sync();
+        let bench = fixtures::synced(source, &case);
         for (name, found) in [
-            ("records.jsonl", records(&bench, &source)),
+            ("records.jsonl", records(&bench, source)),
             ("transcript.json", transcripts(&bench)),
             ("coverage.json", coverage(&bench)),
             ("tape.jsonl", tapes(&bench)),
         ] {
-            compare(&case.join(name), &found, &mut wrong);
+            compare(&case.join(name), &found);
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn fixtures_survive_a_second_sync_a_rebuild_and_a_restore() {
     for (source, case) in fixtures::with_home() {
         let home = case.join("home");
-        let bench = Bench::with_home(&source, &home);
+        let bench = Bench::with_home(source, &home);
         bench.sync();
-        assert_restores_of(&bench, &source, &home);
+        assert_restores_of(&bench, source, &home);
         assert_accounts_add_up(&bench, &home);
         let before = bench.everything();
-        assert_eq!(bench.sync_of(&source)["captured_bytes"], 0, "{}", case.display());
+        assert_eq!(bench.sync_of(source)["captured_bytes"], 0, "{}", case.display());
         assert_eq!(bench.run(&["rebuild"]).code, 0);
         assert!(bench.everything() == before, "{}: rebuild changed rows", case.display());
     }

@@ -25,7 +25,6 @@ mod lineage;
 mod members;
 mod never_opened;
 mod openai_api;
-mod planted;
 mod search;
 mod settings;
 mod tape;

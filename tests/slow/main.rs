@@ -1,4 +1,5 @@
-//! The slow integration tests: hostile input by the gigabyte, killed runs, and a real browser.
+//! The slow integration tests: hostile input by the gigabyte, killed runs, every exit
+//! searched for secrets, and a real browser.
 
 #![allow(
     clippy::disallowed_methods,
@@ -13,6 +14,8 @@
 
 mod browser;
 mod crash;
+mod cuts;
 mod hostile;
 mod live;
 mod protocol;
+mod secrets;

@@ -15,6 +15,8 @@ pub use error::{Result, StoreError};
 pub use files::{Batch, CapturedFile, Contents, Count, FilePart, Stat, VersionRow};
 pub use foreign::{Unreadable, read_table};
 pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
+#[cfg(feature = "fuzzing")]
+pub use index::fuzz::fuzz_index;
 pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlacedCalls};
 pub use index::search::{PassageHit, TermGroup, TermQuery};
 pub use members::{MemberRow, NewMember};

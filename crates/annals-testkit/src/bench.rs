@@ -102,26 +102,27 @@ impl Bench {
             text += &serde_json::to_string_pretty(session).unwrap();
             text += &self.run(&["show", id, "--json", "--copies", "--full"]).stdout;
         }
-        for stream in self.streams() {
+        let accounts = self.accounts();
+        let has_files = |stream: &str| {
+            let source = stream.split('/').next().unwrap_or_default();
+            accounts.iter().any(|file| file["source"] == source)
+        };
+        for stream in self.streams().into_iter().filter(|stream| has_files(stream)) {
             let mut lines: Vec<String> =
                 self.run(&["records", &stream]).stdout.lines().map(str::to_owned).collect();
             lines.sort();
             text += &format!("{stream}\n{}\n", lines.join("\n"));
         }
-        text += &self.accounts().iter().map(|file| format!("{file}\n")).collect::<String>();
+        text += &accounts.iter().map(|file| format!("{file}\n")).collect::<String>();
         text
     }
 
     /// All streams of all sources, as `source/stream`.
     pub fn streams(&self) -> Vec<String> {
-        let mut streams = Vec::new();
-        for source in sources::all() {
-            let manifest = self.json(&["manifest", source]);
-            for stream in manifest["streams"].as_array().unwrap() {
-                streams.push(format!("{source}/{}", stream["name"].as_str().unwrap()));
-            }
-        }
-        streams
+        let streams = sources::all().into_iter().flat_map(|source| {
+            sources::streams_of(source).into_iter().map(move |stream| format!("{source}/{stream}"))
+        });
+        streams.collect()
     }
 
     /// The account of every captured file.

@@ -79,3 +79,31 @@ pub fn tokens(second: u32, total: u32, last: u32) -> String {
     );
     line(second, "event_msg", &payload)
 }
+
+/// Thirty lines with everything that a cut could go wrong in.
+pub fn busy_transcript(id: &str) -> String {
+    let mut lines = vec![meta(id), line(0, "turn_context", r#"{"model":"gpt-5.1-codex","effort":"low"}"#)];
+    lines.extend(prompt("größer → 設定 🚀 \"quoted\" \\ back"));
+    lines.extend([call(1, "one"), call(1, "two"), output(2, "two"), tokens(2, 10, 10), output(3, "one")]);
+    lines.extend(answer("first answer"));
+    lines.push(line(4, "brand_new_type", r#"{"deep":[{"a":{}}]}"#));
+    lines.push(r#"{"timestamp":"2026-11-15T10:00:04.000Z","type":"event_msg","payl"#.into());
+    lines.push(String::new());
+    lines.push("   ".into());
+    let [item, event] = prompt("with carriage returns");
+    lines.extend([format!("{item}\r"), format!("{event}\r")]);
+    lines.push(format!("{}\r", line(5, "another_type", "{}")));
+    lines.extend([
+        call(6, "three") + &call(6, "four"),
+        output(7, "three"),
+        output(7, "four"),
+        output(7, "nobody"),
+    ]);
+    lines.push(tokens(8, 25, 15));
+    lines.push("not json at all".into());
+    lines.extend(answer("second answer"));
+    lines.extend(prompt("third prompt"));
+    lines.extend(answer("third answer"));
+    assert_eq!(lines.len(), 30);
+    text_of(&lines)
+}

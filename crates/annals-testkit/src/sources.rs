@@ -21,6 +21,12 @@ pub fn all() -> Vec<&'static str> {
     [home, exports].concat()
 }
 
+/// The streams that a source declares.
+pub fn streams_of(source: &str) -> Vec<&'static str> {
+    let manifest = by_name(source).expect("a registered source").manifest();
+    manifest.streams.iter().map(|stream| stream.name).collect()
+}
+
 /// Sources whose sessions can be converted to tapes, each with the name of its native lines.
 pub fn with_tape() -> Vec<(&'static str, &'static str)> {
     let formats = registry().iter().filter_map(|source| Some((source, source.recorder()?.form().format)));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::{Bench, Ran};
+use crate::{Bench, Ran, clock};
 
 /// Nothing here may take longer.
 const LIMIT: Duration = Duration::from_secs(240);
@@ -22,7 +22,9 @@ pub struct Standin {
 impl Standin {
     pub fn start(arguments: &[&str]) -> Standin {
         let script = PathBuf::from(crate::ROOT).join("tests/browser/standin.py");
-        let mut child = Command::new("python3")
+        let mut command = Command::new("python3");
+        clock::set(&mut command);
+        let mut child = command
             .arg(script)
             .args(arguments)
             .stdin(Stdio::null())

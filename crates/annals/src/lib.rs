@@ -8,4 +8,6 @@ mod view;
 
 pub use cli::run;
 #[cfg(feature = "fuzzing")]
-pub use view::fuzz_record;
+pub use collect::{fuzz_containers, fuzz_elements, fuzz_wire};
+#[cfg(feature = "fuzzing")]
+pub use view::{fuzz_query, fuzz_record};

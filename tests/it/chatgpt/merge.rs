@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::chatgpt::export::{Conversation, Generation, bytes_of, conversations, said, workshop};
 use annals_testkit::Bench;
 use annals_testkit::checks::timeless;
+use annals_testkit::corpora::chatgpt::{Conversation, Generation, bytes_of, conversations, said, workshop};
 
 /// Imports conversations of one export and answers what was said of them.
 fn import(bench: &Bench, generation: Generation, talks: &[Conversation]) -> Value {

@@ -1,4 +1,3 @@
-//! The command line: its arguments, and that no verb prints a secret.
+//! The command line: its arguments, its help and what it prints.
 
 mod command_line;
-mod exits;

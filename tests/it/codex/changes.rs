@@ -8,109 +8,10 @@ use serde_json::Value;
 
 use annals_testkit::Bench;
 use annals_testkit::checks::{
-    assert_accounts_add_up, assert_like_fresh, assert_rebuilds, assert_restores, assert_same, assert_settled,
-    without_versions,
+    assert_accounts_add_up, assert_like_fresh, assert_rebuilds, assert_restores, assert_settled,
 };
-use annals_testkit::codex::{
-    ID, answer, call, conversation, line, meta, output, prompt, rollout, text_of, tokens,
-};
+use annals_testkit::codex::{ID, answer, busy_transcript, conversation, meta, prompt, rollout, text_of};
 use annals_testkit::files::append;
-
-/// Thirty lines with everything that a cut could go wrong in.
-fn busy(id: &str) -> String {
-    let mut lines = vec![meta(id), line(0, "turn_context", r#"{"model":"gpt-5.1-codex","effort":"low"}"#)];
-    lines.extend(prompt("größer → 設定 🚀 \"quoted\" \\ back"));
-    lines.extend([call(1, "one"), call(1, "two"), output(2, "two"), tokens(2, 10, 10), output(3, "one")]);
-    lines.extend(answer("first answer"));
-    lines.push(line(4, "brand_new_type", r#"{"deep":[{"a":{}}]}"#));
-    lines.push(r#"{"timestamp":"2026-11-15T10:00:04.000Z","type":"event_msg","payl"#.into());
-    lines.push(String::new());
-    lines.push("   ".into());
-    let [item, event] = prompt("with carriage returns");
-    lines.extend([format!("{item}\r"), format!("{event}\r")]);
-    lines.push(format!("{}\r", line(5, "another_type", "{}")));
-    lines.extend([
-        call(6, "three") + &call(6, "four"),
-        output(7, "three"),
-        output(7, "four"),
-        output(7, "nobody"),
-    ]);
-    lines.push(tokens(8, 25, 15));
-    lines.push("not json at all".into());
-    lines.extend(answer("second answer"));
-    lines.extend(prompt("third prompt"));
-    lines.extend(answer("third answer"));
-    assert_eq!(lines.len(), 30);
-    text_of(&lines)
-}
-
-/// What rows and accounts say, without asking for each session by itself.
-fn answers(bench: &Bench) -> String {
-    let mut text = String::new();
-    let mut sessions = bench.sessions();
-    sessions.sort_by_key(|session| session["session_id"].to_string());
-    sessions.iter().for_each(|session| text += &format!("{session}\n"));
-    for stream in ["codex_cli/messages", "codex_cli/function_calls"] {
-        let records = bench.run(&["records", stream, "--full"]).stdout;
-        let mut records: Vec<&str> = records.lines().collect();
-        records.sort_unstable();
-        text += &format!("{stream}\n{}\n", records.join("\n"));
-    }
-    bench.accounts().iter().for_each(|file| text += &format!("{file}\n"));
-    without_versions(&text)
-}
-
-/// Many transcripts at once, each written in its own pieces, one run after each piece.
-fn assert_pieces_equal_whole(cuts: &[Vec<usize>]) {
-    let bench = Bench::new();
-    let pieces = cuts.iter().map(Vec::len).max().unwrap() + 1;
-    for piece in 0..pieces {
-        for (number, cuts) in cuts.iter().enumerate() {
-            let id = format!("0199a1b2-0000-7000-8000-{number:012}");
-            let whole = busy(&id);
-            let start = if piece == 0 { 0 } else { cuts[piece - 1] };
-            let end = cuts.get(piece).copied().unwrap_or(whole.len());
-            if piece == 0 {
-                bench.transcript(&rollout(&id), &[]);
-            }
-            let path = bench.codex().join("sessions/2026/11/15").join(rollout(&id));
-            let mut file = OpenOptions::new().append(true).open(path).unwrap();
-            file.write_all(&whole.as_bytes()[start..end]).unwrap();
-        }
-        bench.sync();
-    }
-    let fresh = Bench::with_home("codex_cli", &bench.codex());
-    fresh.sync();
-    let whole = answers(&fresh);
-    assert_same(&answers(&bench), &whole);
-    assert_accounts_add_up(&bench, &bench.codex());
-    assert_eq!(bench.run(&["rebuild"]).code, 0);
-    assert_same(&answers(&bench), &whole);
-}
-
-#[test]
-fn a_cut_at_any_byte_changes_nothing() {
-    let length = busy(ID).len();
-    let cuts: Vec<Vec<usize>> = (0..=length).map(|at| vec![at]).collect();
-    assert_pieces_equal_whole(&cuts);
-}
-
-#[test]
-fn two_cuts_at_any_bytes_change_nothing() {
-    let length = busy(ID).len() as u64;
-    let mut random = 20_261_115_u64;
-    let mut next = || {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((random >> 33) % (length + 1)) as usize
-    };
-    let cuts: Vec<Vec<usize>> = (0..200)
-        .map(|_| {
-            let (one, other) = (next(), next());
-            vec![one.min(other), one.max(other)]
-        })
-        .collect();
-    assert_pieces_equal_whole(&cuts);
-}
 
 /// Lines longer than a segment, in several pieces: nothing is read from the wrong place.
 #[test]
@@ -364,7 +265,7 @@ fn a_complete_line_without_newline_is_read_at_once_and_once() {
 fn strange_lines_are_counted_and_the_next_ones_read() {
     let bench = Bench::new();
     let path = bench.transcript(&rollout(ID), &[]);
-    let whole = busy(ID);
+    let whole = busy_transcript(ID);
     std::fs::write(&path, &whole).unwrap();
     let report = bench.sync();
     assert_eq!(report["lines"]["unknown"], 2, "{report}");

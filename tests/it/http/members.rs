@@ -208,7 +208,7 @@ fn tokens_end_when_they_are_revoked_and_members_when_they_are_removed() {
     assert_eq!(last_used("ada"), Value::Null);
     assert_eq!((status("ada"), status("mary"), status("charles")), (200, 200, 200));
     let used: jiff::Timestamp = last_used("ada").as_str().unwrap().parse().unwrap();
-    assert!(used.duration_until(annals_testkit::clock::now()).as_secs() < 60);
+    assert!(used.duration_until(annals_testkit::clock::now()).as_hours() < 1);
     assert_eq!(last_used("luigi"), Value::Null);
 
     assert_eq!(company.bench.run(&["members", "token", "ada", "--revoke"]).code, 0);

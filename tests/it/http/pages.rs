@@ -1,32 +1,12 @@
-//! Pages without a browser: every link that a page has is followed, none shows a secret, and refusals say what to do.
-
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+//! Pages without a browser: they are whole, pieces of them too, and refusals say what to do.
 
 use regex::Regex;
 
 use crate::http::members::{Company, PEOPLE, seen_by};
-use crate::planted;
 use annals_testkit::codex::{ID, conversation, rollout};
 use annals_testkit::server::{Reply, Server};
+use annals_testkit::worlds::planted;
 use annals_testkit::{Bench, sources};
-
-/// Addresses that are followed of one route: there is one of every kind of thing and secret among so many.
-const EACH: usize = 260;
-
-/// The routes of pages as the program has them, with the parts that vary as `{name}`.
-fn routes() -> Vec<String> {
-    let text = include_str!("../../../crates/annals/src/serve/pages/mod.rs");
-    let route = Regex::new(r#"\.route\("([^"]+)""#).unwrap();
-    let routes: Vec<String> = route.captures_iter(text).map(|found| found[1].to_owned()).collect();
-    assert!(routes.len() > 15, "{routes:?}");
-    routes
-}
-
-/// The route that answers an address.
-fn route_of<'r>(routes: &'r [(String, Regex)], address: &str) -> Option<&'r str> {
-    let path = address.split('?').next().unwrap();
-    routes.iter().find(|(_, shape)| shape.is_match(path)).map(|(route, _)| route.as_str())
-}
 
 /// Everything of this server that a page or its script would ask for.
 fn links(page: &str, at: &str) -> Vec<String> {
@@ -41,80 +21,6 @@ fn links(page: &str, at: &str) -> Vec<String> {
         }
     };
     link.captures_iter(page).map(|found| whole(&found[1])).filter(|address| !address.is_empty()).collect()
-}
-
-#[test]
-fn no_page_shows_a_secret() {
-    let bench = Bench::new();
-    planted::write(&bench);
-    bench.sync();
-    let server = Server::still(&bench);
-    server.wait_for_secrets();
-    let secrets = planted::secrets();
-    let variable = Regex::new(r"\\\{[a-z_]+\\\}").unwrap();
-    let shape =
-        |route: &str| Regex::new(&format!("^{}$", variable.replace_all(&regex::escape(route), "[^/]+")));
-    let routes: Vec<(String, Regex)> =
-        routes().into_iter().map(|route| (route.clone(), shape(&route).unwrap())).collect();
-    let mut waiting: VecDeque<String> =
-        ["/", "/search?q=token", "/search?q=password+OR+secret", "/search?q=x"].map(str::to_owned).into();
-    let (mut known, mut leaks) = (BTreeSet::new(), Vec::new());
-    let (mut visits, mut marks) = (BTreeMap::<String, usize>::new(), BTreeMap::<String, usize>::new());
-    while let Some(address) = waiting.pop_front() {
-        let Some(route) = route_of(&routes, &address) else { continue };
-        let visited = visits.entry(route.to_owned()).or_default();
-        if *visited == EACH || !known.insert(address.clone()) {
-            continue;
-        }
-        *visited += 1;
-        let reply = server.page(&address);
-        // A name that is masked in the list leads nowhere; not every step has an output, nor every file a known text.
-        let nothing = ["secret%3A", "/output/", "/lineage"].iter().any(|part| address.contains(part));
-        assert!(
-            reply.status == 200 || nothing && reply.status == 404,
-            "{address}: {} {}",
-            reply.status,
-            reply.text()
-        );
-        let whole = reply.whole();
-        *marks.entry(route.to_owned()).or_default() += whole.matches("[secret:").count();
-        leaks.extend(planted::leaks(&secrets, &whole, &address));
-        waiting.extend(links(&reply.text(), &address));
-        if route.ends_with("{session_id}") {
-            // Those that the script asks for.
-            waiting.push_back(format!("{address}/find?q=token"));
-            waiting.push_back(format!("{}/steps?from=0", address.split('?').next().unwrap()));
-        }
-        if address.contains("/raw/") {
-            waiting.push_back(format!("{}/0", address.replace("/raw/", "/output/")));
-        }
-    }
-    leaks.extend(planted::leaks(&secrets, &server.first_event(), "/events"));
-    assert!(leaks.is_empty(), "{} leaks\n{}", leaks.len(), leaks[..leaks.len().min(40)].join("\n"));
-    for (route, _) in &routes {
-        // There is no picture among what was planted.
-        assert!(
-            visits.contains_key(route) || route.contains("/picture/"),
-            "{route} was never asked: {visits:?}"
-        );
-    }
-    for route in [
-        "/",
-        "/sessions",
-        "/sessions/{source}/{session_id}",
-        "/sessions/{source}/{session_id}/steps",
-        "/sessions/{source}/{session_id}/outline",
-        "/sessions/{source}/{session_id}/markdown",
-        "/sessions/{source}/{session_id}/raw/{key}",
-        "/sessions/{source}/{session_id}/output/{key}/{number}",
-        "/search",
-        "/tools",
-        "/library",
-        "/library/item",
-        "/secrets",
-    ] {
-        assert!(marks[route] >= 3, "only {} marks on pages of {route}", marks[route]);
-    }
 }
 
 fn one_session() -> (Bench, Server) {
@@ -273,7 +179,7 @@ fn raw_bytes_are_masked() {
     bench.sync();
     let server = Server::still(&bench);
     let secrets = planted::secrets();
-    for source in sources::with_home() {
+    for source in planted::CLIENTS {
         let session = &server.list(&format!("/api/v1/agent-sessions/{source}/sessions"), "sessions")[0];
         let id = session["session_id"].as_str().unwrap();
         let messages =

@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::claude;
-use crate::planted::secrets;
 use annals_testkit::codex::{answer, line, meta, prompt, rollout, text_of};
 use annals_testkit::server::{Server, escaped};
+use annals_testkit::worlds::planted::secrets;
 use annals_testkit::{Bench, Ran};
 
 /// The answer to a question, which may be empty.

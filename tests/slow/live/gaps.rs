@@ -1,5 +1,6 @@
 //! Live collection that is refused, broken off and killed: gaps heal, and nothing is lost or had twice.
 
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -242,12 +243,26 @@ fn the_owner_is_told_what_to_do_and_the_next_run_goes_on() {
     }
     // A token that is renewed while a run goes on is no reason to stop.
     stage.standin.control(json!({"changed": {"1": 1, "2": 1, "3": 1}, "delay_ms": 30}));
-    let sync = stage.spawn(&["sync", "chatgpt", "--json"]);
-    std::thread::sleep(Duration::from_millis(900));
+    let mut sync = stage.spawn(&["sync", "chatgpt", "--json"]);
+    wait_for_requests(&stage, &mut sync, 1);
     stage.standin.control(json!({"new_token": true}));
     let ran = wait(sync);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(stage.standin.count("outside"), 0);
+}
+
+/// Until so many requests came in, or the run ended before.
+fn wait_for_requests(stage: &Stage, sync: &mut Child, number: u64) {
+    stage.standin.control(json!({"forget_counts": true}));
+    let came = || -> u64 {
+        let counts = stage.standin.counts()["by_path"].clone();
+        counts.as_object().unwrap().values().filter_map(Value::as_u64).sum()
+    };
+    let started = Instant::now();
+    while came() < number && sync.try_wait().unwrap().is_none() {
+        assert!(started.elapsed() < Duration::from_secs(120), "nothing is asked for");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
@@ -257,7 +272,8 @@ fn a_run_that_dies_anywhere_is_gone_on_with() {
     let mut had = 0;
     for round in 0..6u64 {
         let mut sync = stage.spawn(&["sync", "chatgpt"]);
-        std::thread::sleep(Duration::from_millis(600 + 350 * round));
+        // Nothing but the front page, some of the list, or some conversations.
+        wait_for_requests(&stage, &mut sync, 1 + 12 * round);
         if round % 3 == 2 {
             // The owner closes the browser.
             stage.kill_browsers();

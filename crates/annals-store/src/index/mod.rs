@@ -1,6 +1,8 @@
 //! The text index: immutable segments of terms, how they are written, merged and searched.
 
 pub(crate) mod format;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzz;
 pub(crate) mod lineage;
 pub(crate) mod merge;
 pub(crate) mod search;

@@ -1,6 +1,8 @@
 //! Drives the sources: finds what changed, captures bytes, reads rows, commits both together.
 
 mod connector;
+#[cfg(feature = "fuzzing")]
+mod fuzz;
 mod home;
 mod import;
 mod ingest;
@@ -14,6 +16,8 @@ mod sync;
 
 pub use connector::wire::InteractionKind;
 pub use connector::{ConnectorOptions, ConnectorReport, Notice, Reply, run_connector};
+#[cfg(feature = "fuzzing")]
+pub use fuzz::{fuzz_containers, fuzz_elements, fuzz_wire};
 pub use home::walk::HomeState;
 pub use import::report::{ContainerReport, MemberReport};
 pub use import::{ImportOptions, import, importing};

@@ -41,6 +41,8 @@ pub use session::transcript::{
     BlockView, Entry, FileView, TranscriptPage, TranscriptQuery, transcript, transcript_page,
 };
 #[cfg(feature = "fuzzing")]
+pub use search::fuzz::fuzz_query;
+#[cfg(feature = "fuzzing")]
 pub use tape::fuzz::fuzz_record;
 pub use tape::{Recording, TapeEnd, TapeFormat, TapeOptions, has_tape, record, tape};
 pub use usage::activity::{Activity, Choices, DailyUsage, ModelUsage, activity, choices, daily_usage};

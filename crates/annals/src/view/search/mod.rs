@@ -1,5 +1,7 @@
 //! Search: the conversation you vaguely remember, found by its words, grouped by session, best first.
 
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzz;
 pub(super) mod passages;
 pub(super) mod query;
 pub(super) mod show;

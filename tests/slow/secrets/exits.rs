@@ -1,6 +1,6 @@
 //! Whatever the program prints, no secret that stands in the homes is in it.
 
-use crate::planted;
+use annals_testkit::worlds::planted;
 use annals_testkit::{Bench, sources};
 
 /// How each verb is asked: `annals --help` says which there are, and none may be missing here.

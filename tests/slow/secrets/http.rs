@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::planted;
 use annals_testkit::Bench;
 use annals_testkit::server::{Server, escaped, with};
+use annals_testkit::worlds::planted;
 
 /// Keys asked for in one stream: there is one of every kind of thing and secret among so many.
 const KEYS: usize = 120;

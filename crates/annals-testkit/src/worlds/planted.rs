@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use crate::chatgpt::export::{Conversation, Generation, call, export, message, result, said, write_folder};
+use crate::Bench;
+use crate::corpora::chatgpt::{Conversation, Generation, call, export, message, result, said, write_folder};
 use serde_json::{Value, json};
 
-use annals_testkit::Bench;
+/// The sources whose homes are full of secrets.
+pub const CLIENTS: [&str; 2] = ["codex_cli", "claude_code"];
 
 /// A secret and the words around it that give it away.
 pub struct Planted {
