@@ -43,10 +43,7 @@ fn links_out_of_the_home_are_not_followed() {
     let told: Vec<&str> =
         report["problems"].as_array().unwrap().iter().map(|told| told.as_str().unwrap()).collect();
     for path in ["AGENTS.md", "archived_sessions", "sessions/2026/11/15/linked"] {
-        assert!(
-            told.contains(&&*format!("{path}: link to outside of the home not followed")),
-            "{told:?}"
-        );
+        assert!(told.contains(&&*format!("{path}: link to outside of the home not followed")), "{told:?}");
     }
     assert!(
         told.iter().any(|told| told.contains(&rollout(foreign)) && told.contains("not followed")),

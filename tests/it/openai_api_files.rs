@@ -68,10 +68,9 @@ fn wrong_and_mixed_files_are_told_apart() {
     ] {
         assert!(ran.stdout.contains(words), "{words}: {}", ran.stdout);
     }
-    for words in [
-        "mixed.jsonl: element 1 skipped",
-        "mixed.jsonl: Helicone exports are not supported yet: 1 skipped",
-    ] {
+    for words in
+        ["mixed.jsonl: element 1 skipped", "mixed.jsonl: Helicone exports are not supported yet: 1 skipped"]
+    {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
     assert_eq!(ids(&bench).len(), 2);

@@ -1,4 +1,4 @@
-//! Fingerprints of code: lines without their whitespace, and winnowed runs of words, so that formatting changes nothing.
+//! Fingerprints of code: lines without whitespace, and winnowed runs of words, so that formatting does not matter.
 
 use super::hash_term;
 

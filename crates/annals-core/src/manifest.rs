@@ -1,4 +1,4 @@
-//! What a source declares about itself: streams with schemas, files it may read and must not, settings.
+//! What a source declares: streams with schemas, files it may and must not read, settings.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};

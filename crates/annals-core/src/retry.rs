@@ -1,4 +1,4 @@
-//! When something that could not be had is tried again, and when it is given up: a function of why, how often and when.
+//! The retry policy: when something that could not be fetched is retried or given up.
 
 use super::Time;
 

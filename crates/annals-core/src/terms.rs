@@ -1,4 +1,4 @@
-//! Words to search by: what a text is cut into, the same when it is indexed and when it is asked for.
+//! The tokenizer of search: splits texts into terms, for the index and for queries alike.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Finds secrets in text and masks them, so that nothing the archive shows carries a key that opens a door.
+//! Finds secrets in text and masks them.
 
 mod plain;
 mod prefilter;

@@ -1,4 +1,4 @@
-//! What only looks like a secret: stand-ins, words, code, paths and ids.
+//! What only looks like a secret: placeholders, words, code, paths and ids.
 
 use regex::bytes::{RegexSet, RegexSetBuilder};
 

@@ -1,4 +1,4 @@
-//! One pass over the text for all rules: says where an anchor may stand.
+//! One pass over the text for all rules: finds possible anchors.
 
 use super::rules::Rule;
 

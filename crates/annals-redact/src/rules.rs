@@ -1,4 +1,4 @@
-//! The tables of telling surroundings and names, and the form that all rules have.
+//! The tables of names and contexts that indicate a secret, and the shape of all rules.
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Looks at the places where a secret may stand, and decides.
+//! Examines the places where a secret may appear, and decides.
 
 use std::ops::Range;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! The table of keys that vendors give out, by their shape.
+//! The table of vendors' keys, by their shape.
 
 use super::rules::{Behind, Shape};
 

@@ -1,4 +1,4 @@
-//! The providers: what a source is, and the registry of all there are.
+//! The providers: what a source is, and the registry of all sources.
 
 mod home;
 mod import;

@@ -1,4 +1,4 @@
-//! What a source asks of its provider, from within the provider's own page in the owner's own browser.
+//! What a source requests from its provider, from within the provider's page in the user's browser.
 //!
 //! A source says what to ask and what answers mean; when, how often and what is kept is the collector's. All but the
 //! script are pure functions.

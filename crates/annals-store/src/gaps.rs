@@ -1,4 +1,4 @@
-//! Gaps: what could not be had, when it is tried again, who is at it, and the cursor that moves past it.
+//! Gaps: what could not be fetched, when it is retried, by which run, and the cursor that moves past it.
 
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -64,7 +64,7 @@ pub struct GapRow {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GapFilter<'f> {
     pub source: Option<&'f str>,
-    /// Any of these; all when empty.
+    /// Any of these; all if empty.
     pub statuses: &'f [&'f str],
 }
 

@@ -1,4 +1,4 @@
-//! Reads the captures of one conversation, merged node by node: what a richer export gave, a poorer one never takes away.
+//! Reads the captures of a conversation, merged node by node: a poorer export never takes away what a richer one had.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};

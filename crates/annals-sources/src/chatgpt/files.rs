@@ -1,4 +1,4 @@
-//! What is known about the files in conversations: every place that speaks of one adds a note, and the record joins them.
+//! Metadata of files in conversations, merged from every reference to them.
 
 use serde_json::{Map, Value, json};
 

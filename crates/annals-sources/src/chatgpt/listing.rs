@@ -1,4 +1,4 @@
-//! Documents that the account has beside its conversations: memories, custom GPTs, projects, settings and so on.
+//! Documents of the account besides conversations: memories, custom GPTs, projects, settings and so on.
 //!
 //! Each is a file of the archive that is replaced whole: `{"listing": NAME, "pages": […], "details": […]}` around the answers as
 //! they came. What is no longer in it has ended.

@@ -1,4 +1,4 @@
-//! What a message says under the client's own names: ids, routing, citations, attachments.
+//! The native fields of a message: ids, routing, citations, attachments.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! The nodes of a conversation as they stand in its bytes, whatever generation of export wrote them.
+//! The nodes of a conversation in its bytes, for all generations of exports.
 
 use crate::json::{Json, Object, Opened, unescape};
 use annals_core::ContentKey;

@@ -1,4 +1,4 @@
-//! Tells what a `user` row really is: the person's words, a command, a result, or text of the client.
+//! Classifies `user` rows: a prompt, a command, a result, or text of the client.
 
 use crate::json::{Json, Object};
 use annals_core::MessageKind;

@@ -1,4 +1,4 @@
-//! What calls of this client did to files: from its structured results where there are any, else from the call itself.
+//! What tool calls did to files: from structured results if there are any, otherwise from the call itself.
 
 use super::blocks;
 use super::replace::replaced;

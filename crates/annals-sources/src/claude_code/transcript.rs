@@ -1,4 +1,4 @@
-//! Reads transcripts row by row: answers merged from their lines, prompts told from injected text, usage once.
+//! Reads transcripts row by row: merges answers, separates prompts from injected text, counts usage once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

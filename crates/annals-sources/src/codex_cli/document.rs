@@ -1,4 +1,4 @@
-//! Reads transcripts of the first client: one object with all items.
+//! Reads transcripts of the first client version: one object with all items.
 
 use super::rollout::RolloutReader;
 use crate::json::Json;

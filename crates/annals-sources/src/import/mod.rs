@@ -1,4 +1,4 @@
-//! What a source takes from files that the owner has: exports, traces, drop folders.
+//! What a source imports: exports, traces, drop directories.
 //!
 //! A container (file, folder, zip) has members, a member has elements. For each import a source makes an `Intake`, which
 //! says of each member what it is, and of each element where it goes: to a file of the archive, which grows with every

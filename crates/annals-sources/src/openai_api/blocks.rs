@@ -1,4 +1,4 @@
-//! Steps as blocks to show, and what a row says under the provider's own names.
+//! Steps as blocks, and the native fields of a row.
 
 use serde_json::{Map, Value};
 

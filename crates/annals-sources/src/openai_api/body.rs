@@ -1,4 +1,4 @@
-//! JSON inside an element, as it stands or within a string, and where its parts stand in the file.
+//! JSON inside an element, plain or within a string, and the position of its parts in the file.
 
 use std::borrow::Cow;
 

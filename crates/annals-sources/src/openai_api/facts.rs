@@ -1,4 +1,4 @@
-//! What the traces of a session say about it as a whole.
+//! Facts about a session from its traces.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What `import` takes: files of traces, told by their content, without credentials, each trace to its session.
+//! What `import` takes: trace files recognised by content, without credentials, each trace with its session.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};

@@ -1,4 +1,4 @@
-//! Reads the traces of one session in the order of their arrival: what was said, called and used, each once.
+//! Reads the traces of a session in order of arrival: messages, calls and usage, each once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

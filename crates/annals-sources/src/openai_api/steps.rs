@@ -1,4 +1,4 @@
-//! What messages and items say: the steps of a conversation, each with its place.
+//! Messages and items as steps of a conversation, each with its position.
 
 use super::stream::StreamChoice;
 use super::tools::Tool;

@@ -1,4 +1,4 @@
-//! One element as a trace: who asked what, what came back, and what the log around it knows.
+//! One element as a trace: request, response, and the fields of the log around them.
 
 use serde_json::{Map, Value};
 

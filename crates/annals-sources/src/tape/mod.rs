@@ -1,4 +1,4 @@
-//! What a source has to know so that its sessions can be told as tapes, and lines of files traced to its calls.
+//! What a source must provide so that its sessions can be exported as tapes and lines traced to its calls.
 
 pub(crate) mod diff;
 pub(crate) mod shell_read;

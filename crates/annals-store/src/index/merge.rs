@@ -1,4 +1,4 @@
-//! Keeps the segments of the text index few: eight of a size become one, without the passages that are dead.
+//! Merges segments of the text index: eight of a size become one, without dead passages.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};

@@ -1,4 +1,4 @@
-//! Asks the text index: which passages hold these terms, which are alive, and how rare each term is.
+//! Queries the text index: which passages contain these terms, which are alive, and how rare each term is.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Questions about one session's conversation: its rows in order, a stretch at a time.
+//! Queries about the conversation of a session: its rows in order, in batches.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -15,7 +15,7 @@ pub struct Stretch {
     pub file: i64,
     pub after: i64,
     pub limit: i64,
-    /// Also what was copied from another session.
+    /// Include messages copied from another session.
     pub copies: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Questions about conversations that branch: their nodes, parents before children.
+//! Queries about branching conversations: their nodes, parents before children.
 
 use rusqlite::{OptionalExtension, Row, params};
 

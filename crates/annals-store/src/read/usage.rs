@@ -1,4 +1,4 @@
-//! Questions about tokens and tools: sums by what a person asks for, the responses behind them, calls and files.
+//! Queries about tokens and tools: sums, the responses behind them, calls and files.
 
 use rusqlite::{Row, ToSql, params};
 

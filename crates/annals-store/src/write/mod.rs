@@ -1,4 +1,4 @@
-//! Writes batches: bytes, rows, counts and cursor of a stretch of a file in one transaction.
+//! Writes batches: bytes, rows, counts and cursor of a part of a file in one transaction.
 
 mod copies;
 mod live;

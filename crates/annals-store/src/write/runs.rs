@@ -1,4 +1,4 @@
-//! Homes, runs, cursors and marks of what is gone: what the collector remembers besides files.
+//! Homes, runs, cursors and deleted files: what the collector remembers besides files.
 
 use rusqlite::{OptionalExtension, params};
 

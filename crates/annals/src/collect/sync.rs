@@ -1,4 +1,4 @@
-//! One run: survey the homes, capture what changed with two threads, commit in batches, mark what is gone.
+//! One run: lists the homes, captures changes with two threads, commits in batches, marks deleted files.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};

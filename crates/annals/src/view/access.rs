@@ -1,4 +1,4 @@
-//! Tokens that programs and browsers ask with: unguessable, and kept only as a keyed hash.
+//! Access tokens of programs and browsers: unguessable, and stored only as a keyed hash.
 
 use super::door::random_bytes;
 use annals_core::{Error, Result, Scope};

@@ -1,4 +1,4 @@
-//! The questions annals answers: kept facts turned into answers, every text through the door.
+//! The questions that annals answers: rows turned into answers, every text through the door.
 
 mod access;
 mod audit;

@@ -1,4 +1,4 @@
-//! A program that talks in lines: starts it, hands out what it says without waiting longer than asked, and ends it.
+//! A child process that talks in lines: starts it, reads its output with a timeout, and terminates it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! Looks at a home: every file falls under a declared rule or is unaccounted; nothing is opened.
+//! Lists a home: every file matches a declared rule or is unaccounted; nothing is opened.
 
 use std::ffi::OsStr;
 use std::fs::{DirEntry, Metadata};

@@ -1,4 +1,4 @@
-//! Opens what people have: a file, a folder, a zip, zips within them. Names are data here; nothing is unpacked by name.
+//! Opens files, directories, zips and nested zips. Names are data; nothing is extracted by name.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

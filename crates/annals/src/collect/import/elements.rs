@@ -1,4 +1,4 @@
-//! Splits a JSON file into its elements while it streams by: one of them is in memory at a time, whatever the file's size.
+//! Splits a JSON file into its elements while streaming: one element in memory at a time.
 
 use std::io::{self, Read};
 

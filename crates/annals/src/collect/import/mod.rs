@@ -1,4 +1,4 @@
-//! `annals import`: opens what it was given, asks the sources what it is, and adds what they take to the archive.
+//! `annals import`: opens files, lets the sources recognise them, and adds what they take to the archive.
 
 pub(super) mod containers;
 pub(super) mod drops;

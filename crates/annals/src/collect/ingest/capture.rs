@@ -1,4 +1,4 @@
-//! Captures one file: tells an append from a rewrite, packs its bytes into segments, reads its new lines.
+//! Captures one file: detects appends and rewrites, packs bytes into segments, reads new lines.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -1,4 +1,4 @@
-//! The owner's own browser: started with a profile of its own, led to one page, asked to run scripts there.
+//! The user's browser: started with a dedicated profile on one page, where scripts run.
 //!
 //! Nothing secret is on its command line, and nothing that it knows leaves it but what scripts answer.
 

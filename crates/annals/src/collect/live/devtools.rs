@@ -1,4 +1,4 @@
-//! A thin client of the protocol that Chromium speaks on its debugging port: commands out, answers by their numbers.
+//! A thin client of the Chrome DevTools protocol: commands out, responses by number.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{ErrorKind, Read, Write};

@@ -1,4 +1,4 @@
-//! Steps of a session as HTML: words as words, calls as what they are.
+//! Steps of a session as HTML: messages and tool calls.
 
 use askama::Template;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Search: as you type, grouped by session, what was found marked, filters as chips.
+//! The search page: results as you type, grouped by session, with highlights and filter chips.
 
 use std::sync::Arc;
 

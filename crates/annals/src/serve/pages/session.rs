@@ -1,4 +1,4 @@
-//! One session: the conversation as it was, with what led to it and what came of it.
+//! The session page: the conversation, and the sessions it is linked to.
 
 use std::sync::Arc;
 

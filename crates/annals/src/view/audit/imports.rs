@@ -16,7 +16,7 @@ pub struct Imported {
     /// By the reason.
     pub left_out: BTreeMap<String, (u64, u64)>,
     pub unknown: Vec<(String, u64)>,
-    /// What the provider was asked for: had, and not had yet. How large the latter is nobody knows.
+    /// What was requested from the provider: fetched, and not fetched yet. The size of the latter is unknown.
     pub asked: (u64, u64),
     pub gaps: u64,
 }

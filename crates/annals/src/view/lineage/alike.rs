@@ -1,4 +1,4 @@
-//! Finds lines that are no longer as an edit wrote them: broken differently, or changed.
+//! Finds lines that differ from what an edit wrote: wrapped differently, or changed.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! Reads the edits that may have written a file's lines: those that the index names, with their texts from the archive.
+//! Reads the edits that may have written the lines of a file: candidates from the index, texts from the archive.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;

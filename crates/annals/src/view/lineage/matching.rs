@@ -1,4 +1,4 @@
-//! Finds for each line of a file the edit whose text stands there: by content, longest and latest first.
+//! Finds the edit that wrote each line of a file: by content, longest and latest first.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Search: the conversation you vaguely remember, found by its words, grouped by session, best first.
+//! Search: ranked passages, grouped by session.
 
 pub(super) mod passages;
 pub(super) mod query;
@@ -57,11 +57,11 @@ pub struct SearchQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SearchAnswer {
     pub query: String,
-    /// `all` when every word was found in one place, `any` when some had to do.
+    /// `all` if every word was found in one message, `any` if these are the closest matches.
     pub mode: &'static str,
     pub results: Vec<SearchResult>,
     pub next_cursor: Option<String>,
-    /// Sessions and things that fit; a lower bound when `complete` is false.
+    /// Number of results; a lower bound if `complete` is false.
     pub total: usize,
     pub complete: bool,
 }
@@ -74,7 +74,7 @@ pub struct SearchResult {
     pub source: String,
     pub provider_label: &'static str,
     pub session_id: Option<String>,
-    /// What kind of authored thing it is.
+    /// Kind of a library item.
     pub stream: Option<String>,
     pub title: Option<Shown>,
     pub cwd: Option<Shown>,
@@ -83,15 +83,15 @@ pub struct SearchResult {
     pub score: f64,
     pub passages: Vec<PassageView>,
     pub more_passages: usize,
-    /// Opens the session again in its client.
+    /// Command that resumes the session in its client.
     pub resume_command: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PassageView {
-    /// The step of the session, for `annals show SESSION --at MESSAGE`; an authored thing has its key.
+    /// Message id for `annals show SESSION --at MESSAGE`; the key of a library item.
     pub message_id: Shown,
-    /// The number of that step, as in `seq` of messages.
+    /// Number of the message, as in `seq`.
     pub position: Option<i64>,
     /// It stands on a branch that the client does not show: ask for the messages with `branch` and its id.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -102,7 +102,7 @@ pub struct PassageView {
     pub at: Option<String>,
     pub score: f64,
     pub snippet: Shown,
-    /// Start and length of what was asked for, in letters of the snippet.
+    /// Start and length of the matches, in characters of the snippet.
     pub highlights: Vec<[usize; 2]>,
 }
 

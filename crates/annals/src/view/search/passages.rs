@@ -1,4 +1,4 @@
-//! The texts behind the hits of a search, and the few words of them that are shown.
+//! The texts of search results, and their snippets.
 
 use super::query::{Clause, plain};
 use crate::view::door::{Door, between_letters};

@@ -1,4 +1,4 @@
-//! Reads what people type into a search: words, phrases, prefixes, alternatives, what not, and filters.
+//! Parses search queries: words, phrases, prefixes, alternatives, exclusions and filters.
 
 use annals_core::{Error, PassageKind, Result as Answered, Time, each_whole_term, parse_moment};
 use annals_store::TermGroup;
@@ -9,7 +9,7 @@ const MOST_CLAUSES: usize = 32;
 /// A question as it was understood.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Query {
-    /// Each of them has to be held.
+    /// All of them must match.
     pub clauses: Vec<Clause>,
     pub unwanted: Vec<Clause>,
     pub source: Option<String>,
@@ -31,12 +31,12 @@ pub struct Clause {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryPiece {
-    /// As it was typed, in small letters and with single spaces.
+    /// As typed, in lower case and with single spaces.
     pub text: String,
     pub terms: Vec<Vec<u8>>,
-    /// Terms that begin with the last one are meant too.
+    /// Also terms that begin with the last one.
     pub prefix: bool,
-    /// The terms have to stand beside each other, just as they were typed.
+    /// The terms must be adjacent, as typed.
     pub exact: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Branches of a conversation: which steps one of them has, and what the others are.
+//! Branches of a conversation: the steps of one, and its alternatives.
 
 use std::collections::HashMap;
 
@@ -35,9 +35,9 @@ impl Branch {
 /// A step that could follow the same one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct BranchView {
-    /// The step's id: asked for as `branch`, it gives the conversation that goes through it.
+    /// Id of the step; as `branch` it selects the conversation that contains it.
     pub id: String,
-    /// On the branch that is shown here.
+    /// On the current branch.
     pub current: bool,
 }
 

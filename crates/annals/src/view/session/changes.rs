@@ -1,4 +1,4 @@
-//! What a call changed in files, as differences that a person can read.
+//! What a call changed in files, as readable diffs.
 
 use similar::TextDiff;
 

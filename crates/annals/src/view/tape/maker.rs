@@ -1,4 +1,4 @@
-//! Makes a tape's events of a transcript's lines, in the order in which they stand there.
+//! Makes the events of a tape from the lines of a transcript, in order.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
