@@ -64,7 +64,7 @@ pub struct Attempts<'t> {
 
 /// Tries of what is not there.
 pub const MISSING_TRIES: u32 = 3;
-/// Tries without progress of what is there and can not be had.
+/// Tries without progress of what is there and cannot be fetched.
 pub const HOPELESS_TRIES: u32 = 8;
 
 const MINUTE: i64 = 60_000_000;

@@ -10,7 +10,7 @@ pub struct FileWork {
     /// Where the file was, when it was moved here.
     pub moved_from: Option<String>,
     pub before: FileRegion,
-    /// What stands there now, or what was seen.
+    /// What is there now, or what was seen.
     pub after: FileRegion,
 }
 

@@ -64,7 +64,7 @@ pub trait Live: Sync {
     /// speaks of the file.
     fn file(&self, id: &str, thing: Option<&str>) -> (String, LiveRequest);
 
-    /// What bytes of a file become; `Body::Member` stands for the bytes themselves.
+    /// What bytes of a file become; `Body::Member` represents the bytes themselves.
     fn file_captures(&self, id: &str, bytes: &[u8]) -> Vec<Capture<'static>>;
 }
 
@@ -87,7 +87,7 @@ pub struct LiveAnswer {
     /// 0 when there was none.
     pub status: u16,
     pub content_type: String,
-    /// The provider's gate stands in the place of the answer.
+    /// The provider's gate is in the place of the answer.
     pub challenge: bool,
     /// Why there was none.
     pub failure: String,
@@ -161,6 +161,6 @@ pub enum Assembled {
     More(String),
     /// Not all of it is there, but this is.
     Part(Vec<u8>, &'static str),
-    /// It can not be read, or is another.
+    /// It cannot be read, or is another.
     Torn(&'static str),
 }

@@ -71,7 +71,7 @@ pub struct Segment {
     pub data: Vec<u8>,
 }
 
-/// What identifies an unchanged file without reading it. The change time can not be set back by a program.
+/// What identifies an unchanged file without reading it. The change time cannot be set back by a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     pub inode: i64,
@@ -336,7 +336,7 @@ const SEGMENTS: usize = 4;
 pub struct Contents<'s> {
     store: &'s Store,
     unpacker: Decompressor<'static>,
-    /// The newest first: what belongs together stands close to each other.
+    /// The newest first: what belongs together is close to each other.
     segments: VecDeque<Unpacked>,
     stream: Option<Stream<'s>>,
 }

@@ -21,7 +21,7 @@ use annals_core::{
 };
 
 const RICH: u8 = 2;
-/// The tool that begins a document; what is changed later stands in other calls.
+/// The tool that begins a document; what is changed later is in other calls.
 const CANVAS: &str = "canmore.create_textdoc";
 
 #[derive(Default)]

@@ -90,7 +90,7 @@ fn citations(metadata: &Object<'_>) -> Vec<Value> {
                 }
             }
         }
-        // The footnote of all sources stands behind the text, whatever its positions say.
+        // The footnote of all sources is behind the text, whatever its positions say.
         let placed = kind != "sources_footnote";
         let position = |name: &str| reference.get_integer(name).filter(|_| placed);
         found.push(json!({

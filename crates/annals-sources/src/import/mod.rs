@@ -139,7 +139,7 @@ pub struct Taking {
 pub enum Shape {
     /// The elements of an array, or values one after another: one object, lines.
     Elements,
-    /// The elements of an array that stands behind these names.
+    /// The elements of an array that is behind these names.
     Within(&'static [&'static str]),
     /// One document, up to 256 MiB.
     Whole,

@@ -7,7 +7,7 @@ use super::{steps, stream, tools};
 use crate::json::{Json, Object, unescape};
 use annals_core::Block;
 
-/// Blocks of what stands at a row's place: a value, one in a string, or a stretch of a stream.
+/// Blocks of what is at a row's place: a value, one in a string, or a stretch of a stream.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     if let Some(value) = Json::parse(bytes) {
         return value_blocks(value);

@@ -23,7 +23,7 @@ pub trait Recorder: Sync {
 
     fn printed(&self, lines: &CallLines<'_>) -> Printed;
 
-    /// What a call that succeeded did to files or saw of them; nothing where that can not be proven.
+    /// What a call that succeeded did to files or saw of them; nothing where that cannot be proven.
     fn work(&self, lines: &CallLines<'_>) -> Vec<FileWork>;
 
     /// Texts that a call puts into files, as far as the call itself tells.
@@ -35,7 +35,7 @@ pub trait Recorder: Sync {
     /// The session that a kept copy of a file belongs to, and the record that says which file it was.
     fn snapshot(&self, path: &str) -> Option<Snapshot>;
 
-    /// A line of an output as it stands in the file that was read.
+    /// A line of an output as it is in the file that was read.
     fn unnumbered<'l>(&self, line: &'l str) -> &'l str;
 }
 

@@ -13,7 +13,7 @@ use crate::write::Writer;
 const FAN: usize = 8;
 /// Passages of the smallest size; each size holds `FAN` times as many.
 const SMALLEST: i64 = 64;
-/// Larger ones are left alone: to write them anew costs more than to read several.
+/// Larger ones are left alone: to rewrite them costs more than to read several.
 const LARGEST: i64 = 40_000;
 
 impl Writer<'_> {

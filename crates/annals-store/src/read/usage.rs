@@ -254,7 +254,7 @@ impl Store {
         Ok(())
     }
 
-    /// What a number of a tool, model or path stands for.
+    /// What a number of a tool, model or path represents.
     pub fn word(&self, _scope: &Scope, id: i64) -> Result<Raw> {
         let mut statement = self.connection.prepare_cached(sql!("select text from name where id = $1"))?;
         Ok(statement.query_row([id], |row| super::raw(row, 0))?)

@@ -70,7 +70,7 @@ impl Store {
 }
 
 impl Writer<'_> {
-    /// Writes as if it were then: rows that are read anew keep the times of their first reading.
+    /// Writes as if it were then: rows that are read again keep the times of their first reading.
     // no scope: the writer was opened with one
     pub fn pretend(&mut self, now: Time) {
         self.now = now;

@@ -345,7 +345,7 @@ impl Capturer {
             send(Report::Gap { instance, stream: "content", path, why: FailureKind::Unreadable, reason });
             return Ok(Some(rival.id));
         }
-        // What can not be unpacked is not the same.
+        // What cannot be unpacked is not the same.
         Ok(same.unwrap_or(false).then_some(rival.id))
     }
 }
@@ -490,7 +490,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("no longer a file")) }
 }
 
-/// Why a compressed file can not be unpacked to its end.
+/// Why a compressed file cannot be unpacked to its end.
 fn unpacking_error(job: &Job) -> io::Result<Option<io::Error>> {
     if job.found.rule.encoding == Encoding::Plain {
         return Ok(None);

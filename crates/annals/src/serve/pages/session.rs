@@ -101,7 +101,7 @@ fn session_page(
     look: Refresh,
 ) -> Result<SessionPage> {
     let mut branch = Branch::named(place.branch.as_deref());
-    // What a search found may stand on a branch that the client does not show.
+    // What a search found may be on a branch that the client does not show.
     if let (Branch::Current, Some(at)) = (&branch, &place.at)
         && is_off_branch(desk.scope, desk.store, session.row, at)?
     {

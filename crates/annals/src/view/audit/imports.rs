@@ -1,5 +1,5 @@
-//! What imports found in their containers, from the accounts that they left, and what providers were asked for: the part
-//! of an audit that no disk can tell.
+//! What imports found in their containers, and what was requested from providers: the part of an audit that is not on
+//! disk.
 
 use std::collections::BTreeMap;
 

@@ -22,7 +22,7 @@ use query::{Clause, Query, kinds, narrowed, plain, read_query, roles};
 
 /// Hits whose texts are read to see how well they fit.
 const READ: usize = 40;
-/// The same when a phrase has to stand as it was typed: rarer, and each has to be looked at.
+/// The same when a phrase must be as it was typed: rarer, and each has to be looked at.
 const READ_EXACT: usize = 400;
 /// Passages that are shown of one session, as long as it is among the first; then one.
 pub const SHOWN: usize = 3;
@@ -33,7 +33,7 @@ const COUNTED: usize = 4;
 pub const MOST_WANTED: usize = 64;
 /// A longer word is in no title.
 const LONGEST_WORD: usize = 256;
-/// Hits in records that are looked up, best first; a word that stands in more of them finds sessions too.
+/// Hits in records that are looked up, best first; a word that is in more of them finds sessions too.
 const MOST_RECORDS: usize = 1_000;
 /// Hits that are put in order; nobody pages further.
 const MOST: usize = 5_000;
@@ -93,7 +93,7 @@ pub struct PassageView {
     pub message_id: Shown,
     /// Number of the message, as in `seq`.
     pub position: Option<i64>,
-    /// It stands on a branch that the client does not show: ask for the messages with `branch` and its id.
+    /// It is on a branch that the client does not show: ask for the messages with `branch` and its id.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub off_branch: bool,
     pub role: &'static str,
@@ -498,7 +498,7 @@ impl Searcher<'_> {
     }
 }
 
-/// Authored things stand for themselves, everything else for its session.
+/// Authored things represent themselves, everything else for its session.
 fn group_of(hit: &PassageHit) -> (i64, i64) {
     if hit.session == 0 { (-hit.file, hit.place as i64) } else { (hit.session, 0) }
 }

@@ -78,7 +78,7 @@ impl Branches {
         nodes.filter(|(at, node)| node.told && (self.all || self.wanted[*at]))
     }
 
-    /// The steps that could stand in a node's place; nothing when there are no others.
+    /// The steps that could be in a node's place; nothing when there are no others.
     pub fn siblings(&self, node: &NodeRow) -> Vec<BranchView> {
         let siblings = self.below.get(&node.parent).map(Vec::as_slice).unwrap_or_default();
         if siblings.len() < 2 {
@@ -119,7 +119,7 @@ impl Kin {
     }
 }
 
-/// Whether a step that begins so stands on a branch that the client does not show.
+/// Whether a step that begins so is on a branch that the client does not show.
 pub fn is_off_branch(scope: &Scope, store: &Store, session: i64, id: &str) -> Result<bool> {
     let nodes = store.tree(scope, session)?;
     let mut found = nodes.iter().filter(|node| id.len() >= 4 && node.key.hex().starts_with(id)).peekable();

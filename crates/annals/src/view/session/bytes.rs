@@ -106,7 +106,7 @@ fn gather_pictures(
     Ok(())
 }
 
-/// Pictures stand in transcripts as data addresses, or as their type beside their Base64.
+/// Pictures are in transcripts as data addresses, or as their type beside their Base64.
 fn each_picture(value: &Value, see: &mut dyn FnMut(&str, &str)) {
     match value {
         Value::String(text) => {

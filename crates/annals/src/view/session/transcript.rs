@@ -45,7 +45,7 @@ pub struct Entry {
     /// Of a conversation that branches: whether the client shows this step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_current_branch: Option<bool>,
-    /// The steps that stand in this one's place on other branches, and this one; nothing when there are no others.
+    /// The steps that are in this one's place on other branches, and this one; nothing when there are no others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<BranchView>,
 }

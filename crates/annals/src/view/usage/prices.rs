@@ -167,7 +167,7 @@ fn table() -> &'static Table {
     })
 }
 
-/// A table that can not be read prices nothing, and fails a test.
+/// A table that cannot be read prices nothing, and fails a test.
 fn read_table() -> Result<Vec<Price>, toml::de::Error> {
     #[derive(Deserialize)]
     struct Document {
