@@ -45,7 +45,7 @@ pub struct ItemVersion {
     pub diff: Shown,
 }
 
-/// Everything that was in force at `then`.
+/// Everything that was in effect at `then`.
 pub fn library(
     scope: &Scope,
     store: &Store,
