@@ -4,7 +4,7 @@
 .PHONY: test test-real test-days fuzz-smoke bench bench-smoke lint format screenshots
 
 test:
-	@echo "make test: needs the Rust toolchain (crates come through cargo);"
+	@echo "make test needs the Rust toolchain (crates are downloaded by cargo);"
 	@echo "make test installs schemathesis into target/api-venv (PyPI, with pip), axe-core into target/browser (npm), and,"
 	@echo "where they are missing, the Debian packages chromium, chromium-driver, npm, python3 and openssl (apt-get, with sudo); nothing else"
 	tests/browser/setup
@@ -14,7 +14,7 @@ test:
 
 # The checks that hold for any home, over homes written by real clients: ANNALS_REAL_HOMES=DIR has them by source and version.
 test-real:
-	@test -d "$$ANNALS_REAL_HOMES" || { echo "make test-real: ANNALS_REAL_HOMES names no folder" >&2; exit 1; }
+	@test -d "$$ANNALS_REAL_HOMES" || { echo "make test-real: ANNALS_REAL_HOMES is not a directory" >&2; exit 1; }
 	cargo test --locked --features slow-tests --test it --test slow of_real_homes -- --ignored --nocapture
 
 # Everything again on days and at hours at which clocks turn over, in both outermost time zones, and in random order.

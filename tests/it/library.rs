@@ -135,7 +135,7 @@ fn a_session_names_what_was_in_force() {
     let in_force = shown["in_force"].as_array().unwrap();
     assert_eq!(in_force.len(), 1);
     assert_eq!((in_force[0]["name"].as_str(), in_force[0]["version"].as_i64()), (Some("AGENTS.md"), Some(1)));
-    assert!(bench.run(&["show", ID]).stdout.contains("in force: project_instructions AGENTS.md v1"));
+    assert!(bench.run(&["show", ID]).stdout.contains("in effect: project_instructions AGENTS.md v1"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Bytes that stand in JSON as Base64.
+//! Base64 in JSON.
 
 /// Bytes of base64, with or without padding, in either alphabet; `None` for anything else.
 pub fn from_base64(text: &[u8]) -> Option<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! Calls of tools: what was asked, what came of it, and which files they touched.
+//! Tool calls: input, outcome, and the files they touched.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! An error as a person sees it: what failed and why, what to do about it, and where it came from.
+//! The error type: what failed and why, a hint, and its source.
 
 use std::error::Error as StdError;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Fingerprints of code: lines without their whitespace, and winnowed runs of words, so that formatting changes nothing.
+//! Fingerprints of code: lines without whitespace, and winnowed runs of words, so that formatting does not matter.
 
 use super::hash_term;
 
@@ -95,7 +95,7 @@ impl LineFingerprint {
     }
 }
 
-/// Winnowed grams of a text: of any twelve in a row one is among them, and it does not depend on what stands before.
+/// Winnowed grams of a text: of any twelve in a row one is among them, and it does not depend on what is before.
 pub fn each_gram_term(text: &str, mut see: impl FnMut(FingerprintTerm)) {
     let mut words = [0_u64; GRAM];
     let mut count = 0;
@@ -112,7 +112,7 @@ pub fn each_gram_term(text: &str, mut see: impl FnMut(FingerprintTerm)) {
             let mixed = (hash ^ word).wrapping_mul(FOLD);
             mixed ^ mixed >> 31
         });
-        // The least of the window stands at its front.
+        // The least of the window is at its front.
         while window.back().is_some_and(|(_, last)| *last >= gram) {
             window.pop_back();
         }

@@ -1,4 +1,4 @@
-//! A 64-bit identity made from content: equal content in two files has the equal key.
+//! A 64-bit key derived from content: equal content in two files has the same key.
 
 use serde::{Deserialize, Serialize};
 

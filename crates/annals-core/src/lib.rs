@@ -1,4 +1,4 @@
-//! The nouns that every room shares: time, text with its door, scope, manifest and transcript.
+//! The nouns that every crate shares: time, raw and shown text, scope, manifest and transcript.
 
 mod base64;
 mod calls;

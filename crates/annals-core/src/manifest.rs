@@ -1,4 +1,4 @@
-//! What a source declares about itself: streams with schemas, files it may read and must not, settings.
+//! What a source declares: streams with schemas, files it may and must not read, settings.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -27,7 +27,7 @@ pub struct Manifest {
     pub bindings: &'static [&'static str],
     /// How long the client keeps transcripts before it deletes them itself.
     pub retention: Option<Retention>,
-    /// Words that open the client again at a session: `{id}` stands for the session.
+    /// Words that open the client again at a session: `{id}` represents the session.
     pub resume_command: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Moments as people give them: `7d`, `yesterday`, `2026-03-01`.
+//! Times as people write them: `7d`, `yesterday`, `2026-03-01`.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;

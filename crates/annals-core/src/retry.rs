@@ -1,4 +1,4 @@
-//! When something that could not be had is tried again, and when it is given up: a function of why, how often and when.
+//! The retry policy: when something that could not be fetched is retried or given up.
 
 use super::Time;
 
@@ -64,7 +64,7 @@ pub struct Attempts<'t> {
 
 /// Tries of what is not there.
 pub const MISSING_TRIES: u32 = 3;
-/// Tries without progress of what is there and can not be had.
+/// Tries without progress of what is there and cannot be fetched.
 pub const HOPELESS_TRIES: u32 = 8;
 
 const MINUTE: i64 = 60_000_000;

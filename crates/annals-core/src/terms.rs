@@ -1,4 +1,4 @@
-//! Words to search by: what a text is cut into, the same when it is indexed and when it is asked for.
+//! The tokenizer of search: splits texts into terms, for the index and for queries alike.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub const TOOL_MARK: &[u8] = b"\x01t";
 pub const MODEL_MARK: &[u8] = b"\x01m";
 pub const FILE_MARK: &[u8] = b"\x01f";
 
-/// Shows every term of a text, in order and as often as it stands there: words in small letters, the parts of
+/// Shows every term of a text, in order and as often as it is there: words in lower case, the parts of
 /// `snake_case` and `camelCase`, and pairs of neighbours in scripts that do not part words.
 pub fn each_term(text: &str, see: impl FnMut(&[u8])) {
     cut(text, Word::default(), see);
@@ -114,7 +114,7 @@ const CLASSES: [u8; 256] = {
     classes
 };
 
-/// Han, kana, hangul, Thai and the like: words stand beside each other without a space.
+/// Han, kana, hangul, Thai and the like: words are beside each other without a space.
 fn is_unspaced(letter: char) -> bool {
     matches!(letter as u32, 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x4DBF
         | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0x20000..=0x3134F)

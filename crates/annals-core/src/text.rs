@@ -1,4 +1,4 @@
-//! The door for content: what the archive holds is `Raw`, what leaves the program is `Shown`.
+//! Raw and shown text: what the archive contains is `Raw`, what leaves the program is `Shown`.
 
 use std::fmt;
 

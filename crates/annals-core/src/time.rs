@@ -1,4 +1,4 @@
-//! A moment: microseconds since 1970 in UTC, read from what clients write and written as RFC 3339.
+//! A point in time: microseconds since 1970 in UTC, parsed from what clients write, formatted as RFC 3339.
 
 use serde::{Deserialize, Serialize, Serializer};
 

@@ -111,7 +111,7 @@ pub struct Message {
     pub kind: MessageKind,
     pub at: Option<Time>,
     pub key: ContentKey,
-    /// True where the line stands in a stretch that a fork or sub-agent may have copied from another session.
+    /// True where the line is in a stretch that a fork or sub-agent may have copied from another session.
     pub inherited: bool,
     pub model: Option<Arc<str>>,
     pub tally: Tally,

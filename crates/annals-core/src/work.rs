@@ -1,4 +1,4 @@
-//! What a call did to a file or saw of it, with the text itself: what tapes tell and lines are traced by.
+//! What a tool call read from or wrote to a file, with its text: the basis of tapes and lineage.
 
 use super::{Operation, Range};
 
@@ -10,7 +10,7 @@ pub struct FileWork {
     /// Where the file was, when it was moved here.
     pub moved_from: Option<String>,
     pub before: FileRegion,
-    /// What stands there now, or what was seen.
+    /// What is there now, or what was seen.
     pub after: FileRegion,
 }
 

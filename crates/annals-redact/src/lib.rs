@@ -1,4 +1,4 @@
-//! Finds secrets in text and masks them, so that nothing the archive shows carries a key that opens a door.
+//! Finds secrets in text and masks them.
 
 mod plain;
 mod prefilter;
@@ -53,7 +53,7 @@ impl Redactor {
         Cow::Owned(masked)
     }
 
-    /// Shows every secret of a text, in the order in which they stand there.
+    /// Shows every secret of a text, in the order in which they are there.
     pub fn each(&self, text: &str, see: &mut dyn FnMut(SecretMatch)) {
         scan::scan(text.as_bytes(), &mut |kind, range: Range<usize>| {
             let hash = blake3::keyed_hash(&self.key, &text.as_bytes()[range.clone()]);

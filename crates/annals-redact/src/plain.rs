@@ -1,4 +1,4 @@
-//! What only looks like a secret: stand-ins, words, code, paths and ids.
+//! What only looks like a secret: placeholders, words, code, paths and ids.
 
 use regex::bytes::{RegexSet, RegexSetBuilder};
 
@@ -33,7 +33,7 @@ const STAND_INS: &[(&[Place], &str)] = &[
     (UNQUOTED, r"^[#@!:]|^(?:[\w.!?-]|::)+[(\[{]"),
 ];
 
-/// What is no secret although it stands in the place of one: up to which length, where, a pattern for the
+/// What is no secret although it is in the place of one: up to which length, where, a pattern for the
 /// whole. None may fit `=` or a lone colon: such a value may hold assignments itself, and to read it again
 /// for each of them would cost quadratic time.
 const PLAIN: &[(usize, &[Place], &str)] = &[
@@ -41,7 +41,7 @@ const PLAIN: &[(usize, &[Place], &str)] = &[
     (19, ANYWHERE, r"[a-z]?(?:[A-Z]*[a-z]{2,})*[A-Z]*(?:[-_./][a-z]?(?:[A-Z]*[a-z]{2,})*[A-Z]*)*"),
     (usize::MAX, ANYWHERE, r"[A-Za-z/_-]+\.[A-Za-z/_.-]+"),
     (usize::MAX, ANYWHERE, r"[A-Za-z/_.-]*(?i:password|passwd|secret|token|credential|key)[A-Za-z/_.-]*"),
-    // Variables, fields, constants and types, as they stand in code.
+    // Variables, fields, constants and types, as they are in code.
     (usize::MAX, BARE, r"(?:[A-Za-z]{0,19}[0-9]{0,2}(?:[_.$]|::))+[A-Za-z]{0,19}[0-9]{0,2}[+?!]*"),
     (usize::MAX, BARE, r"(?:\w+::)+\w+|(?:[a-z_][a-z0-9_]*\.)+[A-Z]\w*|(?:\w+\.)+\w+[(\[{][^=:]*"),
     (usize::MAX, BARE, r"[A-Za-z][a-z]{2,}(?:[A-Z][a-z]{2,})+|\w*(?:Array|String)"),

@@ -1,4 +1,4 @@
-//! One pass over the text for all rules: says where an anchor may stand.
+//! One pass over the text for all rules: finds possible anchors.
 
 use super::rules::Rule;
 
@@ -44,7 +44,7 @@ impl Prefilter {
         Prefilter { tables, anchors }
     }
 
-    /// The next place from there on where an anchor may stand, and which bits say so.
+    /// The next place from there on where an anchor may be, and which bits say so.
     pub(super) fn next(&self, bytes: &[u8], from: usize) -> Option<(usize, u64)> {
         let windows = bytes.get(from..)?.windows(WIDTH);
         windows.zip(from..).map(|(window, at)| (at, self.bits(window))).find(|(_, bits)| *bits != 0)
@@ -59,7 +59,7 @@ impl Prefilter {
             & of_fourth[usize::from(fourth)]
     }
 
-    /// The rules whose anchor stands here, by index, each with the end of its anchor.
+    /// The rules whose anchor is here, by index, each with the end of its anchor.
     pub(super) fn standing(
         &self,
         bytes: &[u8],

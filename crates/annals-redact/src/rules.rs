@@ -1,4 +1,4 @@
-//! The tables of telling surroundings and names, and the form that all rules have.
+//! The tables of names and contexts that indicate a secret, and the shape of all rules.
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use super::vendors::{BEHIND, BESIDE, SHAPES};
 /// Kind, the ways it starts, a pattern for the rest.
 pub(super) type Shape = (&'static str, &'static [&'static str], &'static str);
 
-/// A shape that is known by what stands amid it.
+/// A shape that is known by its middle.
 pub(super) struct Behind {
     pub(super) kind: &'static str,
     pub(super) anchor: &'static str,
@@ -50,7 +50,7 @@ const SURROUNDINGS: &[(&str, &str, &str, Wanted)] = &[
     ("password", "--proxy-user", r#"[ \t=]+[\\"']{0,4}[^\s:\\"'`$/]{1,100}:([^\s\\"'`]+)"#, Wanted::Least(6)),
 ];
 
-/// Surroundings that alone say too little, and the word that must stand before them.
+/// Surroundings that alone say too little, and the word that must be before them.
 const SURROUNDINGS_BESIDE: &[(&str, &str)] =
     &[("signature=", "signedheaders"), (" -u", "curl"), ("--user", "curl")];
 
@@ -83,7 +83,7 @@ const NAMES: &[(&str, &str, Reading)] = &[
     ("code", "code", Reading::Query),
 ];
 
-/// What `key` says after what stands before it, up to its first letter: a secret as in `api_key`, `X-Api-ContentKey`,
+/// What `key` says after what is before it, up to its first letter: a secret as in `api_key`, `X-Api-ContentKey`,
 /// `secretAccessKey` and "API key"; nothing as in `publicKey`, and `token` in `nextPageToken`; or little, when
 /// it is a word at all.
 /// Then what makes a word a part of a longer name, and what puts it into the query of an address.
@@ -103,7 +103,7 @@ pub(super) const COOKIE_ATTRIBUTES: &[&str] =
 /// The type in `name: Type = value`.
 pub(super) const ANNOTATION: &str = r"(?:&'static )?[\w&'<>\[\].?]{1,24}(?: \| [\w<>\[\].?]{1,24})? ";
 
-/// What stands between a name and its value when both are fields of their own.
+/// What is between a name and its value when both are fields of their own.
 pub(super) const PAIR: &str =
     r#"[\\"']{0,40},?(?:\s|\\+[nrt]){0,40}[\\"']{0,40}(?i:value)[\\"']{0,40}[ \t]{0,4}"#;
 

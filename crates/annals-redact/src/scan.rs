@@ -1,4 +1,4 @@
-//! Looks at the places where a secret may stand, and decides.
+//! Examines the places where a secret may appear, and decides.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -70,7 +70,7 @@ impl Rule {
         fits.then_some(Secret { kind: self.kind, range })
     }
 
-    /// Whether the word that the rule asks for stands before.
+    /// Whether the word that the rule requires comes before.
     fn is_beside(&self, bytes: &[u8], at: usize, far: usize) -> bool {
         let before = &bytes[at.saturating_sub(far)..at];
         let stands =
@@ -123,7 +123,7 @@ impl Scanner {
         })
     }
 
-    /// The shape that starts here, or a little further on is known by what stands amid it.
+    /// The shape that starts here, or a little further on is known by its middle.
     fn shaped(&self, bytes: &[u8], start: usize) -> Option<Secret> {
         self.shape_at(bytes, start).or_else(|| {
             let head = until(bytes, start, HEAD);

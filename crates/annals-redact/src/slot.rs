@@ -1,4 +1,4 @@
-//! The place of a value behind a name: after `=` or `:`, after a flag, whatever quotes and escapes are around.
+//! The position of a value after a name: after `=`, `:` or a flag, with any quotes and escapes.
 
 use std::ops::Range;
 

@@ -40,7 +40,7 @@ const PLACES: &str = r#"§ | see §. | (§) | "§" | a\n§\nb | x=%22§%22 | -§
     Bearer § | API_KEY=§ | export TOKEN="§" | {\"token\": \"§\"} | x-api-key: §
     Authorization: token § | https://me:§@example.com/ | ?key=§&page=2"#;
 
-/// `«kind secret»` is what a mark takes the place of; `§` and `¤` stand for something made up.
+/// `«kind secret»` is what a mark takes the place of; `§` and `¤` represent something made up.
 const MASKED: &str = r##"
 twilio sid «twilio SK¤» ¦ TWILIO_API_KEY=«twilio SK¤»
 Authorization: Bearer «bearer abcd1234» ¦ 'authorization': 'bearer «bearer §»'

@@ -1,4 +1,4 @@
-//! The table of keys that vendors give out, by their shape.
+//! The table of vendors' keys, by their shape.
 
 use super::rules::{Behind, Shape};
 
@@ -123,7 +123,7 @@ pub(super) const SHAPES: &[Shape] = &[
     // Five parts: encrypted instead of signed.
     ("jwt", &["eyJ"], r"[\w-]{8,}\.[\w-]*\.[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}"),
     // A block without spaces or with a line of Base64, and the start of a block whose end was cut off.
-    // Line numbers, signs of a diff and escaped newlines may stand between the lines.
+    // Line numbers, signs of a diff and escaped newlines may be between the lines.
     ("private-key", &["-----BEGIN "],
         "[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:-{0,4}[^- \\[])*[A-Za-z0-9]{6}(?:-{0,4}[^- \\[])*\
          |(?:-{0,4}[^-\\[])*[A-Za-z0-9+/=]{24}(?:-{0,4}[^-\\[])*)-----END [A-Z0-9 ]+-{0,5}"),
@@ -134,10 +134,10 @@ pub(super) const SHAPES: &[Shape] = &[
     ("private-key", &["Private-Lines: "], r"[0-9]+(?:\\[rn]|\s)+(?:[A-Za-z0-9+/=]{60,64}(?:\\[rn]|\s)+)+[A-Za-z0-9+/=]{1,64}"),
 ];
 
-/// Shapes that alone say too little, and the word that must stand shortly before them.
+/// Shapes that alone say too little, and the word that must be shortly before them.
 pub(super) const BESIDE: &[(&str, &str)] = &[("SK", "twilio"), ("s.", "vault")];
 
-/// Keys known by what stands amid them: the bytes before the anchor are looked at too.
+/// Keys known by their middle: the bytes before the anchor are looked at too.
 pub(super) const BEHIND: &[Behind] = &[
     Behind {
         kind: "telegram",

@@ -1,4 +1,4 @@
-//! The providers: what a source is, and the registry of all there are.
+//! The providers: what a source is, and the registry of all sources.
 
 mod home;
 mod import;
@@ -75,7 +75,7 @@ pub trait Source: Sync {
     /// A record's data where it is more than its bytes; `None` when the bytes are the record.
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<serde_json::Value>;
 
-    /// The provider's own id of the response whose usage stands on this line.
+    /// The provider's own id of the response whose usage is on this line.
     fn response_id(&self, line: &[u8]) -> Option<String>;
 
     /// What the bytes of a row say under the client's own names.

@@ -1,4 +1,4 @@
-//! What a source asks of its provider, from within the provider's own page in the owner's own browser.
+//! What a source requests from its provider, from within the provider's page in the user's browser.
 //!
 //! A source says what to ask and what answers mean; when, how often and what is kept is the collector's. All but the
 //! script are pure functions.
@@ -64,7 +64,7 @@ pub trait Live: Sync {
     /// speaks of the file.
     fn file(&self, id: &str, thing: Option<&str>) -> (String, LiveRequest);
 
-    /// What bytes of a file become; `Body::Member` stands for the bytes themselves.
+    /// What bytes of a file become; `Body::Member` represents the bytes themselves.
     fn file_captures(&self, id: &str, bytes: &[u8]) -> Vec<Capture<'static>>;
 }
 
@@ -87,7 +87,7 @@ pub struct LiveAnswer {
     /// 0 when there was none.
     pub status: u16,
     pub content_type: String,
-    /// The provider's gate stands in the place of the answer.
+    /// The provider's gate is in the place of the answer.
     pub challenge: bool,
     /// Why there was none.
     pub failure: String,
@@ -161,6 +161,6 @@ pub enum Assembled {
     More(String),
     /// Not all of it is there, but this is.
     Part(Vec<u8>, &'static str),
-    /// It can not be read, or is another.
+    /// It cannot be read, or is another.
     Torn(&'static str),
 }

@@ -1,4 +1,4 @@
-//! What goes wrong in the archive: the statement and the line of code go to the log, the plain cause to the person.
+//! Errors of the archive: statement and source line for the log, the plain cause for the user.
 
 use std::fmt;
 use std::panic::Location;

@@ -62,7 +62,7 @@ pub struct FilePart {
     pub mutable: bool,
 }
 
-/// What identifies an unchanged file without reading it. The change time can not be set back by a program.
+/// What identifies an unchanged file without reading it. The change time cannot be set back by a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     pub inode: i64,
@@ -343,7 +343,7 @@ const SEGMENTS: usize = 4;
 pub struct Contents<'s> {
     store: &'s Store,
     unpacker: Unpacker,
-    /// The newest first: what belongs together stands close to each other.
+    /// The newest first: what belongs together is close to each other.
     segments: VecDeque<Unpacked>,
     stream: Option<Stream<'s>>,
 }

@@ -1,4 +1,4 @@
-//! Gaps: what could not be had, when it is tried again, who is at it, and the cursor that moves past it.
+//! Gaps: what could not be fetched, when it is retried, by which run, and the cursor that moves past it.
 
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -42,7 +42,7 @@ pub struct Lease<'l> {
     pub until: Time,
 }
 
-/// What could not be had, as it is listed.
+/// What could not be fetched, as it is listed.
 #[derive(Debug, Clone)]
 pub struct GapRow {
     pub id: i64,
@@ -64,12 +64,12 @@ pub struct GapRow {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GapFilter<'f> {
     pub source: Option<&'f str>,
-    /// Any of these; all when empty.
+    /// Any of these; all if empty.
     pub statuses: &'f [&'f str],
 }
 
 impl Store {
-    /// What could not be had, in the order of its finding, after one.
+    /// What could not be fetched, in the order of its finding, after one.
     pub fn gaps(
         &self,
         scope: &Scope,
@@ -145,7 +145,7 @@ impl Writer<'_> {
             RetryStep::NotBefore(time) => ("pending", Some(time.micros()), None),
             RetryStep::GivenUp(end) => ("terminal", None, Some(end.name())),
         };
-        // What was had in between is found missing anew: its age and its tries begin again.
+        // It was recovered and is missing again: its age and its attempts start over.
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into gap (instance, stream, key, locator, why, reason, attempts, refusals, version, status,
                               next_try, ended, first_seen, last_tried)
@@ -488,7 +488,7 @@ mod tests {
         writer.pass(instance, ("list", "2"), &failures, at(1)).unwrap();
         drop(writer);
         assert_eq!((cursor(&bench).as_deref(), bench.keys()), (Some("1"), vec!["a".to_owned()]));
-        // A gap that can not be written keeps the cursor where it is.
+        // A gap that cannot be written keeps the cursor where it is.
         let refuse = "create trigger refuse before insert on gap when new.key = 'b'
                       begin select raise(abort, 'the disk is full'); end";
         bench.store.connection.execute_batch(refuse).unwrap();

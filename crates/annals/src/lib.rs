@@ -1,4 +1,4 @@
-//! annals keeps a person's whole history with AI assistants and answers questions about it.
+//! annals keeps a person's whole history with AI assistants and lets them search it.
 
 mod cli;
 mod collect;

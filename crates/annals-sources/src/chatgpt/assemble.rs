@@ -1,4 +1,4 @@
-//! Whether all of a conversation is there: trees may come cut, and lists of messages come in pages.
+//! Checks that a conversation is complete: trees may be truncated, and lists of messages come in pages.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! What a message says: its content by type, as text and blocks to show.
+//! The content of a message by type, as text and blocks.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Reads the captures of one conversation, merged node by node: what a richer export gave, a poorer one never takes away.
+//! Reads the captures of a conversation, merged node by node: a poorer export never takes away what a richer one had.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -21,7 +21,7 @@ use annals_core::{
 };
 
 const RICH: u8 = 2;
-/// The tool that begins a document; what is changed later stands in other calls.
+/// The tool that begins a document; what is changed later is in other calls.
 const CANVAS: &str = "canmore.create_textdoc";
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! What is known about the files in conversations: every place that speaks of one adds a note, and the record joins them.
+//! Metadata of files in conversations, merged from every reference to them.
 
 use serde_json::{Map, Value, json};
 
@@ -100,7 +100,7 @@ pub fn of_message<'a>(conversation: &str, message: Json<'a>) -> Vec<(Note, &'a [
     }
     let parts = message.get("content").and_then(|content| content.get("parts"));
     for part in parts.into_iter().flat_map(Json::items).filter(|part| part.is_object()) {
-        // Audio stands in a part of its own within another.
+        // Audio is in a part of its own within another.
         for pointed in
             std::iter::once(part).chain(part.get("audio_asset_pointer").filter(|inner| inner.is_object()))
         {

@@ -1,4 +1,4 @@
-//! Says what the members of an export are, and takes their elements apart as far as the archive's files need it.
+//! Recognises the members of an export, and splits their elements into captures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Calls of tools and what came of them: which result answers which call.
+//! Pairs tool calls with their results.
 
 use super::content::MessageFields;
 use super::conversation::KnownNode;

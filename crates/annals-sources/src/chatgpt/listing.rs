@@ -1,4 +1,4 @@
-//! Documents that the account has beside its conversations: memories, custom GPTs, projects, settings and so on.
+//! Documents of the account besides conversations: memories, custom GPTs, projects, settings and so on.
 //!
 //! Each is a file of the archive that is replaced whole: `{"listing": NAME, "pages": […], "details": […]}` around the answers as
 //! they came. What is no longer in it has ended.
@@ -63,7 +63,7 @@ fn told<'a>(name: &str, page: Json<'a>) -> Option<Vec<(Option<String>, Json<'a>)
     })
 }
 
-/// Lists of custom GPTs may stand within another object.
+/// Lists of custom GPTs may be within another object.
 pub fn container(page: Json<'_>) -> Json<'_> {
     page.get("list").filter(|list| list.is_object()).unwrap_or(page)
 }
@@ -163,7 +163,7 @@ pub fn project_record(key: &str, bytes: &[u8]) -> Value {
     })
 }
 
-/// A custom GPT or project: what is in the middle of its wrapping, and what stands on the way there.
+/// A custom GPT or project: what is in the middle of its wrapping, and what is on the way there.
 struct Gizmo<'a> {
     inner: Json<'a>,
     around: Vec<Json<'a>>,

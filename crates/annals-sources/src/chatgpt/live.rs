@@ -1,4 +1,4 @@
-//! What is asked of ChatGPT's own page, and what its answers mean.
+//! Requests to ChatGPT's page, and what the responses mean.
 
 use serde_json::json;
 

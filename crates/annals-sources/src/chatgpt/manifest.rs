@@ -1,4 +1,4 @@
-//! The manifest of ChatGPT: streams of what exports and the account hold, and what they do not.
+//! The manifest of ChatGPT: streams of exports and the account, and what they do not contain.
 
 use crate::import::captures::IMPORTS;
 use annals_core::{

@@ -1,4 +1,4 @@
-//! What captures say about a conversation as a whole: each field from the newest capture that has it.
+//! Fields of a conversation as a whole, each from the newest capture that has it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! ChatGPT: conversations and what is beside them, from exports that the owner has and from the owner's own browser.
+//! ChatGPT: conversations and account data, from exports and live from the user's browser.
 
 mod assemble;
 mod content;

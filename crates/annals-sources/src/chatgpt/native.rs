@@ -1,4 +1,4 @@
-//! What a message says under the client's own names: ids, routing, citations, attachments.
+//! The native fields of a message: ids, routing, citations, attachments.
 
 use serde_json::{Map, Value, json};
 
@@ -90,7 +90,7 @@ fn citations(metadata: &Object<'_>) -> Vec<Value> {
                 }
             }
         }
-        // The footnote of all sources stands behind the text, whatever its positions say.
+        // The footnote of all sources is behind the text, whatever its positions say.
         let placed = kind != "sources_footnote";
         let position = |name: &str| reference.get_integer(name).filter(|_| placed);
         found.push(json!({

@@ -1,4 +1,4 @@
-//! The nodes of a conversation as they stand in its bytes, whatever generation of export wrote them.
+//! The nodes of a conversation in its bytes, for all generations of exports.
 
 use crate::json::{Json, Object, Opened, unescape};
 use annals_core::ContentKey;
@@ -69,7 +69,7 @@ pub fn node_key(session: &str, key: &[u8]) -> ContentKey {
     ContentKey::of(&[session.as_bytes(), unescape(key).as_bytes()])
 }
 
-/// The conversation's own id; without one, its content stands in.
+/// The conversation's own id; without one, one derived from its content.
 pub fn conversation_id(conversation: &Object<'_>, bytes: &[u8]) -> String {
     let named = ["conversation_id", "id"].iter().find_map(|name| conversation.get_text(name));
     match named.filter(|id| !id.is_empty()) {
@@ -78,7 +78,7 @@ pub fn conversation_id(conversation: &Object<'_>, bytes: &[u8]) -> String {
     }
 }
 
-/// Where a part of some bytes stands in them.
+/// Where a part of some bytes is in them.
 pub fn offset_in(whole: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
 }

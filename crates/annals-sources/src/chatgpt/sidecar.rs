@@ -1,4 +1,4 @@
-//! Records beside the conversations: account, settings, feedback, shares, canvas documents, custom instructions.
+//! Records besides conversations: account, settings, feedback, shares, canvas documents, custom instructions.
 
 use serde_json::Value;
 

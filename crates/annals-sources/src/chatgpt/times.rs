@@ -1,4 +1,4 @@
-//! Moments as exports write them: seconds with a fraction, whole seconds, milliseconds, text of either, ISO dates.
+//! Times in exports: seconds with a fraction, whole seconds, milliseconds, text of these, ISO dates.
 
 use crate::json::Json;
 use annals_core::Time;

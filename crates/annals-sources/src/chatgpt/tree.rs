@@ -1,4 +1,4 @@
-//! The tree of a conversation: the order of its nodes, and which of them are on the branch that is shown.
+//! The tree of a conversation: the order of its nodes, and which are on the current branch.
 
 use std::collections::{HashMap, HashSet};
 

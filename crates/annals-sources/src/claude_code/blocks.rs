@@ -1,4 +1,4 @@
-//! Rows as blocks to show, and what a row says under the client's own names.
+//! Rows as blocks, and the native fields of a row.
 
 use serde_json::{Map, Value};
 

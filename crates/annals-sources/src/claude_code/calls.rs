@@ -261,7 +261,7 @@ fn first_text(content: Json<'_>) -> String {
     content.items().find_map(|part| part.get("text")).map(|text| text.head(4_000)).unwrap_or_default()
 }
 
-/// Where a piece of a row stands in the file.
+/// Where a piece of a row is in the file.
 fn place_of(row: &Row<'_>, piece: Json<'_>) -> Span {
     let within = piece.bytes().as_ptr() as usize - row.object.bytes().as_ptr() as usize;
     Span { offset: row.span.offset + within as u64, length: piece.bytes().len() as u64 }

@@ -1,4 +1,4 @@
-//! Kinds of rows that are no conversation, and what rows and files are called.
+//! Kinds of rows that are not conversation, and the names of rows and files.
 
 use annals_core::ContentKey;
 

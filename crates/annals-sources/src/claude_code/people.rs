@@ -1,4 +1,4 @@
-//! Tells what a `user` row really is: the person's words, a command, a result, or text of the client.
+//! Classifies `user` rows: a prompt, a command, a result, or text of the client.
 
 use crate::json::{Json, Object};
 use annals_core::MessageKind;
@@ -66,7 +66,7 @@ fn holds_result(content: Json<'_>) -> bool {
     content.items().any(|part| part.get_text("type").is_some_and(|kind| kind == "tool_result"))
 }
 
-/// Context of an editor is glued before a prompt, or stands alone.
+/// Context of an editor is glued before a prompt, or is alone.
 fn ide_context_alone(opening: &str) -> bool {
     for tag in ["ide_opened_file", "ide_selection"] {
         if let Some(rest) = opening.strip_prefix(&format!("<{tag}>")) {

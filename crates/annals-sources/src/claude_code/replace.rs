@@ -1,4 +1,4 @@
-//! Does to a file what an edit did: the whole lines before and after, and where they stood.
+//! Applies an edit to a text: the complete lines before and after, and their positions.
 
 use annals_core::FileRegion;
 

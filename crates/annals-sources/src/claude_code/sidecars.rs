@@ -1,4 +1,4 @@
-//! The files beside the transcripts: sub-agents' cards, given titles, whole outputs, to-do lists, prompt history.
+//! Files besides transcripts: sub-agent metadata, titles, complete outputs, to-do lists, prompt history.
 
 use serde_json::{Value, json};
 

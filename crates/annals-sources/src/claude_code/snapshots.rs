@@ -1,4 +1,4 @@
-//! Copies of files that the client made before it edited them: what a session saw, so that their lines can be traced.
+//! Copies of files that the client made before editing them, so that their lines can be traced.
 
 use crate::{Facts, FileContext, Reader};
 use annals_core::{

@@ -1,4 +1,4 @@
-//! What calls of this client did to files: from its structured results where there are any, else from the call itself.
+//! What tool calls did to files: from structured results if there are any, otherwise from the call itself.
 
 use super::blocks;
 use super::replace::replaced;
@@ -29,7 +29,7 @@ impl Recorder for ClaudeTape {
         let session = row.get_text("sessionId").filter(|id| !id.is_empty())?;
         let sidechain = row.get("isSidechain").and_then(Json::boolean) == Some(true);
         match row.get_text("agentId").filter(|_| sidechain) {
-            // Where sub-agents have files of their own, they stand below their session.
+            // Where sub-agents have files of their own, they are below their session.
             Some(agent) => Some(format!("{session}/subagents/agent-{agent}.jsonl")),
             None => Some(format!("{session}.jsonl")),
         }

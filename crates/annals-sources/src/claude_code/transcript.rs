@@ -1,4 +1,4 @@
-//! Reads transcripts row by row: answers merged from their lines, prompts told from injected text, usage once.
+//! Reads transcripts row by row: merges answers, separates prompts from injected text, counts usage once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ struct State {
     ledger: PendingCalls,
     ai_title: Option<String>,
     custom_title: Option<String>,
-    /// The first words that could stand for a title.
+    /// The first text that could serve as a title.
     prompt: Option<String>,
     linked: bool,
     /// A row under the file's own name was there. What has another name before it was copied, after it was cleared.
@@ -346,7 +346,7 @@ impl TranscriptReader {
         Verdict::Kept(format!("attachment/{kind}"))
     }
 
-    /// A prompt typed while the assistant was busy may stand nowhere else.
+    /// A prompt typed while the assistant was busy may be nowhere else.
     fn queued(&mut self, row: &Row<'_>, attachment: &Object<'_>, out: &mut Vec<Item>) {
         let prompt = attachment.get("prompt");
         let text = opening(prompt);

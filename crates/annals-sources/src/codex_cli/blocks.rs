@@ -1,4 +1,4 @@
-//! A line's bytes as blocks to show, and what the line says under the client's own names.
+//! Lines as blocks, and the native fields of a line.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Pairs calls with their outputs, the client's own records of commands, patches and scripts, and the files touched.
+//! Pairs calls with their outputs, the client's records of commands, patches and scripts, and the touched files.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

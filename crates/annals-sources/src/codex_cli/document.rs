@@ -1,11 +1,11 @@
-//! Reads transcripts of the first client: one object with all items.
+//! Reads transcripts of the first client version: one object with all items.
 
 use super::rollout::RolloutReader;
 use crate::json::Json;
 use crate::{Facts, FileContext, Reader};
 use annals_core::{Item, Verdict};
 
-/// The first client's file: one object with all items, written anew each turn.
+/// The first client's file: one object with all items, rewritten each turn.
 pub struct DocumentReader {
     lines: RolloutReader,
 }
@@ -22,7 +22,7 @@ impl Reader for DocumentReader {
         let (Some(session), Some(items)) = (document.get("session"), document.get("items")) else {
             return Verdict::Unknown("document without session and items".into());
         };
-        // Offsets of pieces follow from where they stand in the file's own bytes.
+        // Offsets of pieces follow from where they are in the file's own bytes.
         let place =
             |piece: Json<'_>| offset + (piece.bytes().as_ptr() as usize - bytes.as_ptr() as usize) as u64;
         self.lines.object(place(session), &session.object(), out);

@@ -1,4 +1,4 @@
-//! What a transcript says of its thread: the first line, ties to other threads, and the ids in its file's name.
+//! Metadata of a thread: the first line, links to other threads, and the ids in the file name.
 
 use serde_json::Value;
 

@@ -190,7 +190,7 @@ fn read_header(text: &str) -> Option<(Header, &str)> {
     None
 }
 
-/// Skips the command that may stand above the header; it can go over many lines and say anything.
+/// Skips the command that may be above the header; it can go over many lines and say anything.
 fn header_start(text: &str) -> Option<&str> {
     if text.starts_with(USER_COMMAND) {
         return text.split_once(USER_RESULT).map(|(_, result)| result);

@@ -140,7 +140,7 @@ fn each_patch_line<'t>(text: &'t str, mut see: impl FnMut(PatchLine<'t>)) {
     }
 }
 
-/// Every patch body that stands in a text: the text itself, or a heredoc or quoted argument of a shell command.
+/// Every patch body that is in a text: the text itself, or a heredoc or quoted argument of a shell command.
 /// A body goes from `*** Begin Patch` through `*** End Patch`, or to the end of the text.
 pub fn find_patches(text: &str) -> Vec<&str> {
     let mut patches = Vec::new();

@@ -1,4 +1,4 @@
-//! What a call asks for: its tool, its kind, its command without the shell around it.
+//! The input of a call: its tool, its kind, its command without the shell around it.
 
 use crate::home::title::in_a_line;
 use crate::json::{Json, Object};

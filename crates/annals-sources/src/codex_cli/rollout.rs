@@ -129,7 +129,7 @@ impl RolloutReader {
     }
 
     /// The key of a line follows from all lines before it back to the `session_meta` of the thread they belong to.
-    /// Of a long line its length and both ends are enough: turn and call ids stand there.
+    /// Of a long line its length and both ends are enough: turn and call ids are there.
     pub(super) fn advance(&mut self, bytes: &[u8]) -> ContentKey {
         let before = self.state.chain.unwrap_or_else(|| ContentKey::of(&[self.session.as_bytes()]));
         let key = if bytes.len() <= 2 * KEYED_END {
@@ -385,7 +385,7 @@ impl RolloutReader {
         Verdict::Kept(format!("item_completed/{kind}"))
     }
 
-    /// An event says that something was said: its response item stands before, follows, or is missing.
+    /// An event says that something was said: its response item is before, follows, or is missing.
     fn said(&mut self, role: Role, typed: &[u8], line: &Line<'_>, out: &mut Vec<Item>) {
         let kind = if role == Role::User { MessageKind::Prompt } else { MessageKind::Answer };
         if role == Role::User {

@@ -1,4 +1,4 @@
-//! The files beside the transcripts: prompt history, given names, rows of the thread table, and plain documents.
+//! Files besides transcripts: prompt history, names, rows of the thread table, and plain documents.
 
 use std::collections::BTreeMap;
 

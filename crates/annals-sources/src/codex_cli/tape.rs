@@ -1,4 +1,4 @@
-//! What calls of this client did to files, out of patches, its own records of changes, and commands that only read.
+//! What tool calls did to files: from patches, records of changes, and commands that only read.
 
 use super::blocks;
 use super::outcome::read_body;

@@ -1,4 +1,4 @@
-//! Tells the person's own words from text that the client put into a user message.
+//! Separates prompts from text that the client puts into user messages.
 
 use std::borrow::Cow;
 

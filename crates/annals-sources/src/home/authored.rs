@@ -1,4 +1,4 @@
-//! Files that a person or an assistant wrote to shape later sessions: each is a record with versions.
+//! Files that a user or an assistant wrote to shape later sessions, as records with versions.
 
 use serde_json::{Map, Value, json};
 

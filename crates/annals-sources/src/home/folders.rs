@@ -1,4 +1,4 @@
-//! Paths as calls name them, made whole.
+//! Makes the paths of calls absolute.
 
 /// A path from the folder it was named in; Windows paths with a drive are whole already.
 pub fn absolute(path: &str, folder: Option<&str>) -> String {

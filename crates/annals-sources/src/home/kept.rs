@@ -1,4 +1,4 @@
-//! Reads files whose bytes are kept and not taken apart.
+//! Reads files that are kept but not parsed.
 
 use crate::{Facts, Reader};
 use annals_core::{Item, Verdict};

@@ -1,4 +1,4 @@
-//! What providers with files in a person's home share: authored files, front matter, titles.
+//! Shared by providers with files in a home: authored files, front matter, titles.
 
 pub(crate) mod authored;
 pub(crate) mod folders;

@@ -1,4 +1,4 @@
-//! One-line titles of long texts.
+//! One-line titles from long texts.
 
 /// The first line with something in it, at most 200 characters.
 pub fn in_a_line(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! Reads what imports wrote: for each capture a header that says where it came from, then its text.
+//! Reads captures of imports: a header with the origin, then the text.
 
 use serde_json::Value;
 

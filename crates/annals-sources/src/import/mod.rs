@@ -1,4 +1,4 @@
-//! What a source takes from files that the owner has: exports, traces, drop folders.
+//! What a source imports: exports, traces, drop directories.
 //!
 //! A container (file, folder, zip) has members, a member has elements. For each import a source makes an `Intake`, which
 //! says of each member what it is, and of each element where it goes: to a file of the archive, which grows with every
@@ -139,7 +139,7 @@ pub struct Taking {
 pub enum Shape {
     /// The elements of an array, or values one after another: one object, lines.
     Elements,
-    /// The elements of an array that stands behind these names.
+    /// The elements of an array that is behind these names.
     Within(&'static [&'static str]),
     /// One document, up to 256 MiB.
     Whole,

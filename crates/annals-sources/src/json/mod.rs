@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value};
 pub use scan::unescape;
 use scan::{skip_space, skip_string, skip_value};
 
-/// One JSON value as it stands in the file.
+/// One JSON value as it is in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<'a>(&'a [u8]);
 
@@ -83,7 +83,7 @@ impl<'a> Opened<'a> {
         (skip_space(bytes, end) == bytes.len()).then_some(opened)
     }
 
-    /// A name and its value as they stand in an object.
+    /// A name and its value as they are in an object.
     pub fn parse_pair(bytes: &'a [u8], depth: usize) -> Option<(&'a [u8], Opened<'a>)> {
         let name_end = skip_string(bytes, 0).filter(|_| bytes.first() == Some(&b'"'))?;
         let colon = skip_space(bytes, name_end);

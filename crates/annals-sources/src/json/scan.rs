@@ -1,4 +1,4 @@
-//! Where values of JSON end, and what strings say: the innermost loops of every reader.
+//! Where JSON values end, and what strings contain: the innermost loops of every reader.
 
 use memchr::memchr2;
 

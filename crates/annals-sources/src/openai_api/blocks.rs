@@ -1,4 +1,4 @@
-//! Steps as blocks to show, and what a row says under the provider's own names.
+//! Steps as blocks, and the native fields of a row.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::{steps, stream, tools};
 use crate::json::{Json, Object, unescape};
 use annals_core::Block;
 
-/// Blocks of what stands at a row's place: a value, one in a string, or a stretch of a stream.
+/// Blocks of what is at a row's place: a value, one in a string, or a stretch of a stream.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     if let Some(value) = Json::parse(bytes) {
         return value_blocks(value);

@@ -1,4 +1,4 @@
-//! JSON inside an element, as it stands or within a string, and where its parts stand in the file.
+//! JSON inside an element, plain or within a string, and the position of its parts in the file.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub struct TraceBody<'a> {
 }
 
 impl<'a> TraceBody<'a> {
-    /// `value` stands in `element`, which starts at `offset` of the file.
+    /// `value` is in `element`, which starts at `offset` of the file.
     pub fn new(element: &[u8], offset: u64, value: Json<'a>) -> TraceBody<'a> {
         let bytes = value.inner().unwrap_or(value.bytes());
         let start = offset + within(element, bytes) as u64;
@@ -35,7 +35,7 @@ impl<'a> TraceBody<'a> {
         Json::parse(&self.text)
     }
 
-    /// Where a part of the text stands in the file.
+    /// Where a part of the text is in the file.
     pub fn span(&self, part: &[u8]) -> Span {
         let from = within(&self.text, part);
         let (first, last) = (self.place(from), self.place(from + part.len()));

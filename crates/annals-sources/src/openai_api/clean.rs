@@ -1,4 +1,4 @@
-//! Takes credentials out of a trace before it is kept, and leaves all other bytes as they are.
+//! Removes credentials from a trace before it is stored, and leaves all other bytes unchanged.
 
 use std::borrow::Cow;
 use std::ops::Range;

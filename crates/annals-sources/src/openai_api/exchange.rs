@@ -1,4 +1,4 @@
-//! What was asked and what was answered, read from the bodies of a call.
+//! Request and response, read from the bodies of a call.
 
 use super::body::TraceBody;
 use super::steps::TraceStep;

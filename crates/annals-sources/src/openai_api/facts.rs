@@ -1,4 +1,4 @@
-//! What the traces of a session say about it as a whole.
+//! Facts about a session from its traces.
 
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ impl Noted {
         facts.native.extend(trace.native.clone());
     }
 
-    /// The first prompt stands in for a title.
+    /// The first prompt serves as a title.
     pub fn note_prompt(&mut self, line: &str) {
         if self.facts.first_prompt.is_none() && !line.is_empty() {
             self.facts.first_prompt = Some(line.to_owned());

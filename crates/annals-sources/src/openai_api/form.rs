@@ -1,4 +1,4 @@
-//! Tells the forms of trace files apart, by the names of their fields.
+//! Recognises the forms of trace files by the names of their fields.
 
 use crate::json::Object;
 

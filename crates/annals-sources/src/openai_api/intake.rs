@@ -1,4 +1,4 @@
-//! What `import` takes: files of traces, told by their content, without credentials, each trace to its session.
+//! What `import` takes: trace files recognised by content, without credentials, each trace with its session.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -41,7 +41,7 @@ struct List {
 struct Waiting {
     session: String,
     at: Option<Time>,
-    /// What has no time stands before its answer.
+    /// What has no time is before its answer.
     answers: bool,
     number: i64,
     header: Map<String, Value>,
@@ -264,7 +264,7 @@ fn time_of(trace: &Trace<'_>, answer: &ModelResponse<'_>) -> Option<Time> {
     })
 }
 
-/// Files of one name may stand in several containers.
+/// Files of one name may be in several containers.
 fn list_name(member: &Member<'_>) -> String {
     format!("{} {}", member.size, member.name)
 }

@@ -1,4 +1,4 @@
-//! The manifest of OpenAI API: only files that the owner has are read for it.
+//! The manifest of OpenAI API: only the user's own files are read.
 
 use crate::import::captures::IMPORTS;
 use annals_core::{

@@ -1,4 +1,4 @@
-//! OpenAI API: calls in files that the owner has: API objects, batches, LiteLLM logs, HAR files.
+//! OpenAI API: calls in the user's own files: API objects, batches, LiteLLM logs, HAR files.
 
 mod blocks;
 mod body;

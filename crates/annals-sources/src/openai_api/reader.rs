@@ -1,4 +1,4 @@
-//! Reads the traces of one session in the order of their arrival: what was said, called and used, each once.
+//! Reads the traces of a session in order of arrival: messages, calls and usage, each once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ struct State {
     seen: BTreeSet<ContentKey>,
     /// Words in the order in which they were told, and the line of steps that ends with them.
     told: Vec<(ContentKey, ContentKey)>,
-    /// Where the line of steps stands behind each response.
+    /// Where the line of steps is behind each response.
     behind: BTreeMap<String, ContentKey>,
     /// Behind the last element.
     last: Option<ContentKey>,
@@ -207,7 +207,7 @@ impl TraceReader {
         let mut message = None;
         for (number, step) in steps.iter().enumerate() {
             let counts = references::counts(step);
-            // What stands beside the line is known by its words alone.
+            // What is beside the line is known by its words alone.
             let place = match &step.what {
                 _ if counts => references::next(line, step.content),
                 // The same may happen again.

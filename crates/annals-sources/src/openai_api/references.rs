@@ -1,4 +1,4 @@
-//! The names under which a trace is known, and what ties traces to one session.
+//! The ids of a trace, and what links traces to a session.
 
 use super::exchange::{ModelRequest, ModelResponse};
 use super::form::Form;

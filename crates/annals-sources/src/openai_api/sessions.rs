@@ -1,4 +1,4 @@
-//! Which traces of a container belong to one session, and which session of the archive they go on with.
+//! Which traces of a container belong to one session, and which archived session they continue.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! What messages and items say: the steps of a conversation, each with its place.
+//! Messages and items as steps of a conversation, each with its position.
 
 use super::stream::StreamChoice;
 use super::tools::Tool;
@@ -7,7 +7,7 @@ use crate::home::title::in_a_line;
 use crate::json::{Json, Object};
 use annals_core::{CallKind, ContentKey, MessageKind, Role};
 
-/// One step as it stands in a request or a response.
+/// One step as it is in a request or a response.
 #[derive(Debug)]
 pub struct TraceStep<'t> {
     pub bytes: &'t [u8],
@@ -33,7 +33,7 @@ pub enum What {
         title: String,
         /// The step before it is the message that it belongs to.
         within: bool,
-        /// The provider ran it: what came of it stands in the same item.
+        /// The provider ran it: what came of it is in the same item.
         ran: Option<Ran>,
     },
     Returned {
@@ -162,7 +162,7 @@ pub fn item<'t>(item: Json<'t>, out: &mut Vec<TraceStep<'t>>) {
     }
 }
 
-/// Instructions and other text that stands alone.
+/// Instructions and other text that is alone.
 pub fn text<'t>(value: Json<'t>, role: Role, kind: MessageKind, out: &mut Vec<TraceStep<'t>>) {
     let text = value.text().unwrap_or_default();
     if !text.trim().is_empty() {

@@ -1,4 +1,4 @@
-//! Answers that came as a stream of events: `chat.completion.chunk` and `response.*`.
+//! Responses that arrived as a stream of events: `chat.completion.chunk` and `response.*`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Items of the Responses API that are calls of tools or what came of them.
+//! Items of the Responses API that are tool calls or their results.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! One element as a trace: who asked what, what came back, and what the log around it knows.
+//! One element as a trace: request, response, and the fields of the log around them.
 
 use serde_json::{Map, Value};
 
@@ -25,7 +25,7 @@ pub struct Trace<'a> {
     pub custom_id: Option<String>,
     pub model: Option<String>,
     pub cost: Option<f64>,
-    /// Tokens that stand in the log and not in the response.
+    /// Tokens that are in the log and not in the response.
     pub usage: Option<Json<'a>>,
     /// What else is worth telling, for the session.
     pub native: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! Tokens and cost of a session's responses, each counted once however many logs tell of it.
+//! Tokens and cost of a session's responses, each counted once however many logs contain it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

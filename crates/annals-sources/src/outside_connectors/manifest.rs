@@ -1,4 +1,4 @@
-//! The manifest of outside connectors: their records in one stream, whatever they are about.
+//! The manifest of outside connectors: all their records in one stream.
 
 use annals_core::{Coverage, Family, Field, Footprint, Manifest, Rows, Semantics, Stream, Surface};
 

@@ -1,4 +1,4 @@
-//! Outside connectors: programs of the owner that hand over records, one message a line.
+//! Outside connectors: the user's own programs that send records, one message per line.
 
 mod manifest;
 mod reader;

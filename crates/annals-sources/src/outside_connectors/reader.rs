@@ -1,4 +1,4 @@
-//! Reads what a connector said: its schemas and records, one message a line.
+//! Reads the output of a connector: schemas and records, one message per line.
 
 use serde_json::Value;
 

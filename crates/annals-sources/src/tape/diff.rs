@@ -1,4 +1,4 @@
-//! Gathers the changed places of a diff: each unbroken run of removed and added lines, without the context around it.
+//! Collects the changes of a diff: each unbroken run of removed and added lines, without context.
 
 use annals_core::{FileRegion, Range};
 

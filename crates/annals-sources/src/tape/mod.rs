@@ -1,4 +1,4 @@
-//! What a source has to know so that its sessions can be told as tapes, and lines of files traced to its calls.
+//! What a source must provide so that its sessions can be exported as tapes and lines traced to its calls.
 
 pub(crate) mod diff;
 pub(crate) mod shell_read;
@@ -23,7 +23,7 @@ pub trait Recorder: Sync {
 
     fn printed(&self, lines: &CallLines<'_>) -> Printed;
 
-    /// What a call that succeeded did to files or saw of them; nothing where that can not be proven.
+    /// What a call that succeeded did to files or saw of them; nothing where that cannot be proven.
     fn work(&self, lines: &CallLines<'_>) -> Vec<FileWork>;
 
     /// Texts that a call puts into files, as far as the call itself tells.
@@ -35,7 +35,7 @@ pub trait Recorder: Sync {
     /// The session that a kept copy of a file belongs to, and the record that says which file it was.
     fn snapshot(&self, path: &str) -> Option<Snapshot>;
 
-    /// A line of an output as it stands in the file that was read.
+    /// A line of an output as it is in the file that was read.
     fn unnumbered<'l>(&self, line: &'l str) -> &'l str;
 }
 

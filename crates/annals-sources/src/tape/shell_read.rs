@@ -1,4 +1,4 @@
-//! Shell commands of which it is certain that they print some lines of one file, and which lines.
+//! Shell commands that certainly print some lines of one file, and which lines.
 
 use crate::home::folders::absolute;
 use annals_core::{FileRegion, FileWork, Operation};

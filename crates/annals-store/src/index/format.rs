@@ -1,4 +1,4 @@
-//! How the text index is written down: numbers of few bytes, a table of passages, blocks of sorted terms.
+//! The format of the text index: varints, a table of passages, blocks of sorted terms.
 
 /// One passage of a segment; its number is its place in the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Asks the index which calls wrote or saw lines of code, for many lines at once.
+//! Queries the index for the calls that wrote or read lines of code, many lines at once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

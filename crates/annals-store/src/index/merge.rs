@@ -1,4 +1,4 @@
-//! Keeps the segments of the text index few: eight of a size become one, without the passages that are dead.
+//! Merges segments of the text index: eight of a size become one, without dead passages.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -13,7 +13,7 @@ use crate::write::Writer;
 const FAN: usize = 8;
 /// Passages of the smallest size; each size holds `FAN` times as many.
 const SMALLEST: i64 = 64;
-/// Larger ones are left alone: to write them anew costs more than to read several.
+/// Larger ones are left alone: to rewrite them costs more than to read several.
 const LARGEST: i64 = 40_000;
 
 impl Writer<'_> {

@@ -1,4 +1,4 @@
-//! Asks the text index: which passages hold these terms, which are alive, and how rare each term is.
+//! Queries the text index: which passages contain these terms, which are alive, and how rare each term is.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::{Store, scoped, sql};
 use annals_core::{PassageKind, Scope};
 
-/// Terms that a prefix may stand for.
+/// Terms that a prefix may expand to.
 const MOST_TERMS: usize = 5_000;
 /// Hits whose files are looked up one by one; to read all files at once is cheaper for more.
 const FEW: usize = 1_000;
@@ -34,7 +34,7 @@ pub struct TermQuery {
     pub kinds: Option<Vec<PassageKind>>,
     pub since_minute: Option<i64>,
     pub until_minute: Option<i64>,
-    /// Sessions that are let through; all when there is none. 0 stands for records of files.
+    /// Sessions that are let through; all when there is none. 0 represents records of files.
     pub sessions: Option<HashSet<i64>>,
 }
 
@@ -100,7 +100,7 @@ impl Store {
                 board.strike(&self.list(*segment, unwanted)?);
             }
             board.seen.retain(|seen| !seen.struck && seen.held.count_ones() as usize >= query.least);
-            // Passages of a file stand beside each other.
+            // Passages of a file are beside each other.
             let mut last = (0, 0);
             self.see_docs(*segment, &board.seen, |doc, seen| {
                 if doc.file != last.0 {
@@ -137,7 +137,7 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Sessions whose title holds each of these words; `like` does not tell small letters from large ones.
+    /// Sessions whose title holds each of these words; `like` ignores case.
     pub fn titled_sessions(&self, scope: &Scope, words: &[&str]) -> Result<Vec<i64>> {
         let conditions: Vec<String> = (1..=words.len())
             .map(|number| format!("title like '%' || ?{number} || '%' escape '\\'"))

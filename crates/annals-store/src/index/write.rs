@@ -1,4 +1,4 @@
-//! Gathers the passages of a transaction, and writes them as one segment of the text index when it commits.
+//! Collects the passages of a transaction, and writes them as one segment of the text index on commit.
 
 use rusqlite::params;
 

@@ -1,4 +1,4 @@
-//! Questions of the audit and the doctor: unknown lines, broken places, counts of streams, damaged segments.
+//! Queries of audit and doctor: unknown and malformed lines, counts of streams, damaged segments.
 
 use rusqlite::params;
 

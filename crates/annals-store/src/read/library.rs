@@ -1,4 +1,4 @@
-//! Questions about authored things: which version of each was in force at a moment, and all versions of one.
+//! Queries about library items: the version in effect at a time, and all versions of one.
 
 use rusqlite::{Row, params};
 

@@ -1,4 +1,4 @@
-//! Questions to the archive: rows as they are kept, text behind its door.
+//! Queries: rows as they are stored, text as `Raw`.
 
 pub(crate) mod audit;
 pub(crate) mod library;

@@ -1,4 +1,4 @@
-//! Questions about sessions: lists, counts, what files say of one, and its ties to others.
+//! Queries about sessions: lists, counts, what files say about one, and its links to others.
 
 use rusqlite::{OptionalExtension, Row, ToSql, params};
 

@@ -1,4 +1,4 @@
-//! Questions about the steps of a session as they are numbered when it is shown, and about days of activity.
+//! Queries about the numbered steps of a session, and about days of activity.
 
 use rusqlite::{OptionalExtension, params};
 

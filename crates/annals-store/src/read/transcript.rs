@@ -1,4 +1,4 @@
-//! Questions about one session's conversation: its rows in order, a stretch at a time.
+//! Queries about the conversation of a session: its rows in order, in batches.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -15,7 +15,7 @@ pub struct Stretch {
     pub file: i64,
     pub after: i64,
     pub limit: i64,
-    /// Also what was copied from another session.
+    /// Include messages copied from another session.
     pub copies: bool,
 }
 
@@ -71,7 +71,7 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The files that a session's rows stand in, by name (which begins with their start).
+    /// The files that a session's rows are in, by name (which begins with their start).
     pub fn transcript_files(&self, _scope: &Scope, session: i64) -> Result<Vec<i64>> {
         let mut statement = self.connection.prepare_cached(crate::sql!(
             "select part.file from session_part part join file on file.id = part.file
@@ -92,7 +92,7 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Responses that stand at or behind a place and before another.
+    /// Responses that are at or behind a place and before another.
     pub fn usage_between(
         &self,
         _scope: &Scope,
@@ -153,7 +153,7 @@ impl Store {
         Ok(statement.query_row([record], call_row).optional()?)
     }
 
-    /// How many steps of a session stand before a place: what its number is when the session is shown.
+    /// How many steps of a session are before a place: what its number is when the session is shown.
     pub fn steps_before(&self, scope: &Scope, session: i64, file: i64, place: u64) -> Result<i64> {
         let mut before = 0;
         for other in self.transcript_files(scope, session)? {
@@ -183,7 +183,7 @@ impl Store {
         Ok(place.map(|place| place as u64))
     }
 
-    /// The record that stands at a place of a file, as it is now.
+    /// The record that is at a place of a file, as it is now.
     pub fn record_at(&self, scope: &Scope, file: i64, place: u64) -> Result<Option<PlacedRecord>> {
         let text = crate::scoped(
             scope,

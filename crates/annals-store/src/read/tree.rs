@@ -1,4 +1,4 @@
-//! Questions about conversations that branch: their nodes, parents before children.
+//! Queries about branching conversations: their nodes, parents before children.
 
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -37,7 +37,7 @@ impl Store {
         Ok(statement.query_row(params![session, file, place as i64], node_row).optional()?)
     }
 
-    /// How many steps of the branch that is shown stand before a node; nothing when it is on another one.
+    /// How many steps of the branch that is shown are before a node; nothing when it is on another one.
     pub fn steps_on_branch(
         &self,
         _scope: &Scope,

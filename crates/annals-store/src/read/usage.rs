@@ -1,4 +1,4 @@
-//! Questions about tokens and tools: sums by what a person asks for, the responses behind them, calls and files.
+//! Queries about tokens and tools: sums, the responses behind them, calls and files.
 
 use rusqlite::{Row, ToSql, params};
 
@@ -254,7 +254,7 @@ impl Store {
         Ok(())
     }
 
-    /// What a number of a tool, model or path stands for.
+    /// What a number of a tool, model or path represents.
     pub fn word(&self, _scope: &Scope, id: i64) -> Result<Raw> {
         let mut statement = self.connection.prepare_cached(sql!("select text from name where id = $1"))?;
         Ok(statement.query_row([id], |row| super::raw(row, 0))?)

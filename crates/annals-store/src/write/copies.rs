@@ -1,7 +1,7 @@
 //! Counted once: of rows with one key, one is the original and the others are copies.
 //!
 //! Forks, resumes, sub-agents and replays repeat history. Which row is the original must not depend on the order in
-//! which files arrive: a line that stands in its own session's stretch goes before one that may be inherited, then
+//! which files arrive: a line that is in its own session's stretch goes before one that may be inherited, then
 //! the earlier one, then the session's name decides.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What live collection remembers: which source is connected, what was seen when, and where gaps lead.
+//! What live collection remembers: connected sources, what was seen when, and locators of gaps.
 
 use rusqlite::{OptionalExtension, params};
 

@@ -1,4 +1,4 @@
-//! Writes batches: bytes, rows, counts and cursor of a stretch of a file in one transaction.
+//! Writes batches: bytes, rows, counts and cursor of a part of a file in one transaction.
 
 mod copies;
 mod live;
@@ -73,7 +73,7 @@ impl Store {
 }
 
 impl Writer<'_> {
-    /// Writes as if it were then: rows that are read anew keep the times of their first reading.
+    /// Writes as if it were then: rows that are read again keep the times of their first reading.
     // no scope: the writer was opened with one
     pub fn pretend(&mut self, now: Time) {
         self.now = now;

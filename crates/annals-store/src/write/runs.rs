@@ -1,4 +1,4 @@
-//! Homes, runs, cursors and marks of what is gone: what the collector remembers besides files.
+//! Homes, runs, cursors and deleted files: what the collector remembers besides files.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -96,7 +96,7 @@ impl Store {
         Ok(statement.query_row([name], |row| row.get(0))?)
     }
 
-    /// True when rows must be read anew before anything is added: a rebuild was cut off, or readers have changed.
+    /// True when rows must be read again before anything is added: a rebuild was cut off, or readers have changed.
     pub fn needs_rebuild(&self, _scope: &Scope, source: &str, reader_version: u32) -> Result<bool> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select exists (select 1 from setting where name = 'rebuilding')
@@ -171,7 +171,7 @@ impl Writer<'_> {
                 .prepare_cached(sql!("update file set gone_at = $2 where id = $1 and gone_at is null"))?;
             statement.execute([*file, now.micros()])?;
             drop(statement);
-            // Rows can be read again from the bytes; that their source ended can not.
+            // Rows can be read again from the bytes; that their source ended cannot.
             let mut statement = self.transaction.prepare_cached(sql!(
                 "update version set gone_at = $2 where file = $1 and gone_at is null
                  and version = (select version from file where id = $1 and mutable)"

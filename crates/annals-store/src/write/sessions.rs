@@ -1,4 +1,4 @@
-//! Session rows: the merge of what all files say, with totals that follow the rows.
+//! Session rows: merged from all files, with totals that follow the rows.
 
 use rusqlite::{OptionalExtension, params};
 

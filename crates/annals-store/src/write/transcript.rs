@@ -1,4 +1,4 @@
-//! Writes what readers found: messages, calls, usage, touches, links and records, each counted where it belongs.
+//! Writes what readers found: messages, calls, usage, file touches, links and records.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Writes how rows of a conversation that branches hang together, and takes back what is told better elsewhere.
+//! Writes the tree of a branching conversation, and removes rows that another capture replaces.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Admin", &["sync", "import", "connect", "serve", "members", "config", "rebuild"]),
 ];
 
-/// `{source}`, `{live}` and `{format}` stand for names from the registry of sources.
+/// `{source}`, `{live}` and `{format}` represent names from the registry of sources.
 const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("up", ["annals up --open", "annals up --no-serve"]),
     (

@@ -1,4 +1,4 @@
-//! One collector at a time: a lock that says who holds it and goes away with its process, even after `kill -9`.
+//! One collector at a time: a lock that names its holder and ends with its process, even after `kill -9`.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};

@@ -1,4 +1,4 @@
-//! File names as text and back: a name that is not UTF-8 keeps every byte, so that two names never become one.
+//! File names as text and back: names that are not UTF-8 keep every byte, so that two names never collide.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a sync is asked for and told, and what it tells.
+//! Options, environment and report of a sync.
 
 use std::path::{Path, PathBuf};
 

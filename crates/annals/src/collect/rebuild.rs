@@ -1,4 +1,4 @@
-//! Reads all rows anew from the archived bytes: the same readers, another home.
+//! Rebuilds all rows from the archived bytes, with the same readers.
 
 use std::io::Read;
 use std::path::Path;

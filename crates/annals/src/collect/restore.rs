@@ -1,4 +1,4 @@
-//! Writes a home back out of the archive, byte for byte.
+//! Writes a home back from the archive, byte for byte.
 
 use std::fs::{File, FileTimes};
 use std::io::{self, Read, Write};

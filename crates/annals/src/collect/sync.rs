@@ -1,4 +1,4 @@
-//! One run: survey the homes, capture what changed with two threads, commit in batches, mark what is gone.
+//! One run: lists the homes, captures changes with two threads, commits in batches, marks deleted files.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use annals_store::{Batch, Store, Writer};
 const COMMIT_BYTES: u64 = 32 << 20;
 const COMMIT_BATCHES: u32 = 2_000;
 
-/// How often a look in passing that finds nothing new writes down that it looked.
+/// How often an opportunistic sync that finds nothing new records that it ran.
 const TIME_NOW_AND_THEN: i64 = 60_000_000;
 
 /// Each source's homes and whether they can be read.

@@ -1,4 +1,4 @@
-//! Tokens that programs and browsers ask with: unguessable, and kept only as a keyed hash.
+//! Access tokens of programs and browsers: unguessable, and stored only as a keyed hash.
 
 use super::door::random_bytes;
 use annals_core::{Error, Result, Scope};
@@ -18,7 +18,7 @@ pub fn local_token(scope: &Scope, store: &Store) -> Result<String> {
     Ok(String::from_utf8_lossy(&made).into_owned())
 }
 
-/// What turns tokens into what the archive keeps of them: without it they can not even be guessed at.
+/// What turns tokens into what the archive keeps of them: without it they cannot even be guessed at.
 #[derive(Clone, Copy)]
 pub struct TokenKey([u8; 32]);
 

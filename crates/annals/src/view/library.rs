@@ -1,4 +1,4 @@
-//! The library: authored things and memory over all sources, as they are or were at a moment, and how they changed.
+//! The library: skills, prompts, rules, instructions and memory of all sources, at any time, with their versions.
 
 use serde::Serialize;
 use similar::TextDiff;
@@ -14,7 +14,7 @@ pub struct LibraryQuery {
     pub source: Option<String>,
     /// Only this stream.
     pub kind: Option<String>,
-    /// Only things of this repository, besides the person's own.
+    /// Only items of this repository, and the user's own.
     pub project: Option<String>,
 }
 
@@ -23,7 +23,7 @@ pub struct LibraryItem {
     pub source: &'static str,
     pub kind: &'static str,
     pub family: Family,
-    /// The person's own, or a repository's.
+    /// Of the user, or of a repository.
     pub scope: &'static str,
     pub project: Option<Shown>,
     pub name: Shown,
@@ -41,11 +41,11 @@ pub struct ItemVersion {
     pub changed_at: String,
     pub deleted_at: Option<String>,
     pub bytes: u64,
-    /// What changed since the version before, as a unified diff; the whole text of the first.
+    /// Unified diff to the previous version; the complete text of the first.
     pub diff: Shown,
 }
 
-/// Everything that was in force at `then`.
+/// Everything that was in effect at `then`.
 pub fn library(
     scope: &Scope,
     store: &Store,

@@ -1,4 +1,4 @@
-//! The questions annals answers: kept facts turned into answers, every text through the door.
+//! The questions that annals answers: rows turned into answers, every text through the door.
 
 mod access;
 mod audit;
@@ -30,6 +30,8 @@ pub use lineage::surviving_lines::{Survivor, survivors};
 pub use lineage::{Blame, BlameSums, CodeFile, Origin, Share, blame, blame_sums, shown_lines};
 pub use paging::Paging;
 pub use records::{RecordPage, RecordsQuery, record_page, records};
+#[cfg(feature = "fuzzing")]
+pub use search::fuzz::fuzz_query;
 pub use search::{PassageView, SearchAnswer, SearchQuery, SearchResult, find_in_session, search};
 pub use session::branches::{Branch, is_off_branch};
 pub use session::bytes::{LineView, lines, picture, whole_output};
@@ -40,8 +42,6 @@ pub use session::outline::{Outline, count_steps, outline, step_of, steps_from};
 pub use session::transcript::{
     BlockView, Entry, FileView, TranscriptPage, TranscriptQuery, transcript, transcript_page,
 };
-#[cfg(feature = "fuzzing")]
-pub use search::fuzz::fuzz_query;
 #[cfg(feature = "fuzzing")]
 pub use tape::fuzz::fuzz_record;
 pub use tape::{Recording, TapeEnd, TapeFormat, TapeOptions, has_tape, record, tape};

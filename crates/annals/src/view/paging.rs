@@ -1,11 +1,11 @@
-//! Pages of long lists: a limit, and an opaque cursor that says where the page before ended.
+//! Pages of long lists: a limit, and an opaque cursor for the end of the previous page.
 
 use annals_core::{Error, Result};
 
 #[derive(Debug, Clone, Default)]
 pub struct Paging {
     pub limit: i64,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     pub cursor: Option<String>,
 }
 

@@ -17,10 +17,10 @@ pub struct RecordsQuery {
     pub source: &'static dyn Source,
     pub stream: &'static Stream,
     pub key: Option<String>,
-    /// Only records whose keys begin so: one part of a stream that holds many things.
+    /// Only records whose keys begin with this.
     pub within: Option<String>,
     pub limit: Option<u64>,
-    /// Go on behind the place of an earlier record.
+    /// Continue after this record.
     pub cursor: Option<String>,
     pub full: bool,
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
-use crate::view::format::number;
+use crate::view::format::{counted, number};
 use crate::view::{Paging, PassageView, SearchAnswer, SearchQuery, SearchResult, search};
 use annals_core::{Error, Result};
 
@@ -69,11 +69,11 @@ fn print(context: &mut Context, query: &str, answer: &SearchAnswer) -> Result<()
     if !context.quiet {
         context.output.flush()?;
         let shown = number(answer.results.len());
-        let total = number(answer.total);
+        let total = counted(answer.total, "result");
         let more = if answer.complete { "" } else { "at least " };
-        context.output.note(format!(
-            "{shown} of {more}{total} sessions; `annals show SESSION --at MESSAGE` opens a match"
-        ));
+        context
+            .output
+            .note(format!("{shown} of {more}{total}; `annals show SESSION --at MESSAGE` opens a match"));
     }
     Ok(())
 }

@@ -215,7 +215,7 @@ fn head(context: &mut Context, session: &SessionView, in_force: &[LibraryItem]) 
     }
     let names: Vec<String> =
         in_force.iter().map(|item| format!("{} {} v{}", item.kind, item.name, item.version)).collect();
-    context.output.line(format!("in force: {}", names.join(", ")))
+    context.output.line(format!("in effect: {}", names.join(", ")))
 }
 
 fn show(context: &mut Context, entry: &Entry, left: &Left) -> Result<()> {

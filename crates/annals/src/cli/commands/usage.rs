@@ -82,15 +82,16 @@ pub fn run(context: &mut Context, options: &UsageArguments) -> Result<Outcome> {
 fn session_row(context: &Context, store: &Store, door: &Door, id: &str) -> Result<i64> {
     let session = find_session(&context.scope, store, door, id, now())?;
     session.map(|session| session.row).ok_or_else(|| {
-        Error::new(format!("no session begins with {id:?}")).hint("`annals sessions --all` lists them")
+        Error::new(format!("no session found with id {id:?}"))
+            .hint("`annals sessions --all` lists all sessions")
     })
 }
 
 fn print(context: &mut Context, report: &UsageReport) -> Result<()> {
     if report.rows.is_empty() {
         if !context.quiet {
-            context.output.note("no usage in these days");
-            context.output.note("hint: --days all looks at everything");
+            context.output.note("no token counts in this period");
+            context.output.note("hint: annals usage --days all");
         }
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! What the commands print with: tables, times, progress, and where output goes.
+//! What commands print with: output, tables, times and progress.
 
 pub(super) mod measure;
 pub(super) mod output;

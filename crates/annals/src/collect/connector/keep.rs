@@ -1,4 +1,4 @@
-//! What a connector said since its last state: waits on the disk, and is committed with its gaps and its cursor.
+//! The output of a connector since its last state: held on disk, and committed with its gaps and cursor.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 

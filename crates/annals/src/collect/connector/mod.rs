@@ -1,5 +1,5 @@
-//! `sync --connector`: runs an outside program, commits what it says at each of its states, and nothing of a run that fails
-//! after the last of them.
+//! `sync --connector`: runs an outside program, and commits its output at each of its states; a failed run keeps nothing
+//! after the last one.
 
 pub(super) mod keep;
 pub(super) mod program;
@@ -170,7 +170,7 @@ fn version_of(ask: &ConnectorOptions) -> String {
     let mut hasher = blake3::Hasher::new();
     for path in std::iter::once(&ask.program).chain(&ask.arguments) {
         if let Ok(file) = File::open(path) {
-            // What can not be read says nothing, as what is no file.
+            // What cannot be read says nothing, as what is no file.
             drop(hasher.update_reader(file.take(64 << 20)));
         }
     }

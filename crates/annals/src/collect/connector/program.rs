@@ -1,4 +1,4 @@
-//! A program that talks in lines: starts it, hands out what it says without waiting longer than asked, and ends it.
+//! A child process that talks in lines: starts it, reads its output with a timeout, and terminates it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,7 @@ const SHOWN: usize = 2_000;
 pub const ENDING: Duration = Duration::from_secs(10);
 /// How often to look whether the program is still there.
 const GLANCE: Duration = Duration::from_millis(500);
-/// How long after its end something may still come that it said: its children may have its pipes for ever.
+/// How long after its end something may still come that it said: its children may have its pipes forever.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

@@ -148,7 +148,7 @@ pub fn read(line: &[u8]) -> Result<WireMessage, Unread> {
     }
 }
 
-/// What the types can not say.
+/// What the types cannot say.
 fn wrong_part(message: &WireMessage) -> Option<&'static str> {
     let (stream, key, wrong) = match message {
         WireMessage::Schema { stream, .. }

@@ -1,4 +1,4 @@
-//! Clients' homes: what is in them, what changed since, and their databases.
+//! Clients' homes: their files, what changed, and their databases.
 
 pub(super) mod databases;
 pub(super) mod patterns;

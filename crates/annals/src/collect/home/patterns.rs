@@ -1,5 +1,5 @@
-//! Patterns of footprints: `*` stands for anything within a part of a path, `**` for any number of parts, `{a,b}` for
-//! either. Every file of a home is held against all of them, so this is about speed.
+//! Patterns of footprints: `*` matches anything within a component of a path, `**` any number of components, `{a,b}`
+//! either. Every file of a home is matched against all of them, so this has to be fast.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ enum Part {
     /// `**`
     Any,
     Plain(String),
-    /// What stands before, between and behind stars.
+    /// What is before, between and behind stars.
     Starred(Vec<String>),
 }
 
@@ -69,7 +69,7 @@ fn fits(pattern: &[Part], path: &[&str]) -> bool {
     let Some(most) = path.len().checked_sub(least) else { return false };
     match others.iter().any(|part| matches!(part, Part::Any)) {
         true => (0..path.len()).any(|skipped| fits(others, &path[skipped..])),
-        // As many parts as are left stand at the end.
+        // As many parts as are left are at the end.
         false => others.is_empty() || fits(others, &path[most..]),
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::walk::{FoundFile, stat_of};
 use annals_core::Rule;
 
-/// Where such files stand in the archive.
+/// Where such files are in the archive.
 pub const PREFIX: &str = "repositories";
 /// More files than this below one declared folder are not somebody's notes.
 const MOST: usize = 5_000;

@@ -1,4 +1,4 @@
-//! Looks at a home: every file falls under a declared rule or is unaccounted; nothing is opened.
+//! Lists a home: every file matches a declared rule or is unaccounted; nothing is opened.
 
 use std::ffi::OsStr;
 use std::fs::{DirEntry, Metadata};
@@ -64,7 +64,7 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// True for what is, or stands below, something that could not be looked at.
+    /// True for what is, or is below, something that could not be looked at.
     pub fn hides(&self, path: &str) -> bool {
         self.unreadable.iter().any(|(at, _)| {
             at.is_empty()

@@ -1,4 +1,4 @@
-//! Opens what people have: a file, a folder, a zip, zips within them. Names are data here; nothing is unpacked by name.
+//! Opens files, directories, zips and nested zips. Names are data; nothing is extracted by name.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -162,7 +162,7 @@ impl Container {
         };
         let file = match on_disk {
             Some(path) => crate::collect::ingest::capture::open(&path).map_err(|error| error.to_string())?,
-            // Its list of members stands at its end: it has to be whole on the disk to be looked into.
+            // Its list of members is at its end: it has to be whole on the disk to be looked into.
             None => {
                 let scratch = self.scratch.clone();
                 let copied = self.read(at, |input| {
@@ -265,7 +265,7 @@ impl Container {
     }
 }
 
-/// Where the members of a zip stand in the container.
+/// Where the members of a zip are in the container.
 struct Stated {
     prefix: String,
     depth: usize,
@@ -294,7 +294,7 @@ impl Read for Guarded<'_> {
     }
 }
 
-/// Nothing is written under these names; that somebody made them up is reason enough not to read what they stand for.
+/// Nothing is written under these names; that somebody made them up is reason enough not to read what they represent.
 fn unsafe_name(name: &str) -> Option<&'static str> {
     let drive = name.as_bytes().get(1) == Some(&b':');
     if name.starts_with('/') || drive {
@@ -326,7 +326,7 @@ fn is_zip(file: &mut File) -> io::Result<bool> {
     Ok(starts_as_zip(&start))
 }
 
-/// Size and both ends: the list of a zip's members, with their checksums, stands at its end.
+/// Size and both ends: the list of a zip's members, with their checksums, is at its end.
 fn hash_of_edges(file: &mut File, size: u64) -> io::Result<String> {
     const EDGE: u64 = 1 << 20;
     let mut hasher = blake3::Hasher::new();

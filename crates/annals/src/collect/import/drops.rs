@@ -1,4 +1,4 @@
-//! Drop folders: files that the owner puts there are imported by the next sync, and not opened again until they change.
+//! Drop directories: files in them are imported by the next sync, and not opened again until they change.
 
 use std::path::{Path, PathBuf};
 

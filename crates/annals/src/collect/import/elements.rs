@@ -1,4 +1,4 @@
-//! Splits a JSON file into its elements while it streams by: one of them is in memory at a time, whatever the file's size.
+//! Splits a JSON file into its elements while streaming: one element in memory at a time.
 
 use std::io::{self, Read};
 
@@ -8,7 +8,7 @@ use annals_sources::Shape;
 
 /// A longer element is not held; it is counted and left out.
 const LONGEST: usize = 256 << 20;
-/// What stands outside of all elements is kept up to here.
+/// What is outside of all elements is kept up to here.
 const LONGEST_REST: usize = 1 << 20;
 const CHUNK: usize = 1 << 20;
 
@@ -20,7 +20,7 @@ pub enum Piece<'e> {
     Torn(&'e [u8]),
     /// So many bytes that nothing can hold.
     TooLong(u64),
-    /// What stands between and behind the elements, when it is more than punctuation.
+    /// What is between and behind the elements, when it is more than punctuation.
     Rest(&'e [u8]),
 }
 
@@ -226,7 +226,7 @@ impl<'p> Splitter<'p> {
         }
         let element = std::mem::take(&mut self.element);
         if self.inside < self.path.len() {
-            // Values of other names stand outside of the elements.
+            // Values of other names are outside of the elements.
             if element.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")) == self.next_name() {
                 self.inside += 1;
             }

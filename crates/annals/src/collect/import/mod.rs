@@ -1,4 +1,4 @@
-//! `annals import`: opens what it was given, asks the sources what it is, and adds what they take to the archive.
+//! `annals import`: opens files, lets the sources recognise them, and adds what they take to the archive.
 
 pub(super) mod containers;
 pub(super) mod drops;
@@ -75,7 +75,7 @@ pub fn import(
         container: Map::new(),
         progress,
     };
-    // What belongs together may stand in several of the files that were named.
+    // What belongs together may be in several of the files that were named.
     let mut together = Vec::new();
     let seen = ask.paths.len() > 1;
     for path in ask.paths.iter().filter(|_| seen) {

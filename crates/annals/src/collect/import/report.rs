@@ -1,4 +1,4 @@
-//! What became of containers, their members and what was in them.
+//! Reports on containers, their members and elements.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

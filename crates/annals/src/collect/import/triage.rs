@@ -1,4 +1,4 @@
-//! Sources at their desks: who takes which member of a container, and the first look at what is in it.
+//! Which source takes which member of a container, by its first bytes.
 
 use std::io;
 

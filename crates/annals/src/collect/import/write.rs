@@ -1,4 +1,4 @@
-//! What an import adds to the archive: captures, what nobody takes, gaps, and the account of each container.
+//! Writes what an import adds: captures, unrecognised elements, gaps, and the account of each container.
 
 use serde_json::{Map, Value, json};
 

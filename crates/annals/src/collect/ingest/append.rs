@@ -1,4 +1,4 @@
-//! Adds what an import found to the archive's own files: header and text behind those before, rows of what is new.
+//! Appends captures of imports to the archive's own files: header, text, and rows of what is new.
 
 use std::io::{self, Read};
 

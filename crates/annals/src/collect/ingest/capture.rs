@@ -1,4 +1,4 @@
-//! Captures one file: tells an append from a rewrite, packs its bytes into segments, reads its new lines.
+//! Captures one file: detects appends and rewrites, packs bytes into segments, reads new lines.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -343,7 +343,7 @@ impl Capturer {
             send(Report::Gap { instance, stream: "content", path, why: FailureKind::Unreadable, reason });
             return Ok(Some(rival.id));
         }
-        // What can not be unpacked is not the same.
+        // What cannot be unpacked is not the same.
         Ok(same.unwrap_or(false).then_some(rival.id))
     }
 }
@@ -488,7 +488,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("no longer a file")) }
 }
 
-/// Why a compressed file can not be unpacked to its end.
+/// Why a compressed file cannot be unpacked to its end.
 fn unpacking_error(job: &Job) -> io::Result<Option<io::Error>> {
     if job.found.rule.encoding == Encoding::Plain {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Documents that are replaced whole: each change is a new version, and what a version no longer holds has ended.
+//! Documents that are replaced as a whole: each change is a new version, and what is missing in it has ended.
 
 use super::parse::Parse;
 use annals_core::{Encoding, Framing, Result, Scope};

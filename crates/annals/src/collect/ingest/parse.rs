@@ -166,7 +166,7 @@ impl Parse {
         }
     }
 
-    /// What follows can not be had: the line at hand ends here, broken.
+    /// What follows cannot be fetched: the line at hand ends here, broken.
     pub fn broken(&mut self, reason: &str) {
         let length = self.position - self.parsed;
         self.carry = Vec::new();

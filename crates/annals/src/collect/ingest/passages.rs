@@ -1,4 +1,4 @@
-//! Makes searchable passages of what a reader found: words of messages, calls, outputs, paths and authored things.
+//! Makes searchable passages of messages, calls, outputs, paths and library items.
 
 use std::collections::{HashSet, VecDeque};
 

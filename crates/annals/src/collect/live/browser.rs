@@ -1,4 +1,4 @@
-//! The owner's own browser: started with a profile of its own, led to one page, asked to run scripts there.
+//! The user's browser: started with a dedicated profile on one page, where scripts run.
 //!
 //! Nothing secret is on its command line, and nothing that it knows leaves it but what scripts answer.
 
@@ -24,7 +24,7 @@ const PROFILE_IN_USE: i32 = 21;
 /// Where to find a browser that outlived the run that started it.
 const REMEMBERED: &str = "annals-devtools";
 
-/// How to start it. The same for every run: cookies of one way of starting can not be read by another.
+/// How to start it. The same for every run: cookies of one way of starting cannot be read by another.
 #[derive(Debug, Clone)]
 pub struct BrowserSetup {
     pub program: PathBuf,

@@ -1,4 +1,4 @@
-//! A thin client of the protocol that Chromium speaks on its debugging port: commands out, answers by their numbers.
+//! A thin client of the Chrome DevTools protocol: commands out, responses by number.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{ErrorKind, Read, Write};
@@ -121,7 +121,7 @@ impl DevTools {
             _ => return Ok(()),
         };
         let Ok(mut told) = serde_json::from_str::<Value>(text) else {
-            // An answer that can not be read is one: whoever waits for it must not wait for ever.
+            // An answer that cannot be read is one: whoever waits for it must not wait forever.
             if let Some(number) = number_in(text) {
                 self.answers.insert(number, Err(Lost::Refused("response is not JSON".into())));
             }

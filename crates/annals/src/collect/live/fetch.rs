@@ -1,5 +1,5 @@
-//! Fetches things by their ids: many at once where the provider allows it, singly what that left out, and what is not
-//! had becomes a gap.
+//! Fetches conversations and files by id: in batches where the provider allows it, the rest one by one; what cannot be
+//! fetched becomes a gap.
 
 use std::collections::{HashSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Walks what a provider lists: documents that are captured whole, and lists of things to fetch.
+//! Walks the lists of a provider: documents that are captured whole, and lists of conversations to fetch.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! Live collection: what the owner's browser may ask of a provider, gaps first, then what is new; all of it can be
-//! stopped at any moment and goes on where it was.
+//! Live collection through the user's browser: gaps first, then new conversations. It can be stopped at any time and
+//! resumes where it was.
 //!
 //! A conversation is done when its captures, the moment of its change and the end of its gap are committed together. A
 //! list's cursor moves when everything above it is done or a gap.
@@ -46,7 +46,7 @@ pub struct LiveOptions {
     pub source: &'static dyn Source,
     pub setup: BrowserSetup,
     pub pace: Pace,
-    /// Only what could not be had before.
+    /// Only what could not be fetched before.
     pub gaps_only: bool,
     /// Also the bytes of files.
     pub with_files: bool,

@@ -1,4 +1,4 @@
-//! How fast a provider is asked: groups, pauses, waits after a refusal, and an estimate of what it still gives.
+//! Request pacing: groups, pauses, waits after a refusal, and an estimate of the remaining rate limit.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Talks with a provider through a page of its own: groups of requests, tries again, and when to stop and ask the owner.
+//! Talks to a provider through its page: groups of requests, retries, and when to stop and ask the user.
 
 use std::time::{Duration, Instant};
 

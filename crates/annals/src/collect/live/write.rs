@@ -1,5 +1,5 @@
-//! Keeps what live collection gets: captures, the moments they were changed at, gaps and cursors, each with the others
-//! that it belongs to in one transaction.
+//! Commits what live collection fetched: captures, their times of change, gaps and cursors, in one transaction where
+//! they belong together.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Style sheet and script of the pages, with addresses that change when they do.
+//! Style sheet and script of the pages, with addresses that change with their content.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! The audit: for each source what was found and kept, what is not understood, and gaps with their next try.
+//! The audit page: for each source what was found, kept and not understood, and gaps with their next try.
 
 use std::sync::Arc;
 

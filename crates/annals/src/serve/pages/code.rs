@@ -1,4 +1,4 @@
-//! Code with its words marked: keywords, strings, comments, numbers; good for most languages, exact for none.
+//! Syntax highlighting: keywords, strings, comments, numbers; good for most languages, exact for none.
 
 use super::html::{Html, push_text};
 

@@ -1,4 +1,4 @@
-//! Steps of a session as HTML: words as words, calls as what they are.
+//! Steps of a session as HTML: messages and tool calls.
 
 use askama::Template;
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(super) struct EntryHtml {
     at: Option<(String, String)>,
     model: Option<String>,
     marks: Vec<String>,
-    /// Steps that could stand here: id, and whether it is this one.
+    /// Steps that could be here: id, and whether it is this one.
     branches: Vec<(String, bool)>,
     blocks: Vec<BlockHtml>,
     usage: Option<String>,

@@ -1,4 +1,4 @@
-//! Home: a card for each source, a year of activity, tokens and cost of the last days, recent sessions.
+//! The home page: a card for each source, a year of activity, tokens and cost, recent sessions.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The library: authored things and memory by kind and project, at any moment, and the versions of each.
+//! The library page: items by kind and project, at any time, and the versions of each.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

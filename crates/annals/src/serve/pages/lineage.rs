@@ -1,4 +1,4 @@
-//! Lineage: a file as the archive last saw it, each line with the conversation that wrote it.
+//! The lineage page: a file as last archived, each line with the session that wrote it.
 
 use std::sync::Arc;
 

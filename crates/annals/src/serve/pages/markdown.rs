@@ -1,4 +1,4 @@
-//! Markdown of answers as HTML: no raw HTML, no pictures from elsewhere, links only to the web and to mail.
+//! Markdown of answers as HTML: no raw HTML, no remote images, links only to the web and to mail.
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, TextMergeStream};
 

@@ -1,5 +1,4 @@
-//! Web pages: what a person opens. Each is made here, from templates inside the program, and loads nothing from
-//! anywhere else.
+//! The web pages: rendered from templates inside the program; they load nothing from elsewhere.
 
 mod assets;
 mod audit;
@@ -66,7 +65,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 );
 
-/// What stands around every page.
+/// What is around every page.
 #[derive(Debug, Clone)]
 struct Frame {
     title: String,

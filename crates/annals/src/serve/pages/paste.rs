@@ -1,4 +1,4 @@
-//! A conversation as Markdown: prompts quoted, answers as they are, calls in short.
+//! A conversation as Markdown: quoted prompts, answers, and calls in short.
 
 use crate::view::{BlockView, Entry};
 

@@ -1,4 +1,4 @@
-//! Plots as SVG: a year as a heat map, days as stacked bars, counts as lines of a list; each part says its number.
+//! Plots as SVG: a year as a heat map, days as stacked bars, counts as bars in a list; each part is labelled.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! A session as a line of a list, on every page that lists sessions.
+//! A session as a row of a list, on every page that lists sessions.
 
 use super::html::in_address;
 use crate::view::SessionView;

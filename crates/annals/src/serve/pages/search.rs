@@ -1,4 +1,4 @@
-//! Search: as you type, grouped by session, what was found marked, filters as chips.
+//! The search page: results as you type, grouped by session, with highlights and filter chips.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ struct SearchPage {
     query: String,
     /// Filters that the form carries on.
     hidden: Vec<(&'static str, String)>,
-    /// Words, address, whether it is in force.
+    /// Label, address, whether it is active.
     chips: Vec<(String, String, bool)>,
     problem: Option<(String, String)>,
     /// Words, the same for an address, what they find.

@@ -1,4 +1,4 @@
-//! Secrets: where marks appear, never what they stand for.
+//! The secrets page: where marks appear, never the values.
 
 use std::sync::Arc;
 

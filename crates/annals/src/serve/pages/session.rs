@@ -1,4 +1,4 @@
-//! One session: the conversation as it was, with what led to it and what came of it.
+//! The session page: the conversation, and the sessions it is linked to.
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ fn session_page(
     theme: Theme,
 ) -> Result<SessionPage> {
     let mut branch = Branch::named(place.branch.as_deref());
-    // What a search found may stand on a branch that the client does not show.
+    // What a search found may be on a branch that the client does not show.
     if let (Branch::Current, Some(at)) = (&branch, &place.at)
         && is_off_branch(desk.scope, desk.store, session.row, at)?
     {

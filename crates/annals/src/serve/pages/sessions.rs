@@ -1,4 +1,4 @@
-//! Sessions: one list over all sources, narrowed by filters that stand in the address.
+//! The sessions page: one list over all sources, with filters in the address.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tools: which were called and how often they failed, which files and commands, by source, project and days.
+//! The tools page: calls and failures, files and commands, by source, project and period.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

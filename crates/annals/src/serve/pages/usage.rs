@@ -1,4 +1,4 @@
-//! Usage: tokens and cost by day, model and project; every bar opens to its sessions.
+//! The usage page: tokens and cost by day, model and project; every bar links to its sessions.
 
 use std::collections::HashMap;
 use std::sync::Arc;

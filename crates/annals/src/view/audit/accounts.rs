@@ -26,7 +26,7 @@ pub struct FileAccount {
     pub skipped: Sum,
     /// Lines by type, within their status.
     pub types: BTreeMap<String, BTreeMap<String, Sum>>,
-    /// A second form of a file whose lines are counted at the first.
+    /// A second form of a file whose lines are counted with the first.
     pub twin: bool,
     pub source_gone: bool,
 }

@@ -1,4 +1,4 @@
-//! Source cards: what each source of the registry has, and how to set it up when it has nothing.
+//! Source cards: what each source has, and how to set it up.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -23,10 +23,10 @@ pub struct SourceCard {
     pub files: i64,
     pub bytes: i64,
     pub gaps_open: i64,
-    /// Days after which the client deletes transcripts, and how many of those here it deletes within a week.
+    /// Days after which the client deletes transcripts, and how many of those archived it deletes within a week.
     pub retention_days: Option<i64>,
     pub deleted_soon: i64,
-    /// The same within thirty days: what would be lost in a month without an archive.
+    /// The same within thirty days: what would be lost without an archive.
     pub deleted_this_month: i64,
 }
 

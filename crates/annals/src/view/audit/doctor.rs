@@ -1,4 +1,4 @@
-//! The doctor: is the archive whole, and what to do when it is not.
+//! The doctor: checks that the archive is intact, with hints if it is not.
 
 use serde::Serialize;
 

@@ -49,7 +49,7 @@ pub const LACKING: &[&str] = &["pending", "in_progress", "terminal"];
 #[derive(Debug, Default)]
 pub struct GapQuery {
     pub source: Option<String>,
-    /// Any of these; all when empty.
+    /// Any of these; all if empty.
     pub statuses: Vec<String>,
     pub page: Paging,
 }

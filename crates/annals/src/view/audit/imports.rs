@@ -1,5 +1,5 @@
-//! What imports found in their containers, from the accounts that they left, and what providers were asked for: the part
-//! of an audit that no disk can tell.
+//! What imports found in their containers, and what was requested from providers: the part of an audit that is not on
+//! disk.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct Imported {
     /// By the reason.
     pub left_out: BTreeMap<String, (u64, u64)>,
     pub unknown: Vec<(String, u64)>,
-    /// What the provider was asked for: had, and not had yet. How large the latter is nobody knows.
+    /// What was requested from the provider: fetched, and not fetched yet. The size of the latter is unknown.
     pub asked: (u64, u64),
     pub gaps: u64,
 }

@@ -1,4 +1,4 @@
-//! The audit: what was found, kept, left out, and why; in files, bytes, lines, fields and what a platform offers.
+//! The audit: what was found, kept and left out, and why; in files, bytes, lines, fields and provider coverage.
 
 pub(super) mod accounts;
 pub(super) mod cards;
@@ -28,7 +28,7 @@ const SAMPLE: u64 = 200;
 /// What the disk holds of a source now, as a look without opening found it.
 #[derive(Debug, Default)]
 pub struct OnDisk {
-    /// Path, size and kind of files that are to be kept.
+    /// Path, size and kind of files to keep.
     pub found: Vec<(String, u64, &'static str)>,
     /// Path, files, bytes, kind and reason of what is left out.
     pub left_out: Vec<(String, u64, u64, &'static str, &'static str)>,
@@ -96,7 +96,7 @@ pub struct LineType {
     pub kind: Shown,
     pub lines: i64,
     pub bytes: i64,
-    /// The oldest client in whose transcripts it was seen.
+    /// The oldest client version in whose transcripts it was seen.
     pub client_version: Option<Shown>,
 }
 
@@ -116,7 +116,7 @@ pub struct StreamAudit {
     pub undeclared: BTreeSet<String>,
     pub never_filled: BTreeSet<&'static str>,
     pub other_type: BTreeSet<String>,
-    /// Fields that lists show the start of, and how the whole is reached.
+    /// Fields that are previews in lists, and how to get the complete value.
     pub previews: BTreeMap<&'static str, &'static str>,
 }
 
@@ -212,7 +212,7 @@ pub struct IndexAudit {
     pub passages: i64,
     pub segments: i64,
     pub bytes: i64,
-    /// Of these, fingerprints of code, which `annals blame` asks.
+    /// Of these, fingerprints of code, used by `annals blame`.
     pub lineage_bytes: i64,
     pub indexed: &'static [&'static str],
     pub left_out: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! Where secrets appear: which mark, since when, in which sessions and tools; never the secret itself.
+//! Where secrets appear: mark, time, sessions and tools; never the secret itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ const NAMED: usize = 20;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SecretView {
-    /// What stands in its place: equal for equal secrets of this archive.
+    /// The mark shown instead of it: equal for equal secrets of this archive.
     pub mark: String,
     pub kind: String,
     pub occurrences: i64,
@@ -27,9 +27,9 @@ pub struct SecretView {
     pub last_seen_at: Option<String>,
     pub session_count: usize,
     pub sessions: Vec<String>,
-    /// Tools whose input or output it stands in.
+    /// Tools whose input or output it appears in.
     pub tools: Vec<Shown>,
-    /// What it stands in: prompt, answer, thinking, input, output, library and the like.
+    /// Where it appears: prompt, answer, thinking, input, output, library and so on.
     pub places: Vec<&'static str>,
 }
 

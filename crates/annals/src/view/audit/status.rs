@@ -1,4 +1,4 @@
-//! What a source has, in a few words that every answer about it carries.
+//! The status of a source, part of every answer about it.
 
 use serde::Serialize;
 use utoipa::ToSchema;

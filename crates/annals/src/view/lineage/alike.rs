@@ -1,4 +1,4 @@
-//! Finds lines that are no longer as an edit wrote them: broken differently, or changed.
+//! Finds lines that differ from what an edit wrote: wrapped differently, or changed.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -69,7 +69,7 @@ impl Board<'_> {
         ours.len() >= 4 && bare(&ours) == bare(&theirs)
     }
 
-    /// The lines of a hunk with what they are compared by; those that stand in every program are alike by chance.
+    /// The lines of a hunk with what they are compared by; those that are in every program are alike by chance.
     fn with_letters(&self, hunk: usize, lines: impl Iterator<Item = usize>) -> Vec<(usize, Letters)> {
         let of_hunk = &self.hunks[hunk].lines;
         let is_distinctive = lines.filter(|line| of_hunk[*line].print.is_distinctive);

@@ -1,4 +1,4 @@
-//! Reads the edits that may have written a file's lines: those that the index names, with their texts from the archive.
+//! Reads the edits that may have written the lines of a file: candidates from the index, texts from the archive.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -138,7 +138,7 @@ impl<'a> HunkReader<'a> {
             return self.copy(file, in_file, found);
         }
         let Some(row) = self.store.call_at(self.scope, session, in_file, place)? else { return Ok(()) };
-        // What is copied stands in its own session too.
+        // What is copied is in its own session too.
         if row.copied || row.ok == Some(false) {
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl<'a> HunkReader<'a> {
             let call = match &of_path {
                 Some((path, call)) if *path == work.path => *call,
                 _ => {
-                    // Read now, while what stands around the call is unpacked.
+                    // Read now, while what is around the call is unpacked.
                     let prompt = self.prompt(&source, &row)?;
                     let path = work.path.clone();
                     found.calls.push(CodeCall { row: row.clone(), source: source.clone(), path, prompt });

@@ -1,4 +1,4 @@
-//! A file as the archive last saw it, put together from what calls wrote and read: no file of the disk is opened.
+//! A file as last archived, assembled from what calls wrote and read: no file on disk is opened.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -19,9 +19,9 @@ const LARGEST: usize = 8 << 20;
 
 #[derive(Debug, Clone, Default)]
 pub struct LineageQuery {
-    /// The whole path, as the client named it.
+    /// The complete path, as the client named it.
     pub file: String,
-    /// Lines, counted from 1; all when there are none.
+    /// Range of lines from 1; all lines if none.
     pub start: Option<usize>,
     pub end: Option<usize>,
 }
@@ -29,9 +29,9 @@ pub struct LineageQuery {
 /// Where the lines of a file come from, as the archive last saw it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Lineage {
-    /// When it was last read or written by a session.
+    /// When a session last read or wrote it.
     pub seen_at: Option<String>,
-    /// False when an edit could not be placed, so that the file may differ.
+    /// False if an edit could not be applied, so that the file may differ.
     pub complete: bool,
     #[serde(flatten)]
     pub blame: Blame,

@@ -1,4 +1,4 @@
-//! Finds for each line of a file the edit whose text stands there: by content, longest and latest first.
+//! Finds the edit that wrote each line of a file: by content, longest and latest first.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -112,7 +112,7 @@ pub struct Board<'b> {
     pub claims: Vec<Option<Claim>>,
     /// How much each line of the file tells.
     pub worth: Vec<f32>,
-    /// Lines of each hunk that stand somewhere.
+    /// Lines of each hunk that are somewhere.
     pub used: Vec<Vec<bool>>,
     /// What lines of the file are compared by, once that is asked.
     pub letters: Vec<OnceCell<Letters>>,
@@ -221,7 +221,7 @@ impl<'b> Board<'b> {
         self.claims[at] = Some(Claim { grade, hunk: run.hunk, line });
     }
 
-    /// Lines of one hunk that no longer stand in its order were moved.
+    /// Lines of one hunk that no longer are in its order were moved.
     fn mark_moved(&mut self) {
         let mut of_hunk: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
         for (at, claim) in self.claims.iter().enumerate() {
@@ -263,7 +263,7 @@ impl<'b> Board<'b> {
         }
     }
 
-    /// Lines that say nothing themselves belong to what stands on both sides of them.
+    /// Lines that say nothing themselves belong to what is on both sides of them.
     fn claim_small(&mut self) {
         let mut at = 0;
         while at < self.file.len() {
@@ -330,7 +330,7 @@ fn is_enough(file: &[HunkLine], hunk: &Hunk, run: &MatchRun) -> bool {
         (true, true) => run.strength >= 1.0,
         (true, false) => run.strength >= 2.0,
         (false, true) => run.strength >= 0.5,
-        // The same single line in another file does not stand there by chance when it is long, or the name is the same.
+        // The same single line in another file does not are there by chance when it is long, or the name is the same.
         (false, false) => {
             let long = longest >= if hunk.nearness > 0 { 20 } else { 40 };
             run.strength >= 1.8 || run.strength >= 0.95 && long

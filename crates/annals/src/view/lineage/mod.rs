@@ -1,4 +1,4 @@
-//! Where the lines of a file come from: session, prompt, call and model, with a grade that says how sure it is.
+//! The origin of the lines of a file: session, prompt, call and model, with a grade of confidence.
 
 pub(super) mod alike;
 pub(super) mod hunks;
@@ -29,7 +29,7 @@ pub struct Blame {
     pub file: Shown,
     pub lines: LineGrades,
     pub spans: Vec<BlameSpan>,
-    /// Calls that spans name by their number.
+    /// Calls that spans refer to by index.
     pub origins: Vec<Origin>,
 }
 
@@ -38,13 +38,13 @@ pub struct Blame {
 #[schema(as = Grades)]
 pub struct LineGrades {
     pub total: usize,
-    /// The text of an edit is still there.
+    /// Text of an edit, unchanged.
     pub exact: usize,
     /// The same text elsewhere, or in another file.
     pub moved: usize,
     /// Similar text.
     pub changed: usize,
-    /// Seen by a session, and not written by one.
+    /// Read by a session, but not written by one.
     pub read: usize,
     pub unknown: usize,
 }
@@ -57,29 +57,29 @@ pub struct BlameSpan {
     pub end: usize,
     pub grade: &'static str,
     pub origin: Option<usize>,
-    /// Where the first of these lines stood when it was written.
+    /// Line number of the first line when it was written.
     pub written_at_line: Option<u32>,
 }
 
 /// A call that wrote lines, or saw them.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Origin {
-    /// The call's own id here: the same in every answer.
+    /// Stable id of the call.
     pub id: String,
     pub source: String,
     pub provider_label: &'static str,
     pub session_id: String,
     pub title: Option<Shown>,
-    /// The step of the session, as `annals show --at` takes it.
+    /// Message id for `annals show --at`.
     pub message_id: String,
     pub call_id: Shown,
     pub tool: String,
     pub at: Option<String>,
     pub model: Option<String>,
-    /// The words that led to it.
+    /// The prompt that led to it.
     pub prompt: Option<Shown>,
     pub prompt_id: Option<String>,
-    /// The path that the call named.
+    /// Path as the call named it.
     pub file: Shown,
 }
 

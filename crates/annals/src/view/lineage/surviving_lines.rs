@@ -1,4 +1,4 @@
-//! How many lines of a session's edits stand in the files as they are now.
+//! How many lines of a session's edits are still in the files.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ use annals_store::Store;
 pub struct Survivor {
     pub call_id: Shown,
     pub file: Shown,
-    /// Lines that the call wrote, and those of them that stand there.
+    /// Lines that the call wrote, and how many are still there.
     pub written: usize,
     pub standing: usize,
-    /// Where they stand, as stretches of lines.
+    /// Where they are, as ranges of lines.
     pub lines: Vec<[usize; 2]>,
 }
 

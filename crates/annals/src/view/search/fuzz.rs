@@ -7,6 +7,7 @@ use annals_core::Time;
 // no scope: the text is the fuzzer's own
 pub fn fuzz_query(text: &str) -> bool {
     let Ok(query) = read_query(text, Time::from_millis(1_794_744_000_000)) else { return false };
-    let _ = (query.is_empty(), query.wanted());
+    let groups: Vec<_> = query.clauses.iter().map(super::query::Clause::wanted).collect();
+    let _ = (query.is_empty(), groups);
     true
 }

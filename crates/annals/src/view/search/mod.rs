@@ -1,4 +1,4 @@
-//! Search: the conversation you vaguely remember, found by its words, grouped by session, best first.
+//! Search: ranked passages, grouped by session.
 
 #[cfg(feature = "fuzzing")]
 pub(super) mod fuzz;
@@ -24,7 +24,7 @@ use query::{Clause, Query, kinds, narrowed, plain, read_query, roles};
 
 /// Hits whose texts are read to see how well they fit.
 const READ: usize = 40;
-/// The same when a phrase has to stand as it was typed: rarer, and each has to be looked at.
+/// The same when a phrase must be as it was typed: rarer, and each has to be looked at.
 const READ_EXACT: usize = 400;
 /// Passages that are shown of one session, as long as it is among the first; then one.
 pub const SHOWN: usize = 3;
@@ -35,7 +35,7 @@ const COUNTED: usize = 4;
 pub const MOST_WANTED: usize = 64;
 /// A longer word is in no title.
 const LONGEST_WORD: usize = 256;
-/// Hits in records that are looked up, best first; a word that stands in more of them finds sessions too.
+/// Hits in records that are looked up, best first; a word that is in more of them finds sessions too.
 const MOST_RECORDS: usize = 1_000;
 /// Hits that are put in order; nobody pages further.
 const MOST: usize = 5_000;
@@ -59,11 +59,11 @@ pub struct SearchQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SearchAnswer {
     pub query: String,
-    /// `all` when every word was found in one place, `any` when some had to do.
+    /// `all` if every word was found in one message, `any` if these are the closest matches.
     pub mode: &'static str,
     pub results: Vec<SearchResult>,
     pub next_cursor: Option<String>,
-    /// Sessions and things that fit; a lower bound when `complete` is false.
+    /// Number of results; a lower bound if `complete` is false.
     pub total: usize,
     pub complete: bool,
 }
@@ -76,7 +76,7 @@ pub struct SearchResult {
     pub source: String,
     pub provider_label: &'static str,
     pub session_id: Option<String>,
-    /// What kind of authored thing it is.
+    /// Kind of a library item.
     pub stream: Option<String>,
     pub title: Option<Shown>,
     pub cwd: Option<Shown>,
@@ -85,17 +85,17 @@ pub struct SearchResult {
     pub score: f64,
     pub passages: Vec<PassageView>,
     pub more_passages: usize,
-    /// Opens the session again in its client.
+    /// Command that resumes the session in its client.
     pub resume_command: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PassageView {
-    /// The step of the session, for `annals show SESSION --at MESSAGE`; an authored thing has its key.
+    /// Message id for `annals show SESSION --at MESSAGE`; the key of a library item.
     pub message_id: Shown,
-    /// The number of that step, as in `seq` of messages.
+    /// Number of the message, as in `seq`.
     pub position: Option<i64>,
-    /// It stands on a branch that the client does not show: ask for the messages with `branch` and its id.
+    /// It is on a branch that the client does not show: ask for the messages with `branch` and its id.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub off_branch: bool,
     pub role: &'static str,
@@ -104,7 +104,7 @@ pub struct PassageView {
     pub at: Option<String>,
     pub score: f64,
     pub snippet: Shown,
-    /// Start and length of what was asked for, in letters of the snippet.
+    /// Start and length of the matches, in characters of the snippet.
     pub highlights: Vec<[usize; 2]>,
 }
 
@@ -500,7 +500,7 @@ impl Searcher<'_> {
     }
 }
 
-/// Authored things stand for themselves, everything else for its session.
+/// Authored things represent themselves, everything else for its session.
 fn group_of(hit: &PassageHit) -> (i64, i64) {
     if hit.session == 0 { (-hit.file, hit.place as i64) } else { (hit.session, 0) }
 }

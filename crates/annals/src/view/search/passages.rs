@@ -1,4 +1,4 @@
-//! The texts behind the hits of a search, and the few words of them that are shown.
+//! The texts of search results, and their snippets.
 
 use super::query::{Clause, plain};
 use crate::view::door::{Door, between_letters};
@@ -189,7 +189,7 @@ fn add(text: &mut String, part: &str) {
     text.push_str(part);
 }
 
-/// Whether a text holds what has to stand as it was typed, and nothing of what must not.
+/// Whether a text holds what must be as it was typed, and nothing of what must not.
 pub fn fits(text: &str, exact: &[&Clause], unwanted: &[&Clause]) -> bool {
     if exact.is_empty() && unwanted.is_empty() {
         return true;
@@ -266,7 +266,7 @@ fn around<'t>(text: &'t str, needles: &[&str]) -> (&'t str, bool) {
     (&upto(text, first.saturating_add(2 * AROUND))[from..], from > 0)
 }
 
-/// Where a text holds what is written in small letters; large ones are seen through only where they are ASCII.
+/// Where a text holds what is written in lower case; large ones are seen through only where they are ASCII.
 fn find_folded(text: &str, needle: &str) -> Option<usize> {
     let (bytes, needle) = (text.as_bytes(), needle.as_bytes());
     let first = *needle.first()?;

@@ -1,4 +1,4 @@
-//! Reads what people type into a search: words, phrases, prefixes, alternatives, what not, and filters.
+//! Parses search queries: words, phrases, prefixes, alternatives, exclusions and filters.
 
 use annals_core::{Error, PassageKind, Result as Answered, Time, each_whole_term, parse_moment};
 use annals_store::TermGroup;
@@ -9,7 +9,7 @@ const MOST_CLAUSES: usize = 32;
 /// A question as it was understood.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Query {
-    /// Each of them has to be held.
+    /// All of them must match.
     pub clauses: Vec<Clause>,
     pub unwanted: Vec<Clause>,
     pub source: Option<String>,
@@ -31,12 +31,12 @@ pub struct Clause {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryPiece {
-    /// As it was typed, in small letters and with single spaces.
+    /// As typed, in lower case and with single spaces.
     pub text: String,
     pub terms: Vec<Vec<u8>>,
-    /// Terms that begin with the last one are meant too.
+    /// Also terms that begin with the last one.
     pub prefix: bool,
-    /// The terms have to stand beside each other, just as they were typed.
+    /// The terms must be adjacent, as typed.
     pub exact: bool,
 }
 
@@ -91,7 +91,7 @@ impl Query {
 }
 
 impl Clause {
-    /// What passages have to hold so that this may fit; what stands beside what is looked at later.
+    /// What passages have to hold so that this may fit; what is beside what is looked at later.
     pub fn wanted(&self) -> Vec<TermGroup> {
         match self.pieces.as_slice() {
             [piece] => (0..piece.terms.len()).map(|number| piece.wanted(number)).collect(),
@@ -132,7 +132,7 @@ impl Clause {
         Some(wanted)
     }
 
-    /// Whether a text, in small letters and with single spaces, holds one of the pieces as it was typed.
+    /// Whether a text, in lower case and with single spaces, holds one of the pieces as it was typed.
     pub fn fits(&self, text: &str) -> bool {
         self.pieces.iter().any(|piece| text.contains(&piece.text))
     }
@@ -147,7 +147,7 @@ impl QueryPiece {
     fn wanted(&self, number: usize) -> TermGroup {
         let Some(term) = self.terms.get(number) else { return TermGroup::default() };
         let last = number + 1 == self.terms.len();
-        // A single letter of a script without spaces is only in pairs, where others stand beside it.
+        // A single letter of a script without spaces is only in pairs, where others are beside it.
         let letter =
             std::str::from_utf8(term).is_ok_and(|text| !text.is_ascii() && text.chars().count() == 1);
         let prefixes = if last && self.prefix || letter { vec![term.clone()] } else { Vec::new() };
@@ -189,7 +189,7 @@ fn piece(text: &str, quoted: bool) -> Option<QueryPiece> {
     });
     let text = plain(text);
     let word = text.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
-    // A single term stands for the phrase only when nothing else was typed.
+    // A single term represents the phrase only when nothing else was typed.
     let more = terms.len() > 1 || terms.first().is_some_and(|term| quoted && *term != text.as_bytes());
     let exact = more && (quoted || !word || !text.is_ascii());
     (!terms.is_empty()).then_some(QueryPiece { text, terms, prefix, exact })

@@ -1,4 +1,4 @@
-//! What is shown of a search: for each session its best passages, with what was found marked.
+//! Search results as shown: the best passages of each session, with highlights.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! A question as the index is asked: its words, the marks of calls, and the sessions that it is narrowed to.
+//! A query in terms of the index: its words, the marks of calls, and the sessions it is limited to.
 
 use std::collections::HashSet;
 

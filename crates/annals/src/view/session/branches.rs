@@ -1,4 +1,4 @@
-//! Branches of a conversation: which steps one of them has, and what the others are.
+//! Branches of a conversation: the steps of one, and its alternatives.
 
 use std::collections::HashMap;
 
@@ -35,9 +35,9 @@ impl Branch {
 /// A step that could follow the same one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct BranchView {
-    /// The step's id: asked for as `branch`, it gives the conversation that goes through it.
+    /// Id of the step; as `branch` it selects the conversation that contains it.
     pub id: String,
-    /// On the branch that is shown here.
+    /// On the current branch.
     pub current: bool,
 }
 
@@ -78,7 +78,7 @@ impl Branches {
         nodes.filter(|(at, node)| node.told && (self.all || self.wanted[*at]))
     }
 
-    /// The steps that could stand in a node's place; nothing when there are no others.
+    /// The steps that could be in a node's place; nothing when there are no others.
     pub fn siblings(&self, node: &NodeRow) -> Vec<BranchView> {
         let siblings = self.below.get(&node.parent).map(Vec::as_slice).unwrap_or_default();
         if siblings.len() < 2 {
@@ -119,7 +119,7 @@ impl Kin {
     }
 }
 
-/// Whether a step that begins so stands on a branch that the client does not show.
+/// Whether a step that begins so is on a branch that the client does not show.
 pub fn is_off_branch(scope: &Scope, store: &Store, session: i64, id: &str) -> Result<bool> {
     let nodes = store.tree(scope, session)?;
     let mut found = nodes.iter().filter(|node| id.len() >= 4 && node.key.hex().starts_with(id)).peekable();

@@ -1,4 +1,4 @@
-//! One step of a session as it stands in the archive: its lines, a whole output, its pictures.
+//! One step of a session in its original form: its lines, complete output and images.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,11 +14,11 @@ use annals_store::{CallRow, Contents, Store};
 /// A line of a captured file.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LineView {
-    /// What it is to the step: message, call, output or detail.
+    /// Part of the step: message, call, output or detail.
     pub part: &'static str,
     pub offset: u64,
     pub length: u64,
-    /// As the client wrote it, secrets masked.
+    /// As the client wrote it, with secrets masked.
     pub text: Shown,
 }
 
@@ -106,7 +106,7 @@ fn gather_pictures(
     Ok(())
 }
 
-/// Pictures stand in transcripts as data addresses, or as their type beside their Base64.
+/// Pictures are in transcripts as data addresses, or as their type beside their Base64.
 fn each_picture(value: &Value, see: &mut dyn FnMut(&str, &str)) {
     match value {
         Value::String(text) => {

@@ -1,4 +1,4 @@
-//! What a call changed in files, as differences that a person can read.
+//! What a call changed in files, as readable diffs.
 
 use similar::TextDiff;
 
@@ -13,7 +13,7 @@ use annals_store::{CallRow, Contents};
 const MOST: usize = 50;
 
 impl EntryBuilder<'_> {
-    /// Nothing where the call failed, or where it can not be known what it did.
+    /// Nothing where the call failed, or where it cannot be known what it did.
     pub fn changes(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Vec<ChangeView>> {
         let Some(recorder) = self.source.recorder().filter(|_| row.ok != Some(false)) else {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Makes entries of rows: what a message or a call says, with its bytes read from the archive.
+//! Builds entries from rows: messages and calls, with their bytes read from the archive.
 
 use serde_json::Value;
 

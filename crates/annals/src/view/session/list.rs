@@ -20,7 +20,7 @@ const ACTIVE: i64 = 300_000_000;
 pub struct SessionQuery {
     pub filter: SessionFilter,
     pub page: Paging,
-    /// Leaves out what only the client knows: a list that is asked for often has no use for it.
+    /// Omits client-specific fields, which frequent lists do not need.
     pub brief: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct SessionView {
     pub git_origin_url: Option<Shown>,
     pub parent_session_id: Option<String>,
     pub parent_kind: Option<String>,
-    /// The session whose history this one repeats; what is repeated counts there.
+    /// The session whose history this one repeats, and which counts it.
     pub copied_from: Option<String>,
     pub archived: bool,
     pub source_gone: bool,

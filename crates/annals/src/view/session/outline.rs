@@ -1,4 +1,4 @@
-//! A session from above: how many steps it has, its prompts in a line each, and where a step is by its id.
+//! The outline of a session: its number of steps, its prompts, and the position of a step by id.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -19,10 +19,10 @@ const LINE: usize = 120;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Outline {
-    /// Steps of the session, numbered from 0 as `seq` of messages.
+    /// Steps of the session, numbered from 0 like `seq` of messages.
     pub step_count: i64,
     pub prompts: Vec<PromptLine>,
-    /// False when there are more prompts than these.
+    /// False if there are more prompts.
     pub complete: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct PromptLine {
     pub id: String,
     pub seq: i64,
     pub at: Option<String>,
-    /// The start of the prompt in one line.
+    /// The start of the prompt on one line.
     pub text: Shown,
 }
 

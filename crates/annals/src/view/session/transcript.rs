@@ -1,4 +1,4 @@
-//! A session's conversation in order: messages, and calls with what came of them.
+//! The conversation of a session in order: messages, and calls with their results.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,13 +15,13 @@ use annals_store::{Store, Stretch};
 
 #[derive(Debug, Clone, Default)]
 pub struct TranscriptQuery {
-    /// Whole texts instead of previews.
+    /// Complete texts instead of previews.
     pub full: bool,
-    /// Also what was copied from another session.
+    /// Include messages copied from another session.
     pub copies: bool,
-    /// Also what calls changed in files, as differences.
+    /// Include changes to files as diffs.
     pub changes: bool,
-    /// Which steps of a conversation that branches.
+    /// Which branches.
     pub branch: Branch,
 }
 
@@ -38,14 +38,14 @@ pub struct Entry {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub copied: bool,
     pub blocks: Vec<BlockView>,
-    /// Tokens of the responses that this step ends.
+    /// Tokens of the responses that end with this step.
     pub usage: Option<Tokens>,
-    /// What they cost by the price table; nothing when one of their models has no price.
+    /// Their estimated cost; null if one of their models has no price.
     pub cost_usd: Option<f64>,
     /// Of a conversation that branches: whether the client shows this step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_current_branch: Option<bool>,
-    /// The steps that stand in this one's place on other branches, and this one; nothing when there are no others.
+    /// The steps that are in this one's place on other branches, and this one; nothing when there are no others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<BranchView>,
 }

@@ -1,4 +1,4 @@
-//! The events of a tape and their shape on a line, with hashes of texts as they were before masking.
+//! The events of a tape and their JSON, with hashes of texts before masking.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -11,7 +11,7 @@ use annals_sources::TapeForm;
 pub struct Event {
     pub at: Option<Time>,
     pub session: String,
-    /// It stands in a stretch that was copied from another session.
+    /// Copied from another session.
     pub inherited: bool,
     pub told: Told,
 }

@@ -1,4 +1,4 @@
-//! What the fuzzer in `fuzz/` calls, and a test that calls it with inputs of its own.
+//! The entry point of the fuzzer in `fuzz/`, and a test that calls it.
 
 use std::io::{self, Read};
 

@@ -1,4 +1,4 @@
-//! How much of what happened to files a tape knows: full, partial or none, and why.
+//! Coverage grades of a tape: full, partial or none, and why.
 
 use serde_json::{Map, Value};
 

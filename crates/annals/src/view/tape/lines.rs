@@ -1,4 +1,4 @@
-//! Cuts what is read into lines, of which none grows beyond what can be held.
+//! Splits input into lines of bounded length.
 
 use std::io::Read;
 

@@ -1,4 +1,4 @@
-//! Makes a tape's events of a transcript's lines, in the order in which they stand there.
+//! Makes the events of a tape from the lines of a transcript, in order.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -411,7 +411,7 @@ impl<'a> TapeMaker<'a> {
         // Old lines have no time of their own: they are not before the one above them.
         let at = at.or(self.last).or_else(|| self.facts().1.started_at);
         self.last = at;
-        // All of a sub-agent's rows may stand elsewhere too; only copies of another conversation are worth a mark.
+        // All of a sub-agent's rows may be elsewhere too; only copies of another conversation are worth a mark.
         let inherited = inherited && !self.is_agent();
         see(Event { at, session: session.to_string(), inherited, told })
     }

@@ -1,4 +1,4 @@
-//! A session as a tape: who read and changed which code when, one JSON object a line, the same bytes every time.
+//! A session as a tape: which code was read and changed, and when; one JSON object per line, deterministic.
 
 pub(super) mod event;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -39,10 +39,10 @@ pub enum TapeFormat {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TapeOptions {
-    /// A line that is not as it should be is an error.
+    /// Fail on a line that does not fit the format.
     pub strict: bool,
     pub format: TapeFormat,
-    /// Whole outputs and earlier texts from what the archive keeps beside transcripts.
+    /// Add complete outputs and earlier file contents that are archived outside the transcripts.
     pub resolve: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Edits of a tape as Agent Trace records, the public format for which code came from which conversation.
+//! Edits of a tape as Agent Trace records, the public format for the origin of code.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Activity by day: how much was said, and tokens and cost by model.
+//! Activity by day: messages, and tokens and cost by model.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use annals_store::{ResponseFilter, Store, UsageBy};
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Activity {
     pub date_range_days: i64,
-    /// Days on which something was said, in UTC, oldest first.
+    /// Days with messages, in UTC, oldest first.
     pub days: Vec<DayActivity>,
 }
 
@@ -53,7 +53,7 @@ pub struct ModelUsage {
     pub model: Option<Shown>,
     pub response_count: i64,
     pub tokens: Tokens,
-    /// Nothing when the model has no price.
+    /// Null if the model has no price.
     pub cost_usd: Option<f64>,
 }
 

@@ -20,7 +20,7 @@ use prices::{Cost, Price, TokenCounts, price_of};
 #[derive(Debug, Clone)]
 pub struct UsageQuery {
     pub by: UsageBy,
-    /// The last so many days, today among them; all when there is none.
+    /// Number of days, including today; all if none.
     pub days: Option<i64>,
     pub filter: ResponseFilter,
     pub page: Paging,
@@ -33,20 +33,20 @@ pub struct UsageReport {
     pub rows: Vec<UsageRow>,
     pub next_cursor: Option<String>,
     pub total: UsageRow,
-    /// Models without a price: what they used is in the tokens, and not in the cost.
+    /// Models without a price: their tokens are counted, their cost is not.
     pub unpriced_models: Vec<UnpricedModel>,
-    /// Copies of responses that forks and resumes repeat; each counts where it was first said.
+    /// Copies of responses in forks and resumed sessions; each response counts in its original session.
     pub excluded_copies: i64,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UsageRow {
-    /// A date, model, folder, session or source; nothing where it is not known.
+    /// A date, model, directory, session or source; null if unknown.
     pub key: Option<Shown>,
     pub source: Option<String>,
     pub tokens: Tokens,
     pub response_count: i64,
-    /// Of all responses with a price; nothing when none has one.
+    /// Of all responses with a price; null if none has one.
     pub cost_usd: Option<f64>,
     pub billing_source: &'static str,
     pub unpriced_models: Vec<Shown>,
@@ -152,7 +152,7 @@ pub struct ResponsePage {
 /// One response, as it counts or why it does not.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ResponseView {
-    /// The provider's own id where the client wrote it, else ours.
+    /// The provider's id if the client recorded it, otherwise ours.
     pub response_id: Shown,
     pub source: String,
     pub session_id: String,
@@ -161,9 +161,9 @@ pub struct ResponseView {
     pub tokens: Tokens,
     pub cost_usd: Option<f64>,
     pub billing_source: &'static str,
-    /// The row of the price table that was used.
+    /// The row of the price table used.
     pub price: Option<Price>,
-    /// A copy counts where it was first said, which is here: `counted_in`.
+    /// A copy counts in its original session: `counted_in`.
     pub copied: bool,
     pub counted_in: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What responses cost: a dated table of prices, and sums that stay exact because they are whole numbers.
+//! The cost of responses: a dated table of prices, and exact integer sums.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
@@ -26,7 +26,7 @@ pub struct Price {
     /// Other rates for a whole request whose prompt is longer than that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long: Option<LongRates>,
-    /// When the figures were looked at, and where.
+    /// When the prices were checked, and where.
     pub checked: String,
     pub origin: String,
 }
@@ -167,7 +167,7 @@ fn table() -> &'static Table {
     })
 }
 
-/// A table that can not be read prices nothing, and fails a test.
+/// A table that cannot be read prices nothing, and fails a test.
 fn read_table() -> Result<Vec<Price>, toml::de::Error> {
     #[derive(Deserialize)]
     struct Document {

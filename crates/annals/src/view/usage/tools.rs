@@ -1,4 +1,4 @@
-//! Tool analytics: which tools were called how often, which files they read and wrote, which commands they ran.
+//! Tool analytics: calls by tool, files read and written, commands.
 
 use std::collections::HashMap;
 
@@ -20,9 +20,9 @@ const DAY: i64 = 86_400_000_000;
 pub struct ToolAnalytics {
     #[serde(flatten)]
     pub state: SourceState,
-    /// Nothing when all days were asked for.
+    /// Null if all days are included.
     pub date_range_days: Option<i64>,
-    /// Sessions that were active in these days.
+    /// Sessions active in this period.
     pub session_count: i64,
     pub tool_call_count: i64,
     pub failed_call_count: i64,
@@ -63,9 +63,9 @@ pub struct CommandCount {
 #[derive(Clone)]
 pub struct ToolsQuery {
     pub source: &'static dyn Source,
-    /// The last so many days; all when there is none.
+    /// Number of days; all if none.
     pub days: Option<i64>,
-    /// Only sessions that ran in this folder or below it.
+    /// Only sessions that ran in this directory or below it.
     pub project: Option<String>,
 }
 
