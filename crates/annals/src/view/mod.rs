@@ -29,6 +29,8 @@ pub use lineage::surviving_lines::{Survivor, survivors};
 pub use lineage::{Blame, BlameSums, CodeFile, Origin, Share, blame, blame_sums, shown_lines};
 pub use paging::Paging;
 pub use records::{RecordPage, RecordsAsk, record_page, records};
+#[cfg(feature = "fuzzing")]
+pub use search::fuzz::fuzz_query;
 pub use search::{PassageView, SearchAnswer, SearchAsk, SearchResult, find_in_session, search};
 pub use session::branches::{Branch, is_off_branch};
 pub use session::bytes::{LineView, lines, picture, whole_output};
@@ -39,8 +41,6 @@ pub use session::outline::{Outline, count_steps, outline, step_of, steps_from};
 pub use session::transcript::{
     BlockView, Entry, FileView, TranscriptAsk, TranscriptPage, transcript, transcript_page,
 };
-#[cfg(feature = "fuzzing")]
-pub use search::fuzz::fuzz_query;
 #[cfg(feature = "fuzzing")]
 pub use tape::fuzz::fuzz_record;
 pub use tape::{Recording, TapeAsk, TapeEnd, TapeFormat, has_tape, record, tape};
