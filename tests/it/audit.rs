@@ -61,7 +61,7 @@ fn totals_reconcile_and_records_agree_with_their_manifest(homes: &[Home]) {
 fn imports_reconcile_and_their_records_agree_with_the_manifest() {
     for (source, case) in annals_testkit::fixtures::with_exports() {
         let bench = annals_testkit::fixtures::imported(&case);
-        let audit = audit_of(&bench, &source);
+        let audit = audit_of(&bench, source);
         for unit in ["files", "bytes"] {
             let sum: u64 = ["kept", "left_out", "unaccounted", "gaps"]
                 .iter()
@@ -83,7 +83,7 @@ fn imports_reconcile_and_their_records_agree_with_the_manifest() {
                 case.display()
             );
         }
-        validate_every_record(&bench, &source);
+        validate_every_record(&bench, source);
     }
 }
 

@@ -172,9 +172,9 @@ fn every_authored_stream_has_content_in_the_fixtures() {
         if !case.ends_with("authored") {
             continue;
         }
-        let bench = Bench::with_home(&source, &case.join("home"));
+        let bench = Bench::with_home(source, &case.join("home"));
         bench.sync();
-        let manifest = bench.json(&["manifest", &source]);
+        let manifest = bench.json(&["manifest", source]);
         let streams = manifest["streams"].as_array().unwrap().iter();
         for stream in streams.filter(|stream| stream["family"] != "transcript") {
             let name = stream["name"].as_str().unwrap();

@@ -9,6 +9,11 @@
     clippy::print_stdout,
     reason = "tests set the environment, report, and fail loudly"
 )]
+#![allow(
+    clippy::new_without_default,
+    clippy::should_implement_trait,
+    reason = "a bench is a folder on the disk, not a value that stands for nothing; `next` of a generator never ends"
+)]
 
 mod bench;
 pub mod browser;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use annals_fuzz::CHECKS;
 
 const LONGEST: usize = 1 << 16;
+const PUNCTUATION: &[u8] = b"{}[]\",:\\\n\r\x1e\0 -";
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -104,7 +105,7 @@ impl Random {
             let at = self.below(input.len() + 1);
             match self.below(5) {
                 0 => input.truncate(at),
-                1 => input.insert(at, b"{}[]\",:\\\n\r\x1e\0 -"[self.below(15)]),
+                1 => input.insert(at, PUNCTUATION[self.below(PUNCTUATION.len())]),
                 2 if at < input.len() => input[at] = self.next() as u8,
                 3 if at < input.len() => drop(input.remove(at)),
                 _ => {

@@ -140,11 +140,11 @@ fn calls_count_in_the_days_they_were_made() {
 fn counts_by_tool_are_the_calls_of_all_sessions() {
     for (source, case) in annals_testkit::fixtures::with_home() {
         let home = case.join("home");
-        let bench = Bench::with_home(&source, &home);
+        let bench = Bench::with_home(source, &home);
         bench.sync();
         let called: i64 =
             bench.sessions().iter().map(|session| session["tool_call_count"].as_i64().unwrap()).sum();
-        let analytics = tools(&bench, &source, "all");
+        let analytics = tools(&bench, source, "all");
         assert_eq!(analytics["tool_call_count"], called, "{}", home.display());
         let counts = tool_counts(&analytics);
         assert_eq!(counts.iter().map(|(_, count)| count).sum::<i64>(), called, "{}", home.display());

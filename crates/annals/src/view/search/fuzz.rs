@@ -3,7 +3,7 @@
 use super::query::read_query;
 use annals_core::Time;
 
-/// Whether a text is a query, and what it is made of when it is.
+/// Whether a text is a query.
 // no scope: the text is the fuzzer's own
 pub fn fuzz_query(text: &str) -> bool {
     let Ok(query) = read_query(text, Time::from_millis(1_794_744_000_000)) else { return false };
