@@ -56,7 +56,7 @@ fn retry_tries_files_at_once() {
     let key = bench.json(&["gaps"])["gaps"][0]["key"].as_str().unwrap().to_owned();
     let ran = bench.run(&["gaps", "retry", "nothing-like-it"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("no gap is called nothing-like-it"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no gap with the key nothing-like-it"), "{}", ran.stderr);
     let ran = bench.run(&["gaps", "retry", &key]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("1 due, 1 recovered, 0 open"), "{}", ran.stdout);

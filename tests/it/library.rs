@@ -78,7 +78,7 @@ fn edits_removals_and_rules_leave_versions_and_ends() {
     let history = bench.run(&["library", "--history", "shout"]).stdout;
     assert!(history.contains("-LOUD\n") && history.contains("+LOUDER"), "{history}");
     let removed = bench.run(&["library", "--history", "tabs.md"]).stdout;
-    assert!(removed.contains("Tabs, not spaces.") && removed.contains("removed"), "{removed}");
+    assert!(removed.contains("Tabs, not spaces.") && removed.contains("deleted"), "{removed}");
 
     let everything = bench.everything();
     assert_eq!(bench.run(&["rebuild"]).code, 0);

@@ -107,7 +107,7 @@ fn tokens_are_added_and_ended() {
     shown_token(&bench.run(&["members", "add", "mary"]));
 
     let ran = bench.run(&["members", "token", "ada", "--revoke"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, "3 tokens of ada ended\n"), "{}", ran.stderr);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "revoked 3 tokens of ada\n"), "{}", ran.stderr);
     assert_eq!(member(&bench, "ada")["tokens"], 0);
     assert_eq!(member(&bench, "mary")["tokens"], 1, "another's stay");
     let again = bench.json(&["members", "token", "ada", "--revoke"]);

@@ -194,7 +194,7 @@ fn lines_that_are_no_messages_are_counted_and_kept() {
         "a line of 16777217 bytes is too long",
         "recovered a gap that was not requested",
         "output after DONE ignored",
-        "7 lines were not understood",
+        "7 lines not understood",
     ] {
         assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
     }

@@ -53,7 +53,7 @@ fn a_refusal_is_a_page_that_says_what_to_do() {
     let (_bench, server) = one_session();
     let nobody = server.get_with("/", &[("Accept", "text/html")]);
     let text = assert_page(&nobody, 401);
-    assert!(text.contains("annals up") && text.contains("prints a link"), "{text}");
+    assert!(text.contains("annals up") && text.contains("the link that it prints"), "{text}");
     assert!(!text.contains("gears") && !text.contains(&server.token));
     let wrong = server.get_with("/?token=wrong", &[("Accept", "text/html")]);
     assert!(assert_page(&wrong, 401).contains("annals up"));

@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Admin", &["sync", "import", "connect", "serve", "members", "config", "rebuild"]),
 ];
 
-/// `{source}`, `{live}` and `{format}` represent names from the registry of sources.
+/// `{source}`, `{live}` and `{format}` are replaced by names from the registry of sources.
 const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("up", ["annals up --open", "annals up --no-serve"]),
     (
@@ -142,6 +142,7 @@ mod tests {
     #[test]
     fn own_options_come_before_global_ones() {
         let mut command = with_help(Arguments::command());
+        command.build();
         let help = command.find_subcommand_mut("sessions").map(|verb| verb.render_help().to_string());
         let help = help.unwrap_or_default();
         let (own, global) = (help.find("--since"), help.find("Global options:"));

@@ -40,7 +40,7 @@ pub struct SessionsArguments {
     /// Include sub-agents and reviewers as separate sessions
     #[arg(long)]
     include_subagents: bool,
-    /// List only sessions that repeat the history of another one, which counts it
+    /// List only sessions that repeat the history of another session
     #[arg(long)]
     copies: bool,
 }

@@ -272,7 +272,7 @@ fn show_block(context: &mut Context, block: &BlockView, clock: &str) -> Result<(
         }
         BlockView::Image { media_type, bytes, path } => {
             let path = path.as_ref().map_or("", |path| path.as_str());
-            context.output.line(format!("[image {media_type} {} {path}]", size(*bytes as u64)))
+            context.output.line(format!("[image {media_type} {} {path}]", size(*bytes)))
         }
         BlockView::Attachment { name } => context.output.line(format!("[attachment {name}]")),
         BlockView::Event { name, text } => context.output.line(format!("{name}: {text}")),

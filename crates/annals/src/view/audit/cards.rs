@@ -50,7 +50,7 @@ pub fn cards(
             source: manifest.source,
             provider_label: manifest.label,
             source_status: "unavailable".into(),
-            reason: Shown::new("nothing found"),
+            reason: Shown::new("no data found"),
             setup_hint: manifest.setup_hint,
             source_path: None,
             session_count: 0,

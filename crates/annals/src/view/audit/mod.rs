@@ -320,7 +320,7 @@ fn stores(door: &Door, disk: &OnDisk, imported: &Imported) -> Vec<StoreLine> {
         files,
         bytes,
     });
-    let taken = [("imported files", imported.kept), ("answers of the provider", imported.asked)];
+    let taken = [("imported files", imported.kept), ("provider responses", imported.asked)];
     let taken = taken.into_iter().filter(|(_, (files, _))| *files > 0);
     let taken = taken.map(|(store, (files, bytes))| StoreLine {
         store,

@@ -70,7 +70,7 @@ pub fn source_state(
         source: manifest.source,
         provider_label: manifest.label,
         source_status: "unavailable".into(),
-        reason: Shown::new("nothing found"),
+        reason: Shown::new("no data found"),
         setup_hint: manifest.setup_hint,
         source_path: None,
         last_scanned_at: homes.iter().filter_map(|home| home.last_scanned).max().map(Time::rfc3339),
