@@ -1,4 +1,37 @@
 //! The providers: what a source is, and the registry of all sources.
+//!
+//! A reader turns the lines of a file into items that point back into its bytes; the source turns those bytes into blocks to
+//! show. Nothing here opens a file. To read every message of a Codex rollout:
+//!
+//! ```
+//! use annals_core::{Block, Item};
+//! use annals_sources::{FileContext, by_name};
+//!
+//! let rollout = r#"{"timestamp":"2026-03-02T09:00:00.000Z","type":"session_meta","payload":{"id":"0199cc00-0000-7000-8000-000000000007","cwd":"/home/ada/gauge","cli_version":"0.80.0"}}
+//! {"timestamp":"2026-03-02T09:00:01.000Z","type":"event_msg","payload":{"type":"user_message","message":"Paint the needle red"}}
+//! {"timestamp":"2026-03-02T09:00:05.000Z","type":"event_msg","payload":{"type":"agent_message","message":"The needle is red."}}
+//! "#;
+//! let source = by_name("codex_cli").expect("a registered source");
+//! let path = "sessions/2026/03/02/rollout-2026-03-02T09-00-00-0199cc00-0000-7000-8000-000000000007.jsonl";
+//! let mut reader = source.reader("rollout", &FileContext { path: path.into(), modified: None }, None);
+//! let (mut offset, mut items) = (0, Vec::new());
+//! for line in rollout.lines() {
+//!     reader.read(offset, line.as_bytes(), &mut items);
+//!     offset += line.len() as u64 + 1;
+//! }
+//!
+//! let mut texts = Vec::new();
+//! for item in &items {
+//!     let Item::Message(message) = item else { continue };
+//!     let (start, length) = (message.span.offset as usize, message.span.length as usize);
+//!     for block in source.blocks(&[&rollout.as_bytes()[start..start + length]]) {
+//!         if let Block::Text(text) = block {
+//!             texts.push(text);
+//!         }
+//!     }
+//! }
+//! assert_eq!(texts, ["Paint the needle red", "The needle is red."]);
+//! ```
 
 mod home;
 mod import;
