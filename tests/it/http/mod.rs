@@ -40,9 +40,9 @@ fn all_fixtures() -> Bench {
 /// for something that never comes, and is far below the ten minutes after which the server looks without a reason.
 #[track_caller]
 fn wait_until(server: &Server, path: &str, is_current: impl Fn(&Reply) -> bool, what: &str) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !is_current(&server.get(path)) {
-        assert!(begun.elapsed() < Duration::from_secs(120), "{what}: never");
+        assert!(started.elapsed() < Duration::from_secs(120), "{what}: never");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -66,9 +66,9 @@ fn what_was_announced_is_in_the_next_answer() {
         let words = format!("words of round {round}");
         let before = news(&server);
         append(&path, &text_of(&prompt(&words)));
-        let begun = Instant::now();
+        let started = Instant::now();
         while news(&server) == before {
-            assert!(begun.elapsed() < Duration::from_secs(120), "{round}: nothing is announced");
+            assert!(started.elapsed() < Duration::from_secs(120), "{round}: nothing is announced");
             std::thread::sleep(Duration::from_millis(20));
         }
         assert!(server.get(&messages).text().contains(&words), "{round}: announced, but not in the answer");
@@ -277,9 +277,9 @@ fn an_answer_that_is_under_way_ends_before_the_server_does() {
     let mut bytes = vec![0; 1_000];
     stream.read_exact(&mut bytes).unwrap();
     server.signal("TERM");
-    let begun = Instant::now();
+    let started = Instant::now();
     while TcpStream::connect(&server.address).is_ok() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "somebody new comes in");
+        assert!(started.elapsed() < Duration::from_secs(60), "somebody new comes in");
         std::thread::sleep(Duration::from_millis(20));
     }
     stream.read_to_end(&mut bytes).unwrap();
@@ -300,9 +300,9 @@ fn half_a_question_does_not_hold_the_server_up() {
     let mut half = TcpStream::connect(&server.address).unwrap();
     half.write_all(format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n", server.address).as_bytes()).unwrap();
     assert_eq!(server.get("/healthz").status, 200);
-    let begun = Instant::now();
+    let started = Instant::now();
     assert_eq!(server.end("TERM").code, 0);
-    assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(120), "{:?}", started.elapsed());
 }
 
 #[test]
@@ -313,9 +313,9 @@ fn a_connection_that_only_waits_does_not_hold_the_server_up() {
     let mut kept = TcpStream::connect(&server.address).unwrap();
     kept.write_all(format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address).as_bytes()).unwrap();
     kept.read_exact(&mut [0; 20]).unwrap();
-    let begun = Instant::now();
+    let started = Instant::now();
     assert_eq!(server.end("TERM").code, 0);
-    assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(120), "{:?}", started.elapsed());
     assert_eq!(Server::start(&bench).stop().code, 0, "and again at once");
 }
 
@@ -339,7 +339,7 @@ fn at_rest_the_server_does_nothing() {
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     };
     // What the questions started ends first, whenever that is.
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let before = ticks();
         std::thread::sleep(Duration::from_secs(3));
@@ -347,7 +347,7 @@ fn at_rest_the_server_does_nothing() {
         if used <= 1 {
             break;
         }
-        assert!(begun.elapsed() < Duration::from_secs(120), "{used} ticks in three seconds");
+        assert!(started.elapsed() < Duration::from_secs(120), "{used} ticks in three seconds");
     }
 }
 
