@@ -26,7 +26,7 @@ fn nothing_is_asked_before_connect_was_called() {
         stage.command(&["connect", "chatgpt"]).env("ANNALS_BROWSER", "/nowhere/browser").output().unwrap(),
     );
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("hint: install Chromium or Chrome, or name it"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: install Chromium or Chrome, or set ANNALS_BROWSER"), "{}", ran.stderr);
     // Nobody logs in: the owner is told, and nothing is connected.
     stage.standin.control(json!({"login": "manual"}));
     let ran = stage.run(&["connect", "chatgpt", "--wait", "0", "--json"]);
