@@ -17,10 +17,7 @@ fn nothing_is_asked_before_connect_was_called() {
     let ran = stage.run(&["connect", "codex_cli"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
-        (
-            2,
-            "error: Codex CLI is read from files, not from a browser\nhint: sources that can be connected: chatgpt\n"
-        )
+        (2, "error: cannot connect Codex CLI: it is read from files\nhint: annals connect chatgpt\n")
     );
     let ran = Ran::of(
         stage.command(&["connect", "chatgpt"]).env("ANNALS_BROWSER", "/nowhere/browser").output().unwrap(),
