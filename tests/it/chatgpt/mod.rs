@@ -145,7 +145,12 @@ fn what_is_not_ours_is_told_and_not_taken() {
     let foreign = file(&bench, "conversations.json", &bytes_of(&others));
     let ran = bench.run(&["import", foreign.to_str().unwrap()]);
     assert_eq!(ran.code, 1, "{}", ran.stdout);
-    assert!(ran.stdout.contains("unknown") && ran.stderr.contains("hint:"), "{} {}", ran.stdout, ran.stderr);
+    assert!(
+        ran.stdout.contains("not recognised") && ran.stderr.contains("hint:"),
+        "{} {}",
+        ran.stdout,
+        ran.stderr
+    );
     assert!(bench.sessions().is_empty());
     let missing = bench.run(&["import", "/nowhere/at/all.zip"]);
     assert_eq!(missing.code, 1);

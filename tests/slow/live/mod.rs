@@ -21,16 +21,13 @@ fn nothing_is_asked_before_connect_was_called() {
     let ran = stage.run(&["connect", "codex_cli"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
-        (
-            2,
-            "error: Codex CLI is read from files, not from a browser\nhint: sources that can be connected: chatgpt\n"
-        )
+        (2, "error: cannot connect Codex CLI: it is read from files\nhint: annals connect chatgpt\n")
     );
     let ran = Ran::of(
         stage.command(&["connect", "chatgpt"]).env("ANNALS_BROWSER", "/nowhere/browser").output().unwrap(),
     );
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("hint: install Chromium or Chrome, or name it"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: install Chromium or Chrome, or set ANNALS_BROWSER"), "{}", ran.stderr);
     // Nobody logs in: the owner is told, and nothing is connected.
     stage.standin.control(json!({"login": "manual"}));
     let ran = stage.run(&["connect", "chatgpt", "--wait", "0", "--json"]);
