@@ -193,8 +193,13 @@ fn blob_by_hash(connection: &Connection, hash: &[u8; 32]) -> Result<Option<i64>>
 pub(crate) fn move_segments(connection: &mut Connection, advance: &mut dyn FnMut(u64, u64)) -> Result<()> {
     const STEP: i64 = 32;
     let total: i64 = connection.query_row("select count(*) from segment", [], |row| row.get(0))?;
+    let version: i64 = connection.query_row("pragma user_version", [], |row| row.get(0))?;
     loop {
         let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        // Another process was quicker, and may have gone on to the next form already.
+        if transaction.query_row("pragma user_version", [], |row| row.get::<_, i64>(0))? != version {
+            return Ok(());
+        }
         let mut statement =
             transaction.prepare(sql!("select id from segment where blob is null order by id limit $1"))?;
         let ids: Vec<i64> =
@@ -215,9 +220,9 @@ pub(crate) fn move_segments(connection: &mut Connection, advance: &mut dyn FnMut
                  where id = $1"
             ))?.execute([id])?;
         }
-        transaction.commit()?;
         let left: i64 =
-            connection.query_row("select count(*) from segment where blob is null", [], |row| row.get(0))?;
+            transaction.query_row("select count(*) from segment where blob is null", [], |row| row.get(0))?;
+        transaction.commit()?;
         advance((total - left) as u64, total as u64);
     }
 }

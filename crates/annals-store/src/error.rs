@@ -21,6 +21,7 @@ pub enum StoreError {
 pub struct SqlCause {
     error: rusqlite::Error,
     at: &'static Location<'static>,
+    statement: Option<String>,
 }
 
 impl SqlCause {
@@ -35,16 +36,29 @@ impl SqlCause {
 
 impl fmt::Display for SqlCause {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}, asked at {}", self.error, self.at)
+        write!(out, "{}, at {}", self.error, self.at)?;
+        match &self.statement {
+            Some(statement) => write!(out, ", in {statement}"),
+            None => Ok(()),
+        }
     }
 }
 
 impl std::error::Error for SqlCause {}
 
+impl StoreError {
+    /// What went wrong with a statement.
+    #[track_caller]
+    pub(crate) fn of_statement(error: rusqlite::Error, statement: &str) -> StoreError {
+        let statement = Some(statement.to_owned());
+        StoreError::Sql(SqlCause { error, at: Location::caller(), statement })
+    }
+}
+
 impl From<rusqlite::Error> for StoreError {
     #[track_caller]
     fn from(error: rusqlite::Error) -> StoreError {
-        StoreError::Sql(SqlCause { error, at: Location::caller() })
+        StoreError::Sql(SqlCause { error, at: Location::caller(), statement: None })
     }
 }
 

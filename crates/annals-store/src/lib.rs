@@ -1,6 +1,7 @@
 //! The only SQL: one SQLite file with the bytes, and the rows that point into them.
 
 mod blobs;
+mod database;
 mod error;
 mod files;
 mod foreign;
@@ -33,6 +34,7 @@ pub use write::Writer;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use database::Database;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
@@ -99,7 +101,7 @@ const MIGRATIONS: &[Migration] = &[
 
 /// A handle on the archive. Readers never wait for the writer.
 pub struct Store {
-    connection: Connection,
+    connection: Database,
     path: PathBuf,
     counted: RefCell<Option<read::sessions::Counted>>,
 }
@@ -121,7 +123,7 @@ impl Store {
         make_private_file(&path)?;
         connection.pragma_update(None, "page_size", 8192)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
-        let mut store = Store { connection, path, counted: RefCell::default() };
+        let mut store = Store { connection: Database(connection), path, counted: RefCell::default() };
         store.tune()?;
         store.migrate(advance)?;
         Ok(store)
@@ -139,7 +141,7 @@ impl Store {
         let path = home.join("annals.db");
         #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
         let connection = Connection::open(&path).map_err(|error| cannot_open(&path, error))?;
-        let store = Store { connection, path, counted: RefCell::default() };
+        let store = Store { connection: Database(connection), path, counted: RefCell::default() };
         store.tune()?;
         store.connection.pragma_update(None, "cache_size", -4_096)?;
         store.connection.pragma_update(None, "query_only", true)?;

@@ -239,7 +239,7 @@ impl Store {
             return Ok(*epoch);
         }
         let mut statement =
-            self.connection.prepare_cached(sql!("select search_epoch from file where id = $1"))?;
+            self.connection.0.prepare_cached(sql!("select search_epoch from file where id = $1"))?;
         let found = statement.query_row([file], |row| row.get(0)).optional()?.unwrap_or(0);
         known.insert(file, found);
         Ok(found)
