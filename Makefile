@@ -15,7 +15,7 @@ test:
 # The checks that hold for any home, over homes written by real clients: ANNALS_REAL_HOMES=DIR has them by source and version.
 test-real:
 	@test -d "$$ANNALS_REAL_HOMES" || { echo "make test-real: ANNALS_REAL_HOMES is not a directory" >&2; exit 1; }
-	cargo test --locked --features slow-tests --test it --test slow of_real_homes -- --ignored --nocapture
+	cargo test --locked --workspace --features annals/slow-tests --test it --test slow of_real_homes -- --ignored --nocapture
 
 # Everything again on days and at hours at which clocks turn over, in both outermost time zones, and in random order.
 test-days:
