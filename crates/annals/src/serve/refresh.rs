@@ -132,7 +132,10 @@ impl Freshness {
         if last.took <= CHEAP {
             return true;
         }
-        let worth_it = self.changed.load(Ordering::Relaxed) || !self.watched.load(Ordering::Relaxed);
+        // What fails is tried again whether or not something changes in the homes.
+        let worth_it = self.changed.load(Ordering::Relaxed)
+            || !self.watched.load(Ordering::Relaxed)
+            || self.failure().is_some();
         worth_it && last.ended.elapsed() >= last.took * PAUSE
     }
 }
