@@ -21,7 +21,7 @@ test-real:
 test-days:
 	tests/days
 
-# Every check of the fuzzers for a minute on stable, over damaged fixtures; `cargo fuzz run NAME` goes on for longer.
+# Every check of the fuzzers for a minute on stable, over damaged fixtures; `cargo fuzz run NAME` runs until it is stopped.
 fuzz-smoke:
 	cargo run --manifest-path fuzz/Cargo.toml --target-dir target --no-default-features -- 60
 

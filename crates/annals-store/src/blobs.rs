@@ -189,7 +189,7 @@ fn blob_by_hash(connection: &Connection, hash: &[u8; 32]) -> Result<Option<i64>>
 }
 
 /// Moves the bytes of an archive that kept them in its segments. Every few segments are a transaction of their own:
-/// whoever is stopped goes on there, and what was moved makes room for what comes next.
+/// a stopped migration resumes there, and the space of what was moved is reused.
 pub(crate) fn move_segments(connection: &mut Connection, advance: &mut dyn FnMut(u64, u64)) -> Result<()> {
     const STEP: i64 = 32;
     let total: i64 = connection.query_row("select count(*) from segment", [], |row| row.get(0))?;

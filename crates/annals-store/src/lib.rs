@@ -83,7 +83,7 @@ const fn numbered<const N: usize>(text: &str) -> [u8; N] {
 /// A step from one form of the archive to the next.
 enum Migration {
     Sql(&'static str),
-    /// Takes many transactions; stopped, it goes on where it was.
+    /// Takes many transactions; resumes where it was stopped.
     MoveSegments,
 }
 

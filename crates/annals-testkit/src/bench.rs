@@ -1,4 +1,4 @@
-//! Runs the real program on homes in temporary folders, with an environment of its own.
+//! Runs the real program on homes in temporary folders, with a separate environment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Noon, so that a run stays within one day. `ANNALS_TEST_NOW` names another moment, to show that none matters.
 const START: &str = "2026-11-15T12:00:00Z";
 
-/// Microseconds that the clock of this run is ahead of the machine's; it goes on as the machine's does.
+/// Microseconds that the clock of this run is ahead of the machine's; it advances with the machine's.
 fn shift() -> i64 {
     static SHIFT: OnceLock<i64> = OnceLock::new();
     *SHIFT.get_or_init(|| {

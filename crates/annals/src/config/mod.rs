@@ -185,7 +185,7 @@ impl Config {
         Duration::from_millis(shorter.unwrap_or(1_000).clamp(1, 1_000))
     }
 
-    /// Variables of annals' own, which are no other program's business.
+    /// The variables of annals itself, which are hidden from other programs.
     pub fn own_variables(&self) -> Vec<String> {
         #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
