@@ -1,6 +1,6 @@
 //! The checks that fuzzers run, one function each: `cargo fuzz` calls them through libFuzzer, `smoke` calls them on stable.
 
-use annals_sources::json::{Json, Opened, objects};
+use annals_sources::json::{Json, Opened, Scan};
 
 /// A check, by the name of its target.
 pub type Check = (&'static str, fn(&[u8]));
@@ -34,15 +34,17 @@ pub fn index(bytes: &[u8]) {
     annals_store::fuzz_index(bytes);
 }
 
-/// What is JSON is read, and as the same value as serde_json has.
+/// What is JSON is read, scanned or not, and as the same value as serde_json has.
 pub fn json(bytes: &[u8]) {
-    for object in objects(bytes) {
+    let scan = Scan::new(bytes);
+    for object in scan.line().objects() {
         let Ok((_, object)) = object else { break };
         for (_, value) in object.fields() {
             let _ = (value.text(), value.integer(), value.boolean(), value.head(20), value.tail(20));
         }
     }
     let _ = (Opened::parse(bytes, 3).is_some(), Json::fields_of_start(bytes).len());
+    assert_eq!(scan.line().json().map(Json::value), Json::parse(bytes).map(Json::value));
     if let (Some(ours), Ok(theirs)) = (Json::parse(bytes), serde_json::from_slice::<serde_json::Value>(bytes))
     {
         assert_eq!(ours.value(), theirs);

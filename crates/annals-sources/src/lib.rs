@@ -5,6 +5,7 @@
 //!
 //! ```
 //! use annals_core::{Block, Item};
+//! use annals_sources::json::Scan;
 //! use annals_sources::{FileContext, by_name};
 //!
 //! let rollout = r#"{"timestamp":"2026-03-02T09:00:00.000Z","type":"session_meta","payload":{"id":"0199cc00-0000-7000-8000-000000000007","cwd":"/home/ada/gauge","cli_version":"0.80.0"}}
@@ -16,7 +17,7 @@
 //! let mut reader = source.reader("rollout", &FileContext { path: path.into(), modified: None }, None);
 //! let (mut offset, mut items) = (0, Vec::new());
 //! for line in rollout.lines() {
-//!     reader.read(offset, line.as_bytes(), &mut items);
+//!     reader.read(offset, Scan::new(line.as_bytes()).line(), &mut items);
 //!     offset += line.len() as u64 + 1;
 //! }
 //!
@@ -49,6 +50,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use annals_core::{Block, Item, Manifest, SessionFacts, Time, Verdict};
+use json::{Line, Scan};
 
 pub use import::{
     Archive, Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, Member, Shape, Taking, path_part,
@@ -103,7 +105,13 @@ pub trait Source: Sync {
     fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader>;
 
     /// The lines of a message, call or output, as blocks to show.
-    fn blocks(&self, lines: &[&[u8]]) -> Vec<Block>;
+    fn blocks(&self, lines: &[&[u8]]) -> Vec<Block> {
+        let scans: Vec<Scan<'_>> = lines.iter().map(|line| Scan::new(line)).collect();
+        self.line_blocks(&scans.iter().map(Scan::line).collect::<Vec<_>>())
+    }
+
+    /// The same of lines that may be scanned already.
+    fn line_blocks(&self, lines: &[Line<'_>]) -> Vec<Block>;
 
     /// A record's data where it is more than its bytes; `None` when the bytes are the record.
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<serde_json::Value>;
@@ -176,7 +184,7 @@ pub struct FileContext {
 /// Turns a file's pieces (lines, or the whole of it) into items. Pure: the same bytes give the same items, whether
 /// they come in one run or in many.
 pub trait Reader: Send {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict;
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict;
 
     /// What the next run needs to go on here.
     fn save(&self) -> String;
@@ -186,7 +194,7 @@ pub trait Reader: Send {
 }
 
 /// Reads every object of a line; the line's verdict is the worst of theirs.
-pub fn each_object(bytes: &[u8], mut read: impl FnMut(u64, json::Object<'_>) -> Verdict) -> Verdict {
+pub fn each_object(line: Line<'_>, mut read: impl FnMut(u64, json::Object<'_>) -> Verdict) -> Verdict {
     let badness = |verdict: &Verdict| match verdict {
         Verdict::Skipped(_) => 0,
         Verdict::Kept(_) => 1,
@@ -194,7 +202,7 @@ pub fn each_object(bytes: &[u8], mut read: impl FnMut(u64, json::Object<'_>) -> 
         Verdict::Malformed(_) | Verdict::Parts(_) => 3,
     };
     let mut worst = Verdict::Skipped("blank line".into());
-    for object in json::objects(bytes) {
+    for object in line.objects() {
         let verdict = match object {
             Ok((at, object)) => read(at as u64, object),
             Err(_) => Verdict::Malformed("not JSON".into()),

@@ -13,7 +13,7 @@ use super::times::moment;
 use super::tree::{Branching, Twig, branching};
 use crate::home::title::in_a_line;
 use crate::import::captures::{Captures, header_verdict};
-use crate::json::{Json, Opened, unescape};
+use crate::json::{Json, Line, Opened, unescape};
 use crate::{Facts, Reader};
 use annals_core::{
     Call, CallResult, ContentKey, Document, Item, Message, MessageKind, Role, Span, Tally, Time, Tree,
@@ -64,7 +64,8 @@ struct Merit {
 }
 
 impl Reader for ConversationReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let bytes = line.bytes();
         let Some(header) = self.captures.next(bytes) else {
             self.header_at = offset;
             return header_verdict();

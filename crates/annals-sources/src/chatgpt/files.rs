@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::times::moment;
 use crate::import::captures::{Captures, header_verdict};
-use crate::json::{Json, unescape};
+use crate::json::{Json, Line, unescape};
 use crate::{Capture, ElementBody, Facts, Reader, path_part};
 use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
 
@@ -163,7 +163,8 @@ pub struct FileReader {
 }
 
 impl Reader for FileReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let bytes = line.bytes();
         let Some(header) = self.captures.next(bytes) else { return header_verdict() };
         let text = |name: &str| header.fields.get(name).and_then(Value::as_str);
         if self.conversation.is_none() {

@@ -10,7 +10,7 @@ use super::files;
 use super::files::Kept;
 use super::nodes::{CONVERSATION, conversation_id, nodes};
 use super::times::moment;
-use crate::json::{Json, Opened, objects};
+use crate::json::{Json, Opened};
 use crate::{
     Archive, Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, Member, Settings, Shape, Taking,
     path_part,
@@ -236,7 +236,7 @@ impl ExportIntake {
 
     /// The conversation itself, and notes about the files in it.
     fn conversation<'e>(&mut self, element: &'e [u8]) -> Option<Vec<Capture<'e>>> {
-        let (_, conversation) = objects(element).next()?.ok()?;
+        let conversation = Json::parse_first(element)?.object();
         if conversation.get("mapping").is_none() && conversation.get("messages").is_none() {
             return None;
         }

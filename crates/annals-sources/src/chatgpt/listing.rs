@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::nodes::offset_in;
 use super::times::moment;
-use crate::json::Json;
+use crate::json::{Json, Line};
 use crate::live::Listing;
 use crate::{Facts, Reader};
 use annals_core::{ContentKey, Document, Item, Span, Verdict};
@@ -85,8 +85,9 @@ fn gizmo(item: Json<'_>) -> Json<'_> {
 pub struct ListingReader;
 
 impl Reader for ListingReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
-        let Some(json) = Json::parse(bytes) else { return Verdict::Malformed("not JSON".into()) };
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let bytes = line.bytes();
+        let Some(json) = line.json() else { return Verdict::Malformed("not JSON".into()) };
         let name = json.get_text("listing").unwrap_or_default();
         let Some(listing) = LISTINGS.iter().find(|listing| listing.name == name) else {
             return Verdict::Unknown("listing of no stream".into());

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::home::kept::KeptReader;
 use crate::import::captures;
-use crate::json::Json;
+use crate::json::{Json, Line};
 use crate::{FileContext, Import, Live, Reader, Source};
 use annals_core::{Block, Manifest};
 
@@ -41,8 +41,8 @@ impl Source for ChatGpt {
         }
     }
 
-    fn blocks(&self, lines: &[&[u8]]) -> Vec<Block> {
-        lines.iter().flat_map(|line| content::blocks(line)).collect()
+    fn line_blocks(&self, lines: &[Line<'_>]) -> Vec<Block> {
+        lines.iter().flat_map(|line| content::blocks(line.bytes())).collect()
     }
 
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {

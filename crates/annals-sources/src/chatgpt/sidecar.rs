@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::files::header_time;
 use crate::import::captures::{Captures, header_verdict};
+use crate::json::Line;
 use crate::{Facts, Reader};
 use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
 
@@ -26,7 +27,8 @@ const STREAMS: &[&str] = &[
 ];
 
 impl Reader for SideReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let bytes = line.bytes();
         let Some(header) = self.captures.next(bytes) else { return header_verdict() };
         let text = |name: &str| header.fields.get(name).and_then(Value::as_str).unwrap_or_default();
         let Some(stream) = STREAMS.iter().find(|stream| **stream == text("stream")) else {

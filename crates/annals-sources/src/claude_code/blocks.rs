@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use crate::json::{Json, Object};
+use crate::json::{Json, Line, Object};
 use annals_core::Block;
 
 /// Blocks of a message whose lines were written one after another, or of one piece of a row.
-pub fn blocks(lines: &[&[u8]]) -> Vec<Block> {
+pub fn blocks(lines: &[Line<'_>]) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for line in lines {
-        for block in line_blocks(line) {
+        for block in line_blocks(*line) {
             // Some clients write a block again, longer each time.
             match (blocks.last_mut(), &block) {
                 (Some(Block::Text(before)), Block::Text(text)) if text.starts_with(before.as_str()) => {
@@ -50,9 +50,9 @@ pub fn native(bytes: &[u8]) -> Map<String, Value> {
     native
 }
 
-fn line_blocks(line: &[u8]) -> Vec<Block> {
-    let Some(row) = Json::parse(line).map(Json::object) else {
-        return vec![Block::Text(String::from_utf8_lossy(line).into_owned())];
+fn line_blocks(line: Line<'_>) -> Vec<Block> {
+    let Some(row) = line.json().map(Json::object) else {
+        return vec![Block::Text(String::from_utf8_lossy(line.bytes()).into_owned())];
     };
     let kind = row.get_text("type").unwrap_or_default();
     match kind.as_ref() {

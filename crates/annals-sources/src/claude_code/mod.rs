@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::home::authored::WholeFileReader;
 use crate::home::kept::KeptReader;
-use crate::json::Json;
+use crate::json::{Json, Line};
 use crate::{Choice, FileContext, Home, Reader, Recorder, Settings, Source};
 use annals_core::{Block, Manifest};
 
@@ -74,7 +74,7 @@ impl Source for ClaudeCode {
         }
     }
 
-    fn blocks(&self, lines: &[&[u8]]) -> Vec<Block> {
+    fn line_blocks(&self, lines: &[Line<'_>]) -> Vec<Block> {
         blocks::blocks(lines)
     }
 

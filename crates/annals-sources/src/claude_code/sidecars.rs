@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::kinds::{agent_parent, stem};
 use crate::home::authored::WholeFileReader;
-use crate::json::{Json, Object};
+use crate::json::{Json, Line, Object};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{ContentKey, Document, Item, LinkKind, SessionFacts, Span, Time, Verdict};
 
@@ -23,8 +23,8 @@ impl AgentMetaReader {
 }
 
 impl Reader for AgentMetaReader {
-    fn read(&mut self, _offset: u64, bytes: &[u8], _out: &mut Vec<Item>) -> Verdict {
-        let Some(meta) = Json::parse(bytes).filter(|meta| meta.is_object()) else {
+    fn read(&mut self, _offset: u64, line: Line<'_>, _out: &mut Vec<Item>) -> Verdict {
+        let Some(meta) = line.json().filter(|meta| meta.is_object()) else {
             return Verdict::Malformed("not JSON".into());
         };
         let mut facts = SessionFacts {
@@ -72,8 +72,8 @@ impl CustomTitleReader {
 }
 
 impl Reader for CustomTitleReader {
-    fn read(&mut self, _offset: u64, bytes: &[u8], _out: &mut Vec<Item>) -> Verdict {
-        let Some(document) = Json::parse(bytes) else { return Verdict::Malformed("not JSON".into()) };
+    fn read(&mut self, _offset: u64, line: Line<'_>, _out: &mut Vec<Item>) -> Verdict {
+        let Some(document) = line.json() else { return Verdict::Malformed("not JSON".into()) };
         self.title = document.get_text("customTitle").map(|title| title.into_owned());
         Verdict::Kept("custom title".into())
     }
@@ -109,8 +109,8 @@ pub fn todos(file: &FileContext) -> WholeFileReader {
 pub struct ClaudeHistoryReader;
 
 impl Reader for ClaudeHistoryReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
-        each_object(bytes, |at, line| {
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        each_object(line, |at, line| {
             let Some(millis) = line.get_integer("timestamp") else {
                 return Verdict::Unknown("history line without timestamp".into());
             };

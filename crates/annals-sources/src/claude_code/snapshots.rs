@@ -1,5 +1,6 @@
 //! Copies of files that the client made before editing them, so that their lines can be traced.
 
+use crate::json::Line;
 use crate::{Facts, FileContext, Reader};
 use annals_core::{
     Item, Passage, PassageKind, TermSet, Time, Verdict, each_sampled_line_term, line_fingerprint,
@@ -17,7 +18,8 @@ impl SnapshotReader {
 }
 
 impl Reader for SnapshotReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let bytes = line.bytes();
         // Pictures and the like have no lines.
         if let Ok(text) = std::str::from_utf8(bytes) {
             let mut terms = TermSet::default();

@@ -2,7 +2,7 @@
 
 use super::blocks;
 use super::replace::replaced;
-use crate::json::{Json, Object};
+use crate::json::{Json, Line, Object, Scan};
 use crate::tape::diff::Changes;
 use crate::tape::shell_read::shell_read;
 use crate::{CallLines, Printed, Recorder, Snapshot, TapeForm};
@@ -100,15 +100,16 @@ impl Recorder for ClaudeTape {
         }
     }
 
-    fn written(&self, call: &[u8]) -> Vec<String> {
-        let Some(call) = Json::parse(call).map(Json::object) else { return Vec::new() };
+    fn written(&self, call: Line<'_>) -> Vec<String> {
+        let Some(call) = call.json().map(Json::object) else { return Vec::new() };
         let Some(input) = call.get("input").map(Json::object) else { return Vec::new() };
         texts_put_in(call.get_text("name").unwrap_or_default().as_ref(), &input)
     }
 
     /// An edit within a line tells only a part of it; the patch in the result has the whole.
-    fn written_besides(&self, detail: &[u8]) -> Vec<String> {
-        let Some(detail) = structured(Some(detail)) else { return Vec::new() };
+    fn written_besides(&self, detail: Line<'_>) -> Vec<String> {
+        let detail = detail.json().filter(|detail| detail.is_object()).map(Json::object);
+        let Some(detail) = detail else { return Vec::new() };
         let Some(patch) = detail.get("structuredPatch") else { return Vec::new() };
         let put_in = match (detail.get_text("newString"), detail.get("edits")) {
             (Some(text), _) => vec![text.into_owned()],
@@ -139,7 +140,7 @@ fn structured(detail: Option<&[u8]>) -> Option<Object<'_>> {
 }
 
 fn output_text(block: &[u8]) -> String {
-    let output = blocks::blocks(&[block]).into_iter().find_map(|block| match block {
+    let output = blocks::blocks(&[Scan::new(block).line()]).into_iter().find_map(|block| match block {
         Block::ToolResult { output, .. } => Some(output),
         _ => None,
     });
@@ -362,8 +363,8 @@ mod tests {
         assert_eq!(found[0].after, FileRegion::lines(2, "say Hi\n".into()));
         assert_eq!(found[0].before, FileRegion::lines(2, "say Hello\n".into()));
         assert_eq!(work(call, None, None)[0].after, FileRegion::text("Hi"));
-        assert_eq!(ClaudeTape.written_besides(detail.as_bytes()), ["say Hi"]);
-        assert_eq!(ClaudeTape.written(call.as_bytes()), ["Hi"]);
+        assert_eq!(ClaudeTape.written_besides(Scan::new(detail.as_bytes()).line()), ["say Hi"]);
+        assert_eq!(ClaudeTape.written(Scan::new(call.as_bytes()).line()), ["Hi"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::kinds::{PLUMBING, STATE_ROWS, agent_parent, row_key, stem};
 use super::people::{UserContent, kind_of, opening, said};
 use super::sidecars::snapshots;
 use crate::home::title::in_a_line;
-use crate::json::{Json, Object};
+use crate::json::{Json, Line, Object};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
     ContentKey, Document, Item, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Summary,
@@ -468,8 +468,8 @@ impl TranscriptReader {
 }
 
 impl Reader for TranscriptReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
-        each_object(bytes, |at, object| self.row(offset + at, object, out))
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        each_object(line, |at, object| self.row(offset + at, object, out))
     }
 
     fn save(&self) -> String {

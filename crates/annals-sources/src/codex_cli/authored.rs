@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::home::authored::{in_repository, markdown, without_environments};
+use crate::json::Line;
 use crate::{Facts, FileContext, Reader};
 use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
 
@@ -62,7 +63,8 @@ impl RulesReader {
 }
 
 impl Reader for RulesReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let bytes = line.bytes();
         for (start, end) in calls(bytes) {
             let text = &bytes[start..end];
             let name = self.file.trim_start_matches("rules/").trim_end_matches(".rules");

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use crate::json::Json;
+use crate::json::{Json, Line};
 use annals_core::Block;
 
 /// Blocks of whatever the bytes are: a wrapped line, a bare item, an event, an item of a paginated file.
-pub fn blocks(bytes: &[u8]) -> Vec<Block> {
-    let Some(line) = Json::parse(bytes) else {
-        return vec![Block::Text(String::from_utf8_lossy(bytes).into_owned())];
+pub fn blocks(line: Line<'_>) -> Vec<Block> {
+    let Some(line) = line.json() else {
+        return vec![Block::Text(String::from_utf8_lossy(line.bytes()).into_owned())];
     };
     let payload = line.get("payload").unwrap_or(line);
     let item = payload.get("item").filter(|item| item.is_object());

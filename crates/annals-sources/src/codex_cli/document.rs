@@ -1,7 +1,7 @@
 //! Reads transcripts of the first client version: one object with all items.
 
 use super::rollout::RolloutReader;
-use crate::json::Json;
+use crate::json::{Json, Line};
 use crate::{Facts, FileContext, Reader};
 use annals_core::{Item, Verdict};
 
@@ -17,8 +17,9 @@ impl DocumentReader {
 }
 
 impl Reader for DocumentReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
-        let Some(document) = Json::parse(bytes) else { return Verdict::Malformed("not JSON".into()) };
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let bytes = line.bytes();
+        let Some(document) = line.json() else { return Verdict::Malformed("not JSON".into()) };
         let (Some(session), Some(items)) = (document.get("session"), document.get("items")) else {
             return Verdict::Unknown("document without session and items".into());
         };

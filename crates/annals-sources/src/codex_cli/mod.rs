@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::home::authored::WholeFileReader;
 use crate::home::kept::KeptReader;
-use crate::json::Json;
+use crate::json::{Json, Line};
 use crate::{FileContext, Home, Reader, Recorder, Settings, Source};
 use annals_core::{Block, Manifest};
 
@@ -83,8 +83,8 @@ impl Source for CodexCli {
         }
     }
 
-    fn blocks(&self, lines: &[&[u8]]) -> Vec<Block> {
-        lines.iter().flat_map(|line| blocks::blocks(line)).collect()
+    fn line_blocks(&self, lines: &[Line<'_>]) -> Vec<Block> {
+        lines.iter().flat_map(|line| blocks::blocks(*line)).collect()
     }
 
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {

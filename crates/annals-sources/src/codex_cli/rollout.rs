@@ -11,7 +11,7 @@ use super::meta::ids_in_name;
 use super::usage::{Meter, TokenTotals};
 use super::words::{Author, author, typed_bytes};
 use crate::home::title::in_a_line;
-use crate::json::{Json, Object, unescape};
+use crate::json::{self, Json, Object, unescape};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
     ContentKey, Item, Message, MessageKind, Role, SessionFacts, Span, Tally, Time, Usage, Verdict,
@@ -489,8 +489,8 @@ impl RolloutReader {
 }
 
 impl Reader for RolloutReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
-        let verdict = each_object(bytes, |at, object| self.object(offset + at, &object, out));
+    fn read(&mut self, offset: u64, line: json::Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let verdict = each_object(line, |at, object| self.object(offset + at, &object, out));
         self.state.started |= !matches!(verdict, Verdict::Skipped(_));
         verdict
     }

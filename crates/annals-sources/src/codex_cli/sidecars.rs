@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::json::Json;
+use crate::json::{Json, Line};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{ContentKey, Document, Item, SessionFacts, Span, Time, Verdict};
 
@@ -12,8 +12,8 @@ use annals_core::{ContentKey, Document, Item, SessionFacts, Span, Time, Verdict}
 pub struct CodexHistoryReader;
 
 impl Reader for CodexHistoryReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
-        each_object(bytes, |at, object| {
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        each_object(line, |at, object| {
             let (Some(session), Some(seconds)) = (object.get_text("session_id"), object.get_integer("ts"))
             else {
                 return Verdict::Unknown("history line without session_id and ts".into());
@@ -52,8 +52,8 @@ impl NameReader {
 }
 
 impl Reader for NameReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
-        each_object(bytes, |at, object| {
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        each_object(line, |at, object| {
             let (Some(id), Some(name)) = (object.get_text("id"), object.get_text("thread_name")) else {
                 return Verdict::Unknown("name line without id and thread_name".into());
             };
@@ -94,8 +94,9 @@ pub struct ThreadReader {
 }
 
 impl Reader for ThreadReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
-        let Some(row) = Json::parse(bytes) else { return Verdict::Malformed("not JSON".into()) };
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let bytes = line.bytes();
+        let Some(row) = line.json() else { return Verdict::Malformed("not JSON".into()) };
         let Some(id) = row.get_text("id") else { return Verdict::Unknown("thread row without id".into()) };
         let text =
             |name: &str| row.get_text(name).map(|text| text.into_owned()).filter(|text| !text.is_empty());
@@ -186,8 +187,9 @@ impl RowReader {
 }
 
 impl Reader for RowReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
-        let Some(row) = Json::parse(bytes) else { return Verdict::Malformed("not JSON".into()) };
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let bytes = line.bytes();
+        let Some(row) = line.json() else { return Verdict::Malformed("not JSON".into()) };
         let session = row.get_text("thread_id").or_else(|| row.get_text("parent_thread_id"));
         out.push(Item::Document(Document {
             stream: self.stream,

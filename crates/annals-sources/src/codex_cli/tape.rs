@@ -5,7 +5,7 @@ use super::outcome::read_body;
 use super::patch::{each_place, find_patches, patch_work, unified_diff_changes};
 use super::requests::{ToolRequest, command_of};
 use crate::home::folders::absolute;
-use crate::json::{Json, unescape};
+use crate::json::{Json, Line, Scan, unescape};
 use crate::tape::shell_read::shell_read;
 use crate::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 use annals_core::{Block, CallKind, FileRegion, FileWork, Operation};
@@ -133,13 +133,13 @@ impl Recorder for CodexTape {
         work
     }
 
-    fn written(&self, call: &[u8]) -> Vec<String> {
-        let work = self.work(&CallLines { call, ..CallLines::default() });
+    fn written(&self, call: Line<'_>) -> Vec<String> {
+        let work = self.work(&CallLines { call: call.bytes(), ..CallLines::default() });
         work.into_iter().filter(|work| !work.is_read()).filter_map(|work| work.after.text).collect()
     }
 
     /// A patch has whole lines: the record of it has no others.
-    fn written_besides(&self, _detail: &[u8]) -> Vec<String> {
+    fn written_besides(&self, _detail: Line<'_>) -> Vec<String> {
         Vec::new()
     }
 
@@ -165,7 +165,7 @@ fn own_text(value: Json<'_>) -> String {
 }
 
 fn output_text(line: &[u8]) -> String {
-    let output = blocks::blocks(line).into_iter().find_map(|block| match block {
+    let output = blocks::blocks(Scan::new(line).line()).into_iter().find_map(|block| match block {
         Block::ToolResult { output, .. } => Some(output),
         _ => None,
     });

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::front_matter;
+use crate::json::Line;
 use crate::{Facts, FileContext, Reader};
 use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
 
@@ -27,7 +28,8 @@ impl WholeFileReader {
 }
 
 impl Reader for WholeFileReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let bytes = line.bytes();
         out.push(Item::Document(Document {
             stream: self.stream,
             key: self.key.clone(),

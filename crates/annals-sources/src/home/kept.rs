@@ -1,12 +1,13 @@
 //! Reads files that are kept but not parsed.
 
+use crate::json::Line;
 use crate::{Facts, Reader};
 use annals_core::{Item, Verdict};
 
 pub struct KeptReader;
 
 impl Reader for KeptReader {
-    fn read(&mut self, _offset: u64, _bytes: &[u8], _out: &mut Vec<Item>) -> Verdict {
+    fn read(&mut self, _offset: u64, _line: Line<'_>, _out: &mut Vec<Item>) -> Verdict {
         Verdict::Kept("file".into())
     }
 

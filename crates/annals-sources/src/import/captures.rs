@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::json::Json;
+use crate::json::{Json, Line};
 use crate::{Facts, Reader};
 use annals_core::{ContentKey, Document, Family, Field, Item, Span, Stream, Time, Verdict};
 
@@ -69,7 +69,8 @@ impl ImportReader {
 }
 
 impl Reader for ImportReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let bytes = line.bytes();
         let Some(header) = self.captures.next(bytes) else { return header_verdict() };
         out.push(Item::Document(Document {
             stream: "imports",
@@ -95,8 +96,8 @@ impl Reader for ImportReader {
 struct AsideReader;
 
 impl Reader for AsideReader {
-    fn read(&mut self, _offset: u64, bytes: &[u8], _out: &mut Vec<Item>) -> Verdict {
-        match Json::parse(bytes) {
+    fn read(&mut self, _offset: u64, line: Line<'_>, _out: &mut Vec<Item>) -> Verdict {
+        match line.json() {
             Some(_) => Verdict::Unknown("element of another kind".into()),
             None => Verdict::Malformed("not JSON".into()),
         }

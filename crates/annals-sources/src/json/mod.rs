@@ -1,20 +1,27 @@
 //! Lazy JSON over bytes: finds fields without building trees, never recurses on input, keeps what is not quite JSON.
 //!
 //! Transcripts are mostly long strings that no row needs. Scanning past them runs at memory speed, and a line that
-//! nests 10,000 deep, holds lone surrogates or raw control bytes is read like any other.
+//! nests 10,000 deep, holds lone surrogates or raw control bytes is read like any other. A `Scan` remembers where all
+//! values of a line are, so that reader, blocks and fingerprints share one pass over it.
 
+mod line;
 mod scan;
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value};
 
+pub use line::{Line, Objects, Scan, ScanRoom};
 pub use scan::unescape;
-use scan::{skip_space, skip_string, skip_value};
+use scan::{Mark, skip_space, skip_string, skip_value};
 
 /// One JSON value as it is in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Json<'a>(&'a [u8]);
+#[derive(Debug, Clone, Copy)]
+pub struct Json<'a> {
+    bytes: &'a [u8],
+    /// Of the value and of all values in it; none if nobody looked for them.
+    marks: &'a [Mark],
+}
 
 /// An object with its fields found: one pass over its bytes serves all questions to it.
 #[derive(Debug, Clone)]
@@ -25,7 +32,7 @@ pub struct Object<'a> {
 
 impl<'a> Object<'a> {
     pub fn bytes(&self) -> &'a [u8] {
-        self.json.0
+        self.json.bytes
     }
 
     pub fn fields(&self) -> &[(&'a [u8], Json<'a>)] {
@@ -44,28 +51,6 @@ impl<'a> Object<'a> {
 
     pub fn get_integer(&self, name: &str) -> Option<i64> {
         self.get(name)?.integer()
-    }
-
-    /// The object that starts here and where it ends, checking structure; `None` if it is not one.
-    fn read(bytes: &'a [u8], start: usize) -> Option<(Object<'a>, usize)> {
-        let mut fields = Vec::with_capacity(8);
-        let mut at = skip_space(bytes, start + 1);
-        if bytes.get(at) != Some(&b'}') {
-            loop {
-                let name_end = skip_string(bytes, at).filter(|_| bytes.get(at) == Some(&b'"'))?;
-                let colon = skip_space(bytes, name_end);
-                let value = (bytes.get(colon)? == &b':').then(|| skip_space(bytes, colon + 1))?;
-                let end = skip_value(bytes, value)?;
-                fields.push((&bytes[at + 1..name_end - 1], Json(&bytes[value..end])));
-                at = skip_space(bytes, end);
-                match bytes.get(at)? {
-                    b',' => at = skip_space(bytes, at + 1),
-                    b'}' => break,
-                    _ => return None,
-                }
-            }
-        }
-        Some((Object { json: Json(&bytes[start..at + 1]), fields }, at + 1))
     }
 }
 
@@ -95,7 +80,7 @@ impl<'a> Opened<'a> {
     fn read(bytes: &'a [u8], start: usize, depth: usize) -> Option<(Opened<'a>, usize)> {
         if depth == 0 || bytes.get(start) != Some(&b'{') {
             let end = skip_value(bytes, start)?;
-            return Some((Opened { json: Json(&bytes[start..end]), fields: Vec::new() }, end));
+            return Some((Opened { json: Json::plain(&bytes[start..end]), fields: Vec::new() }, end));
         }
         let mut fields = Vec::with_capacity(8);
         let mut at = skip_space(bytes, start + 1);
@@ -114,7 +99,7 @@ impl<'a> Opened<'a> {
                 }
             }
         }
-        Some((Opened { json: Json(&bytes[start..at + 1]), fields }, at + 1))
+        Some((Opened { json: Json::plain(&bytes[start..at + 1]), fields }, at + 1))
     }
 
     pub fn fields(&self) -> &[(&'a [u8], Opened<'a>)] {
@@ -152,70 +137,58 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// The objects on one line (nearly always one), or where it stops being JSON.
-pub struct Objects<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-/// Nothing but whitespace, or JSON objects one after another; a failure gives the offset of what is not JSON.
-pub fn objects(line: &[u8]) -> Objects<'_> {
-    Objects { bytes: line, at: 0 }
-}
-
-impl<'a> Iterator for Objects<'a> {
-    type Item = Result<(usize, Object<'a>), usize>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let start = skip_space(self.bytes, self.at);
-        if start >= self.bytes.len() {
-            return None;
-        }
-        self.at = self.bytes.len();
-        if self.bytes[start] != b'{' {
-            return Some(Err(start));
-        }
-        match Object::read(self.bytes, start) {
-            Some((object, end)) => {
-                self.at = end;
-                Some(Ok((start, object)))
-            }
-            None => Some(Err(start)),
-        }
-    }
-}
-
 impl<'a> Json<'a> {
+    fn plain(bytes: &'a [u8]) -> Json<'a> {
+        Json { bytes, marks: &[] }
+    }
+
+    fn marked(bytes: &'a [u8], marks: &'a [Mark]) -> Json<'a> {
+        Json { bytes, marks }
+    }
+
+    /// The value in this one that has the mark at this place.
+    fn inside(self, at: usize) -> Json<'a> {
+        let (start, mark) = (self.marks[0].start, self.marks[at]);
+        let bytes = &self.bytes[(mark.start - start) as usize..(mark.end - start) as usize];
+        Json { bytes, marks: &self.marks[at..at + mark.count as usize] }
+    }
+
     /// Any one value, with nothing but space around it.
     pub fn parse(bytes: &'a [u8]) -> Option<Json<'a>> {
         let start = skip_space(bytes, 0);
         let end = skip_value(bytes, start)?;
-        (skip_space(bytes, end) == bytes.len()).then(|| Json(&bytes[start..end]))
+        (skip_space(bytes, end) == bytes.len()).then(|| Json::plain(&bytes[start..end]))
+    }
+
+    /// The value that these bytes start with.
+    pub fn parse_first(bytes: &'a [u8]) -> Option<Json<'a>> {
+        let start = skip_space(bytes, 0);
+        skip_value(bytes, start).map(|end| Json::plain(&bytes[start..end]))
     }
 
     pub fn bytes(self) -> &'a [u8] {
-        self.0
+        self.bytes
     }
 
     pub fn is_object(self) -> bool {
-        self.0.first() == Some(&b'{')
+        self.bytes.first() == Some(&b'{')
     }
 
     pub fn is_array(self) -> bool {
-        self.0.first() == Some(&b'[')
+        self.bytes.first() == Some(&b'[')
     }
 
     pub fn is_string(self) -> bool {
-        self.0.first() == Some(&b'"')
+        self.bytes.first() == Some(&b'"')
     }
 
     pub fn is_null(self) -> bool {
-        self.0 == b"null"
+        self.bytes == b"null"
     }
 
     /// Names and values of an object, in order; nothing for any other value.
     pub fn fields(self) -> Fields<'a> {
-        Fields { bytes: self.0, at: if self.is_object() { 1 } else { self.0.len() } }
+        Fields { json: self, at: if self.is_object() { 1 } else { self.bytes.len() } }
     }
 
     /// The fields of an object of which only the start is there; the value that it ends within is missing.
@@ -231,7 +204,7 @@ impl<'a> Json<'a> {
                 fields.push((name, None));
                 break;
             };
-            fields.push((name, Some(Json(&start[value..end]))));
+            fields.push((name, Some(Json::plain(&start[value..end]))));
             at = skip_space(start, end);
             if start.get(at) == Some(&b',') {
                 at = skip_space(start, at + 1);
@@ -246,7 +219,7 @@ impl<'a> Json<'a> {
     }
 
     pub fn items(self) -> Items<'a> {
-        Items { bytes: self.0, at: if self.is_array() { 1 } else { self.0.len() } }
+        Items { json: self, at: if self.is_array() { 1 } else { self.bytes.len() } }
     }
 
     /// The first field of that name that is not null.
@@ -271,7 +244,7 @@ impl<'a> Json<'a> {
 
     /// The bytes between the quotes, escapes and all.
     pub fn inner(self) -> Option<&'a [u8]> {
-        (self.is_string() && self.0.len() >= 2).then(|| &self.0[1..self.0.len() - 1])
+        (self.is_string() && self.bytes.len() >= 2).then(|| &self.bytes[1..self.bytes.len() - 1])
     }
 
     /// About the first `limit` bytes of a string, cut between escapes.
@@ -306,7 +279,7 @@ impl<'a> Json<'a> {
     }
 
     pub fn integer(self) -> Option<i64> {
-        let text = std::str::from_utf8(self.0).ok()?;
+        let text = std::str::from_utf8(self.bytes).ok()?;
         text.parse().ok().or_else(|| {
             text.parse::<f64>().ok().filter(|number| number.abs() < 9e15).map(|number| number as i64)
         })
@@ -317,7 +290,7 @@ impl<'a> Json<'a> {
     }
 
     pub fn boolean(self) -> Option<bool> {
-        match self.0 {
+        match self.bytes {
             b"true" => Some(true),
             b"false" => Some(false),
             _ => None,
@@ -330,8 +303,10 @@ impl<'a> Json<'a> {
     }
 
     fn value_within(self, depth: usize) -> Value {
-        match self.0.first() {
-            Some(b'{' | b'[') if depth == 0 => Value::String(String::from_utf8_lossy(self.0).into_owned()),
+        match self.bytes.first() {
+            Some(b'{' | b'[') if depth == 0 => {
+                Value::String(String::from_utf8_lossy(self.bytes).into_owned())
+            }
             Some(b'{') => {
                 let mut object = Map::new();
                 for (key, value) in self.fields() {
@@ -344,15 +319,16 @@ impl<'a> Json<'a> {
             Some(b't') => Value::Bool(true),
             Some(b'f') => Value::Bool(false),
             Some(b'n') | None => Value::Null,
-            Some(_) => serde_json::from_slice::<Number>(self.0)
+            Some(_) => serde_json::from_slice::<Number>(self.bytes)
                 .map(Value::Number)
-                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(self.0).into_owned())),
+                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(self.bytes).into_owned())),
         }
     }
 }
 
 pub struct Fields<'a> {
-    bytes: &'a [u8],
+    json: Json<'a>,
+    /// The next mark, or the next byte where there are no marks.
     at: usize,
 }
 
@@ -360,26 +336,36 @@ impl<'a> Iterator for Fields<'a> {
     type Item = (&'a [u8], Json<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut at = skip_space(self.bytes, self.at);
-        if self.bytes.get(at) == Some(&b',') {
-            at = skip_space(self.bytes, at + 1);
+        if !self.json.marks.is_empty() {
+            if self.at >= self.json.marks.len() {
+                return None;
+            }
+            let (name, value) = (self.json.inside(self.at), self.json.inside(self.at + 1));
+            self.at += 1 + value.marks.len();
+            return Some((&name.bytes[1..name.bytes.len() - 1], value));
         }
-        if self.bytes.get(at) != Some(&b'"') {
-            self.at = self.bytes.len();
+        let bytes = self.json.bytes;
+        let mut at = skip_space(bytes, self.at);
+        if bytes.get(at) == Some(&b',') {
+            at = skip_space(bytes, at + 1);
+        }
+        if bytes.get(at) != Some(&b'"') {
+            self.at = bytes.len();
             return None;
         }
-        let key_end = skip_string(self.bytes, at)?;
-        let key = &self.bytes[at + 1..key_end - 1];
-        let colon = skip_space(self.bytes, key_end);
-        let start = skip_space(self.bytes, colon + 1);
-        let end = skip_value(self.bytes, start)?;
+        let name_end = skip_string(bytes, at)?;
+        let name = &bytes[at + 1..name_end - 1];
+        let colon = skip_space(bytes, name_end);
+        let start = skip_space(bytes, colon + 1);
+        let end = skip_value(bytes, start)?;
         self.at = end;
-        Some((key, Json(&self.bytes[start..end])))
+        Some((name, Json::plain(&bytes[start..end])))
     }
 }
 
 pub struct Items<'a> {
-    bytes: &'a [u8],
+    json: Json<'a>,
+    /// As in `Fields`.
     at: usize,
 }
 
@@ -387,23 +373,29 @@ impl<'a> Iterator for Items<'a> {
     type Item = Json<'a>;
 
     fn next(&mut self) -> Option<Json<'a>> {
-        let mut at = skip_space(self.bytes, self.at);
-        if self.bytes.get(at) == Some(&b',') {
-            at = skip_space(self.bytes, at + 1);
+        if !self.json.marks.is_empty() {
+            let item = (self.at < self.json.marks.len()).then(|| self.json.inside(self.at))?;
+            self.at += item.marks.len();
+            return Some(item);
         }
-        if matches!(self.bytes.get(at), None | Some(b']')) {
-            self.at = self.bytes.len();
+        let bytes = self.json.bytes;
+        let mut at = skip_space(bytes, self.at);
+        if bytes.get(at) == Some(&b',') {
+            at = skip_space(bytes, at + 1);
+        }
+        if matches!(bytes.get(at), None | Some(b']')) {
+            self.at = bytes.len();
             return None;
         }
-        let end = skip_value(self.bytes, at)?;
+        let end = skip_value(bytes, at)?;
         self.at = end;
-        Some(Json(&self.bytes[at..end]))
+        Some(Json::plain(&bytes[at..end]))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Json, Opened, objects, unescape};
+    use super::{Json, Opened, Scan, unescape};
     use proptest::prelude::*;
 
     fn json(text: &str) -> Json<'_> {
@@ -425,16 +417,18 @@ mod tests {
     #[test]
     fn tells_json_from_what_is_not() {
         for good in [r#"{}"#, r#" {"a":[]} "#, r#"{"a":{"b":"\\"}}"#, "{\"a\":\"\u{0}\u{1b}\"}"] {
-            assert!(objects(good.as_bytes()).all(|object| object.is_ok()), "{good}");
+            assert!(Scan::new(good.as_bytes()).line().is_complete(), "{good}");
         }
         for bad in
             [r#"{"a":1"#, r#"{"a" 1}"#, r#"{"a":[1}"#, "plain", r#"{"a":"x}"#, r#"{"a":tru}"#, r#"{a:1}"#]
         {
-            assert!(objects(bad.as_bytes()).any(|object| object.is_err()), "{bad}");
+            assert!(!Scan::new(bad.as_bytes()).line().is_complete(), "{bad}");
         }
-        let two: Vec<usize> = objects(br#"{"a":1}{"b":2}"#).map(|object| object.unwrap().0).collect();
+        let two = Scan::new(br#"{"a":1}{"b":2}"#);
+        let two: Vec<usize> = two.line().objects().map(|object| object.unwrap().0).collect();
         assert_eq!(two, [0, 7]);
-        let torn: Vec<bool> = objects(br#"{"a":1}{"b":"#).map(|object| object.is_ok()).collect();
+        let torn = Scan::new(br#"{"a":1}{"b":"#);
+        let torn: Vec<bool> = torn.line().objects().map(|object| object.is_ok()).collect();
         assert_eq!(torn, [true, false]);
     }
 
@@ -480,6 +474,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn too_many_values_are_found_without_marks() {
+        let many = format!("{{\"a\":[{}2],\"b\":\"x\"}}", "1,".repeat(1 << 20));
+        let scan = Scan::new(many.as_bytes());
+        assert_eq!(scan.line().json().unwrap().get("a").unwrap().items().count(), (1 << 20) + 1);
+        let (_, object) = scan.line().objects().next().unwrap().unwrap();
+        assert_eq!(object.get_text("b").unwrap(), "x");
+        let room = scan.into_room();
+        assert_eq!(Scan::within(b"[1,2]", room).line().json().unwrap().items().count(), 2);
+    }
+
     proptest! {
         #[test]
         fn agrees_with_serde_json(text in "\\PC{0,40}", number in any::<i64>(), flag in any::<bool>()) {
@@ -488,9 +493,26 @@ mod tests {
             prop_assert_eq!(json(&written).value(), value);
         }
 
+        /// Texts of JSON's own characters: whatever they make up, marks lead to the same values as the bytes do.
+        #[test]
+        fn a_scan_agrees_with_the_bytes(text in r#"[\[\]{}:, "\\ab1\-]{0,60}"#, space in " {0,2}") {
+            for bytes in [text.clone(), format!("{space}{{\"a\":[{text}],\"b\":{{\"c\":[]}}}}{space}")] {
+                let scan = Scan::new(bytes.as_bytes());
+                let (scanned, plain) = (scan.line().json(), Json::parse(bytes.as_bytes()));
+                prop_assert_eq!(scanned.map(Json::bytes), plain.map(Json::bytes));
+                prop_assert_eq!(scanned.map(Json::value), plain.map(Json::value));
+                for (at, object) in scan.line().objects().flatten() {
+                    let part = scan.line().part(at as u64, object.bytes().len() as u64).unwrap();
+                    prop_assert_eq!(part.json().map(Json::bytes), Some(object.bytes()));
+                    let plain = Json::parse(object.bytes()).unwrap();
+                    prop_assert_eq!(object.json.value(), plain.value());
+                }
+            }
+        }
+
         #[test]
         fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            for (_, object) in objects(&bytes).flatten() {
+            for (_, object) in Scan::new(&bytes).line().objects().flatten() {
                 let _ = object.json.value();
             }
             let _ = unescape(&bytes);

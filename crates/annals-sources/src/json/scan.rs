@@ -1,4 +1,4 @@
-//! Where JSON values end, and what strings contain: the innermost loops of every reader.
+//! Where JSON values start and end, and what strings contain: the innermost loops of every reader.
 
 use memchr::memchr2;
 
@@ -86,6 +86,25 @@ pub(super) fn skip_word(bytes: &[u8], at: usize) -> Option<usize> {
     (length > 0).then_some(at + length)
 }
 
+/// A value or a name within scanned bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    pub start: u32,
+    pub end: u32,
+    /// Marks of everything in the value, this one included.
+    pub count: u32,
+}
+
+/// What becomes of the values that a walk comes across.
+trait Visitor {
+    /// A string, number or word; also a name of an object.
+    fn leaf(&mut self, start: usize, end: usize);
+    fn open(&mut self, start: usize, is_object: bool);
+    fn close(&mut self, end: usize);
+    fn depth(&self) -> usize;
+    fn in_object(&self) -> bool;
+}
+
 /// Which containers are open, as bits: a set bit is an object. No allocation until depth 64.
 #[derive(Default)]
 struct Open {
@@ -94,16 +113,19 @@ struct Open {
     deeper: Vec<u64>,
 }
 
-impl Open {
-    fn push(&mut self, object: bool) {
+impl Visitor for Open {
+    #[inline]
+    fn leaf(&mut self, _start: usize, _end: usize) {}
+
+    fn open(&mut self, _start: usize, is_object: bool) {
         if self.depth > 0 && self.depth.is_multiple_of(64) {
             self.deeper.push(self.bits);
         }
-        self.bits = self.bits << 1 | u64::from(object);
+        self.bits = self.bits << 1 | u64::from(is_object);
         self.depth += 1;
     }
 
-    fn pop(&mut self) {
+    fn close(&mut self, _end: usize) {
         self.depth -= 1;
         self.bits >>= 1;
         if self.depth > 0 && self.depth.is_multiple_of(64) {
@@ -111,49 +133,98 @@ impl Open {
         }
     }
 
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
     fn in_object(&self) -> bool {
         self.bits & 1 == 1
     }
 }
 
+/// Marks of all values, parents before their children.
+struct Marker<'m> {
+    open: Open,
+    marks: &'m mut Vec<Mark>,
+    /// The marks of the open containers.
+    parents: Vec<usize>,
+    limit: usize,
+}
+
+impl Visitor for Marker<'_> {
+    #[inline]
+    fn leaf(&mut self, start: usize, end: usize) {
+        if self.marks.len() < self.limit {
+            self.marks.push(Mark { start: start as u32, end: end as u32, count: 1 });
+        }
+    }
+
+    fn open(&mut self, start: usize, is_object: bool) {
+        self.open.open(start, is_object);
+        self.parents.push(self.marks.len());
+        self.leaf(start, start);
+    }
+
+    fn close(&mut self, end: usize) {
+        self.open.close(end);
+        let Some(parent) = self.parents.pop() else { return };
+        let count = self.marks.len() - parent;
+        if let Some(mark) = self.marks.get_mut(parent) {
+            (mark.end, mark.count) = (end as u32, count as u32);
+        }
+    }
+
+    fn depth(&self) -> usize {
+        self.open.depth
+    }
+
+    fn in_object(&self) -> bool {
+        self.open.in_object()
+    }
+}
+
 /// From the first byte of a value to behind its last, checking structure; `None` if it is not JSON.
 pub(super) fn skip_value(bytes: &[u8], start: usize) -> Option<usize> {
-    let mut open = Open::default();
+    walk(bytes, start, &mut Open::default())
+}
+
+/// The same, with a mark for every value until there are `limit`. The bytes are fewer than 4 GiB.
+pub(super) fn mark_value(bytes: &[u8], start: usize, marks: &mut Vec<Mark>, limit: usize) -> Option<usize> {
+    walk(bytes, start, &mut Marker { open: Open::default(), marks, parents: Vec::new(), limit })
+}
+
+fn walk(bytes: &[u8], start: usize, visitor: &mut impl Visitor) -> Option<usize> {
     let mut at = start;
     loop {
         at = skip_space(bytes, at);
+        let value = at;
         at = match bytes.get(at)? {
-            b'"' => skip_string(bytes, at)?,
-            b'{' => {
+            open @ (b'{' | b'[') => {
+                let is_object = *open == b'{';
+                visitor.open(at, is_object);
                 let inside = skip_space(bytes, at + 1);
-                if bytes.get(inside)? == &b'}' {
+                if bytes.get(inside)? == if is_object { &b'}' } else { &b']' } {
+                    visitor.close(inside + 1);
                     inside + 1
                 } else {
-                    open.push(true);
-                    at = skip_name(bytes, inside)?;
+                    at = if is_object { walk_name(bytes, inside, visitor)? } else { inside };
                     continue;
                 }
             }
-            b'[' => {
-                let inside = skip_space(bytes, at + 1);
-                if bytes.get(inside)? == &b']' {
-                    inside + 1
-                } else {
-                    open.push(false);
-                    at = inside;
-                    continue;
-                }
+            first => {
+                let end = if *first == b'"' { skip_string(bytes, at)? } else { skip_word(bytes, at)? };
+                visitor.leaf(value, end);
+                end
             }
-            _ => skip_word(bytes, at)?,
         };
         loop {
-            if open.depth == 0 {
+            if visitor.depth() == 0 {
                 return Some(at);
             }
             at = skip_space(bytes, at);
-            match (bytes.get(at)?, open.in_object()) {
+            match (bytes.get(at)?, visitor.in_object()) {
                 (b',', true) => {
-                    at = skip_name(bytes, skip_space(bytes, at + 1))?;
+                    at = walk_name(bytes, skip_space(bytes, at + 1), visitor)?;
                     break;
                 }
                 (b',', false) => {
@@ -162,7 +233,7 @@ pub(super) fn skip_value(bytes: &[u8], start: usize) -> Option<usize> {
                 }
                 (b'}', true) | (b']', false) => {
                     at += 1;
-                    open.pop();
+                    visitor.close(at);
                 }
                 _ => return None,
             }
@@ -171,10 +242,12 @@ pub(super) fn skip_value(bytes: &[u8], start: usize) -> Option<usize> {
 }
 
 /// Over `"name" :`.
-pub(super) fn skip_name(bytes: &[u8], at: usize) -> Option<usize> {
+fn walk_name(bytes: &[u8], at: usize, visitor: &mut impl Visitor) -> Option<usize> {
     if bytes.get(at)? != &b'"' {
         return None;
     }
-    let colon = skip_space(bytes, skip_string(bytes, at)?);
+    let end = skip_string(bytes, at)?;
+    visitor.leaf(at, end);
+    let colon = skip_space(bytes, end);
     (bytes.get(colon)? == &b':').then_some(colon + 1)
 }

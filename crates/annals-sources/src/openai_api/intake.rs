@@ -11,7 +11,7 @@ use super::form::Form;
 use super::references::References;
 use super::sessions::{Sessions, element_name};
 use super::trace::{Trace, host_and_path, time_in_id};
-use crate::json::{Json, objects};
+use crate::json::Json;
 use crate::{Archive, Capture, ElementBody, Intake, Judgement, Member, Shape, Taking, path_part};
 use annals_core::{ContentKey, Result, Time};
 
@@ -293,14 +293,14 @@ fn among_first(head: &[u8]) -> Option<Form> {
         let mut rest = inside;
         loop {
             let start = rest.iter().position(|byte| *byte == b'{')?;
-            let (_, object) = objects(&rest[start..]).next()?.ok()?;
+            let object = Json::parse_first(&rest[start..])?.object();
             if let Some(form) = Form::of(&object) {
                 return Some(form);
             }
             rest = rest.get(start + object.bytes().len()..)?;
         }
     }
-    text.split(|byte| *byte == b'\n').find_map(|line| Form::of(&objects(line).next()?.ok()?.1))
+    text.split(|byte| *byte == b'\n').find_map(|line| Form::of(&Json::parse_first(line)?.object()))
 }
 
 /// Names and texts of the first object of `data`, as far as the head reaches.

@@ -14,6 +14,7 @@ use super::steps::{Ran, TraceStep, What};
 use super::trace::{Trace, time_in_id};
 use super::usage::{UsageLedger, usage};
 use crate::import::captures::{Captures, Header, header_verdict};
+use crate::json::Line;
 use crate::{Facts, Reader};
 use annals_core::{
     Call, CallResult, ContentKey, Document, Item, Message, MessageKind, Span, Tally, Time, Verdict,
@@ -365,7 +366,8 @@ impl TraceReader {
 }
 
 impl Reader for TraceReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let bytes = line.bytes();
         match self.captures.next(bytes) {
             None => header_verdict(),
             Some(header) => self.trace(&header, bytes, offset, out),

@@ -7,9 +7,8 @@ use crate::json::Json;
 /// The first object of bytes that go on with something else.
 pub fn first_object(text: &[u8]) -> Option<(Json<'_>, &[u8])> {
     let start = text.iter().position(|byte| !byte.is_ascii_whitespace())?;
-    let (_, object) = crate::json::objects(text).next()?.ok()?;
-    let bytes = object.bytes();
-    Some((Json::parse(bytes)?, &text[start + bytes.len()..]))
+    let object = Json::parse_first(&text[start..]).filter(|first| first.is_object())?;
+    Some((object, &text[start + object.bytes().len()..]))
 }
 
 /// Text that a server sends event by event.

@@ -6,7 +6,7 @@ use proptest::sample::Index;
 use super::OpenAiApi;
 use super::clean::clean;
 use super::reader::TraceReader;
-use crate::json::Json;
+use crate::json::{Json, Scan};
 use crate::{FileContext, Reader, Source};
 use annals_core::{Item, MessageKind, Span};
 
@@ -41,10 +41,10 @@ fn read(elements: &[Vec<u8>]) -> Vec<Item> {
     let (mut items, mut offset) = (Vec::new(), 0);
     for element in elements {
         let header = br#"{"member":"conv_1.json","session":"one"}"#;
-        reader.read(offset, header, &mut items);
+        reader.read(offset, Scan::new(header).line(), &mut items);
         offset += header.len() as u64 + 1;
         let before = items.len();
-        reader.read(offset, element, &mut items);
+        reader.read(offset, Scan::new(element).line(), &mut items);
         for item in &items[before..] {
             let span = match item {
                 Item::Message(message) => message.span,
@@ -109,7 +109,7 @@ fn readers_of_other_names_keep_the_bytes() {
     let file = FileContext { path: "imports/x.json-seq".into(), modified: None };
     for name in ["import", "aside", "nobody"] {
         let mut out = Vec::new();
-        OpenAiApi.reader(name, &file, None).read(0, b"{}", &mut out);
+        OpenAiApi.reader(name, &file, None).read(0, Scan::new(b"{}").line(), &mut out);
         assert!(out.is_empty());
     }
 }

@@ -6,6 +6,7 @@ mod reader;
 use serde_json::{Map, Value, json};
 
 use crate::home::kept::KeptReader;
+use crate::json::Line;
 use crate::{FileContext, Reader, Source};
 use annals_core::{Block, Manifest};
 
@@ -25,7 +26,7 @@ impl Source for OutsideConnectors {
         }
     }
 
-    fn blocks(&self, _lines: &[&[u8]]) -> Vec<Block> {
+    fn line_blocks(&self, _lines: &[Line<'_>]) -> Vec<Block> {
         Vec::new()
     }
 

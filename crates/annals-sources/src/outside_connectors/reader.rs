@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::json::Line;
 use crate::{Facts, Reader};
 use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
 
@@ -17,7 +18,8 @@ impl WireReader {
 }
 
 impl Reader for WireReader {
-    fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
+    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        let bytes = line.bytes();
         let Ok(message) = serde_json::from_slice::<Value>(bytes) else {
             return Verdict::Malformed("not JSON".into());
         };

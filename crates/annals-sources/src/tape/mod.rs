@@ -3,6 +3,7 @@
 pub(crate) mod diff;
 pub(crate) mod shell_read;
 
+use crate::json::Line;
 use annals_core::FileWork;
 
 /// How one provider's lines are told as a tape. Pure: the same bytes give the same answers.
@@ -27,10 +28,10 @@ pub trait Recorder: Sync {
     fn work(&self, lines: &CallLines<'_>) -> Vec<FileWork>;
 
     /// Texts that a call puts into files, as far as the call itself tells.
-    fn written(&self, call: &[u8]) -> Vec<String>;
+    fn written(&self, call: Line<'_>) -> Vec<String>;
 
     /// Lines that were put into files and that only the client's record of the call tells.
-    fn written_besides(&self, detail: &[u8]) -> Vec<String>;
+    fn written_besides(&self, detail: Line<'_>) -> Vec<String>;
 
     /// The session that a kept copy of a file belongs to, and the record that says which file it was.
     fn snapshot(&self, path: &str) -> Option<Snapshot>;

@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::passages::Passages;
 use annals_core::{Framing, Item, Span, Verdict};
-use annals_sources::{Facts, Reader, Source, json};
+use annals_sources::json::{Scan, ScanRoom};
+use annals_sources::{Facts, Reader, Source};
 use annals_store::Count;
 
 /// A line longer than this is kept in the bytes and counted, but not read.
@@ -36,6 +37,7 @@ pub struct Parse {
     too_long: bool,
     large: Option<MutexGuard<'static, ()>>,
     items: Vec<Item>,
+    room: ScanRoom,
     counts: HashMap<(&'static str, String), (u64, u64)>,
     problems: Vec<(Span, String)>,
     /// Bytes of newlines: they belong to no line's type.
@@ -76,6 +78,7 @@ impl Parse {
             too_long: false,
             large: None,
             items: Vec::new(),
+            room: ScanRoom::default(),
             counts: HashMap::new(),
             problems: Vec::new(),
             line_ends: 0,
@@ -130,11 +133,7 @@ impl Parse {
                 self.parsed = self.position;
             }
             Framing::Lines | Framing::Sequence => {
-                let complete = !self.carry.is_empty()
-                    && !self.too_long
-                    && json::objects(&self.carry).all(|object| object.is_ok())
-                    && json::objects(&self.carry).next().is_some();
-                if complete {
+                if !self.too_long && Scan::new(&self.carry).line().is_complete() {
                     let line = std::mem::take(&mut self.carry);
                     // Half of a line's end may be there already.
                     let text = line.strip_suffix(b"\r").unwrap_or(&line);
@@ -260,13 +259,14 @@ impl Parse {
 
     fn read(&mut self, offset: u64, bytes: &[u8]) -> Verdict {
         let before = self.items.len();
+        let scan = Scan::within(bytes, std::mem::take(&mut self.room));
+        let verdict = self.reader.read(offset, scan.line(), &mut self.items);
         if self.again {
-            let verdict = self.reader.read(offset, bytes, &mut self.items);
             self.items.clear();
-            return verdict;
+        } else {
+            self.passages.gather(offset, scan.line(), &mut self.items, before);
         }
-        let verdict = self.reader.read(offset, bytes, &mut self.items);
-        self.passages.gather(offset, bytes, &mut self.items, before);
+        self.room = scan.into_room();
         verdict
     }
 

@@ -8,6 +8,7 @@ use annals_core::{
     each_line_term, each_sampled_line_term, each_text, each_told, line_fingerprint,
 };
 use annals_sources::Source;
+use annals_sources::json::Line;
 
 /// Outputs that are remembered until they are told again: calls may run beside each other.
 const REMEMBERED: usize = 4;
@@ -27,7 +28,7 @@ impl Passages {
     }
 
     /// Adds the passages of the items behind `from`, all of which came from this line.
-    pub fn gather(&mut self, offset: u64, line: &[u8], items: &mut Vec<Item>, from: usize) {
+    pub fn gather(&mut self, offset: u64, line: Line<'_>, items: &mut Vec<Item>, from: usize) {
         let mut found = Vec::new();
         // Results that are found with their call.
         let told: HashSet<u64> = items
@@ -39,19 +40,16 @@ impl Passages {
             })
             .collect();
         for item in items.iter().skip(from) {
-            let within = |span: Span| {
-                let start = usize::try_from(span.offset.checked_sub(offset)?).ok()?;
-                line.get(start..start.checked_add(usize::try_from(span.length).ok()?)?)
-            };
+            let within = |span: Span| line.part(span.offset.checked_sub(offset)?, span.length);
             match item {
                 Item::Message(message)
                     if message.kind == MessageKind::Result && told.contains(&message.span.offset) => {}
                 Item::Message(message) => self.message(message, within(message.span), &mut found),
                 Item::Extend { session, message, span } => {
-                    if let Some(bytes) = within(*span) {
+                    if let Some(line) = within(*span) {
                         let said =
                             Said { session, place: *message, kind: PassageKind::Assistant, whole: false };
-                        self.said(&said, bytes, &mut found);
+                        self.said(&said, line, &mut found);
                     }
                 }
                 Item::Call(call) => self.call(call, within(call.span), &mut found),
@@ -89,7 +87,7 @@ impl Passages {
         items.extend(found.into_iter().map(Item::Passage));
     }
 
-    fn message(&mut self, message: &Message, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
+    fn message(&mut self, message: &Message, line: Option<Line<'_>>, found: &mut Vec<Passage>) {
         let kind = match (message.kind, message.role) {
             // What the client put before the model is in the library, or nobody's words.
             (MessageKind::Injected, _) => return,
@@ -99,21 +97,21 @@ impl Passages {
             (_, Role::User) => PassageKind::User,
             (_, Role::Assistant | Role::System | Role::Developer | Role::Tool) => PassageKind::Assistant,
         };
-        let Some(bytes) = bytes else { return };
+        let Some(line) = line else { return };
         let before = found.len();
         let whole = message.kind == MessageKind::Result;
         let said = Said { session: &message.session, place: message.span.offset, kind, whole };
         if let Some(model) = &message.model {
             self.words.add(&joined(MODEL_MARK, &model.to_lowercase()));
         }
-        self.said(&said, bytes, found);
+        self.said(&said, line, found);
         for passage in &mut found[before..] {
             passage.at = message.at;
         }
     }
 
-    fn said(&mut self, said: &Said<'_>, bytes: &[u8], found: &mut Vec<Passage>) {
-        for block in self.source.blocks(&[bytes]) {
+    fn said(&mut self, said: &Said<'_>, line: Line<'_>, found: &mut Vec<Passage>) {
+        for block in self.source.line_blocks(&[line]) {
             match block {
                 Block::Text(text) | Block::Event { text, .. } => self.words.add_text(&text),
                 Block::Thinking(text) => self.thoughts.add_text(&text),
@@ -134,21 +132,21 @@ impl Passages {
         }
     }
 
-    fn call(&mut self, call: &Call, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
+    fn call(&mut self, call: &Call, line: Option<Line<'_>>, found: &mut Vec<Passage>) {
         self.words.add(&joined(TOOL_MARK, &call.name.to_lowercase()));
         if let Some(model) = &call.model {
             self.words.add(&joined(MODEL_MARK, &model.to_lowercase()));
         }
         self.words.add_text(&call.name);
-        for block in bytes.map(|bytes| self.source.blocks(&[bytes])).into_iter().flatten() {
+        for block in line.map(|line| self.source.line_blocks(&[line])).into_iter().flatten() {
             if let Block::ToolCall { input, .. } = block {
                 each_text(&input, &mut |text| self.words.add_text(text));
             }
         }
         if call.kind == CallKind::Edit
-            && let (Some(recorder), Some(bytes)) = (self.source.recorder(), bytes)
+            && let (Some(recorder), Some(line)) = (self.source.recorder(), line)
         {
-            for text in recorder.written(bytes) {
+            for text in recorder.written(line) {
                 each_line_term(&text, |term| self.words.add(&term));
                 each_gram_term(&text, |term| self.words.add(&term));
             }
@@ -166,8 +164,8 @@ impl Passages {
     fn output(
         &mut self,
         result: &CallResult,
-        bytes: Option<&[u8]>,
-        work: Option<(Operation, Option<&[u8]>)>,
+        line: Option<Line<'_>>,
+        work: Option<(Operation, Option<Line<'_>>)>,
         found: &mut Vec<Passage>,
     ) {
         let recorder = self.source.recorder();
@@ -179,7 +177,7 @@ impl Passages {
             }
         }
         let reads = work.is_some_and(|(operation, _)| operation == Operation::Read);
-        for block in bytes.map(|bytes| self.source.blocks(&[bytes])).into_iter().flatten() {
+        for block in line.map(|line| self.source.line_blocks(&[line])).into_iter().flatten() {
             if let Block::ToolResult { output, .. } = block {
                 if let Some(recorder) = recorder.filter(|_| reads) {
                     let lines = output.lines().map(|line| line_fingerprint(recorder.unnumbered(line)));
@@ -217,7 +215,7 @@ impl Passages {
         found.push(Passage { session, place, kind: PassageKind::Files, at: None, terms });
     }
 
-    fn record(&mut self, document: &Document, bytes: Option<&[u8]>, found: &mut Vec<Passage>) {
+    fn record(&mut self, document: &Document, line: Option<Line<'_>>, found: &mut Vec<Passage>) {
         let manifest = self.source.manifest();
         let written = manifest
             .stream(document.stream)
@@ -230,7 +228,7 @@ impl Passages {
         if kind == PassageKind::Record {
             self.words.add_text(&document.key);
         }
-        self.words.add_text(&String::from_utf8_lossy(bytes.unwrap_or_default()));
+        self.words.add_text(&String::from_utf8_lossy(line.map(Line::bytes).unwrap_or_default()));
         let (place, at, terms) = (document.span.offset, document.at, self.words.take());
         found.push(Passage { session: None, place, kind, at, terms });
     }

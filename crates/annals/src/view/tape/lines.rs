@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use annals_core::{Framing, Result};
-use annals_sources::json;
+use annals_sources::json::Scan;
 
 /// As long as lines may be that are captured and read.
 const LONGEST_LINE: usize = 160 << 20;
@@ -83,7 +83,8 @@ fn lines(input: &mut dyn Read, see: &mut Visit<'_>) -> Result<()> {
     if last.is_empty() {
         return Ok(());
     }
-    let complete = json::objects(last).all(|object| object.is_ok());
+    let scan = Scan::new(last);
+    let complete = scan.line().objects().all(|object| object.is_ok());
     see(start, last, if complete { Ending::Line } else { Ending::CutOff })
 }
 

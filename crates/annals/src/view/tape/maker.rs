@@ -10,6 +10,7 @@ use annals_core::{
     Block, Call, CallKind, CallResult, FileRegion, FileWork, Item, MessageKind, Operation, Result, Role,
     SessionFacts, Shown, Span, Time, Verdict,
 };
+use annals_sources::json::Scan;
 use annals_sources::{CallLines, FileContext, Reader, Recorder, Source};
 
 /// Calls that are remembered until all is known of them.
@@ -114,7 +115,7 @@ impl<'a> TapeMaker<'a> {
     /// Tells what a line holds; answers what is wrong with it.
     pub fn read(&mut self, offset: u64, bytes: &[u8], see: &mut Visit<'_>) -> Result<Option<Drift>> {
         let mut items = Vec::new();
-        let verdict = self.reader.read(offset, bytes, &mut items);
+        let verdict = self.reader.read(offset, Scan::new(bytes).line(), &mut items);
         let line = Line { offset, bytes };
         let unmatched = items
             .iter()
