@@ -96,8 +96,8 @@ pub trait Source: Sync {
         Vec::new()
     }
 
-    /// The logical name of a file. Two paths with one unit hold the same thing: moved, or in another encoding.
-    fn unit(&self, path: &str) -> String {
+    /// The same for two paths that hold the same thing: moved, or in another encoding.
+    fn logical_path(&self, path: &str) -> String {
         path.to_owned()
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -10,48 +11,108 @@ use crate::error::Result;
 use crate::{Store, sql};
 use annals_core::{Encoding, Framing, Item, Raw, Scope, SessionFacts, Span, Time};
 
-/// One stretch of one file, to be committed whole: bytes, rows, counts and the place to go on from.
+/// A stretch of a file, committed as a whole: bytes, rows, counts and where to go on.
 #[derive(Debug)]
 pub struct Batch {
     pub instance: i64,
-    /// The row to go on with, or none for a file seen first.
+    /// The row to go on with, or none for a file that is new.
     pub file: Option<i64>,
     pub part: FilePart,
     /// Starts a new version of the file with this batch.
     pub new_version: bool,
-    /// Rows of earlier versions go; the items start over.
-    pub replace_rows: bool,
-    /// The batch carries rows; without them it holds bytes only, and rows stay where they are.
-    pub follows_rows: bool,
-    /// Another file whose rows these replace.
-    pub supersedes: Option<i64>,
-    /// Another file that holds the same content and keeps the rows.
-    pub twin_of: Option<i64>,
     pub segments: Vec<Segment>,
     /// Bytes of the file that the archive did not have before.
     pub new_bytes: u64,
-    /// Captured bytes and decoded bytes after this batch.
+    /// Captured bytes after this batch.
     pub size: u64,
-    pub content_size: u64,
-    /// Content up to here is read.
-    pub parsed: u64,
-    /// What the disk said, once the whole file was captured.
+    /// The file as it is on disk, once all of it is captured.
     pub stat: Option<Stat>,
-    pub state: String,
+    pub owner: RowsOwner,
+    /// The file's rows so far are dropped.
+    pub drops_rows: bool,
+    /// Another file whose rows these replace.
+    pub supersedes: Option<i64>,
+    /// None where the batch has only bytes: rows stay where they are.
+    pub rows: Option<Rows>,
     pub reader_version: u32,
-    pub items: Vec<Item>,
-    pub facts: Vec<(std::sync::Arc<str>, u8, SessionFacts)>,
-    pub counts: Vec<Count>,
-    pub problems: Vec<(Span, String)>,
     /// Hashes of the imported texts that this batch adds to the file.
     pub captures: Vec<[u8; 16]>,
+}
+
+impl Batch {
+    /// Nothing yet, of a file whose rows are its own.
+    pub fn new(instance: i64, file: Option<i64>, part: FilePart) -> Batch {
+        Batch {
+            instance,
+            file,
+            part,
+            new_version: false,
+            segments: Vec::new(),
+            new_bytes: 0,
+            size: 0,
+            stat: None,
+            owner: RowsOwner::This,
+            drops_rows: false,
+            supersedes: None,
+            rows: None,
+            reader_version: 0,
+            captures: Vec::new(),
+        }
+    }
+}
+
+/// What a reader found in a stretch of a file, and where it stands now.
+#[derive(Debug, Default)]
+pub struct Rows {
+    pub items: Vec<Item>,
+    pub counts: Vec<Count>,
+    /// Lines that are not JSON, and why.
+    pub malformed: Vec<(Span, String)>,
+    /// What the file says about each session so far. The higher rank wins.
+    pub facts: Vec<(Arc<str>, u8, SessionFacts)>,
+    /// Content up to here is read.
+    pub parsed: u64,
+    /// Decoded bytes so far.
+    pub content_size: u64,
+    /// What the reader remembers.
+    pub state: String,
+}
+
+/// Which of the files with one logical path has the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowsOwner {
+    This,
+    /// A file with the same content.
+    Other(i64),
+    /// Whichever has them: only the bytes of this one are kept.
+    Nobody,
+}
+
+impl RowsOwner {
+    /// As the column has it: null, the other file, 0.
+    pub(crate) fn stored(self) -> Option<i64> {
+        match self {
+            RowsOwner::This => None,
+            RowsOwner::Other(file) => Some(file),
+            RowsOwner::Nobody => Some(0),
+        }
+    }
+
+    fn from_stored(stored: Option<i64>) -> RowsOwner {
+        match stored {
+            None => RowsOwner::This,
+            Some(0) => RowsOwner::Nobody,
+            Some(file) => RowsOwner::Other(file),
+        }
+    }
 }
 
 /// What a file is, besides its bytes.
 #[derive(Debug, Clone)]
 pub struct FilePart {
     pub path: String,
-    pub unit: String,
+    /// The same for two files that are forms of one thing.
+    pub logical_path: String,
     pub store: &'static str,
     pub reader: &'static str,
     pub framing: Framing,
@@ -83,7 +144,7 @@ pub struct Count {
 pub struct CapturedFile {
     pub id: i64,
     pub path: String,
-    pub unit: String,
+    pub logical_path: String,
     pub reader: String,
     pub framing: Framing,
     pub encoding: Encoding,
@@ -94,7 +155,7 @@ pub struct CapturedFile {
     pub size: u64,
     pub parsed: u64,
     pub stat: Option<Stat>,
-    pub twin_of: Option<i64>,
+    pub owner: RowsOwner,
     pub gone: bool,
 }
 
@@ -248,7 +309,7 @@ fn captured_file(row: &rusqlite::Row<'_>) -> rusqlite::Result<CapturedFile> {
     Ok(CapturedFile {
         id: row.get(0)?,
         path: row.get(1)?,
-        unit: row.get(2)?,
+        logical_path: row.get(2)?,
         reader: row.get(3)?,
         framing: framing(row.get_ref(4)?.as_str()?),
         encoding: encoding(row.get_ref(5)?.as_str()?),
@@ -258,7 +319,7 @@ fn captured_file(row: &rusqlite::Row<'_>) -> rusqlite::Result<CapturedFile> {
         size: row.get::<_, i64>(9)? as u64,
         parsed: row.get::<_, i64>(10)? as u64,
         stat,
-        twin_of: row.get(14)?,
+        owner: RowsOwner::from_stored(row.get(14)?),
         gone: row.get::<_, Option<i64>>(15)?.is_some(),
         mutable: row.get(16)?,
     })

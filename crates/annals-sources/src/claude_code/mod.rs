@@ -53,7 +53,7 @@ impl Source for ClaudeCode {
         homes
     }
 
-    fn unit(&self, path: &str) -> String {
+    fn logical_path(&self, path: &str) -> String {
         path.to_owned()
     }
 

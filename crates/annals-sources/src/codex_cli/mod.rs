@@ -54,7 +54,7 @@ impl Source for CodexCli {
         }
     }
 
-    fn unit(&self, path: &str) -> String {
+    fn logical_path(&self, path: &str) -> String {
         let name = path.rsplit('/').next().unwrap_or(path);
         match name.strip_prefix("rollout-") {
             Some(rest) => format!("rollout-{}", rest.strip_suffix(".zst").unwrap_or(rest)),

@@ -11,12 +11,28 @@ use annals_core::{Passage, Time, hash_term};
 /// Passages among which one that is told again is looked for.
 const RECENT: usize = 16;
 
+/// A term by its hash. All that a comparison needs is here or among the letters: what is farther is not in the cache.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    /// The upper half of the hash; the lower half led here.
+    tag: u32,
+    /// From 1; an empty slot has none.
+    number: u32,
+    start: u32,
+    length: u32,
+}
+
+impl Slot {
+    fn term(self, letters: &[u8]) -> &[u8] {
+        &letters[self.start as usize..(self.start + self.length) as usize]
+    }
+}
+
 /// Terms are numbered as they come; pairs of term and passage are sorted once, at the end.
 #[derive(Default)]
 pub(crate) struct IndexBuilder {
     docs: Vec<Doc>,
-    /// Numbers of terms, by hash; 0 is an empty slot.
-    slots: Vec<u32>,
+    slots: Vec<Slot>,
     hashes: Vec<u64>,
     letters: Vec<u8>,
     spans: Vec<(u32, u8)>,
@@ -51,31 +67,35 @@ impl IndexBuilder {
             self.grow();
         }
         let hash = hash_term(term);
+        let tag = (hash >> 32) as u32;
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
-        while let Some(known) = self.slots[at].checked_sub(1) {
-            if self.hashes[known as usize] == hash && self.term(known) == term {
-                return known;
+        while self.slots[at].number > 0 {
+            let slot = self.slots[at];
+            if slot.tag == tag && slot.term(&self.letters) == term {
+                return slot.number - 1;
             }
             at = (at + 1) & mask;
         }
-        let number = self.spans.len() as u32;
-        self.slots[at] = number + 1;
+        let (number, start) = (self.spans.len() as u32, self.letters.len() as u32);
+        self.slots[at] = Slot { tag, number: number + 1, start, length: term.len() as u32 };
         self.hashes.push(hash);
-        self.spans.push((self.letters.len() as u32, term.len() as u8));
+        self.spans.push((start, term.len() as u8));
         self.letters.extend_from_slice(term);
         number
     }
 
     fn grow(&mut self) {
         let size = (self.slots.len() * 2).max(1 << 12);
-        self.slots = vec![0; size];
-        for (number, hash) in self.hashes.iter().enumerate() {
+        self.slots = vec![Slot::default(); size];
+        let terms = self.hashes.iter().zip(&self.spans).zip(1..);
+        for ((hash, (start, length)), number) in terms {
             let mut at = *hash as usize & (size - 1);
-            while self.slots[at] != 0 {
+            while self.slots[at].number != 0 {
                 at = (at + 1) & (size - 1);
             }
-            self.slots[at] = number as u32 + 1;
+            let tag = (hash >> 32) as u32;
+            self.slots[at] = Slot { tag, number, start: *start, length: u32::from(*length) };
         }
     }
 

@@ -14,7 +14,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use crate::error::Result;
 use crate::index::write::IndexBuilder;
-use crate::{Batch, Count, Segment, Store, blobs, sql};
+use crate::{Batch, Count, Rows, Segment, Store, blobs, sql};
 use annals_core::{Encoding, Framing, Item, Scope, SessionFacts, Span, Time};
 
 /// Problems of one file that are kept with their places; all are counted.
@@ -83,7 +83,7 @@ impl Writer<'_> {
     // no scope: the writer was opened with one
     pub fn apply(&mut self, batch: Batch) -> Result<i64> {
         let (file, version) = self.file_row(&batch)?;
-        if batch.replace_rows {
+        if batch.drops_rows {
             self.forget_rows(file)?;
         }
         if let Some(other) = batch.supersedes {
@@ -103,8 +103,10 @@ impl Writer<'_> {
             ))?;
             statement.execute(params![file, capture.as_slice()])?;
         }
-        self.apply_rows(batch.instance, file, version, batch.items, batch.facts)?;
-        self.apply_counts(file, &batch.counts, &batch.problems)?;
+        if let Some(rows) = batch.rows {
+            self.apply_counts(file, &rows.counts, &rows.malformed)?;
+            self.apply_items(batch.instance, file, version, rows.items, rows.facts)?;
+        }
         if batch.part.mutable && batch.new_version {
             self.end_unseen(file, version, self.now)?;
         }
@@ -130,9 +132,29 @@ impl Writer<'_> {
         }
     }
 
-    /// Rows of a stretch of a file that is in the archive.
+    /// Rows of a stretch of a file whose bytes are in the archive.
     // no scope: the writer was opened with one
     pub fn apply_rows(
+        &mut self,
+        instance: i64,
+        file: i64,
+        version: i64,
+        rows: Rows,
+        reader_version: u32,
+    ) -> Result<()> {
+        self.apply_counts(file, &rows.counts, &rows.malformed)?;
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update file set parsed = $2, content_size = $3, reader_version = $4 where id = $1"
+        ))?;
+        statement.execute(params![file, rows.parsed as i64, rows.content_size as i64, reader_version])?;
+        drop(statement);
+        self.save_state(file, &rows.state)?;
+        self.apply_items(instance, file, version, rows.items, rows.facts)
+    }
+
+    /// Items alone: of a version that another one replaced.
+    // no scope: the writer was opened with one
+    pub fn apply_items(
         &mut self,
         instance: i64,
         file: i64,
@@ -159,8 +181,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    // no scope: the writer was opened with one
-    pub fn apply_counts(&mut self, file: i64, counts: &[Count], problems: &[(Span, String)]) -> Result<()> {
+    fn apply_counts(&mut self, file: i64, counts: &[Count], malformed: &[(Span, String)]) -> Result<()> {
         for count in counts {
             let mut statement = self.transaction.prepare_cached(sql!(
                 "insert into coverage (file, status, kind, lines, bytes) values ($1, $2, $3, $4, $5)
@@ -175,7 +196,7 @@ impl Writer<'_> {
                 count.bytes as i64
             ])?;
         }
-        for (span, what) in problems {
+        for (span, what) in malformed {
             let mut statement = self.transaction.prepare_cached(sql!(
                 "insert into problem (file, place, length, what)
                  select $1, $2, $3, $4 where (select count(*) from problem where file = $1) < $5
@@ -184,23 +205,6 @@ impl Writer<'_> {
             statement.execute(params![file, span.offset as i64, span.length as i64, what, PROBLEMS])?;
         }
         Ok(())
-    }
-
-    /// Where reading of a file's rows stands.
-    // no scope: the writer was opened with one
-    pub fn apply_place(
-        &mut self,
-        file: i64,
-        parsed: u64,
-        content_size: u64,
-        state: &str,
-        reader_version: u32,
-    ) -> Result<()> {
-        let mut statement = self.transaction.prepare_cached(sql!(
-            "update file set parsed = $2, content_size = $3, reader_version = $4 where id = $1"
-        ))?;
-        statement.execute(params![file, parsed as i64, content_size as i64, reader_version])?;
-        self.save_state(file, state)
     }
 
     fn save_state(&self, file: i64, state: &str) -> Result<()> {
@@ -298,7 +302,7 @@ impl Writer<'_> {
                 statement.execute(params![
                     batch.instance,
                     part.path,
-                    part.unit,
+                    part.logical_path,
                     part.store,
                     part.reader,
                     framing,
@@ -323,20 +327,20 @@ impl Writer<'_> {
                 file,
                 part.path,
                 batch.new_version,
-                batch.follows_rows,
+                batch.rows.is_some(),
                 batch.size as i64,
-                batch.content_size as i64,
-                batch.parsed as i64,
+                batch.rows.as_ref().map(|rows| rows.content_size as i64),
+                batch.rows.as_ref().map(|rows| rows.parsed as i64),
                 batch.stat.map(|stat| stat.inode),
                 batch.stat.map(|stat| stat.modified.micros()),
                 batch.stat.map(|stat| stat.changed.micros()),
                 batch.reader_version,
-                batch.twin_of,
+                batch.owner.stored(),
             ],
             |row| row.get(0),
         )?;
-        if batch.follows_rows {
-            self.save_state(file, &batch.state)?;
+        if let Some(rows) = &batch.rows {
+            self.save_state(file, &rows.state)?;
         }
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into version (file, version, size, modified, captured_at) values ($1, $2, $3, $4, $5)

@@ -12,6 +12,7 @@ mod names;
 mod options;
 mod rebuild;
 mod restore;
+mod run;
 mod sync;
 
 pub use connector::wire::InteractionKind;

@@ -1,13 +1,12 @@
 //! Rebuilds all rows from the archived bytes, with the same readers.
 
-use std::io::Read;
 use std::path::Path;
 
-use super::ingest::capture::{CHUNK, bomb};
+use super::ingest::content::read_content;
 use super::ingest::parse::Parse;
-use annals_core::{Encoding, Item, Result, Scope, Time};
+use annals_core::{Item, Result, Scope, Time};
 use annals_sources::{FileContext, by_name};
-use annals_store::{CapturedFile, Store, VersionRow, Writer};
+use annals_store::{CapturedFile, RowsOwner, Store, VersionRow, Writer};
 
 /// Bytes of content read between two commits.
 const COMMIT: u64 = 64 << 20;
@@ -19,7 +18,7 @@ pub struct Rebuilt {
 }
 
 /// The caller holds the lock. A rebuild that was cut off is done again by the next run that writes.
-pub fn rebuild(home: &Path, scope: &Scope, now: Time, see: &mut dyn FnMut(u64)) -> Result<Rebuilt> {
+pub fn rebuild(home: &Path, scope: &Scope, now: Time, progress: &mut dyn FnMut(u64)) -> Result<Rebuilt> {
     let mut store = Store::open(home)?;
     let source_of_bytes = Store::open(home)?;
     let mut done = Rebuilt::default();
@@ -34,7 +33,7 @@ pub fn rebuild(home: &Path, scope: &Scope, now: Time, see: &mut dyn FnMut(u64)) 
         for file in &files {
             for version in source_of_bytes.versions(scope, file.id)? {
                 let target = Target { instance: instance.id, file, version: &version };
-                let bytes = read_version(&source_of_bytes, scope, source, &mut writer, &target, see)?;
+                let bytes = read_version(&source_of_bytes, scope, source, &mut writer, &target, progress)?;
                 done.bytes += bytes;
                 since_commit += bytes;
                 if since_commit > COMMIT {
@@ -68,62 +67,36 @@ fn read_version(
     source: &'static dyn annals_sources::Source,
     writer: &mut Writer<'_>,
     target: &Target<'_>,
-    see: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(u64),
 ) -> Result<u64> {
     let (file, version) = (target.file, target.version);
-    let current = version.version == file.rows_version;
-    if file.twin_of.is_some() {
+    if file.owner != RowsOwner::This {
         return Ok(0);
     }
     writer.pretend(version.captured_at);
     let context = FileContext { path: file.path.clone(), modified: version.modified };
     let reader = source.reader(&file.reader, &context, None);
-    let mut parse = Parse::new(source, reader, file.framing, 0, false);
+    let parse = Parse::new(source, reader, file.framing, 0, false);
     let stored = store.bytes(scope, file.id, version.version);
-    let mut content: Box<dyn Read + '_> = match file.encoding {
-        Encoding::Plain => Box::new(stored),
-        Encoding::Zstd => Box::new(zstd::stream::read::Decoder::new(stored)?),
-    };
-    let mut buffer = Vec::new();
-    let mut total = 0;
-    loop {
-        buffer.clear();
-        let read = content.by_ref().take(CHUNK as u64).read_to_end(&mut buffer);
-        total += buffer.len() as u64;
-        see(buffer.len() as u64);
-        parse.feed(&buffer);
-        let broken = match read {
-            Ok(_) if file.encoding == Encoding::Zstd => bomb(version.size, total),
-            Ok(_) => None,
-            Err(error) => Some(format!("cannot be decompressed further: {error}")),
-        };
-        if let Some(reason) = &broken {
-            parse.broken(reason);
-        }
-        let last = broken.is_some() || buffer.len() < CHUNK;
-        if last {
-            parse.finish();
-        }
-        let mut taken = parse.take();
-        if current {
-            let facts =
-                taken.facts.into_iter().map(|facts| (facts.session, facts.rank, facts.facts)).collect();
-            writer.apply_rows(target.instance, file.id, version.version, taken.items, facts)?;
-            writer.apply_counts(file.id, &taken.counts, &taken.problems)?;
-            let reader_version = source.manifest().reader_version;
-            writer.apply_place(file.id, taken.parsed, taken.position, &taken.state, reader_version)?;
+    let (mut total, mut buffer) = (0, Vec::new());
+    read_content(parse, stored, file.encoding, version.size, &mut buffer, &mut |chunk| {
+        total += chunk.bytes;
+        progress(chunk.bytes);
+        let (instance, reader_version) = (target.instance, source.manifest().reader_version);
+        if version.version == file.rows_version {
+            writer.apply_rows(instance, file.id, version.version, chunk.rows, reader_version)?;
         } else {
-            taken.items.retain(|item| matches!(item, Item::Document(_)));
-            writer.apply_rows(target.instance, file.id, version.version, taken.items, Vec::new())?;
+            let mut items = chunk.rows.items;
+            items.retain(|item| matches!(item, Item::Document(_)));
+            writer.apply_items(instance, file.id, version.version, items, Vec::new())?;
         }
-        if last {
-            if file.mutable {
-                writer.end_unseen(file.id, version.version, version.captured_at)?;
-            }
-            if let Some(gone_at) = version.gone_at.filter(|_| file.mutable) {
-                writer.end_records(file.id, gone_at)?;
-            }
-            return Ok(total);
+        Ok(())
+    })?;
+    if file.mutable {
+        writer.end_unseen(file.id, version.version, version.captured_at)?;
+        if let Some(gone_at) = version.gone_at {
+            writer.end_records(file.id, gone_at)?;
         }
     }
+    Ok(total)
 }

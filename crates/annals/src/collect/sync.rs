@@ -13,6 +13,7 @@ use super::home::walk::{Detail, HomeState, Rules, Survey, state_of, survey};
 use super::import::drops::import_drops;
 use super::ingest::capture::{CaptureOutcome, Capturer, Report};
 use super::options::{Environment, Nobody, Progress, SourceReport, SyncOptions, Totals};
+use super::run::{self, Run};
 use annals_core::{FailureKind, Result, Scope, Time};
 use annals_sources::{Home, Settings, Source};
 use annals_store::{Batch, Store, Writer};
@@ -42,16 +43,7 @@ pub fn sync(
     scope: &Scope,
     progress: &mut dyn Progress,
 ) -> Result<Vec<SourceReport>> {
-    let now = (environment.now)();
-    let mut store = Store::open(environment.home)?;
-    let mut behind = false;
-    for source in &ask.sources {
-        let manifest = source.manifest();
-        behind |= store.needs_rebuild(scope, manifest.source, manifest.reader_version)?;
-    }
-    if behind {
-        super::rebuild(environment.home, scope, now, &mut |_| {})?;
-    }
+    let mut store = run::open(environment, scope, ask.sources.iter().copied())?;
     let mut reports = Vec::new();
     let mut visits = Vec::new();
     let mut jobs = VecDeque::new();
@@ -84,7 +76,7 @@ pub fn sync(
     }
     let mut run = None;
     if !ask.opportunistic || !jobs.is_empty() {
-        run = Some(store.start_run(scope, "sync", now)?);
+        run = Some(Run::start(&store, environment, scope, "sync")?);
     }
     let (files, bytes) = (jobs.len() as u64, jobs.iter().map(|job: &Job| job.found.size).sum());
     progress.begin(files, bytes);
@@ -105,12 +97,11 @@ pub fn sync(
     }
     let run = match run {
         Some(run) => run,
-        None if changed => store.start_run(scope, "sync", now)?,
+        None if changed => Run::start(&store, environment, scope, "sync")?,
         None => return Ok(reports),
     };
     let summary: Vec<String> = reports.iter().map(|report| format!("{:?}", report.totals)).collect();
-    store.finish_run(scope, run, &summary.join("\n"), (environment.now)())?;
-    store.checkpoint()?;
+    run.finish(&mut store, &summary.join("\n"))?;
     Ok(reports)
 }
 
@@ -390,7 +381,7 @@ fn write_all(
 
 fn count(totals: &mut Totals, batch: &Batch) {
     totals.captured_bytes += batch.new_bytes;
-    for count in &batch.counts {
+    for count in batch.rows.iter().flat_map(|rows| &rows.counts) {
         let sum = match count.status {
             "kept" => &mut totals.kept_lines,
             "unknown" => &mut totals.unknown_lines,

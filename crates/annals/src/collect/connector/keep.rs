@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::wire::RecordOperation;
 use super::{ConnectorStream, RecordChange, STATE, Session, wire};
-use crate::collect::ingest::append::Target;
+use crate::collect::ingest::target::Target;
 use annals_core::{ContentKey, FailureKind, Result};
 use annals_sources::{content_key, of_programs};
 use annals_store::Failure;
@@ -93,13 +93,8 @@ impl Session<'_, '_> {
             let rest = piece.split_off(end + 1);
             number += 1;
             let path = format!("{}/{number:08}.jsonl", self.ask.name);
-            let target = Target {
-                instance: self.instance,
-                source: of_programs(),
-                path: &path,
-                store: "what connectors said",
-                reader: "wire",
-            };
+            let target =
+                Target::archived(self.instance, of_programs(), &path, "what connectors said", "wire");
             writer.apply(self.appender.lines(&target, &piece)?)?;
             piece = rest;
         }

@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::import::containers::private_file;
 use super::ingest::append::Appender;
 use super::options::Environment;
+use super::run::{self, Run};
 use annals_core::{ContentKey, Error, FailureKind, Result, Scope, Time};
 use annals_sources::of_programs;
 use annals_store::{Lease, Store};
@@ -95,19 +96,15 @@ pub fn run_connector(
             .hint("use letters, digits, `_` and `-` in --connector-name NAME"));
     }
     let now = (environment.now)();
-    let mut store = Store::open(environment.home)?;
-    let source = of_programs();
-    let manifest = source.manifest();
-    if store.needs_rebuild(scope, manifest.source, manifest.reader_version)? {
-        super::rebuild(environment.home, scope, now, &mut |_| {})?;
-    }
-    let instance = store.instance(scope, manifest.source, &environment.machine, &ask.name, now)?;
+    let mut store = run::open(environment, scope, [of_programs()])?;
+    let source = of_programs().manifest().source;
+    let instance = store.instance(scope, source, &environment.machine, &ask.name, now)?;
     if let Some(member) = &ask.member {
         store.give_homes(scope, &[instance], member)?;
     }
-    let run = store.start_run(scope, &format!("sync --connector {}", ask.name), now)?;
+    let run = Run::start(&store, environment, scope, &format!("sync --connector {}", ask.name))?;
     let version = version_of(ask);
-    let holder = format!("run {run}");
+    let holder = format!("run {}", run.id());
     let mut writer = store.writer(scope, now)?;
     writer.release_gaps(instance, None)?;
     writer.reopen_gaps(instance, &version, now)?;
@@ -139,7 +136,7 @@ pub fn run_connector(
     };
     let talked = match Program::start(&ask.program, &ask.arguments, &ask.hidden) {
         Ok(mut program) => {
-            program.tell(&wire::start(run, mode, &state, &gaps));
+            program.tell(&wire::start(run.id(), mode, &state, &gaps));
             session.talk(&mut program, see)
         }
         Err(problem) => Err(problem),
@@ -157,8 +154,7 @@ pub fn run_connector(
     report.failure = talked.err();
     let outcome = if report.failure.is_some() { "failed" } else { "succeeded" };
     let summary = format!("{outcome}: {} records, {} committed", report.records, report.committed);
-    store.finish_run(scope, run, &summary, now)?;
-    store.checkpoint()?;
+    run.finish(&mut store, &summary)?;
     Ok(report)
 }
 

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::walk::FoundFile;
-use crate::collect::ingest::documents::{ArchivedDocument, is_same};
+use crate::collect::ingest::documents::{is_same, replace};
+use crate::collect::ingest::target::Target;
 use annals_core::{Database, Result, Scope};
 use annals_sources::Source;
-use annals_store::{Batch, CapturedFile, Store, Unreadable, read_table};
+use annals_store::{Batch, CapturedFile, Packer, Store, Unreadable, read_table};
 
 /// What one declared table gave.
 pub struct TableReport {
@@ -60,6 +61,7 @@ pub fn read_database(
         .filter(|file| file.document)
         .filter_map(|file| file.path.strip_prefix(prefix.as_str()).map(|key| (key, file)))
         .collect();
+    let mut packer = Packer::new()?;
     for row in &rows {
         let before = known.remove(row.key.as_str());
         let bytes = row.document.as_bytes();
@@ -70,15 +72,8 @@ pub fn read_database(
             continue;
         }
         let path = format!("{prefix}{}", row.key);
-        let document = ArchivedDocument {
-            instance,
-            source,
-            path,
-            store: declared.table,
-            reader: declared.reader,
-            of_database: true,
-        };
-        report.batches.push(document.batch(before, bytes)?);
+        let target = Target::archived(instance, source, &path, declared.table, declared.reader);
+        report.batches.push(replace(&target.mutable().database_row(), before, bytes, &mut packer)?);
     }
     report.gone = known.values().filter(|file| !file.gone).map(|file| file.id).collect();
     Ok(Some(report))

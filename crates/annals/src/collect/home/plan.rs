@@ -3,27 +3,44 @@
 use std::collections::{HashMap, HashSet};
 
 use super::walk::{FoundFile, Survey};
-use annals_core::{Encoding, Time};
+use crate::collect::ingest::capture::Report;
+use crate::collect::ingest::target::Target;
+use annals_core::{Encoding, FailureKind, Time};
 use annals_sources::Source;
-use annals_store::CapturedFile;
+use annals_store::{CapturedFile, FilePart, RowsOwner};
 
 /// A file to be looked into.
 pub struct Job {
     pub instance: i64,
     pub source: &'static dyn Source,
     pub found: FoundFile,
-    pub unit: String,
+    pub logical_path: String,
     pub known: Option<CapturedFile>,
     pub rows: RowsPlan,
-    /// Another file of the unit that has the rows now.
-    pub rival: Option<CapturedFile>,
-    /// The rival is on disk too. It may change at any time, so that its rows are taken over at once.
-    pub rival_stays: bool,
+    /// Another file with this logical path that has the rows now.
+    pub sibling: Option<CapturedFile>,
+    /// The sibling is on disk too. It may change at any time, so that its rows are taken over at once.
+    pub sibling_stays: bool,
 }
 
 impl Job {
-    pub fn reader(&self) -> &'static str {
-        self.found.rule.reader.unwrap_or("kept")
+    pub fn target(&self) -> Target {
+        let rule = &self.found.rule;
+        let part = FilePart {
+            path: self.found.path.clone(),
+            logical_path: self.logical_path.clone(),
+            store: rule.store,
+            reader: rule.reader.unwrap_or("kept"),
+            framing: rule.framing,
+            encoding: rule.encoding,
+            document: false,
+            mutable: rule.mutable,
+        };
+        Target { instance: self.instance, source: self.source, part }
+    }
+
+    pub fn gap(&self, stream: &'static str, why: FailureKind, reason: String) -> Report {
+        Report::Gap { instance: self.instance, stream, path: self.found.path.clone(), why, reason }
     }
 }
 
@@ -58,10 +75,10 @@ pub fn plan(
         return plan_known(instance, source, found, known, since, verify);
     }
     let on_disk: HashSet<String> = found.iter().map(|file| file.path.clone()).collect();
-    let units: Vec<String> = found.iter().map(|file| source.unit(&file.path)).collect();
+    let logical_paths: Vec<String> = found.iter().map(|file| source.logical_path(&file.path)).collect();
     let mut first: HashMap<&str, usize> = HashMap::new();
-    for (at, unit) in units.iter().enumerate() {
-        let best = first.entry(unit).or_insert(at);
+    for (at, logical_path) in logical_paths.iter().enumerate() {
+        let best = first.entry(logical_path).or_insert(at);
         // Of two copies the one that was written last goes on.
         let merit = |at: usize| (found[at].rule.encoding == Encoding::Plain, found[at].stat.modified);
         if merit(at) > merit(*best) {
@@ -70,34 +87,37 @@ pub fn plan(
     }
     let primaries: HashSet<usize> = first.into_values().collect();
     let mut by_path: HashMap<&str, &CapturedFile> = HashMap::new();
-    let mut by_unit: HashMap<&str, Vec<&CapturedFile>> = HashMap::new();
+    let mut by_logical_path: HashMap<&str, Vec<&CapturedFile>> = HashMap::new();
     for file in captured.iter().filter(|file| !file.document) {
         by_path.insert(&file.path, file);
-        by_unit.entry(&file.unit).or_default().push(file);
+        by_logical_path.entry(&file.logical_path).or_default().push(file);
     }
     let mut plan = Plan::default();
     let mut moved = HashSet::new();
-    for (at, (file, unit)) in found.into_iter().zip(units).enumerate() {
+    for (at, (file, logical_path)) in found.into_iter().zip(logical_paths).enumerate() {
         let rows = if primaries.contains(&at) { RowsPlan::Own } else { RowsPlan::Bytes };
-        let kin = by_unit.get(unit.as_str()).map(Vec::as_slice).unwrap_or_default();
+        let siblings = by_logical_path.get(logical_path.as_str()).map(Vec::as_slice).unwrap_or_default();
         let known = by_path.get(file.path.as_str()).copied().or_else(|| {
             // The client moved it: the same thing, at another place.
-            let from = kin.iter().find(|kin| {
-                !on_disk.contains(&kin.path) && kin.encoding == file.rule.encoding && !moved.contains(&kin.id)
+            let from = siblings.iter().find(|sibling| {
+                !on_disk.contains(&sibling.path)
+                    && sibling.encoding == file.rule.encoding
+                    && !moved.contains(&sibling.id)
             })?;
             moved.insert(from.id);
             Some(*from)
         });
-        let rival =
-            kin.iter().find(|kin| kin.twin_of.is_none() && Some(kin.id) != known.map(|known| known.id));
-        let rival = rival.filter(|_| rows == RowsPlan::Own);
-        let rival_stays = rival.is_some_and(|rival| on_disk.contains(&rival.path));
+        let sibling = siblings.iter().find(|sibling| {
+            sibling.owner == RowsOwner::This && Some(sibling.id) != known.map(|known| known.id)
+        });
+        let sibling = sibling.filter(|_| rows == RowsPlan::Own);
+        let sibling_stays = sibling.is_some_and(|sibling| on_disk.contains(&sibling.path));
         let untouched = known.is_some_and(|known| {
             known.path == file.path
                 && !known.gone
                 && known.size == file.size
                 && known.stat == Some(file.stat)
-                && (rows == RowsPlan::Bytes || known.twin_of != Some(0) && !rival_stays)
+                && (rows == RowsPlan::Bytes || known.owner != RowsOwner::Nobody && !sibling_stays)
         });
         if untouched && !verify {
             plan.unchanged = (plan.unchanged.0 + 1, plan.unchanged.1 + file.size);
@@ -111,11 +131,11 @@ pub fn plan(
             instance,
             source,
             found: file,
-            unit,
+            logical_path,
             known: known.cloned(),
             rows,
-            rival: rival.map(|rival| (*rival).clone()),
-            rival_stays,
+            sibling: sibling.map(|sibling| (*sibling).clone()),
+            sibling_stays,
         });
     }
     let absent = captured.iter().filter(|file| {
@@ -129,7 +149,7 @@ pub fn plan(
 fn all_known(found: &[FoundFile], captured: &[CapturedFile]) -> bool {
     let mut here = captured.iter().filter(|file| is_here(file));
     let same = found.iter().all(|found| here.next().is_some_and(|known| known.path == found.path));
-    same && here.next().is_none() && captured.iter().all(|file| file.twin_of.is_none())
+    same && here.next().is_none() && captured.iter().all(|file| file.owner == RowsOwner::This)
 }
 
 fn is_here(file: &CapturedFile) -> bool {
@@ -151,9 +171,16 @@ fn plan_known(
         } else if since.is_some_and(|since| file.stat.modified < since) {
             plan.put_off += 1;
         } else {
-            let (unit, known) = (source.unit(&file.path), Some(known));
-            let (rows, rival, rival_stays) = (RowsPlan::Own, None, false);
-            plan.jobs.push(Job { instance, source, found: file, unit, known, rows, rival, rival_stays });
+            plan.jobs.push(Job {
+                instance,
+                source,
+                logical_path: source.logical_path(&file.path),
+                found: file,
+                known: Some(known),
+                rows: RowsPlan::Own,
+                sibling: None,
+                sibling_stays: false,
+            });
         }
     }
     plan

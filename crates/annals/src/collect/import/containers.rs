@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zip::ZipArchive;
 
 use crate::collect::home::walk::stat_of;
-use crate::collect::ingest::capture::bomb;
+use crate::collect::ingest::content::bomb;
 use crate::collect::names::text_of;
 use annals_core::{Error, Result, Time};
 

@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::ingest::append::{Appender, Target};
+use super::ingest::append::Appender;
+use super::ingest::target::Target;
 use super::options::{Environment, Progress};
+use super::run::{self, Run};
 use annals_core::{Error, Result, Scope, Time};
 use annals_sources::{Archive, Capture, ElementBody, IntakeOptions, Member, Shape, Source, registry};
 use annals_store::{Batch, Store};
@@ -50,16 +52,9 @@ pub fn import(
     let sources: Vec<&'static dyn Source> =
         if ask.sources.is_empty() { registry().to_vec() } else { ask.sources.clone() };
     let now = (environment.now)();
-    let mut store = Store::open(environment.home)?;
-    let mut behind = false;
-    for source in sources.iter().filter(|source| source.import().is_some()) {
-        let manifest = source.manifest();
-        behind |= store.needs_rebuild(scope, manifest.source, manifest.reader_version)?;
-    }
-    if behind {
-        super::rebuild(environment.home, scope, now, &mut |_| {})?;
-    }
-    let run = store.start_run(scope, "import", now)?;
+    let importing = sources.iter().copied().filter(|source| source.import().is_some());
+    let mut store = run::open(environment, scope, importing)?;
+    let run = Run::start(&store, environment, scope, "import")?;
     let appender = Appender::new(Store::open(environment.home)?, scope)?;
     let mut importer = Importer {
         store: &mut store,
@@ -94,8 +89,7 @@ pub fn import(
     importer.settle(now)?;
     let recognised = reports.iter().filter(|report| report.is_recognised()).count();
     let summary = format!("{recognised} of {} recognised", reports.len());
-    store.finish_run(scope, run, &summary, (environment.now)())?;
-    store.checkpoint()?;
+    run.finish(&mut store, &summary)?;
     Ok(reports)
 }
 
@@ -351,13 +345,8 @@ impl Importer<'_, '_> {
             };
             self.flush()?;
             let instance = self.instance(intake.source)?;
-            let target = Target {
-                instance,
-                source: intake.source,
-                path: &capture.path,
-                store: capture.store,
-                reader: capture.reader,
-            };
+            let (path, store, reader) = (&capture.path, capture.store, capture.reader);
+            let target = Target::archived(instance, intake.source, path, store, reader);
             let hash = container.read(plan.at, |input| Appender::hash(input)).and_then(|hash| hash);
             let hash = match hash {
                 Ok(hash) => hash,

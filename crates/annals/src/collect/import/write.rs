@@ -6,7 +6,7 @@ use super::containers::Container;
 use super::report::{ContainerReport, MemberReport};
 use super::triage::SourceIntake;
 use super::{COMMIT_BATCHES, COMMIT_BYTES, Importer, instance_of};
-use crate::collect::ingest::append::Target;
+use crate::collect::ingest::target::Target;
 use annals_core::{FailureKind, Result, Time};
 use annals_sources::{Capture, ElementBody, Source};
 use annals_store::Batch;
@@ -41,7 +41,7 @@ impl Importer<'_, '_> {
                 texts.push((told, body.as_ref()));
             }
             self.make_room(instance, &path)?;
-            let target = Target { instance, source, path: &path, store, reader };
+            let target = Target::archived(instance, source, &path, store, reader);
             let (added, batch) = self.appender.texts(&target, &texts)?;
             let totals = report.totals.entry(source.manifest().source).or_default();
             if counts {
@@ -70,8 +70,7 @@ impl Importer<'_, '_> {
         let base = annals_sources::path_part(base.rsplit('/').next().unwrap_or_default());
         let path = format!("aside/{base}/{what}-{hash}");
         self.make_room(instance, &path)?;
-        let target =
-            Target { instance, source, path: &path, store: "elements nobody knows", reader: "aside" };
+        let target = Target::archived(instance, source, &path, "elements nobody knows", "aside");
         let added = self.appender.whole(&target, bytes)?;
         let totals = report.totals.entry(source.manifest().source).or_default();
         totals.aside += 1;

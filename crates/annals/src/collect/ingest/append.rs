@@ -4,20 +4,11 @@ use std::io::{self, Read};
 
 use serde_json::{Map, Value};
 
-use super::capture::CHUNK;
+use super::content::CHUNK;
 use super::parse::{Parse, SEQUENCE_END};
-use annals_core::{Encoding, Framing, Result, Scope};
-use annals_sources::{FileContext, Source};
-use annals_store::{Batch, CapturedFile, FilePart, Packer, SEGMENT, Store};
-
-/// A file of the archive that imports add to.
-pub struct Target<'t> {
-    pub instance: i64,
-    pub source: &'static dyn Source,
-    pub path: &'t str,
-    pub store: &'static str,
-    pub reader: &'static str,
-}
+use super::target::Target;
+use annals_core::{Framing, Result, Scope};
+use annals_store::{Batch, CapturedFile, Packer, SEGMENT, Store};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
@@ -44,10 +35,10 @@ impl Appender {
     /// Adds the texts that the file does not have yet, in one batch; tells of each whether it was new.
     pub fn texts(
         &mut self,
-        target: &Target<'_>,
+        target: &Target,
         texts: &[(Map<String, Value>, &[u8])],
     ) -> Result<(Vec<Option<Added>>, Option<Batch>)> {
-        let known = self.store.captured_file(&self.scope, target.instance, target.path)?;
+        let known = self.store.captured_file(&self.scope, target.instance, &target.part.path)?;
         let (mut pieces, mut hashes, mut told) = (Vec::new(), Vec::new(), Vec::new());
         for (header, body) in texts {
             let hash = short(&blake3::hash(body));
@@ -69,25 +60,19 @@ impl Appender {
         if hashes.is_empty() {
             return Ok((told, None));
         }
-        let mut batch = self.append(target, known.as_ref(), Framing::Sequence, pieces)?;
+        let mut batch = self.append(target.clone().framed(Framing::Sequence), known.as_ref(), pieces)?;
         batch.captures = hashes;
         Ok((told, Some(batch)))
     }
 
     /// Adds whole lines as they are.
-    pub fn lines(&mut self, target: &Target<'_>, lines: &[u8]) -> Result<Batch> {
-        let known = self.store.captured_file(&self.scope, target.instance, target.path)?;
-        self.append(target, known.as_ref(), Framing::Lines, lines.to_vec())
+    pub fn lines(&mut self, target: &Target, lines: &[u8]) -> Result<Batch> {
+        let known = self.store.captured_file(&self.scope, target.instance, &target.part.path)?;
+        self.append(target.clone().framed(Framing::Lines), known.as_ref(), lines.to_vec())
     }
 
-    fn append(
-        &mut self,
-        target: &Target<'_>,
-        known: Option<&CapturedFile>,
-        framing: Framing,
-        mut pieces: Vec<u8>,
-    ) -> Result<Batch> {
-        let mut parse = self.parse(target, framing);
+    fn append(&mut self, target: Target, known: Option<&CapturedFile>, mut pieces: Vec<u8>) -> Result<Batch> {
+        let mut parse = target.parse(None);
         let mut bytes = match known {
             Some(known) => self.replay(known, &mut parse)?,
             None => Vec::new(),
@@ -102,15 +87,13 @@ impl Appender {
         } else {
             bytes.append(&mut pieces);
         }
-        let mut batch = self.batch(target, known, framing, &mut parse);
-        batch.segments = self.packer.pack(start, &bytes)?;
-        batch.size = start + bytes.len() as u64;
-        batch.new_bytes = batch.size - before;
-        Ok(batch)
+        let batch = target.batch(known.map(|known| known.id), Some(parse.take()));
+        let (segments, size) = (self.packer.pack(start, &bytes)?, start + bytes.len() as u64);
+        Ok(Batch { new_version: known.is_none(), segments, size, new_bytes: size - before, ..batch })
     }
 
     /// A file of its own: nothing when it is there as it is.
-    pub fn whole(&mut self, target: &Target<'_>, body: &[u8]) -> Result<Option<(Added, Batch)>> {
+    pub fn whole(&mut self, target: &Target, body: &[u8]) -> Result<Option<(Added, Batch)>> {
         let hash = short(&blake3::hash(body));
         let mut batches = Vec::new();
         let added = self.stream(target, &hash, &mut &*body, &mut |batch| {
@@ -122,13 +105,11 @@ impl Appender {
         let Some(mut first) = batches.next() else { return Ok(None) };
         for more in batches {
             first.segments.extend(more.segments);
-            first.items.extend(more.items);
-            first.counts.extend(more.counts);
-            first.problems.extend(more.problems);
-            first.facts = more.facts;
             first.new_bytes += more.new_bytes;
+            first.size = more.size;
             first.captures = more.captures;
-            (first.size, first.content_size, first.parsed) = (more.size, more.content_size, more.parsed);
+            // A whole document is read when all of it is there.
+            first.rows = more.rows;
         }
         Ok(Some((added, first)))
     }
@@ -148,15 +129,16 @@ impl Appender {
     /// The same in pieces, for a file of any size. All of them belong into one transaction.
     pub fn stream(
         &mut self,
-        target: &Target<'_>,
+        target: &Target,
         hash: &[u8; 16],
         input: &mut dyn Read,
         see: &mut dyn FnMut(Batch) -> Result<()>,
     ) -> Result<Option<Added>> {
         let Some(known) = self.unless_captured(target, hash)? else { return Ok(None) };
         let added = if known.is_some() { Added::Changed } else { Added::New };
-        let mut parse = self.parse(target, Framing::Whole);
-        let (mut place, mut first) = (0, true);
+        let target = target.clone().framed(Framing::Whole);
+        let mut parse = target.parse(None);
+        let (mut size, mut first) = (0, true);
         loop {
             let mut chunk = Vec::new();
             input.take(CHUNK as u64).read_to_end(&mut chunk)?;
@@ -165,16 +147,18 @@ impl Appender {
             if last {
                 parse.finish();
             }
-            let mut batch = self.batch(target, known.as_ref(), Framing::Whole, &mut parse);
-            batch.new_version = std::mem::replace(&mut first, false);
-            batch.replace_rows = batch.new_version && known.is_some();
-            batch.segments = self.packer.pack(place, &chunk)?;
-            place += chunk.len() as u64;
-            batch.size = place;
-            batch.new_bytes = chunk.len() as u64;
-            if last {
-                batch.captures = vec![*hash];
-            }
+            let new_version = std::mem::replace(&mut first, false);
+            let segments = self.packer.pack(size, &chunk)?;
+            size += chunk.len() as u64;
+            let batch = Batch {
+                new_version,
+                drops_rows: new_version && known.is_some(),
+                segments,
+                size,
+                new_bytes: chunk.len() as u64,
+                captures: if last { vec![*hash] } else { Vec::new() },
+                ..target.batch(known.as_ref().map(|known| known.id), Some(parse.take()))
+            };
             see(batch)?;
             if last {
                 return Ok(Some(added));
@@ -183,18 +167,12 @@ impl Appender {
     }
 
     /// The file, if there is one; nothing when it has the text.
-    fn unless_captured(&self, target: &Target<'_>, hash: &[u8; 16]) -> Result<Option<Option<CapturedFile>>> {
-        let known = self.store.captured_file(&self.scope, target.instance, target.path)?;
+    fn unless_captured(&self, target: &Target, hash: &[u8; 16]) -> Result<Option<Option<CapturedFile>>> {
+        let known = self.store.captured_file(&self.scope, target.instance, &target.part.path)?;
         match &known {
             Some(file) if self.store.has_capture(&self.scope, file.id, hash)? => Ok(None),
             _ => Ok(Some(known)),
         }
-    }
-
-    fn parse(&self, target: &Target<'_>, framing: Framing) -> Parse {
-        let context = FileContext { path: target.path.to_owned(), modified: None };
-        let reader = target.source.reader(target.reader, &context, None);
-        Parse::new(target.source, reader, framing, 0, false)
     }
 
     /// The reader sees all earlier captures again: they are what it knows, and few files have many. Answers the bytes of
@@ -209,48 +187,6 @@ impl Appender {
             if read < CHUNK {
                 return Ok(chunk.split_off(read - read % SEGMENT));
             }
-        }
-    }
-
-    fn batch(
-        &self,
-        target: &Target<'_>,
-        known: Option<&CapturedFile>,
-        framing: Framing,
-        parse: &mut Parse,
-    ) -> Batch {
-        let taken = parse.take();
-        Batch {
-            instance: target.instance,
-            file: known.map(|known| known.id),
-            part: FilePart {
-                path: target.path.to_owned(),
-                unit: target.path.to_owned(),
-                store: target.store,
-                reader: target.reader,
-                framing,
-                encoding: Encoding::Plain,
-                document: false,
-                mutable: false,
-            },
-            new_version: known.is_none(),
-            replace_rows: false,
-            follows_rows: true,
-            supersedes: None,
-            twin_of: None,
-            segments: Vec::new(),
-            new_bytes: 0,
-            size: 0,
-            content_size: taken.position,
-            parsed: taken.parsed,
-            stat: None,
-            state: taken.state,
-            reader_version: target.source.manifest().reader_version,
-            items: taken.items,
-            facts: taken.facts.into_iter().map(|facts| (facts.session, facts.rank, facts.facts)).collect(),
-            counts: taken.counts,
-            problems: taken.problems,
-            captures: Vec::new(),
         }
     }
 }

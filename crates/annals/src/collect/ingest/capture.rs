@@ -4,25 +4,15 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use super::content::{CHUNK, cannot_decode, decoded, read_content, same_bytes};
 use super::parse::Parse;
+use super::target::Target;
 use crate::collect::home::plan::{Job, RowsPlan};
 use crate::collect::home::walk::stat_of;
 use annals_core::{Encoding, FailureKind, Framing, Scope};
-use annals_sources::FileContext;
-use annals_store::{Batch, FilePart, Packer, SEGMENT, Segment, Stat, Store};
+use annals_store::{Batch, CapturedFile, Packer, Rows, RowsOwner, SEGMENT, Segment, Stat, Store};
 
-/// Raw bytes of a batch: whole segments, so that rows never point at bytes that are not stored yet.
-pub const CHUNK: usize = 4 * SEGMENT;
-/// A transcript that unpacks to more than this is a bomb.
-const LARGEST_CONTENT: u64 = 8 << 30;
-/// So is one beyond this that unpacks to more than `LARGEST_RATIO` times its size.
-const USUAL_CONTENT: u64 = 128 << 20;
-const LARGEST_RATIO: u64 = 1_000;
-
-/// Marks a file whose rows are another file's of the same unit, whichever that is.
-const NO_ROWS: i64 = 0;
-
-/// What a worker tells the writer.
+/// What a worker reports to the writer.
 pub enum Report {
     Batch(Box<Batch>),
     /// Nothing but the disk's data about the file changed.
@@ -74,13 +64,7 @@ impl Capturer {
         match self.try_capture(job, send) {
             Ok((outcome, bytes)) => send(Report::Done { instance, path, bytes, outcome }),
             Err(error) => {
-                send(Report::Gap {
-                    instance,
-                    stream: "files",
-                    path: path.clone(),
-                    why: FailureKind::Unreadable,
-                    reason: error.to_string(),
-                });
+                send(job.gap("files", FailureKind::Unreadable, error.to_string()));
                 send(Report::Done { instance, path, bytes: job.found.size, outcome: CaptureOutcome::Failed });
             }
         }
@@ -91,46 +75,55 @@ impl Capturer {
         let metadata = file.metadata()?;
         let disk = Disk { size: metadata.len(), stat: stat_of(&metadata) };
         let Some(known) = &job.known else {
-            self.read_from(job, &mut file, disk, Start::fresh(), send)?;
+            let work = Work { change: Change::New, rows: RowsWork::Replace };
+            self.perform(job, &mut file, disk, work, send)?;
             return Ok((CaptureOutcome::New, 0));
         };
-        let orphaned = known.twin_of.is_some() && job.rival.is_none() || known.twin_of == Some(NO_ROWS);
-        let unread = job.rows == RowsPlan::Own && (orphaned || job.rival_stays);
-        let restat = || Report::Restat { file: known.id, path: job.found.path.clone(), stat: disk.stat };
-        if disk.size == known.size && self.holds(&mut file, known.id, known.version, Reach::All)? {
-            let finished = known.stat.is_some() || job.found.rule.encoding == Encoding::Plain;
-            if finished && !unread {
-                send(restat());
-                return Ok((CaptureOutcome::Unchanged, disk.size));
-            }
-            // The bytes are safe, the rows are not complete: read them again.
-            let start = Start { new_version: false, replace_rows: true, ..Start::fresh() };
-            self.read_from(job, &mut file, disk, start, send)?;
-            return Ok((CaptureOutcome::Changed, 0));
+        let work = self.compare(job, known, &mut file, disk)?;
+        if work.change == Change::Same && work.rows == RowsWork::Keep {
+            send(Report::Restat { file: known.id, path: job.found.path.clone(), stat: disk.stat });
+            return Ok((CaptureOutcome::Unchanged, disk.size));
         }
-        let in_lines = job.found.rule.framing == Framing::Lines && job.found.rule.encoding == Encoding::Plain;
-        let current = known.rows_version == known.version && !unread;
-        let appends = in_lines && current;
+        self.perform(job, &mut file, disk, work, send)?;
+        Ok((CaptureOutcome::Changed, work.change.from()))
+    }
+
+    /// What happened to a file that the archive knows, and what that means for its rows.
+    fn compare(&mut self, job: &Job, known: &CapturedFile, file: &mut File, disk: Disk) -> io::Result<Work> {
+        let is_plain = job.found.rule.encoding == Encoding::Plain;
+        let abandoned = match known.owner {
+            RowsOwner::This => false,
+            RowsOwner::Other(_) => job.sibling.is_none(),
+            RowsOwner::Nobody => true,
+        };
+        let unread = job.rows == RowsPlan::Own && (abandoned || job.sibling_stays);
+        if disk.size == known.size && self.holds(file, known.id, known.version, Reach::All)? {
+            // The bytes are safe; rows that are not complete are read again.
+            let read = !unread && (known.stat.is_some() || is_plain);
+            let rows = if read { RowsWork::Keep } else { RowsWork::Replace };
+            return Ok(Work { change: Change::Same, rows });
+        }
+        let in_lines = job.found.rule.framing == Framing::Lines && is_plain;
+        let rows_go_on = in_lines && known.rows_version == known.version && !unread;
         // A client appends in place. Another file under the old name is compared as a whole.
         let in_place = known.stat.is_some_and(|stat| stat.inode == disk.stat.inode);
         let reach = if in_place { Reach::Edges } else { Reach::All };
-        // A capture that was cut off goes on with its version: its half of the file is no version of its own.
-        let grown = disk.size > known.size && known.size > 0 && (appends || known.stat.is_none());
-        let goes_on = grown && self.holds(&mut file, known.id, known.version, reach)?;
-        if goes_on && appends {
-            let (from, parsed) = (known.size, known.parsed);
-            let start = Start { from, parsed, new_version: false, replace_rows: false, reads: true };
-            self.read_from(job, &mut file, disk, start, send)?;
-            return Ok((CaptureOutcome::Changed, known.size));
+        // A capture that was cut off goes on with its version: its half of the file is no version by itself.
+        let grown = disk.size > known.size && known.size > 0 && (rows_go_on || known.stat.is_none());
+        if grown && self.holds(file, known.id, known.version, reach)? {
+            let rows =
+                if rows_go_on { RowsWork::Continue { parsed: known.parsed } } else { RowsWork::Replace };
+            return Ok(Work { change: Change::Append { from: known.size }, rows });
         }
         let less_than_rows = disk.size < known.size || known.rows_version != known.version;
-        let cut_short = in_lines && less_than_rows && known.twin_of.is_none();
-        let keeps_rows = cut_short && self.is_prefix(&mut file, disk.size, known.id, known.rows_version)?;
-        let from = if goes_on { known.size } else { 0 };
-        let reads = !keeps_rows;
-        let start = Start { from, parsed: 0, new_version: !goes_on, replace_rows: reads, reads };
-        self.read_from(job, &mut file, disk, start, send)?;
-        Ok((CaptureOutcome::Changed, from))
+        if in_lines
+            && less_than_rows
+            && known.owner == RowsOwner::This
+            && self.is_prefix(file, disk.size, known.id, known.rows_version)?
+        {
+            return Ok(Work { change: Change::Truncated, rows: RowsWork::Keep });
+        }
+        Ok(Work { change: Change::Rewritten, rows: RowsWork::Replace })
     }
 
     /// True when the disk still has the bytes of these segments at their places.
@@ -139,9 +132,9 @@ impl Capturer {
             Reach::All => self.store.segment_hashes(&self.scope, known, version),
             Reach::Edges => self.store.edge_hashes(&self.scope, known, version),
         };
-        for (place, length, hash) in hashes.map_err(io::Error::other)? {
+        for (offset, length, hash) in hashes.map_err(io::Error::other)? {
             self.buffer.clear();
-            file.seek(SeekFrom::Start(place))?;
+            file.seek(SeekFrom::Start(offset))?;
             file.by_ref().take(length).read_to_end(&mut self.buffer)?;
             if self.buffer.len() as u64 != length || *blake3::hash(&self.buffer).as_bytes() != hash {
                 return Ok(false);
@@ -157,38 +150,40 @@ impl Capturer {
         same_bytes(file.by_ref().take(size), stored)
     }
 
-    fn read_from(
+    fn perform(
         &mut self,
         job: &Job,
         file: &mut File,
         disk: Disk,
-        start: Start,
+        work: Work,
         send: &mut dyn FnMut(Report),
     ) -> io::Result<()> {
-        let twin_of = match job.rows {
-            RowsPlan::Own => self.same_as_rival(job, send)?,
-            RowsPlan::Bytes => Some(NO_ROWS),
+        let owner = match job.rows {
+            RowsPlan::Own => self.owner(job, send)?,
+            RowsPlan::Bytes => RowsOwner::Nobody,
         };
-        let reads = twin_of.is_none() && start.reads;
+        let reads = owner == RowsOwner::This && work.rows != RowsWork::Keep;
+        let target = job.target();
+        let mut parse = reads.then(|| self.parse(job, &target, file, disk, work)).transpose()?;
+        let size = disk.size;
         let mut run =
-            CaptureRun { job, disk, start, twin_of, first: true, captured: disk.size, had: disk.size };
-        let mut parse = reads.then(|| self.parse(job, file, disk, start)).transpose()?;
+            CaptureRun { job, target, disk, work, owner, is_first: true, captured: size, had: size };
         let decodes = job.found.rule.encoding == Encoding::Zstd;
-        let stores = start.new_version || start.from > 0;
+        let stores = work.change != Change::Same;
         if stores {
-            run.captured = start.from - start.from % SEGMENT as u64;
-            run.had = start.from;
+            let from = work.change.from();
+            run.captured = from - from % SEGMENT as u64;
+            run.had = from;
             let rows = parse.as_mut().filter(|_| !decodes);
             self.store_bytes(&mut run, file, rows, !decodes || !reads, send)?;
         }
         if run.captured < disk.size {
-            let (instance, path, reason) =
-                (job.instance, job.found.path.clone(), "changed while being read".to_owned());
-            send(Report::Gap { instance, stream: "files", path, why: FailureKind::Changing, reason });
+            let reason = "changed while being read".to_owned();
+            send(job.gap("files", FailureKind::Changing, reason));
         }
         match parse {
-            Some(parse) if decodes || !stores => self.read_content(parse, &mut run, file, send)?,
-            // Whose twin it is has to be told even when nothing else is.
+            Some(parse) if decodes || !stores => self.read_stored(parse, &mut run, file, send)?,
+            // Who has the rows is recorded even when nothing else is.
             None if !stores => send(run.batch(Vec::new(), None, true)),
             _ => {}
         }
@@ -214,7 +209,7 @@ impl Capturer {
             run.captured += chunk.len() as u64;
             let last = chunk.len() < CHUNK || run.captured >= run.disk.size;
             if let Some(parse) = &mut parse {
-                let seen = run.start.parsed.max(chunk_start).saturating_sub(chunk_start) as usize;
+                let seen = run.work.rows.parsed().max(chunk_start).saturating_sub(chunk_start) as usize;
                 parse.feed(chunk.get(seen..).unwrap_or_default());
                 if last {
                     parse.finish();
@@ -223,7 +218,7 @@ impl Capturer {
             let segments = self.pack(run, chunk_start, &chunk);
             self.buffer = chunk;
             let segments = segments?;
-            send(run.batch(segments, parse.as_deref_mut(), last && completes));
+            send(run.batch(segments, parse.as_deref_mut().map(Parse::take), last && completes));
             if last {
                 return Ok(());
             }
@@ -231,71 +226,55 @@ impl Capturer {
     }
 
     /// Rows of content that has to be decoded, or whose bytes are stored already.
-    fn read_content(
+    fn read_stored(
         &mut self,
-        mut parse: Parse,
+        parse: Parse,
         run: &mut CaptureRun<'_>,
         file: &mut File,
         send: &mut dyn FnMut(Report),
     ) -> io::Result<()> {
         file.seek(SeekFrom::Start(0))?;
-        let mut content: Box<dyn Read> = match run.job.found.rule.encoding {
-            Encoding::Plain => Box::new(file.by_ref().take(run.disk.size)),
-            Encoding::Zstd => Box::new(zstd::stream::read::Decoder::new(file.by_ref().take(run.disk.size))?),
-        };
-        let mut decoded = 0u64;
-        loop {
-            self.buffer.clear();
-            let read = content.by_ref().take(CHUNK as u64).read_to_end(&mut self.buffer);
-            decoded += self.buffer.len() as u64;
-            parse.feed(&self.buffer);
-            let broken = match read {
-                Ok(_) if run.job.found.rule.encoding == Encoding::Zstd => bomb(run.disk.size, decoded),
-                Ok(_) => None,
-                Err(error) => Some(format!("cannot be decompressed further: {error}")),
-            };
-            if let Some(reason) = &broken {
-                let (instance, path) = (run.job.instance, run.job.found.path.clone());
-                let (why, told) = (FailureKind::Unreadable, reason.clone());
-                send(Report::Gap { instance, stream: "content", path, why, reason: told });
-                parse.broken(reason);
+        let (size, encoding) = (run.disk.size, run.target.part.encoding);
+        let read = read_content(parse, file.take(size), encoding, size, &mut self.buffer, &mut |chunk| {
+            if let Some(reason) = chunk.broken {
+                send(run.job.gap("content", FailureKind::Unreadable, reason));
             }
-            let last = broken.is_some() || self.buffer.len() < CHUNK;
-            if last {
-                parse.finish();
-            }
-            send(run.batch(Vec::new(), Some(&mut parse), last));
-            if last {
-                return Ok(());
-            }
-        }
+            send(run.batch(Vec::new(), Some(chunk.rows), chunk.is_last));
+            Ok(())
+        });
+        read.map_err(io::Error::other)
     }
 
-    fn parse(&mut self, job: &Job, file: &mut File, disk: Disk, start: Start) -> io::Result<Parse> {
-        let goes_on = start.parsed > 0;
-        let saved = match (&job.known, goes_on) {
-            (Some(known), true) => {
+    fn parse(
+        &mut self,
+        job: &Job,
+        target: &Target,
+        file: &mut File,
+        disk: Disk,
+        work: Work,
+    ) -> io::Result<Parse> {
+        let parsed = work.rows.parsed();
+        let saved = match &job.known {
+            Some(known) if parsed > 0 => {
                 self.store.reader_state(&self.scope, known.id).map_err(io::Error::other)?
             }
             _ => String::new(),
         };
-        let context = FileContext { path: job.found.path.clone(), modified: Some(disk.stat.modified) };
         let saved = Some(saved.as_str()).filter(|saved| !saved.is_empty());
-        let reader = job.source.reader(job.reader(), &context, saved);
         let mut before = [b'\n'];
-        file.seek(SeekFrom::Start(start.parsed.saturating_sub(1)))?;
-        if start.parsed > 0 {
+        file.seek(SeekFrom::Start(parsed.saturating_sub(1)))?;
+        if parsed > 0 {
             file.read_exact(&mut before)?;
         }
-        let mut parse =
-            Parse::new(job.source, reader, job.found.rule.framing, start.parsed, before != [b'\n']);
-        if job.found.rule.encoding == Encoding::Zstd {
+        let modified = Some(disk.stat.modified);
+        let mut parse = target.parse_from(modified, saved, parsed, before != [b'\n']);
+        if target.part.encoding == Encoding::Zstd {
             // Its content is read once all bytes are stored.
             return Ok(parse);
         }
         // What is kept of an unfinished line may begin before the segment that is written next.
-        let segment_start = start.from - start.from % SEGMENT as u64;
-        let mut left = segment_start.saturating_sub(start.parsed);
+        let from = work.change.from();
+        let mut left = (from - from % SEGMENT as u64).saturating_sub(parsed);
         while left > 0 {
             self.buffer.clear();
             file.by_ref().take(left.min(CHUNK as u64)).read_to_end(&mut self.buffer)?;
@@ -310,41 +289,34 @@ impl Capturer {
 
     /// A version that replaces another is mostly the same: what differs is stored as a difference.
     fn pack(&mut self, run: &CaptureRun<'_>, start: u64, chunk: &[u8]) -> io::Result<Vec<Segment>> {
-        let Some(known) = run.job.known.as_ref().filter(|_| run.start.new_version) else {
+        let Some(known) = run.job.known.as_ref().filter(|_| run.work.change.is_new_version()) else {
             return self.packer.pack(start, chunk);
         };
         let mut segments = Vec::new();
         for (number, raw) in chunk.chunks(SEGMENT).enumerate() {
-            let place = start + (number * SEGMENT) as u64;
-            let base = self.store.base_blob(&self.scope, known.id, known.version, place);
-            segments.push(self.packer.pack_one(place, raw, base.map_err(io::Error::other)?.as_ref())?);
+            let offset = start + (number * SEGMENT) as u64;
+            let base = self.store.base_blob(&self.scope, known.id, known.version, offset);
+            segments.push(self.packer.pack_one(offset, raw, base.map_err(io::Error::other)?.as_ref())?);
         }
         Ok(segments)
     }
 
-    /// The other file of this unit, if it holds the same content and has the rows already.
-    fn same_as_rival(&mut self, job: &Job, send: &mut dyn FnMut(Report)) -> io::Result<Option<i64>> {
-        let Some(rival) = job.rival.as_ref().filter(|_| !job.rival_stays) else { return Ok(None) };
-        let stored = self.store.bytes(&self.scope, rival.id, rival.rows_version);
-        let theirs: Box<dyn Read + '_> = match rival.encoding {
-            Encoding::Plain => Box::new(stored),
-            Encoding::Zstd => Box::new(zstd::stream::read::Decoder::new(stored)?),
+    /// Another file with this logical path keeps the rows if it has the same content.
+    fn owner(&mut self, job: &Job, send: &mut dyn FnMut(Report)) -> io::Result<RowsOwner> {
+        let Some(sibling) = job.sibling.as_ref().filter(|_| !job.sibling_stays) else {
+            return Ok(RowsOwner::This);
         };
-        let file = open(&job.found.disk)?;
-        let same = match job.found.rule.encoding {
-            Encoding::Plain => same_bytes(file, theirs),
-            Encoding::Zstd => same_bytes(zstd::stream::read::Decoder::new(file)?, theirs),
-        };
-        let broken = if same.is_err() { unpacking_error(job)? } else { None };
+        let stored = self.store.bytes(&self.scope, sibling.id, sibling.rows_version);
+        let theirs = decoded(stored, sibling.encoding)?;
+        let same = same_bytes(decoded(open(&job.found.disk)?, job.found.rule.encoding)?, theirs);
+        let broken = if same.is_err() { decoding_error(job)? } else { None };
         if let Some(error) = broken {
-            // Half a file has less to say than the form before it, which keeps the rows.
-            let (instance, path) = (job.instance, job.found.path.clone());
-            let reason = format!("cannot be decompressed further: {error}");
-            send(Report::Gap { instance, stream: "content", path, why: FailureKind::Unreadable, reason });
-            return Ok(Some(rival.id));
+            // Half a file has less content than the form before it, which keeps the rows.
+            send(job.gap("content", FailureKind::Unreadable, cannot_decode(&error)));
+            return Ok(RowsOwner::Other(sibling.id));
         }
-        // What cannot be unpacked is not the same.
-        Ok(same.unwrap_or(false).then_some(rival.id))
+        // What cannot be decoded is not the same.
+        Ok(if same.unwrap_or(false) { RowsOwner::Other(sibling.id) } else { RowsOwner::This })
     }
 }
 
@@ -354,21 +326,57 @@ struct Disk {
     stat: Stat,
 }
 
-/// Where reading begins and what it means for what is there.
-#[derive(Clone, Copy)]
-struct Start {
-    from: u64,
-    parsed: u64,
-    new_version: bool,
-    replace_rows: bool,
-    /// False where the rows of an earlier version stay.
-    reads: bool,
+/// What happened to a file's bytes since they were captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    New,
+    Same,
+    /// The archive has what is before `from`.
+    Append {
+        from: u64,
+    },
+    Rewritten,
+    /// Cut short, nothing else.
+    Truncated,
 }
 
-impl Start {
-    fn fresh() -> Start {
-        Start { from: 0, parsed: 0, new_version: true, replace_rows: true, reads: true }
+impl Change {
+    fn from(self) -> u64 {
+        match self {
+            Change::Append { from } => from,
+            Change::New | Change::Same | Change::Rewritten | Change::Truncated => 0,
+        }
     }
+
+    fn is_new_version(self) -> bool {
+        matches!(self, Change::New | Change::Rewritten | Change::Truncated)
+    }
+}
+
+/// What becomes of a file's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowsWork {
+    Keep,
+    /// The reader goes on here.
+    Continue {
+        parsed: u64,
+    },
+    Replace,
+}
+
+impl RowsWork {
+    fn parsed(self) -> u64 {
+        match self {
+            RowsWork::Continue { parsed } => parsed,
+            RowsWork::Keep | RowsWork::Replace => 0,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Work {
+    change: Change,
+    rows: RowsWork,
 }
 
 enum Reach {
@@ -378,100 +386,35 @@ enum Reach {
 
 struct CaptureRun<'j> {
     job: &'j Job,
+    target: Target,
     disk: Disk,
-    start: Start,
-    twin_of: Option<i64>,
-    first: bool,
+    work: Work,
+    owner: RowsOwner,
+    is_first: bool,
     captured: u64,
     /// Bytes that the archive has of this version.
     had: u64,
 }
 
 impl CaptureRun<'_> {
-    fn batch(&mut self, segments: Vec<Segment>, parse: Option<&mut Parse>, complete: bool) -> Report {
+    fn batch(&mut self, segments: Vec<Segment>, rows: Option<Rows>, is_complete: bool) -> Report {
         let job = self.job;
-        let first = std::mem::replace(&mut self.first, false);
-        let taken = parse.map(Parse::take);
-        let rows = taken.is_some();
-        let (parsed, content_size) = taken.as_ref().map_or((0, 0), |taken| (taken.parsed, taken.position));
-        let mut batch = Batch {
-            instance: job.instance,
-            file: job.known.as_ref().map(|known| known.id),
-            part: FilePart {
-                path: job.found.path.clone(),
-                unit: job.unit.clone(),
-                store: job.found.rule.store,
-                reader: job.reader(),
-                framing: job.found.rule.framing,
-                encoding: job.found.rule.encoding,
-                document: false,
-                mutable: job.found.rule.mutable,
-            },
-            new_version: first && self.start.new_version,
-            replace_rows: first && self.start.replace_rows,
-            follows_rows: rows,
-            supersedes: job.rival.as_ref().filter(|_| first && self.twin_of.is_none()).map(|rival| rival.id),
-            twin_of: self.twin_of,
+        let is_first = std::mem::replace(&mut self.is_first, false);
+        let owns_rows = self.owner == RowsOwner::This;
+        let new_bytes = self.captured - std::mem::replace(&mut self.had, self.captured);
+        Report::Batch(Box::new(Batch {
+            new_version: is_first && self.work.change.is_new_version(),
             segments,
-            new_bytes: self.captured - self.had,
+            new_bytes,
             size: self.captured,
-            content_size,
-            parsed,
-            // A file that shrank while it was read is looked at again.
-            stat: Some(self.disk.stat).filter(|_| complete && self.captured == self.disk.size),
-            state: String::new(),
-            reader_version: job.source.manifest().reader_version,
-            items: Vec::new(),
-            facts: Vec::new(),
-            counts: Vec::new(),
-            problems: Vec::new(),
-            captures: Vec::new(),
-        };
-        self.had = self.captured;
-        if let Some(taken) = taken {
-            batch.state = taken.state;
-            batch.items = taken.items;
-            batch.counts = taken.counts;
-            batch.problems = taken.problems;
-            batch.facts =
-                taken.facts.into_iter().map(|facts| (facts.session, facts.rank, facts.facts)).collect();
-        }
-        Report::Batch(Box::new(batch))
+            // A file that shrank while it was read is compared again by the next run.
+            stat: Some(self.disk.stat).filter(|_| is_complete && self.captured == self.disk.size),
+            owner: self.owner,
+            drops_rows: is_first && self.work.rows == RowsWork::Replace,
+            supersedes: job.sibling.as_ref().filter(|_| is_first && owns_rows).map(|sibling| sibling.id),
+            ..self.target.batch(job.known.as_ref().map(|known| known.id), rows)
+        }))
     }
-}
-
-/// Why a transcript that gave this much so far is unpacked no further.
-pub fn bomb(packed: u64, unpacked: u64) -> Option<String> {
-    if unpacked > LARGEST_CONTENT {
-        return Some("decompresses to more than 8 GiB".to_owned());
-    }
-    let swollen = unpacked > USUAL_CONTENT && unpacked / LARGEST_RATIO > packed;
-    swollen.then(|| format!("decompresses to more than {LARGEST_RATIO} times its size"))
-}
-
-fn same_bytes(mut ours: impl Read, mut theirs: impl Read) -> io::Result<bool> {
-    let (mut left, mut right) = (vec![0; 64 << 10], vec![0; 64 << 10]);
-    loop {
-        let read = fill(&mut ours, &mut left)?;
-        let other = fill(&mut theirs, &mut right)?;
-        if left[..read] != right[..other] {
-            return Ok(false);
-        }
-        if read == 0 {
-            return Ok(true);
-        }
-    }
-}
-
-fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match from.read(&mut buffer[filled..])? {
-            0 => break,
-            read => filled += read,
-        }
-    }
-    Ok(filled)
 }
 
 /// Opens what the survey saw: not a link that took its place since, and without waiting at a pipe.
@@ -488,8 +431,8 @@ pub fn open(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("no longer a file")) }
 }
 
-/// Why a compressed file cannot be unpacked to its end.
-fn unpacking_error(job: &Job) -> io::Result<Option<io::Error>> {
+/// Why a compressed file cannot be decoded to its end.
+fn decoding_error(job: &Job) -> io::Result<Option<io::Error>> {
     if job.found.rule.encoding == Encoding::Plain {
         return Ok(None);
     }

@@ -2,6 +2,8 @@
 
 pub(super) mod append;
 pub(super) mod capture;
+pub(super) mod content;
 pub(super) mod documents;
 pub(super) mod parse;
 pub(super) mod passages;
+pub(super) mod target;

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::passages::Passages;
 use annals_core::{Framing, Item, Span, Verdict};
 use annals_sources::json::{Scan, ScanRoom};
-use annals_sources::{Facts, Reader, Source};
-use annals_store::Count;
+use annals_sources::{Reader, Source};
+use annals_store::{Count, Rows};
 
 /// A line longer than this is kept in the bytes and counted, but not read.
 const LONGEST_LINE: usize = 160 << 20;
@@ -17,8 +17,8 @@ const LONGEST_DOCUMENT: usize = 64 << 20;
 pub const SEQUENCE_END: u8 = 0x1E;
 /// What a line says of its own type is counted under this many bytes of it.
 const LONGEST_KIND: usize = 200;
-/// Problems with their places between two takes; all are counted.
-const PROBLEMS: usize = 100;
+/// Malformed lines that are noted with their offsets between two takes; all are counted.
+const MOST_MALFORMED: usize = 100;
 /// Lines beyond this are held by one thread at a time, so that memory does not grow with the number of threads.
 const LARGE: usize = 16 << 20;
 static LARGE_LINE: Mutex<()> = Mutex::new(());
@@ -39,24 +39,13 @@ pub struct Parse {
     items: Vec<Item>,
     room: ScanRoom,
     counts: HashMap<(&'static str, String), (u64, u64)>,
-    problems: Vec<(Span, String)>,
+    malformed: Vec<(Span, String)>,
     /// Bytes of newlines: they belong to no line's type.
     line_ends: u64,
     /// Lines with nothing in them.
     blank_lines: u64,
     /// What is fed was counted before.
     again: bool,
-}
-
-/// What was read since the last take.
-pub struct Taken {
-    pub items: Vec<Item>,
-    pub counts: Vec<Count>,
-    pub problems: Vec<(Span, String)>,
-    pub facts: Vec<Facts>,
-    pub parsed: u64,
-    pub position: u64,
-    pub state: String,
 }
 
 impl Parse {
@@ -80,7 +69,7 @@ impl Parse {
             items: Vec::new(),
             room: ScanRoom::default(),
             counts: HashMap::new(),
-            problems: Vec::new(),
+            malformed: Vec::new(),
             line_ends: 0,
             blank_lines: 0,
             again: false,
@@ -155,7 +144,7 @@ impl Parse {
         self.again = false;
         (self.line_ends, self.blank_lines) = (0, 0);
         self.counts.clear();
-        self.problems.clear();
+        self.malformed.clear();
     }
 
     fn delimiter(&self) -> u8 {
@@ -174,7 +163,8 @@ impl Parse {
         self.framing = Framing::Lines;
     }
 
-    pub fn take(&mut self) -> Taken {
+    /// What was read since the last take.
+    pub fn take(&mut self) -> Rows {
         if self.line_ends > 0 {
             self.counts.insert(("kept", "line end".into()), (0, std::mem::take(&mut self.line_ends)));
         }
@@ -183,15 +173,16 @@ impl Parse {
             blank.0 += std::mem::take(&mut self.blank_lines);
         }
         let counts = std::mem::take(&mut self.counts).into_iter();
-        Taken {
+        let facts = self.reader.facts().into_iter();
+        Rows {
             items: std::mem::take(&mut self.items),
             counts: counts
                 .map(|((status, kind), (lines, bytes))| Count { status, kind, lines, bytes })
                 .collect(),
-            problems: std::mem::take(&mut self.problems),
-            facts: self.reader.facts(),
+            malformed: std::mem::take(&mut self.malformed),
+            facts: facts.map(|facts| (facts.session, facts.rank, facts.facts)).collect(),
             parsed: self.parsed,
-            position: self.position,
+            content_size: self.position,
             state: self.reader.save(),
         }
     }
@@ -226,7 +217,7 @@ impl Parse {
             self.hold(tail, LONGEST_LINE);
             if self.too_long {
                 let length = self.position - self.parsed - 1;
-                self.problem(Span { offset: self.parsed, length }, "line too long");
+                self.note_malformed(Span { offset: self.parsed, length }, "line too long");
                 self.count_line(Verdict::Skipped("line over 160 MiB".into()), length);
                 self.line_ends += 1;
                 self.too_long = false;
@@ -281,7 +272,7 @@ impl Parse {
             Verdict::Kept(kind) => ("kept", kind),
             Verdict::Unknown(kind) => ("unknown", kind),
             Verdict::Malformed(kind) => {
-                self.problem(Span { offset, length: bytes }, &kind);
+                self.note_malformed(Span { offset, length: bytes }, &kind);
                 ("malformed", kind)
             }
             Verdict::Skipped(kind) => ("skipped", kind),
@@ -301,9 +292,9 @@ impl Parse {
         *count = (count.0 + lines, count.1 + bytes);
     }
 
-    fn problem(&mut self, span: Span, what: &str) {
-        if self.problems.len() < PROBLEMS {
-            self.problems.push((span, what.to_owned()));
+    fn note_malformed(&mut self, span: Span, what: &str) {
+        if self.malformed.len() < MOST_MALFORMED {
+            self.malformed.push((span, what.to_owned()));
         }
     }
 }

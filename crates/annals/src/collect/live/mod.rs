@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::import::instance_of;
 use super::options::Environment;
+use super::run::{self, Run};
 use annals_core::{Error, FailureKind, Result, Scope, Time};
 use annals_sources::{Judged, Listed, Live, Source, Way};
 use annals_store::{DueGap, Lease, Store};
@@ -174,12 +175,9 @@ pub fn collect_live(
 ) -> Result<LiveReport> {
     let (live, manifest) = (live_of(ask.source)?, ask.source.manifest());
     let now = (environment.now)();
-    let mut store = Store::open(environment.home)?;
-    if store.needs_rebuild(scope, manifest.source, manifest.reader_version)? {
-        super::rebuild(environment.home, scope, now, &mut |_| {})?;
-    }
+    let mut store = run::open(environment, scope, [ask.source])?;
     let instance = instance_of(&store, scope, ask.source, environment, None)?;
-    let run = store.start_run(scope, "sync live", now)?;
+    let run = Run::start(&store, environment, scope, "sync live")?;
     // The lock is held: whoever had gaps is dead.
     let mut writer = store.writer(scope, now)?;
     writer.release_gaps(instance, None)?;
@@ -193,7 +191,7 @@ pub fn collect_live(
         Err(stop) => report.stop = Some(stop),
         Ok(talk) => {
             let keeper = Keeper::new(environment, scope, ask.source, instance, origin)?;
-            let mut run = LiveRun {
+            let mut live_run = LiveRun {
                 live,
                 talk,
                 keeper,
@@ -208,10 +206,10 @@ pub fn collect_live(
                 started: HashMap::new(),
                 tell,
             };
-            let ended = run.all(ask);
-            run.finish(ended)?;
-            report = run.report;
-            run.talk.close();
+            let ended = live_run.all(ask);
+            live_run.finish(ended)?;
+            report = live_run.report;
+            live_run.talk.close();
         }
     }
     let mut writer = store.writer(scope, (environment.now)())?;
@@ -222,8 +220,7 @@ pub fn collect_live(
     let bucket = self::learnt(&store, scope, instance)?.bucket;
     report.time_left = bucket.time_for(report.gaps_open, ask.pace, (environment.now)());
     let summary = format!("{} fetched, {} gaps open", report.fetched, report.gaps_open);
-    store.finish_run(scope, run, &summary, (environment.now)())?;
-    store.checkpoint()?;
+    run.finish(&mut store, &summary)?;
     Ok(report)
 }
 

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::{FILES, FetchItem, LEARNT, Learnt, THINGS};
-use crate::collect::ingest::append::{Appender, Target};
-use crate::collect::ingest::documents::{ArchivedDocument, is_same};
+use crate::collect::ingest::append::Appender;
+use crate::collect::ingest::documents::{is_same, replace};
+use crate::collect::ingest::target::Target;
 use crate::collect::options::Environment;
 use annals_core::{FailureKind, Result, Scope, Time};
 use annals_sources::{Capture, ElementBody, Listing, Source};
-use annals_store::{Batch, DueGap, Failure, Lease, Store};
+use annals_store::{Batch, DueGap, Failure, Lease, Packer, Store};
 
 /// A kill costs what was not committed: little, and at a slow pace nothing.
 const HELD: usize = 25;
@@ -128,7 +129,7 @@ impl Keeper {
             let Some((store, reader)) = group.first().map(|first| (first.store, first.reader)) else {
                 continue;
             };
-            let target = Target { instance: self.instance, source: self.source, path: &path, store, reader };
+            let target = Target::archived(self.instance, self.source, &path, store, reader);
             let mut texts = Vec::new();
             let mut batch = None;
             for capture in &mut group {
@@ -229,19 +230,13 @@ impl Keeper {
             Some(known) => is_same(&self.store, &self.scope, known, body.as_bytes())?,
             None => false,
         };
-        let document = ArchivedDocument {
-            instance: self.instance,
-            source: self.source,
-            path,
-            store: "documents of the account",
-            reader: "listing",
-            of_database: false,
-        };
+        let store = "documents of the account";
+        let target = Target::archived(self.instance, self.source, &path, store, "listing").mutable();
         let now = (self.now)();
         let mut added = 0;
         let mut writer = self.store.writer(&self.scope, now)?;
         if !same {
-            let batch = document.batch(known.as_ref(), body.as_bytes())?;
+            let batch = replace(&target, known.as_ref(), body.as_bytes(), &mut Packer::new()?)?;
             added = batch.new_bytes;
             self.held.bytes += added;
             writer.apply(batch)?;

@@ -1,0 +1,76 @@
+//! A file of the archive that a run adds to: how it is read, and what its batches have in common.
+
+use super::parse::Parse;
+use annals_core::{Encoding, Framing, Time};
+use annals_sources::{FileContext, Source};
+use annals_store::{Batch, FilePart, Rows};
+
+#[derive(Clone)]
+pub struct Target {
+    pub instance: i64,
+    pub source: &'static dyn Source,
+    pub part: FilePart,
+}
+
+impl Target {
+    /// A file that only the archive has. `store` says what such files are, in words of the audit.
+    pub fn archived(
+        instance: i64,
+        source: &'static dyn Source,
+        path: &str,
+        store: &'static str,
+        reader: &'static str,
+    ) -> Target {
+        let part = FilePart {
+            path: path.to_owned(),
+            logical_path: path.to_owned(),
+            store,
+            reader,
+            framing: Framing::Whole,
+            encoding: Encoding::Plain,
+            document: false,
+            mutable: false,
+        };
+        Target { instance, source, part }
+    }
+
+    pub fn framed(mut self, framing: Framing) -> Target {
+        self.part.framing = framing;
+        self
+    }
+
+    /// Replaced as a whole: what is missing in a new version has ended.
+    pub fn mutable(mut self) -> Target {
+        self.part.mutable = true;
+        self
+    }
+
+    /// A row of a client's database, and no file.
+    pub fn database_row(mut self) -> Target {
+        self.part.document = true;
+        self
+    }
+
+    /// Reads it from its start.
+    pub fn parse(&self, modified: Option<Time>) -> Parse {
+        self.parse_from(modified, None, 0, false)
+    }
+
+    /// Goes on at `parsed` with what the reader remembers. `inside_line`: a line was read there without its newline.
+    pub fn parse_from(
+        &self,
+        modified: Option<Time>,
+        saved: Option<&str>,
+        parsed: u64,
+        inside_line: bool,
+    ) -> Parse {
+        let context = FileContext { path: self.part.path.clone(), modified };
+        let reader = self.source.reader(self.part.reader, &context, saved);
+        Parse::new(self.source, reader, self.part.framing, parsed, inside_line)
+    }
+
+    pub fn batch(&self, known: Option<i64>, rows: Option<Rows>) -> Batch {
+        let reader_version = self.source.manifest().reader_version;
+        Batch { rows, reader_version, ..Batch::new(self.instance, known, self.part.clone()) }
+    }
+}
