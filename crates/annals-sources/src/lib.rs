@@ -51,7 +51,8 @@ use std::sync::Arc;
 use annals_core::{Block, Item, Manifest, SessionFacts, Time, Verdict};
 
 pub use import::{
-    Archive, Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, Member, Shape, Taking, path_part,
+    Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, KnownRecords, Member, Shape, Taking,
+    path_part,
 };
 pub use live::{Assembled, Judged, ListPage, Listed, Listing, Live, LiveAnswer, LiveRequest, Way};
 pub use outside_connectors::content_key;

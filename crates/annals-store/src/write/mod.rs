@@ -15,7 +15,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use crate::error::Result;
 use crate::index::write::IndexBuilder;
 use crate::{Batch, Count, Segment, Store, blobs, sql};
-use annals_core::{Encoding, Framing, Item, Scope, SessionFacts, Span, Time};
+use annals_core::{Encoding, Framing, Item, SessionFacts, Span, Time};
 
 /// Problems of one file that are kept with their places; all are counted.
 const PROBLEMS: i64 = 100;
@@ -54,7 +54,7 @@ pub(crate) type UsagePlace = (i64, i64, i64, i64);
 pub(crate) type UsageSums = [i64; 7];
 
 impl Store {
-    pub fn writer(&mut self, _scope: &Scope, now: Time) -> Result<Writer<'_>> {
+    pub fn writer(&mut self, now: Time) -> Result<Writer<'_>> {
         let transaction =
             self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         Ok(Writer {

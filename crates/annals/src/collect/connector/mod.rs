@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::import::containers::private_file;
 use super::ingest::append::Appender;
 use super::options::Environment;
-use annals_core::{ContentKey, Error, FailureKind, Result, Scope, Time};
+use annals_core::{ContentKey, Error, FailureKind, Result, Time};
 use annals_sources::of_programs;
 use annals_store::{Lease, Store};
 use program::{ENDING, Heard, Program};
@@ -87,7 +87,6 @@ pub struct ConnectorReport {
 pub fn run_connector(
     ask: &ConnectorOptions,
     environment: &Environment<'_>,
-    scope: &Scope,
     see: &mut dyn FnMut(Notice<'_>) -> Reply,
 ) -> Result<ConnectorReport> {
     if !wire::is_name(&ask.name) {
@@ -98,23 +97,23 @@ pub fn run_connector(
     let mut store = Store::open(environment.home)?;
     let source = of_programs();
     let manifest = source.manifest();
-    if store.needs_rebuild(scope, manifest.source, manifest.reader_version)? {
-        super::rebuild(environment.home, scope, now, &mut |_| {})?;
+    if store.needs_rebuild(manifest.source, manifest.reader_version)? {
+        super::rebuild(environment.home, now, &mut |_| {})?;
     }
-    let instance = store.instance(scope, manifest.source, &environment.machine, &ask.name, now)?;
+    let instance = store.instance(manifest.source, &environment.machine, &ask.name, now)?;
     if let Some(member) = &ask.member {
-        store.give_homes(scope, &[instance], member)?;
+        store.give_homes(&[instance], member)?;
     }
-    let run = store.start_run(scope, &format!("sync --connector {}", ask.name), now)?;
+    let run = store.start_run(&format!("sync --connector {}", ask.name), now)?;
     let version = version_of(ask);
     let holder = format!("run {run}");
-    let mut writer = store.writer(scope, now)?;
+    let mut writer = store.writer(now)?;
     writer.release_gaps(instance, None)?;
     writer.reopen_gaps(instance, &version, now)?;
     let lease = Lease { holder: &holder, until: Time::from_micros(now.micros().saturating_add(LEASE)) };
     let gaps = writer.claim_gaps(instance, lease, GAPS, now)?;
     writer.commit()?;
-    let state = store.cursors(scope, instance, STATE)?;
+    let state = store.cursors(instance, STATE)?;
     let mode = match (ask.gaps_only, ask.full) {
         (true, _) => RunMode::GapsOnly,
         (false, true) => RunMode::FullRefresh,
@@ -123,8 +122,7 @@ pub fn run_connector(
     let mut session = Session {
         ask,
         environment,
-        scope: *scope,
-        appender: Appender::new(Store::open(environment.home)?, scope)?,
+        appender: Appender::new(Store::open(environment.home)?)?,
         store: &mut store,
         instance,
         version,
@@ -150,14 +148,14 @@ pub fn run_connector(
         Err(problem) => ("error", format!("the last run failed: {}", problem.what)),
     };
     let now = (environment.now)();
-    let mut writer = store.writer(scope, now)?;
+    let mut writer = store.writer(now)?;
     writer.release_gaps(instance, Some(&holder))?;
     writer.set_instance_status(instance, status, &reason, now)?;
     writer.commit()?;
     report.failure = talked.err();
     let outcome = if report.failure.is_some() { "failed" } else { "succeeded" };
     let summary = format!("{outcome}: {} records, {} committed", report.records, report.committed);
-    store.finish_run(scope, run, &summary, now)?;
+    store.finish_run(run, &summary, now)?;
     store.checkpoint()?;
     Ok(report)
 }
@@ -194,7 +192,6 @@ pub enum RecordChange {
 pub struct Session<'r, 'e> {
     pub ask: &'r ConnectorOptions,
     pub environment: &'r Environment<'e>,
-    pub scope: Scope,
     pub appender: Appender,
     pub store: &'r mut Store,
     pub instance: i64,

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::ingest::append::{Appender, Target};
 use super::options::{Environment, Progress};
 use annals_core::{Error, Result, Scope, Time};
-use annals_sources::{Archive, Capture, ElementBody, IntakeOptions, Member, Shape, Source, registry};
+use annals_sources::{Capture, ElementBody, IntakeOptions, KnownRecords, Member, Shape, Source, registry};
 use annals_store::{Batch, Store};
 use containers::{Container, Kind};
 use elements::{Piece, split};
@@ -44,7 +44,6 @@ pub struct ImportOptions {
 pub fn import(
     ask: &ImportOptions,
     environment: &Environment<'_>,
-    scope: &Scope,
     progress: &mut dyn Progress,
 ) -> Result<Vec<ContainerReport>> {
     let sources: Vec<&'static dyn Source> =
@@ -54,17 +53,16 @@ pub fn import(
     let mut behind = false;
     for source in sources.iter().filter(|source| source.import().is_some()) {
         let manifest = source.manifest();
-        behind |= store.needs_rebuild(scope, manifest.source, manifest.reader_version)?;
+        behind |= store.needs_rebuild(manifest.source, manifest.reader_version)?;
     }
     if behind {
-        super::rebuild(environment.home, scope, now, &mut |_| {})?;
+        super::rebuild(environment.home, now, &mut |_| {})?;
     }
-    let run = store.start_run(scope, "import", now)?;
-    let appender = Appender::new(Store::open(environment.home)?, scope)?;
+    let run = store.start_run("import", now)?;
+    let appender = Appender::new(Store::open(environment.home)?)?;
     let mut importer = Importer {
         store: &mut store,
         appender,
-        scope: *scope,
         environment,
         member: ask.member.as_deref(),
         sources,
@@ -94,7 +92,7 @@ pub fn import(
     importer.settle(now)?;
     let recognised = reports.iter().filter(|report| report.is_recognised()).count();
     let summary = format!("{recognised} of {} recognised", reports.len());
-    store.finish_run(scope, run, &summary, (environment.now)())?;
+    store.finish_run(run, &summary, (environment.now)())?;
     store.checkpoint()?;
     Ok(reports)
 }
@@ -102,7 +100,6 @@ pub fn import(
 pub struct Importer<'i, 'e> {
     pub store: &'i mut Store,
     pub appender: Appender,
-    pub scope: Scope,
     pub environment: &'i Environment<'e>,
     pub member: Option<&'i str>,
     pub sources: Vec<&'static dyn Source>,
@@ -201,8 +198,7 @@ impl Importer<'_, '_> {
                 continue;
             }
             if !intake.intake.looks_first() {
-                let archive =
-                    Committed { store: self.appender.store(), scope: self.scope, source: intake.source };
+                let archive = Committed { store: self.appender.store(), source: intake.source };
                 let last = intake.intake.finish(&archive)?;
                 self.captures(intake.source, &Map::new(), last, &mut report)?;
             }
@@ -216,7 +212,7 @@ impl Importer<'_, '_> {
 
     /// What a source held back until all containers were read, each counted with its own.
     fn finish(&mut self, intake: &mut SourceIntake, reports: &mut [ContainerReport]) -> Result<()> {
-        let archive = Committed { store: self.appender.store(), scope: self.scope, source: intake.source };
+        let archive = Committed { store: self.appender.store(), source: intake.source };
         let last = intake.intake.finish(&archive)?;
         let problems = intake.intake.problems();
         let Some(end) = reports.len().checked_sub(1) else { return Ok(()) };
@@ -275,8 +271,7 @@ impl Importer<'_, '_> {
                 };
                 elements += 1;
                 self.progress.advance(0, bytes.len() as u64);
-                let archive =
-                    Committed { store: self.appender.store(), scope: self.scope, source: intake.source };
+                let archive = Committed { store: self.appender.store(), source: intake.source };
                 let framed = memchr::memchr(super::ingest::parse::SEQUENCE_END, bytes).is_none();
                 let taken = match torn || !framed {
                     true => None,
@@ -342,7 +337,7 @@ impl Importer<'_, '_> {
             }
         };
         let member = Member { name: &name, size, modified, head: &head };
-        let archive = Committed { store: self.appender.store(), scope: self.scope, source: intake.source };
+        let archive = Committed { store: self.appender.store(), source: intake.source };
         let captures = intake.intake.take(&member, &head, &archive)?.unwrap_or_default();
         for capture in captures {
             let ElementBody::Member = capture.body else {
@@ -367,7 +362,7 @@ impl Importer<'_, '_> {
                 }
             };
             let now = (self.environment.now)();
-            let mut writer = self.store.writer(&self.scope, now)?;
+            let mut writer = self.store.writer(now)?;
             let mut captured = 0;
             let added = container.read(plan.at, |input| {
                 self.appender.stream(&target, &hash, input, &mut |batch| {
@@ -391,16 +386,15 @@ impl Importer<'_, '_> {
 /// The home that imports of a source belong to; a member has one of their own.
 pub fn instance_of(
     store: &Store,
-    scope: &Scope,
     source: &'static dyn Source,
     environment: &Environment<'_>,
     member: Option<&str>,
 ) -> Result<i64> {
     let root = member.map_or_else(|| ROOT.to_owned(), |member| format!("{ROOT}/{member}"));
     let (name, now) = (source.manifest().source, (environment.now)());
-    let instance = store.instance(scope, name, &environment.machine, &root, now)?;
+    let instance = store.instance(name, &environment.machine, &root, now)?;
     if let Some(member) = member {
-        store.give_homes(scope, &[instance], member)?;
+        store.give_homes(&[instance], member)?;
     }
     Ok(instance)
 }
@@ -426,13 +420,12 @@ impl From<Error> for Stopped {
 /// What the archive had before the elements at hand.
 struct Committed<'s> {
     store: &'s Store,
-    scope: Scope,
     source: &'static dyn Source,
 }
 
-impl Archive for Committed<'_> {
+impl KnownRecords for Committed<'_> {
     fn session_of(&self, stream: &str, key: &str) -> Result<Option<String>> {
-        Ok(self.store.record_session(&self.scope, self.source.manifest().source, stream, key)?)
+        Ok(self.store.scoped(Scope::Owner).record_session(self.source.manifest().source, stream, key)?)
     }
 }
 

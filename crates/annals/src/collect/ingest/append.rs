@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::capture::CHUNK;
 use super::parse::{Parse, SEQUENCE_END};
-use annals_core::{Encoding, Framing, Result, Scope};
+use annals_core::{Encoding, Framing, Result};
 use annals_sources::{FileContext, Source};
 use annals_store::{Batch, CapturedFile, FilePart, Packer, SEGMENT, Store};
 
@@ -28,13 +28,12 @@ pub enum Added {
 /// Makes batches; sees what is committed.
 pub struct Appender {
     store: Store,
-    scope: Scope,
     packer: Packer,
 }
 
 impl Appender {
-    pub fn new(store: Store, scope: &Scope) -> Result<Appender> {
-        Ok(Appender { store, scope: *scope, packer: Packer::new()? })
+    pub fn new(store: Store) -> Result<Appender> {
+        Ok(Appender { store, packer: Packer::new()? })
     }
 
     pub fn store(&self) -> &Store {
@@ -47,12 +46,12 @@ impl Appender {
         target: &Target<'_>,
         texts: &[(Map<String, Value>, &[u8])],
     ) -> Result<(Vec<Option<Added>>, Option<Batch>)> {
-        let known = self.store.captured_file(&self.scope, target.instance, target.path)?;
+        let known = self.store.captured_file(target.instance, target.path)?;
         let (mut pieces, mut hashes, mut told) = (Vec::new(), Vec::new(), Vec::new());
         for (header, body) in texts {
             let hash = short(&blake3::hash(body));
             let captured = match &known {
-                Some(file) => self.store.has_capture(&self.scope, file.id, &hash)?,
+                Some(file) => self.store.has_capture(file.id, &hash)?,
                 None => false,
             };
             if captured || hashes.contains(&hash) {
@@ -76,7 +75,7 @@ impl Appender {
 
     /// Adds whole lines as they are.
     pub fn lines(&mut self, target: &Target<'_>, lines: &[u8]) -> Result<Batch> {
-        let known = self.store.captured_file(&self.scope, target.instance, target.path)?;
+        let known = self.store.captured_file(target.instance, target.path)?;
         self.append(target, known.as_ref(), Framing::Lines, lines.to_vec())
     }
 
@@ -184,9 +183,9 @@ impl Appender {
 
     /// The file, if there is one; nothing when it has the text.
     fn unless_captured(&self, target: &Target<'_>, hash: &[u8; 16]) -> Result<Option<Option<CapturedFile>>> {
-        let known = self.store.captured_file(&self.scope, target.instance, target.path)?;
+        let known = self.store.captured_file(target.instance, target.path)?;
         match &known {
-            Some(file) if self.store.has_capture(&self.scope, file.id, hash)? => Ok(None),
+            Some(file) if self.store.has_capture(file.id, hash)? => Ok(None),
             _ => Ok(Some(known)),
         }
     }
@@ -200,7 +199,7 @@ impl Appender {
     /// The reader sees all earlier captures again: they are what it knows, and few files have many. Answers the bytes of
     /// the last segment, unless it is full.
     fn replay(&self, known: &CapturedFile, parse: &mut Parse) -> Result<Vec<u8>> {
-        let mut stored = self.store.bytes(&self.scope, known.id, known.version);
+        let mut stored = self.store.bytes(known.id, known.version);
         let mut chunk = Vec::new();
         loop {
             chunk.clear();

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::parse::Parse;
 use crate::collect::home::plan::{Job, RowsPlan};
 use crate::collect::home::walk::stat_of;
-use annals_core::{Encoding, FailureKind, Framing, Scope};
+use annals_core::{Encoding, FailureKind, Framing};
 use annals_sources::FileContext;
 use annals_store::{Batch, FilePart, Packer, SEGMENT, Segment, Stat, Store};
 
@@ -58,14 +58,13 @@ pub enum CaptureOutcome {
 /// A thread's tools, kept over many files.
 pub struct Capturer {
     store: Store,
-    scope: Scope,
     packer: Packer,
     buffer: Vec<u8>,
 }
 
 impl Capturer {
-    pub fn new(store: Store, scope: &Scope) -> io::Result<Capturer> {
-        Ok(Capturer { store, scope: *scope, packer: Packer::new()?, buffer: Vec::new() })
+    pub fn new(store: Store) -> io::Result<Capturer> {
+        Ok(Capturer { store, packer: Packer::new()?, buffer: Vec::new() })
     }
 
     /// Everything that is new in the file, as batches in order.
@@ -136,8 +135,8 @@ impl Capturer {
     /// True when the disk still has the bytes of these segments at their places.
     fn holds(&mut self, file: &mut File, known: i64, version: i64, reach: Reach) -> io::Result<bool> {
         let hashes = match reach {
-            Reach::All => self.store.segment_hashes(&self.scope, known, version),
-            Reach::Edges => self.store.edge_hashes(&self.scope, known, version),
+            Reach::All => self.store.segment_hashes(known, version),
+            Reach::Edges => self.store.edge_hashes(known, version),
         };
         for (place, length, hash) in hashes.map_err(io::Error::other)? {
             self.buffer.clear();
@@ -153,7 +152,7 @@ impl Capturer {
     /// True when the file is an earlier state of what the archive has: cut short, nothing else.
     fn is_prefix(&mut self, file: &mut File, size: u64, known: i64, version: i64) -> io::Result<bool> {
         file.seek(SeekFrom::Start(0))?;
-        let stored = self.store.bytes(&self.scope, known, version).take(size);
+        let stored = self.store.bytes(known, version).take(size);
         same_bytes(file.by_ref().take(size), stored)
     }
 
@@ -274,9 +273,7 @@ impl Capturer {
     fn parse(&mut self, job: &Job, file: &mut File, disk: Disk, start: Start) -> io::Result<Parse> {
         let goes_on = start.parsed > 0;
         let saved = match (&job.known, goes_on) {
-            (Some(known), true) => {
-                self.store.reader_state(&self.scope, known.id).map_err(io::Error::other)?
-            }
+            (Some(known), true) => self.store.reader_state(known.id).map_err(io::Error::other)?,
             _ => String::new(),
         };
         let context = FileContext { path: job.found.path.clone(), modified: Some(disk.stat.modified) };
@@ -316,7 +313,7 @@ impl Capturer {
         let mut segments = Vec::new();
         for (number, raw) in chunk.chunks(SEGMENT).enumerate() {
             let place = start + (number * SEGMENT) as u64;
-            let base = self.store.base_blob(&self.scope, known.id, known.version, place);
+            let base = self.store.base_blob(known.id, known.version, place);
             segments.push(self.packer.pack_one(place, raw, base.map_err(io::Error::other)?.as_ref())?);
         }
         Ok(segments)
@@ -325,7 +322,7 @@ impl Capturer {
     /// The other file of this unit, if it holds the same content and has the rows already.
     fn same_as_rival(&mut self, job: &Job, send: &mut dyn FnMut(Report)) -> io::Result<Option<i64>> {
         let Some(rival) = job.rival.as_ref().filter(|_| !job.rival_stays) else { return Ok(None) };
-        let stored = self.store.bytes(&self.scope, rival.id, rival.rows_version);
+        let stored = self.store.bytes(rival.id, rival.rows_version);
         let theirs: Box<dyn Read + '_> = match rival.encoding {
             Encoding::Plain => Box::new(stored),
             Encoding::Zstd => Box::new(zstd::stream::read::Decoder::new(stored)?),

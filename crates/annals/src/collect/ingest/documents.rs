@@ -1,7 +1,7 @@
 //! Documents that are replaced as a whole: each change is a new version, and what is missing in it has ended.
 
 use super::parse::Parse;
-use annals_core::{Encoding, Framing, Result, Scope};
+use annals_core::{Encoding, Framing, Result};
 use annals_sources::{FileContext, Source};
 use annals_store::{Batch, CapturedFile, FilePart, Packer, SEGMENT, Store};
 
@@ -17,8 +17,8 @@ pub struct ArchivedDocument {
 }
 
 /// Whether the archive has the bytes as the file's newest version.
-pub fn is_same(store: &Store, scope: &Scope, known: &CapturedFile, bytes: &[u8]) -> Result<bool> {
-    let hashes = store.segment_hashes(scope, known.id, known.version)?;
+pub fn is_same(store: &Store, known: &CapturedFile, bytes: &[u8]) -> Result<bool> {
+    let hashes = store.segment_hashes(known.id, known.version)?;
     Ok(hashes.len() == bytes.chunks(SEGMENT).count()
         && hashes
             .iter()
