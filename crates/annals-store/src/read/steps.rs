@@ -137,7 +137,7 @@ impl Archive<'_> {
              and message.copied = 0
              group by 1 order by 1"
         );
-        let mut statement = self.prepare(&text)?;
+        let mut statement = self.prepare(text)?;
         let since = Time::from_day(since_day).micros();
         let rows =
             statement.query_map([since], |row| Ok(DayCount { day: row.get(0)?, messages: row.get(1)? }))?;
@@ -150,7 +150,7 @@ impl Archive<'_> {
             "select cwd from session join instance on instance.id = session.instance
              where {visible} and cwd is not null group by cwd order by max(last_at) desc limit $1"
         );
-        let mut statement = self.prepare(&text)?;
+        let mut statement = self.prepare(text)?;
         let rows = statement.query_map(params![limit], |row| super::raw(row, 0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
@@ -162,7 +162,7 @@ impl Archive<'_> {
              join instance on instance.id = session.instance join name on name.id = usage_sum.model
              where {visible} order by 1"
         );
-        let mut statement = self.prepare(&text)?;
+        let mut statement = self.prepare(text)?;
         let rows = statement.query_map([], |row| super::raw(row, 0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }

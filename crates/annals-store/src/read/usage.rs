@@ -214,7 +214,7 @@ impl Archive<'_> {
              and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2
              and ($3 is null or session.cwd = $3 or substr(session.cwd, 1, length($3) + 1) = $3 || '/')"
         );
-        let mut statement = self.prepare(&text)?;
+        let mut statement = self.prepare(text)?;
         let (source, since, project) = filter.values();
         let mut rows = statement.query(params![source, since, project])?;
         while let Some(row) = rows.next()? {
@@ -245,7 +245,7 @@ impl Archive<'_> {
              and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2
              and ($3 is null or session.cwd = $3 or substr(session.cwd, 1, length($3) + 1) = $3 || '/')"
         );
-        let mut statement = self.prepare(&text)?;
+        let mut statement = self.prepare(text)?;
         let (source, since, project) = filter.values();
         let mut rows = statement.query(params![source, since, project])?;
         while let Some(row) = rows.next()? {

@@ -148,7 +148,7 @@ pub(super) async fn with_view<T: Send + 'static>(
         let is_owner = asker.scope == Scope::Owner;
         let disk = if is_owner { app.freshness.disk() } else { Vec::new() };
         let store = app.reader()?;
-        let view = View::new(store.scoped(asker.scope), &app.door, (app.now)()).with_disk(&disk);
+        let view = app.view(&store, asker.scope, &disk);
         let found = view.at_once(|| question(&view));
         app.give_back(store);
         found

@@ -21,8 +21,8 @@ use tower_http::compression::CompressionLayer;
 pub use events::Work;
 pub use refresh::{Refresh, Refreshed};
 
-use crate::view::{Door, TokenKey, local_token, new_token, source_routes};
-use annals_core::{Error, Result, Time};
+use crate::view::{DiskState, Door, TokenKey, View, local_token, new_token, source_routes};
+use annals_core::{Error, Result, Scope, Time};
 use annals_store::Store;
 use events::Events;
 use refresh::Freshness;
@@ -85,6 +85,11 @@ impl App {
     fn reader(&self) -> Result<Store> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         Ok(idle.map_or_else(|| Store::open_reader(&self.home), Ok)?)
+    }
+
+    /// The archive as an asker sees it.
+    fn view<'a>(&'a self, store: &'a Store, scope: Scope, disk: &'a [DiskState]) -> View<'a> {
+        View::new(store.scoped(scope), &self.door, (self.now)()).with_disk(disk)
     }
 
     fn give_back(&self, reader: Store) {

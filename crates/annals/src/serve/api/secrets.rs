@@ -15,7 +15,7 @@ use super::parameters::{Nothing, Params};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Refusals, answer};
-use crate::view::{SecretView, View};
+use crate::view::SecretView;
 use annals_core::{Error, Result, Scope};
 use annals_store::SessionFilter;
 
@@ -101,8 +101,7 @@ pub fn found(app: &Arc<App>, scope: Scope, run: i64) -> SecretAnswer {
 fn look_through(app: &Arc<App>, scope: Scope, key: &str) -> Result<Vec<SecretView>> {
     let store = app.reader()?;
     let filter = SessionFilter { with_agents: true, ..SessionFilter::default() };
-    let view = View::new(store.scoped(scope), &app.door, (app.now)());
-    let found = view.secrets_watched(&filter, &mut |done, all| {
+    let found = app.view(&store, scope, &[]).secrets_watched(&filter, &mut |done, all| {
         app.events.secrets(Some((done, all)));
         change(app, key, |answer| (answer.sessions_looked_at, answer.session_count) = (done, all));
     });
