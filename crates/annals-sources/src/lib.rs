@@ -53,7 +53,8 @@ use annals_core::{Block, Item, Manifest, SessionFacts, Time, Verdict};
 use json::{Line, Scan};
 
 pub use import::{
-    Archive, Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, Member, Shape, Taking, path_part,
+    Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, KnownRecords, Member, Shape, Taking,
+    path_part,
 };
 pub use live::{Assembled, Judged, ListPage, Listed, Listing, Live, LiveAnswer, LiveRequest, Way};
 pub use outside_connectors::content_key;

@@ -58,20 +58,17 @@ pub struct Packer {
 }
 
 impl Packer {
-    // no scope: compresses, and asks nothing
     pub fn new() -> io::Result<Packer> {
         Ok(Packer { compressor: Compressor::new(1)? })
     }
 
     /// The segments of bytes that begin at `place`, which is the start of a segment.
-    // no scope: compresses, and asks nothing
     pub fn pack(&mut self, place: u64, bytes: &[u8]) -> io::Result<Vec<Segment>> {
         let pieces = bytes.chunks(SEGMENT).enumerate();
         pieces.map(|(number, raw)| self.pack_one(place + (number * SEGMENT) as u64, raw, None)).collect()
     }
 
     /// One segment. `base` has the bytes that an earlier version had at this place.
-    // no scope: compresses, and asks nothing
     pub fn pack_one(&mut self, place: u64, raw: &[u8], base: Option<&BaseBlob>) -> io::Result<Segment> {
         let hash = *blake3::hash(raw).as_bytes();
         let segment = |packing, base, data| {

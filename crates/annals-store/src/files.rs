@@ -1,6 +1,6 @@
 //! Files and their versions: what a batch of captured bytes is, and how bytes are read back.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::blobs::{BaseBlob, PackedRow, Segment, Unpacker};
 use crate::error::Result;
-use crate::{Store, sql};
-use annals_core::{Encoding, Framing, Item, Raw, Scope, SessionFacts, Span, Time};
+use crate::{Archive, Store, TranscriptFile, sql};
+use annals_core::{Encoding, Framing, Item, Raw, SessionFacts, Span, Time};
 
 /// A stretch of a file, committed as a whole: bytes, rows, counts and where to go on.
 #[derive(Debug)]
@@ -169,19 +169,15 @@ pub struct VersionRow {
     pub gone_at: Option<Time>,
 }
 
+/// What collectors compare with the disk and go on from, by ids that they know: no question of a member leads here.
 impl Store {
     /// All files of an instance, for comparison with the disk.
-    pub fn captured_files(&self, scope: &Scope, instance: i64) -> Result<Vec<CapturedFile>> {
-        self.captured_files_below(scope, instance, "")
+    pub fn captured_files(&self, instance: i64) -> Result<Vec<CapturedFile>> {
+        self.captured_files_below(instance, "")
     }
 
     /// Those whose path begins so, in the order of their paths.
-    pub fn captured_files_below(
-        &self,
-        _scope: &Scope,
-        instance: i64,
-        prefix: &str,
-    ) -> Result<Vec<CapturedFile>> {
+    pub fn captured_files_below(&self, instance: i64, prefix: &str) -> Result<Vec<CapturedFile>> {
         let behind = format!("{prefix}\u{10ffff}");
         let text = format!("{CAPTURED} where instance = ?1 and path >= ?2 and path < ?3 order by path");
         let mut statement = self.connection.prepare_cached(&text)?;
@@ -190,33 +186,28 @@ impl Store {
     }
 
     /// One file by its path.
-    pub fn captured_file(&self, _scope: &Scope, instance: i64, path: &str) -> Result<Option<CapturedFile>> {
+    pub fn captured_file(&self, instance: i64, path: &str) -> Result<Option<CapturedFile>> {
         let text = format!("{CAPTURED} where instance = ?1 and path = ?2");
         let mut statement = self.connection.prepare_cached(&text)?;
         Ok(statement.query_row(params![instance, path], captured_file).optional()?)
     }
 
     /// Whether a text with this hash was added to the file by an import.
-    pub fn has_capture(&self, _scope: &Scope, file: i64, hash: &[u8; 16]) -> Result<bool> {
+    pub fn has_capture(&self, file: i64, hash: &[u8; 16]) -> Result<bool> {
         let mut statement = self
             .connection
             .prepare_cached(sql!("select exists (select 1 from capture where file = $1 and hash = $2)"))?;
         Ok(statement.query_row(params![file, hash.as_slice()], |row| row.get(0))?)
     }
 
-    pub fn reader_state(&self, _scope: &Scope, file: i64) -> Result<String> {
+    pub fn reader_state(&self, file: i64) -> Result<String> {
         let mut statement =
             self.connection.prepare_cached(sql!("select state from reader_state where file = $1"))?;
         Ok(statement.query_row([file], |row| row.get(0)).optional()?.unwrap_or_default())
     }
 
     /// Place, length and hash of a version's segments, in order.
-    pub fn segment_hashes(
-        &self,
-        _scope: &Scope,
-        file: i64,
-        version: i64,
-    ) -> Result<Vec<(u64, u64, [u8; 32])>> {
+    pub fn segment_hashes(&self, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select segment.place, segment.length, blob.hash
                  from segment join blob on blob.id = segment.blob where file = $1 and version = $2 order by place"
@@ -226,7 +217,7 @@ impl Store {
     }
 
     /// The first and the last segment of a version: enough to tell an append from a rewrite.
-    pub fn edge_hashes(&self, _scope: &Scope, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
+    pub fn edge_hashes(&self, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
         let mut edges = Vec::new();
         for order in [
             sql!(
@@ -248,7 +239,7 @@ impl Store {
 
     /// What a new version of the file may be stored as the difference from: the bytes of this version at the start of a
     /// segment, or those that they are themselves the difference from.
-    pub fn base_blob(&self, _scope: &Scope, file: i64, version: i64, place: u64) -> Result<Option<BaseBlob>> {
+    pub fn base_blob(&self, file: i64, version: i64, place: u64) -> Result<Option<BaseBlob>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select base.hash, base.length, base.packing, base.data
              from segment join blob on blob.id = segment.blob
@@ -265,7 +256,7 @@ impl Store {
         Ok(Some(BaseBlob { hash: row.get(0)?, bytes }))
     }
 
-    pub fn versions(&self, _scope: &Scope, file: i64) -> Result<Vec<VersionRow>> {
+    pub fn versions(&self, file: i64) -> Result<Vec<VersionRow>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select version, size, modified, gone_at, captured_at from version where file = $1 order by version"
         ))?;
@@ -282,14 +273,27 @@ impl Store {
     }
 
     /// A version's bytes as they were captured, from first to last.
-    pub fn bytes<'s>(&'s self, _scope: &Scope, file: i64, version: i64) -> impl Read + 's {
+    pub fn bytes<'s>(&'s self, file: i64, version: i64) -> impl Read + 's {
         let unpacker = Unpacker::default();
         Stored { connection: &self.connection, unpacker, file, version, next: 0, piece: Vec::new(), at: 0 }
     }
+}
 
+impl<'s> Archive<'s> {
     /// Reads rows' bytes back, best asked in the order of their places.
-    pub fn contents(&self, _scope: &Scope) -> Contents<'_> {
-        Contents { store: self, unpacker: Unpacker::default(), segments: VecDeque::new(), stream: None }
+    pub fn contents(&self) -> Contents<'s> {
+        Contents {
+            archive: *self,
+            unpacker: Unpacker::default(),
+            files: HashMap::new(),
+            segments: VecDeque::new(),
+            stream: None,
+        }
+    }
+
+    /// A transcript as it was captured, from first to last.
+    pub fn transcript_bytes(&self, file: &TranscriptFile) -> impl Read + use<'s> {
+        self.store().bytes(file.id, file.version)
     }
 }
 
@@ -402,8 +406,10 @@ const SEGMENTS: usize = 4;
 
 /// Bytes of rows. Keeps the last few segments, or the running decoder of a compressed transcript.
 pub struct Contents<'s> {
-    store: &'s Store,
+    archive: Archive<'s>,
     unpacker: Unpacker,
+    /// Files that the asker may see: the version that rows point into, and how it is encoded.
+    files: HashMap<i64, (i64, Encoding)>,
     /// The newest first: what belongs together is close to each other.
     segments: VecDeque<Unpacked>,
     stream: Option<Stream<'s>>,
@@ -425,18 +431,11 @@ struct Stream<'s> {
 
 impl<'s> Contents<'s> {
     /// The bytes of `span` in the version that rows of `file` point into.
-    // no scope: `Store::contents` was asked with one
     pub fn span(&mut self, file: i64, span: Span) -> Result<Raw> {
-        let mut statement = self
-            .store
-            .connection
-            .prepare_cached(sql!("select rows_version, encoding from file where id = $1"))?;
-        let (version, coding): (i64, String) =
-            statement.query_row([file], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        self.span_of_version(file, version, encoding(&coding), span)
+        let (version, encoding) = self.visible_file(file)?;
+        self.read(file, version, encoding, span)
     }
 
-    // no scope: `Store::contents` was asked with one
     pub fn span_of_version(
         &mut self,
         file: i64,
@@ -444,6 +443,26 @@ impl<'s> Contents<'s> {
         encoding: Encoding,
         span: Span,
     ) -> Result<Raw> {
+        self.visible_file(file)?;
+        self.read(file, version, encoding, span)
+    }
+
+    /// A file that the asker may not see is not there.
+    fn visible_file(&mut self, file: i64) -> Result<(i64, Encoding)> {
+        if let Some(known) = self.files.get(&file) {
+            return Ok(*known);
+        }
+        let mut statement = self
+            .archive
+            .prepare(sql!("select rows_version, encoding from file where id = $1 and {visible_file}"))?;
+        let found = statement.query_row([file], |row| {
+            Ok((row.get(0)?, encoding(row.get_ref(1)?.as_str().unwrap_or_default())))
+        })?;
+        self.files.insert(file, found);
+        Ok(found)
+    }
+
+    fn read(&mut self, file: i64, version: i64, encoding: Encoding, span: Span) -> Result<Raw> {
         match encoding {
             Encoding::Plain => self.plain(file, version, span),
             Encoding::Zstd => self.decoded(file, version, span),
@@ -464,7 +483,7 @@ impl<'s> Contents<'s> {
                 let full = self.segments.len() == SEGMENTS;
                 let oldest = if full { self.segments.pop_back() } else { None };
                 let mut data = oldest.map(|oldest| oldest.bytes).unwrap_or_default();
-                let connection = &self.store.connection;
+                let connection = &self.archive.store().connection;
                 match segment_at(connection, &mut self.unpacker, file, version, at, &mut data)? {
                     Some(start) => self.segments.push_front(Unpacked { file, version, start, bytes: data }),
                     None => break,
@@ -488,7 +507,7 @@ impl<'s> Contents<'s> {
                 stream
             }
             _ => {
-                let stored = self.store.bytes(&Scope::owner(), file, version);
+                let stored = self.archive.store().bytes(file, version);
                 let decoder = Box::new(zstd::stream::read::Decoder::new(stored)?);
                 Stream { file, version, decoder, position: 0 }
             }

@@ -25,7 +25,6 @@ pub enum Unreadable {
 }
 
 /// All rows of `table`, read from a copy of the database, its write-ahead log and its index in `scratch`.
-// no scope: a client's file is read here, not the archive
 pub fn read_table(
     database: &Path,
     table: &str,

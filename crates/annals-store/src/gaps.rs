@@ -5,8 +5,8 @@ use rusqlite::{OptionalExtension, Row, params};
 use crate::error::Result;
 use crate::read::{raw, time};
 use crate::write::Writer;
-use crate::{Store, scoped, sql};
-use annals_core::{Attempts, FailureKind, Raw, RetryStep, Scope, Time, next_step, urgency};
+use crate::{Archive, Store, sql};
+use annals_core::{Attempts, FailureKind, Raw, RetryStep, Time, next_step, urgency};
 
 /// A try that failed.
 #[derive(Debug, Clone, Copy)]
@@ -68,17 +68,10 @@ pub struct GapFilter<'f> {
     pub statuses: &'f [&'f str],
 }
 
-impl Store {
+impl Archive<'_> {
     /// What could not be fetched, in the order of its finding, after one.
-    pub fn gaps(
-        &self,
-        scope: &Scope,
-        filter: &GapFilter<'_>,
-        after: i64,
-        limit: i64,
-        now: Time,
-    ) -> Result<Vec<GapRow>> {
-        let text = scoped(scope, sql!(
+    pub fn gaps(&self, filter: &GapFilter<'_>, after: i64, limit: i64, now: Time) -> Result<Vec<GapRow>> {
+        let mut statement = self.prepare(sql!(
             "select gap.id, instance.source, stream, gap.key, gap.why, gap.reason,
                     case when gap.status = 'in_progress' and leased_until <= $5 then 'pending' else gap.status end,
                     ended, attempts, gap.first_seen, last_tried, next_try, leased_until
@@ -87,8 +80,7 @@ impl Store {
              and ($2 = '' or $2 like '% ' || case when gap.status = 'in_progress' and leased_until <= $5
                                              then 'pending' else gap.status end || ' %')
              and gap.id > $3 and {visible} order by gap.id limit $4"
-        ));
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         let statuses: String = filter.statuses.iter().map(|status| format!(" {status} ")).collect();
         let rows =
             statement.query_map(params![filter.source, statuses, after, limit, now.micros()], |row| {
@@ -110,9 +102,11 @@ impl Store {
             })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
+}
 
-    /// Keys of a stream that could not be read yet.
-    pub fn open_gaps(&self, _scope: &Scope, instance: i64, stream: &str) -> Result<Vec<String>> {
+impl Store {
+    /// Keys of a stream that could not be read yet, for the collector of a home.
+    pub fn open_gaps(&self, instance: i64, stream: &str) -> Result<Vec<String>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select key from gap where instance = $1 and stream = $2 and status in ('pending', 'in_progress')
              order by key"
@@ -124,7 +118,6 @@ impl Store {
 
 impl Writer<'_> {
     /// A try failed: opens a gap, or counts the try and says what becomes of the gap that is there.
-    // no scope: the writer was opened with one
     pub fn fail(&mut self, failure: &Failure<'_>, now: Time) -> Result<RetryStep> {
         let Failure { instance, stream, key, locator, why, reason, version } = *failure;
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -176,7 +169,6 @@ impl Writer<'_> {
     }
 
     /// A file, folder or database could not be read: the next run tries again, whichever version it is.
-    // no scope: the writer was opened with one
     pub fn open_gap(
         &mut self,
         instance: i64,
@@ -190,7 +182,6 @@ impl Writer<'_> {
     }
 
     /// It was had, whoever got it. Answers whether there was a gap.
-    // no scope: the writer was opened with one
     pub fn close_gap(&mut self, instance: i64, stream: &str, key: &str, now: Time) -> Result<bool> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update gap set status = 'recovered', last_tried = $4, next_try = null, ended = null, leased_to = null,
@@ -202,7 +193,6 @@ impl Writer<'_> {
 
     /// The cursor moves past what failed, which from now on is a gap: both or neither. There is no other way for a
     /// cursor to pass by something that was not had.
-    // no scope: the writer was opened with one
     pub fn pass(
         &mut self,
         instance: i64,
@@ -217,7 +207,6 @@ impl Writer<'_> {
     }
 
     /// Takes due gaps, the most urgent first: they are in progress until the lease ends.
-    // no scope: the writer was opened with one
     pub fn claim_gaps(
         &mut self,
         instance: i64,
@@ -240,7 +229,6 @@ impl Writer<'_> {
 
     /// Gives back what was taken and not tried. Without a holder: of all, by a run that begins and holds the lock of
     /// collectors, so that whoever had them is dead.
-    // no scope: the writer was opened with one
     pub fn release_gaps(&mut self, instance: i64, holder: Option<&str>) -> Result<usize> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update gap set status = 'pending', leased_to = null, leased_until = null
@@ -250,7 +238,6 @@ impl Writer<'_> {
     }
 
     /// Lets a newer connector or reader try what an older one gave up; answers how much that is.
-    // no scope: the writer was opened with one
     pub fn reopen_gaps(&mut self, instance: i64, running: &str, now: Time) -> Result<usize> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select id, why, attempts, refusals, version from gap where instance = $1 and status = 'terminal'"
@@ -277,7 +264,6 @@ impl Writer<'_> {
     }
 
     /// The owner wants it tried by the next run, whatever was decided. What was given up starts over.
-    // no scope: the writer was opened with one
     pub fn retry_gap(&mut self, id: i64) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update gap set next_try = null, refusals = case when status = 'terminal' then 0 else refusals end,
@@ -322,8 +308,8 @@ fn why(row: &Row<'_>, column: usize) -> rusqlite::Result<FailureKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use annals_core::Scope;
 
-    const SCOPE: Scope = Scope::Owner;
     const MINUTE: i64 = 60_000_000;
 
     struct Bench {
@@ -335,7 +321,7 @@ mod tests {
     fn bench() -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let instance = store.instance(&SCOPE, "somewhere", "here", "/", at(0)).unwrap();
+        let instance = store.instance("somewhere", "here", "/", at(0)).unwrap();
         Bench { _folder: folder, store, instance }
     }
 
@@ -345,7 +331,7 @@ mod tests {
 
     impl Bench {
         fn write<T>(&mut self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> T {
-            let mut writer = self.store.writer(&SCOPE, at(0)).unwrap();
+            let mut writer = self.store.writer(at(0)).unwrap();
             let done = work(&mut writer).unwrap();
             writer.commit().unwrap();
             done
@@ -363,8 +349,9 @@ mod tests {
         }
 
         fn status(&self, key: &str, minutes: i64) -> String {
-            let rows = self.store.gaps(&SCOPE, &GapFilter::default(), 0, 1_000, at(minutes)).unwrap();
-            let keys = self.store.open_gaps(&SCOPE, self.instance, "things").unwrap();
+            let rows =
+                self.store.scoped(Scope::Owner).gaps(&GapFilter::default(), 0, 1_000, at(minutes)).unwrap();
+            let keys = self.store.open_gaps(self.instance, "things").unwrap();
             let found = rows.into_iter().zip(self.keys()).find(|(_, known)| known == key);
             let status = found.map_or("none".into(), |(row, _)| row.status);
             assert_eq!(keys.contains(&key.to_owned()), ["pending", "in_progress"].contains(&status.as_str()));
@@ -468,7 +455,7 @@ mod tests {
         let again = Failure { version: "2", ..failure(instance, "odd", FailureKind::Malformed) };
         assert!(matches!(bench.write(|writer| writer.fail(&again, at(2))), RetryStep::GivenUp(_)));
         assert_eq!(bench.write(|writer| writer.reopen_gaps(instance, "2", at(3))), 0);
-        let rows = bench.store.gaps(&SCOPE, &GapFilter::default(), 0, 9, at(3)).unwrap();
+        let rows = bench.store.scoped(Scope::Owner).gaps(&GapFilter::default(), 0, 9, at(3)).unwrap();
         bench.write(|writer| rows.iter().try_for_each(|row| writer.retry_gap(row.id)));
         assert_eq!(bench.claim("a", 9, 3).len(), 2);
         assert!(!matches!(bench.fail("gone", FailureKind::Gone, 4), RetryStep::GivenUp(_)), "it starts over");
@@ -478,13 +465,13 @@ mod tests {
     fn a_cursor_passes_a_failure_with_its_gap_or_not_at_all() {
         let mut bench = bench();
         let instance = bench.instance;
-        let cursor = |bench: &Bench| bench.store.cursor(&SCOPE, instance, "list").unwrap();
+        let cursor = |bench: &Bench| bench.store.cursor(instance, "list").unwrap();
         let failures =
             [failure(instance, "a", FailureKind::RateLimited), failure(instance, "b", FailureKind::Timeout)];
         bench.write(|writer| writer.pass(instance, ("list", "1"), &failures[..1], at(0)));
         assert_eq!((cursor(&bench).as_deref(), bench.keys()), (Some("1"), vec!["a".to_owned()]));
         // Cut off before the commit, as by a kill.
-        let mut writer = bench.store.writer(&SCOPE, at(1)).unwrap();
+        let mut writer = bench.store.writer(at(1)).unwrap();
         writer.pass(instance, ("list", "2"), &failures, at(1)).unwrap();
         drop(writer);
         assert_eq!((cursor(&bench).as_deref(), bench.keys()), (Some("1"), vec!["a".to_owned()]));
@@ -492,7 +479,7 @@ mod tests {
         let refuse = "create trigger refuse before insert on gap when new.key = 'b'
                       begin select raise(abort, 'the disk is full'); end";
         bench.store.connection.execute_batch(refuse).unwrap();
-        let mut writer = bench.store.writer(&SCOPE, at(2)).unwrap();
+        let mut writer = bench.store.writer(at(2)).unwrap();
         assert!(writer.pass(instance, ("list", "2"), &failures, at(2)).is_err());
         writer.commit().unwrap();
         assert_eq!((cursor(&bench).as_deref(), bench.keys()), (Some("1"), vec!["a".to_owned()]));

@@ -1,5 +1,6 @@
 //! The only SQL: one SQLite file with the bytes, and the rows that point into them.
 
+mod archive;
 mod blobs;
 mod database;
 mod error;
@@ -11,6 +12,7 @@ mod members;
 mod read;
 mod write;
 
+pub use archive::Archive;
 pub use blobs::{BaseBlob, Packer, Packing, SEGMENT, Segment};
 pub use error::{Result, StoreError};
 pub use files::{Batch, CapturedFile, Contents, Count, FilePart, Rows, RowsOwner, Stat, VersionRow};
@@ -27,7 +29,7 @@ pub use read::sessions::{Page, SessionFilter, SessionRow};
 pub use read::steps::PromptPlace;
 pub use read::transcript::{PlacedRecord, Stretch, TranscriptFile};
 pub use read::tree::NodeRow;
-pub use read::usage::{CallFilter, ResponseFilter, ResponseRow, UsageBy, UsageSum};
+pub use read::usage::{CallFilter, NameId, ResponseFilter, ResponseRow, UsageBy, UsageSum};
 pub use read::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow, RowPlace};
 pub use write::Writer;
 
@@ -37,8 +39,6 @@ use std::path::{Path, PathBuf};
 use database::Database;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
-
-use annals_core::Scope;
 
 /// Rewrites `$1` to `?1` while compiling. One SQL text serves SQLite and PostgreSQL; SQLite numbers `$n` by first
 /// appearance and would silently swap parameters.
@@ -54,19 +54,6 @@ macro_rules! sql {
     }};
 }
 use sql;
-
-/// Puts which homes the asker may see, a condition on `instance`, in the place of `{visible}`. Scopes hold numbers:
-/// nothing that an asker wrote gets into the text.
-fn scoped(scope: &Scope, text: &str) -> String {
-    let visible = match scope {
-        Scope::Owner => "1 = 1".to_owned(),
-        Scope::Organisation(id) => {
-            format!("instance.member in (select id from member where organisation = {id})")
-        }
-        Scope::Member(id) => format!("instance.member = {id}"),
-    };
-    text.replace("{visible}", &visible)
-}
 
 const fn numbered<const N: usize>(text: &str) -> [u8; N] {
     let bytes = text.as_bytes();
@@ -99,7 +86,8 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Sql(include_str!("migrations/0008_segments.sql")),
 ];
 
-/// A handle on the archive. Readers never wait for the writer.
+/// The open file of the archive. Collectors write to it and keep their own notes in it; questions about its content
+/// are answered by an [`Archive`]. Readers never wait for the writer.
 pub struct Store {
     connection: Database,
     path: PathBuf,
@@ -108,13 +96,11 @@ pub struct Store {
 
 impl Store {
     /// Opens the archive for writing and brings its tables up to date; makes folder and file when there are none.
-    // no scope: this is where an archive starts to exist
     pub fn open(home: &Path) -> Result<Store> {
         Store::open_watched(home, &mut |_, _| {})
     }
 
     /// The same; `advance` hears how far a long migration has come, in steps done and steps in all.
-    // no scope: this is where an archive starts to exist
     pub fn open_watched(home: &Path, advance: &mut dyn FnMut(u64, u64)) -> Result<Store> {
         make_private_folder(home)?;
         let path = home.join("annals.db");
@@ -130,13 +116,11 @@ impl Store {
     }
 
     /// Opens an archive that is there; `None` when there is none yet.
-    // no scope: opening answers no question
     pub fn open_existing(home: &Path) -> Result<Option<Store>> {
         if home.join("annals.db").is_file() { Store::open(home).map(Some) } else { Ok(None) }
     }
 
     /// A handle that can only read, for an archive that was opened before; many of them stay small.
-    // no scope: opening answers no question
     pub fn open_reader(home: &Path) -> Result<Store> {
         let path = home.join("annals.db");
         #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
@@ -146,18 +130,6 @@ impl Store {
         store.connection.pragma_update(None, "cache_size", -4_096)?;
         store.connection.pragma_update(None, "query_only", true)?;
         Ok(store)
-    }
-
-    /// All questions of `ask` see the archive as the first of them does, and take its locks once.
-    pub fn at_once<T, E: From<StoreError>>(
-        &self,
-        _scope: &Scope,
-        ask: impl FnOnce() -> std::result::Result<T, E>,
-    ) -> std::result::Result<T, E> {
-        let transaction = self.connection.unchecked_transaction().map_err(StoreError::from)?;
-        let answer = ask();
-        transaction.finish().map_err(StoreError::from)?;
-        answer
     }
 
     fn tune(&self) -> Result<()> {
@@ -212,7 +184,6 @@ fn cannot_open(path: &Path, error: rusqlite::Error) -> StoreError {
 }
 
 /// The archive's folder, for its owner alone.
-// no scope: touches no content
 pub fn make_private_folder(folder: &Path) -> Result<()> {
     let hint = "use a writable directory with --home DIR or ANNALS_HOME";
     let failed = |error: std::io::Error| {

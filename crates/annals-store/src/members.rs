@@ -36,15 +36,10 @@ pub struct TokenHolder {
     pub last_used: Option<Time>,
 }
 
+/// Members are managed by the person at this machine alone: no question of a member leads here.
 impl Store {
     /// With a first token; also who was removed before and comes back.
-    pub fn add_member(
-        &mut self,
-        _scope: &Scope,
-        member: &NewMember<'_>,
-        hash: &[u8; 32],
-        now: Time,
-    ) -> Result<()> {
+    pub fn add_member(&mut self, member: &NewMember<'_>, hash: &[u8; 32], now: Time) -> Result<()> {
         let NewMember { name, organisation, role } = *member;
         let known = self.member(name)?;
         if known.as_ref().is_some_and(|member| member.removed_at.is_none()) {
@@ -76,7 +71,7 @@ impl Store {
         Ok(())
     }
 
-    pub fn members(&self, _scope: &Scope) -> Result<Vec<MemberRow>> {
+    pub fn members(&self) -> Result<Vec<MemberRow>> {
         let text = format!("{MEMBERS} order by organisation.name, member.name");
         let mut statement = self.connection.prepare_cached(&text)?;
         let rows = statement.query_map([], member_row)?;
@@ -84,7 +79,7 @@ impl Store {
     }
 
     /// Whether anybody but the owner may ask.
-    pub fn has_members(&self, _scope: &Scope) -> Result<bool> {
+    pub fn has_members(&self) -> Result<bool> {
         let mut statement = self
             .connection
             .prepare_cached(sql!("select exists (select 1 from member where removed_at is null)"))?;
@@ -92,7 +87,7 @@ impl Store {
     }
 
     /// Their tokens end with them; their sessions stay.
-    pub fn remove_member(&self, _scope: &Scope, name: &str, now: Time) -> Result<()> {
+    pub fn remove_member(&self, name: &str, now: Time) -> Result<()> {
         let member = self.member_named(name)?;
         let mut statement =
             self.connection.prepare_cached(sql!("update member set removed_at = $2 where id = $1"))?;
@@ -101,7 +96,7 @@ impl Store {
         Ok(())
     }
 
-    pub fn add_token(&self, _scope: &Scope, name: &str, hash: &[u8; 32], now: Time) -> Result<()> {
+    pub fn add_token(&self, name: &str, hash: &[u8; 32], now: Time) -> Result<()> {
         let member = self.member_named(name)?;
         let mut statement = self
             .connection
@@ -111,12 +106,12 @@ impl Store {
     }
 
     /// Ends all tokens of a member; answers how many.
-    pub fn revoke_tokens(&self, _scope: &Scope, name: &str, now: Time) -> Result<usize> {
+    pub fn revoke_tokens(&self, name: &str, now: Time) -> Result<usize> {
         let member = self.member_named(name)?;
         self.revoke(member.id, now)
     }
 
-    // no scope: a token is what makes one
+    /// Whose token this is: what gives a request its scope.
     pub fn token_holder(&self, hash: &[u8; 32]) -> Result<Option<TokenHolder>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select token.id, member.role, member.id, member.organisation, token.last_used
@@ -135,7 +130,6 @@ impl Store {
         Ok(holder.optional()?)
     }
 
-    // no scope: a token is what makes one
     pub fn token_used(&self, token: i64, now: Time) -> Result<()> {
         let mut statement =
             self.connection.prepare_cached(sql!("update token set last_used = $2 where id = $1"))?;
@@ -144,7 +138,7 @@ impl Store {
     }
 
     /// Whose homes these are from now on.
-    pub fn give_homes(&self, _scope: &Scope, instances: &[i64], name: &str) -> Result<()> {
+    pub fn give_homes(&self, instances: &[i64], name: &str) -> Result<()> {
         let member = self.member_named(name)?;
         let mut statement =
             self.connection.prepare_cached(sql!("update instance set member = $2 where id = $1"))?;

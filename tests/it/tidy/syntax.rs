@@ -1,4 +1,4 @@
-//! What the rules of the tidy test need to know of a source file: its paths, its method calls, its public functions.
+//! What the rules of the tidy test need to know of a source file: its paths and its method calls.
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -12,16 +12,6 @@ pub struct Syntax {
     pub paths: Vec<At<Vec<String>>>,
     /// Names of methods that are called.
     pub calls: Vec<At<String>>,
-    pub public_functions: Vec<Function>,
-    in_impl: bool,
-}
-
-/// A `pub fn`; `pub(…)` is not public.
-pub struct Function {
-    pub line: usize,
-    pub name: String,
-    pub in_impl: bool,
-    pub inputs: Vec<syn::FnArg>,
 }
 
 impl Syntax {
@@ -30,17 +20,6 @@ impl Syntax {
         let mut syntax = Syntax::default();
         syntax.visit_file(&file);
         syntax
-    }
-
-    fn function(&mut self, visibility: &syn::Visibility, signature: &syn::Signature) {
-        if let syn::Visibility::Public(token) = visibility {
-            self.public_functions.push(Function {
-                line: line(token.span),
-                name: signature.ident.to_string(),
-                in_impl: self.in_impl,
-                inputs: signature.inputs.iter().cloned().collect(),
-            });
-        }
     }
 
     fn import(&mut self, line: usize, before: &[String], tree: &syn::UseTree) {
@@ -106,36 +85,6 @@ impl<'ast> Visit<'ast> for Syntax {
         self.tokens(of.tokens.clone());
         visit::visit_macro(self, of);
     }
-
-    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
-        let outside = std::mem::replace(&mut self.in_impl, true);
-        visit::visit_item_impl(self, item);
-        self.in_impl = outside;
-    }
-
-    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        self.function(&item.vis, &item.sig);
-        visit::visit_item_fn(self, item);
-    }
-
-    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        self.function(&item.vis, &item.sig);
-        visit::visit_impl_item_fn(self, item);
-    }
-}
-
-pub fn is_self(input: &syn::FnArg) -> bool {
-    matches!(input, syn::FnArg::Receiver(_))
-}
-
-/// The name of a parameter that is `scope: &Scope`.
-pub fn scope_of(input: &syn::FnArg) -> Option<String> {
-    let syn::FnArg::Typed(input) = input else { return None };
-    let (syn::Pat::Ident(name), syn::Type::Reference(kind)) = (&*input.pat, &*input.ty) else { return None };
-    let syn::Type::Path(kind) = &*kind.elem else { return None };
-    let is_scope = kind.path.segments.last().is_some_and(|last| last.ident == "Scope");
-    let name = name.ident.to_string();
-    (is_scope && matches!(name.as_str(), "scope" | "_scope")).then_some(name)
 }
 
 fn line(span: Span) -> usize {

@@ -12,8 +12,8 @@ use super::nodes::{CONVERSATION, conversation_id, nodes};
 use super::times::moment;
 use crate::json::{Json, Opened};
 use crate::{
-    Archive, Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, Member, Settings, Shape, Taking,
-    path_part,
+    Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, KnownRecords, Member, Settings, Shape,
+    Taking, path_part,
 };
 use annals_core::{Result, Time};
 
@@ -100,7 +100,7 @@ impl Intake for ExportIntake {
         &mut self,
         member: &Member<'_>,
         element: &'e [u8],
-        _archive: &dyn Archive,
+        _archive: &dyn KnownRecords,
     ) -> Result<Option<Vec<Capture<'e>>>> {
         let base = member.base_name();
         if is_asset(member) && !member.head.is_empty() {
@@ -144,7 +144,7 @@ impl Intake for ExportIntake {
         Ok(Some(captures))
     }
 
-    fn finish(&mut self, _archive: &dyn Archive) -> Result<Vec<Capture<'static>>> {
+    fn finish(&mut self, _archive: &dyn KnownRecords) -> Result<Vec<Capture<'static>>> {
         let mut captures = Vec::new();
         for (name, size, head) in &self.assets {
             if let Some((note, body)) = files::of_member(name, *size, head, Kept::No) {

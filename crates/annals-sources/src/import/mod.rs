@@ -61,11 +61,11 @@ pub trait Intake {
         &mut self,
         member: &Member<'_>,
         element: &'e [u8],
-        archive: &dyn Archive,
+        archive: &dyn KnownRecords,
     ) -> Result<Option<Vec<Capture<'e>>>>;
 
     /// What is known only when all was seen.
-    fn finish(&mut self, _archive: &dyn Archive) -> Result<Vec<Capture<'static>>> {
+    fn finish(&mut self, _archive: &dyn KnownRecords) -> Result<Vec<Capture<'static>>> {
         Ok(Vec::new())
     }
 
@@ -80,8 +80,8 @@ pub trait Intake {
     }
 }
 
-/// What the archive has already.
-pub trait Archive {
+/// Records that are archived already.
+pub trait KnownRecords {
     /// The session of a record of this source, if there is such a record.
     fn session_of(&self, stream: &str, key: &str) -> Result<Option<String>>;
 }

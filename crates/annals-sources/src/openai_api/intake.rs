@@ -12,7 +12,7 @@ use super::references::References;
 use super::sessions::{Sessions, element_name};
 use super::trace::{Trace, host_and_path, time_in_id};
 use crate::json::Json;
-use crate::{Archive, Capture, ElementBody, Intake, Judgement, Member, Shape, Taking, path_part};
+use crate::{Capture, ElementBody, Intake, Judgement, KnownRecords, Member, Shape, Taking, path_part};
 use annals_core::{ContentKey, Result, Time};
 
 /// Traces are put in the order of their times as far as so many bytes of them reach.
@@ -205,7 +205,7 @@ impl Intake for TraceIntake {
         &mut self,
         member: &Member<'_>,
         element: &'e [u8],
-        archive: &dyn Archive,
+        archive: &dyn KnownRecords,
     ) -> Result<Option<Vec<Capture<'e>>>> {
         let trace = match self.wanted(member, element) {
             Wanted::Trace(trace) => trace,
@@ -239,7 +239,7 @@ impl Intake for TraceIntake {
         Ok(Some(released))
     }
 
-    fn finish(&mut self, _archive: &dyn Archive) -> Result<Vec<Capture<'static>>> {
+    fn finish(&mut self, _archive: &dyn KnownRecords) -> Result<Vec<Capture<'static>>> {
         Ok(self.released())
     }
 

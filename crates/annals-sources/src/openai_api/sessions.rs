@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::references::{Batch, Half, References, half, half_of, said, several};
-use crate::Archive;
+use crate::KnownRecords;
 use annals_core::{ContentKey, Result, Time};
 
 /// All traces of a container, tied to each other by what they say.
@@ -57,7 +57,7 @@ impl Sessions {
     }
 
     /// The session of an element that was added.
-    pub fn home(&mut self, element: ContentKey, archive: &dyn Archive) -> Result<Option<SessionFile>> {
+    pub fn home(&mut self, element: ContentKey, archive: &dyn KnownRecords) -> Result<Option<SessionFile>> {
         let Some(number) = self.by_element.get(&element).copied() else { return Ok(None) };
         if self.parts.is_none() {
             self.join_what_goes_on();
@@ -81,7 +81,7 @@ impl Sessions {
         Ok(Some(home))
     }
 
-    fn decide(&mut self, part: &[usize], archive: &dyn Archive) -> Result<SessionFile> {
+    fn decide(&mut self, part: &[usize], archive: &dyn KnownRecords) -> Result<SessionFile> {
         let find = |name: &str| archive.session_of("references", name);
         for number in part {
             let trace = &self.traces[*number];

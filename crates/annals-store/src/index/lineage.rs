@@ -7,10 +7,8 @@ use rusqlite::{OptionalExtension, params};
 use super::format::{BlockReader, read_docs};
 use crate::error::Result;
 use crate::read::{MESSAGES, MessageRow, message_row, optional_raw};
-use crate::{Store, scoped, sql};
-use annals_core::{
-    CallKind, FingerprintTerm, GRAM_MARK, LINE_MARK, MessageKind, PassageKind, Raw, Scope, Time,
-};
+use crate::{Archive, Store, sql};
+use annals_core::{CallKind, FingerprintTerm, GRAM_MARK, LINE_MARK, MessageKind, PassageKind, Raw, Time};
 
 /// A print that more passages hold than this tells nothing of where it comes from.
 pub const MOST_HOLDERS: usize = 256;
@@ -53,14 +51,15 @@ pub struct FingerprintPlace {
     pub minutes: i64,
 }
 
-impl Store {
+impl Archive<'_> {
     /// Who holds these prints; they are sorted, and each is there once.
-    pub fn fingerprint_hits(&self, _scope: &Scope, wanted: &[FingerprintTerm]) -> Result<FingerprintHits> {
-        let epochs = self.search_epochs()?;
+    pub fn fingerprint_hits(&self, wanted: &[FingerprintTerm]) -> Result<FingerprintHits> {
+        let (index, visible) = (self.store(), self.visible_files()?);
+        let epochs = index.search_epochs()?;
         let mut hits = FingerprintHits::default();
         let mut known: HashMap<FingerprintPlace, u32> = HashMap::new();
-        for (segment, _) in self.segments()? {
-            let found = self.fingerprints_in(segment, wanted)?;
+        for (segment, _) in index.segments()? {
+            let found = index.fingerprints_in(segment, wanted)?;
             let mut passages: Vec<u32> = found.iter().flat_map(|(_, list)| list.iter().copied()).collect();
             passages.sort_unstable();
             passages.dedup();
@@ -68,7 +67,7 @@ impl Store {
                 continue;
             }
             let mut numbers: HashMap<u32, u32> = HashMap::with_capacity(passages.len());
-            let mut statement = self
+            let mut statement = index
                 .connection
                 .prepare_cached(sql!("select table_data from search_segment where id = $1"))?;
             statement.query_row([segment], |row| {
@@ -87,7 +86,8 @@ impl Store {
                         Some(PassageKind::Result | PassageKind::Output) => true,
                         _ => continue,
                     };
-                    if !alive {
+                    let seen_by_asker = visible.as_ref().is_none_or(|files| files.contains(&doc.file));
+                    if !alive || !seen_by_asker {
                         continue;
                     }
                     let place = FingerprintPlace {
@@ -123,6 +123,133 @@ impl Store {
         Ok(hits)
     }
 
+    /// Calls that worked on a file, by its whole path, in the order of their times: session, file and place.
+    pub fn calls_on_file(&self, path: &str, most: i64) -> Result<Vec<(i64, i64, u64)>> {
+        let mut statement = self.prepare(sql!(
+            "select touch.session, touch.file, touch.place, max(tool_call.at) as at
+                 from file_touch touch join name on name.id = touch.path
+                 join tool_call on tool_call.session = touch.session and tool_call.file = touch.file
+                      and tool_call.place = touch.place
+                 join session on session.id = touch.session join instance on instance.id = session.instance
+                 where name.text = $1 and {visible}
+                 group by touch.session, touch.file, touch.place
+                 order by at desc, touch.file desc, touch.place desc limit $2"
+        ))?;
+        let rows = statement.query_map(params![path, most], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as u64))
+        })?;
+        let mut calls: Vec<(i64, i64, u64)> = rows.collect::<rusqlite::Result<_>>()?;
+        calls.reverse();
+        Ok(calls)
+    }
+
+    /// Calls that worked on files with these names, wherever the files are: file and place, with the session.
+    pub fn calls_by_file_name(&self, names: &HashSet<String>) -> Result<HashMap<String, PlacedCalls>> {
+        let mut calls: HashMap<String, PlacedCalls> = HashMap::new();
+        let mut of_path: HashMap<i64, &String> = HashMap::new();
+        let (archive, visible) = (self.store(), self.visible_files()?);
+        let mut statement = archive.connection.prepare_cached(sql!("select id, text from name"))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let last = row.get_ref(1)?.as_str().unwrap_or_default().rsplit(['/', '\\']).next();
+            if let Some(name) = last.and_then(|last| names.get(last)) {
+                of_path.insert(row.get(0)?, name);
+            }
+        }
+        if of_path.is_empty() {
+            return Ok(calls);
+        }
+        let mut statement =
+            archive.connection.prepare_cached(sql!("select path, file, place, session from file_touch"))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let seen_by_asker = |file: i64| visible.as_ref().is_none_or(|files| files.contains(&file));
+            if let Some(name) = of_path.get(&row.get(0)?).filter(|_| seen_by_asker(row.get(1).unwrap_or(0))) {
+                let call = (row.get(1)?, row.get::<_, i64>(2)? as u64);
+                calls.entry((*name).clone()).or_default().insert(call, row.get(3)?);
+            }
+        }
+        Ok(calls)
+    }
+
+    /// Calls of one kind in a session, in order: file and place.
+    pub fn calls_of_kind(&self, session: i64, kind: CallKind) -> Result<Vec<(i64, u64)>> {
+        let mut statement = self.prepare(sql!(
+            "select file, place from tool_call where session = $1 and kind = $2 and {visible_session} order by file, place"
+        ))?;
+        let rows = statement
+            .query_map([session, kind.stored()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// A file that was kept as a whole.
+    pub fn kept_copy(&self, file: i64) -> Result<Option<KeptCopy>> {
+        let mut statement = self.prepare(sql!(
+            "select instance.source, instance.id, file.path, file.content_size, file.modified
+                 from file join instance on instance.id = file.instance where file.id = $1 and {visible}"
+        ))?;
+        let found = statement.query_row([file], |row| {
+            Ok(KeptCopy {
+                source: row.get(0)?,
+                instance: row.get(1)?,
+                path: row.get(2)?,
+                size: row.get::<_, i64>(3)? as u64,
+                at: crate::read::time(row, 4)?,
+            })
+        });
+        Ok(found.optional()?)
+    }
+
+    /// A session's row by its id in a home.
+    pub fn session_in(&self, instance: i64, key: &str) -> Result<Option<i64>> {
+        let mut statement = self.prepare(sql!(
+            "select id from session where instance = $1 and key = $2 and {visible_instance}"
+        ))?;
+        Ok(statement.query_row(params![instance, key], |row| row.get(0)).optional()?)
+    }
+
+    /// The source of a session and the folder that it ran in.
+    pub fn session_home(&self, session: i64) -> Result<Option<(String, Option<String>)>> {
+        let mut statement = self.prepare(sql!(
+            "select instance.source, session.cwd from session join instance on instance.id = session.instance
+                 where session.id = $1 and {visible}"
+        ))?;
+        Ok(statement.query_row([session], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+    }
+
+    pub fn session_title(&self, session: i64) -> Result<Option<Raw>> {
+        let mut statement = self.prepare(sql!(
+            "select session.title from session join instance on instance.id = session.instance
+                 where session.id = $1 and {visible}"
+        ))?;
+        Ok(statement.query_row([session], |row| optional_raw(row, 0)).optional()?.flatten())
+    }
+
+    /// The last words of the person, or of whoever started a sub-agent, before a place.
+    pub fn prompt_before(&self, session: i64, file: i64, place: u64) -> Result<Option<MessageRow>> {
+        let text = format!(
+            "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place < ?3
+             and message.kind in (?4, ?5) and message.role = 0 and {{visible}} order by message.place desc limit 1"
+        );
+        let mut statement = self.prepare(&text)?;
+        let (prompt, agent) = (MessageKind::Prompt.stored(), MessageKind::Agent.stored());
+        let row = statement.query_row(params![session, file, place as i64, prompt, agent], message_row);
+        Ok(row.optional()?)
+    }
+
+    /// Bytes of the index that are prints, of all homes together; a block that holds words too counts where it begins.
+    pub fn fingerprint_size(&self) -> Result<i64> {
+        let mut statement = self.store().connection.prepare_cached(sql!(
+            "select cast(coalesce(sum(length(data)), 0) as bigint) from search_block
+             where first_term >= $1 and first_term < $2"
+        ))?;
+        let (from, until) = ([LINE_MARK], [GRAM_MARK + 1]);
+        Ok(statement.query_row(params![&from[..], &until[..]], |row| row.get(0))?)
+    }
+}
+
+/// The index is one for all homes.
+impl Store {
     /// The wanted prints of a segment with their passages, by their place in `wanted`. Both are sorted, so blocks are
     /// read once and in order, and those between two wanted prints not at all.
     fn fingerprints_in(&self, segment: i64, wanted: &[FingerprintTerm]) -> Result<Vec<(usize, Vec<u32>)>> {
@@ -172,153 +299,5 @@ impl Store {
             }
         }
         Ok(found)
-    }
-
-    /// Calls that worked on a file, by its whole path, in the order of their times: session, file and place.
-    pub fn calls_on_file(&self, scope: &Scope, path: &str, most: i64) -> Result<Vec<(i64, i64, u64)>> {
-        let text = scoped(
-            scope,
-            sql!(
-                "select touch.session, touch.file, touch.place, max(tool_call.at) as at
-                 from file_touch touch join name on name.id = touch.path
-                 join tool_call on tool_call.session = touch.session and tool_call.file = touch.file
-                      and tool_call.place = touch.place
-                 join session on session.id = touch.session join instance on instance.id = session.instance
-                 where name.text = $1 and {visible}
-                 group by touch.session, touch.file, touch.place
-                 order by at desc, touch.file desc, touch.place desc limit $2"
-            ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
-        let rows = statement.query_map(params![path, most], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as u64))
-        })?;
-        let mut calls: Vec<(i64, i64, u64)> = rows.collect::<rusqlite::Result<_>>()?;
-        calls.reverse();
-        Ok(calls)
-    }
-
-    /// Calls that worked on files with these names, wherever the files are: file and place, with the session.
-    pub fn calls_by_file_name(
-        &self,
-        _scope: &Scope,
-        names: &HashSet<String>,
-    ) -> Result<HashMap<String, PlacedCalls>> {
-        let mut calls: HashMap<String, PlacedCalls> = HashMap::new();
-        let mut of_path: HashMap<i64, &String> = HashMap::new();
-        let mut statement = self.connection.prepare_cached(sql!("select id, text from name"))?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let last = row.get_ref(1)?.as_str().unwrap_or_default().rsplit(['/', '\\']).next();
-            if let Some(name) = last.and_then(|last| names.get(last)) {
-                of_path.insert(row.get(0)?, name);
-            }
-        }
-        if of_path.is_empty() {
-            return Ok(calls);
-        }
-        let mut statement =
-            self.connection.prepare_cached(sql!("select path, file, place, session from file_touch"))?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            if let Some(name) = of_path.get(&row.get(0)?) {
-                let call = (row.get(1)?, row.get::<_, i64>(2)? as u64);
-                calls.entry((*name).clone()).or_default().insert(call, row.get(3)?);
-            }
-        }
-        Ok(calls)
-    }
-
-    /// Calls of one kind in a session, in order: file and place.
-    pub fn calls_of_kind(&self, _scope: &Scope, session: i64, kind: CallKind) -> Result<Vec<(i64, u64)>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select file, place from tool_call where session = $1 and kind = $2 order by file, place"
-        ))?;
-        let rows = statement
-            .query_map([session, kind.stored()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// A file that was kept as a whole.
-    pub fn kept_copy(&self, scope: &Scope, file: i64) -> Result<Option<KeptCopy>> {
-        let text = scoped(
-            scope,
-            sql!(
-                "select instance.source, instance.id, file.path, file.content_size, file.modified
-                 from file join instance on instance.id = file.instance where file.id = $1 and {visible}"
-            ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
-        let found = statement.query_row([file], |row| {
-            Ok(KeptCopy {
-                source: row.get(0)?,
-                instance: row.get(1)?,
-                path: row.get(2)?,
-                size: row.get::<_, i64>(3)? as u64,
-                at: crate::read::time(row, 4)?,
-            })
-        });
-        Ok(found.optional()?)
-    }
-
-    /// A session's row by its id in a home.
-    pub fn session_in(&self, _scope: &Scope, instance: i64, key: &str) -> Result<Option<i64>> {
-        let mut statement = self
-            .connection
-            .prepare_cached(sql!("select id from session where instance = $1 and key = $2"))?;
-        Ok(statement.query_row(params![instance, key], |row| row.get(0)).optional()?)
-    }
-
-    /// The source of a session and the folder that it ran in, if the asker may see it.
-    pub fn session_home(&self, scope: &Scope, session: i64) -> Result<Option<(String, Option<String>)>> {
-        let text = scoped(
-            scope,
-            sql!(
-                "select instance.source, session.cwd from session join instance on instance.id = session.instance
-                 where session.id = $1 and {visible}"
-            ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
-        Ok(statement.query_row([session], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
-    }
-
-    pub fn session_title(&self, scope: &Scope, session: i64) -> Result<Option<Raw>> {
-        let text = scoped(
-            scope,
-            sql!(
-                "select session.title from session join instance on instance.id = session.instance
-                 where session.id = $1 and {visible}"
-            ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
-        Ok(statement.query_row([session], |row| optional_raw(row, 0)).optional()?.flatten())
-    }
-
-    /// The last words of the person, or of whoever started a sub-agent, before a place.
-    pub fn prompt_before(
-        &self,
-        _scope: &Scope,
-        session: i64,
-        file: i64,
-        place: u64,
-    ) -> Result<Option<MessageRow>> {
-        let text = format!(
-            "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place < ?3
-             and message.kind in (?4, ?5) and message.role = 0 order by message.place desc limit 1"
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
-        let (prompt, agent) = (MessageKind::Prompt.stored(), MessageKind::Agent.stored());
-        let row = statement.query_row(params![session, file, place as i64, prompt, agent], message_row);
-        Ok(row.optional()?)
-    }
-
-    /// Bytes of the index that are prints; a block that holds words too counts where it begins.
-    pub fn fingerprint_size(&self, _scope: &Scope) -> Result<i64> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select cast(coalesce(sum(length(data)), 0) as bigint) from search_block
-             where first_term >= $1 and first_term < $2"
-        ))?;
-        let (from, until) = ([LINE_MARK], [GRAM_MARK + 1]);
-        Ok(statement.query_row(params![&from[..], &until[..]], |row| row.get(0))?)
     }
 }

@@ -6,8 +6,8 @@ use rusqlite::{OptionalExtension, params};
 
 use super::format::{BlockReader, Doc, read_docs};
 use crate::error::Result;
-use crate::{Store, scoped, sql};
-use annals_core::{PassageKind, Scope};
+use crate::{Archive, Store, sql};
+use annals_core::PassageKind;
 
 /// Terms that a prefix may expand to.
 const MOST_TERMS: usize = 5_000;
@@ -54,16 +54,16 @@ pub struct PassageHit {
     pub length: u8,
 }
 
-impl Store {
+impl Archive<'_> {
     /// The passages that fit with their scores, in no order: all, or at least the `most` best. Tells whether it is all.
     pub fn passages(
         &self,
-        _scope: &Scope,
         query: &TermQuery,
         most: usize,
         score: impl Fn(&PassageHit) -> f32,
     ) -> Result<(Vec<(f32, PassageHit)>, bool)> {
-        let segments = self.segments()?;
+        let (index, visible) = (self.store(), self.visible_files()?);
+        let segments = index.segments()?;
         let all: i64 = segments.iter().map(|(_, count)| count).sum();
         // All lists first: how rare a term is shows only over all segments.
         let mut found: Vec<Vec<Vec<u32>>> = Vec::with_capacity(segments.len());
@@ -71,7 +71,7 @@ impl Store {
         for (segment, _) in &segments {
             let mut lists = Vec::with_capacity(query.wanted.len());
             for (wanted, count) in query.wanted.iter().zip(&mut counts) {
-                let list = self.list(*segment, wanted)?;
+                let list = index.list(*segment, wanted)?;
                 *count += list.len();
                 lists.push(list);
             }
@@ -82,11 +82,11 @@ impl Store {
         let few = !counts.is_empty() && counts.iter().sum::<usize>() <= FEW;
         let mut epochs = match few {
             true => Epochs::Asked(HashMap::new()),
-            false => Epochs::All(self.search_epochs()?),
+            false => Epochs::All(index.search_epochs()?),
         };
         let calls = match query.of_calls.as_slice() {
             [] => None,
-            wanted => Some(self.calls_with(wanted, &segments)?),
+            wanted => Some(index.calls_with(wanted, &segments)?),
         };
         let better = |(left, _): &(f32, PassageHit), (right, _): &(f32, PassageHit)| right.total_cmp(left);
         let (mut hits, mut board, mut complete) = (Vec::new(), Board::default(), true);
@@ -97,20 +97,21 @@ impl Store {
             }
             board.fill(usize::try_from(*count).unwrap_or(0), lists, &rarity);
             for unwanted in &query.unwanted {
-                board.strike(&self.list(*segment, unwanted)?);
+                board.strike(&index.list(*segment, unwanted)?);
             }
             board.seen.retain(|seen| !seen.struck && seen.held.count_ones() as usize >= query.least);
             // Passages of a file are beside each other.
             let mut last = (0, 0);
-            self.see_docs(*segment, &board.seen, |doc, seen| {
+            index.visit_docs(*segment, &board.seen, |doc, seen| {
                 if doc.file != last.0 {
-                    last = (doc.file, self.epoch_of(doc.file, &mut epochs)?);
+                    last = (doc.file, index.epoch_of(doc.file, &mut epochs)?);
                 }
                 // An output that was kept apart is in a file of its own; whose it is, is seen when it is read.
                 let apart = doc.kind == PassageKind::Output.stored();
                 let of_calls = calls.as_ref().is_none_or(|calls| calls.contains(&(doc.file, doc.place)));
                 let alive = last.1 == doc.epoch && (apart || of_calls);
-                if let Some(hit) = hit(query, doc, seen).filter(|_| alive) {
+                let seen_by_asker = visible.as_ref().is_none_or(|files| files.contains(&doc.file));
+                if let Some(hit) = hit(query, doc, seen).filter(|_| alive && seen_by_asker) {
                     hits.push((score(&hit), hit));
                 }
                 if hits.len() > 2 * most {
@@ -124,21 +125,33 @@ impl Store {
         Ok((hits, complete))
     }
 
+    /// The files that the asker may see; nothing when they may see all.
+    pub(super) fn visible_files(&self) -> Result<Option<HashSet<i64>>> {
+        if self.is_whole() {
+            return Ok(None);
+        }
+        let mut statement = self.prepare(sql!(
+            "select file.id from file join instance on instance.id = file.instance where {visible}"
+        ))?;
+        let rows = statement.query_map([], |row| row.get(0))?;
+        Ok(Some(rows.collect::<rusqlite::Result<_>>()?))
+    }
+
     /// Sessions that a filter lets through, by their rows.
-    pub fn session_rows(&self, scope: &Scope, filter: &crate::SessionFilter) -> Result<HashSet<i64>> {
+    pub fn session_rows(&self, filter: &crate::SessionFilter) -> Result<HashSet<i64>> {
         let (conditions, values) = crate::read::sessions::session_conditions(filter);
         let text = format!(
             "select session.id from session join instance on instance.id = session.instance
              where {{visible}} and {conditions}"
         );
-        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let mut statement = self.prepare(&text)?;
         let values: Vec<&dyn rusqlite::ToSql> = values.iter().map(AsRef::as_ref).collect();
         let rows = statement.query_map(values.as_slice(), |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Sessions whose title holds each of these words; `like` ignores case.
-    pub fn titled_sessions(&self, scope: &Scope, words: &[&str]) -> Result<Vec<i64>> {
+    pub fn titled_sessions(&self, words: &[&str]) -> Result<Vec<i64>> {
         let conditions: Vec<String> = (1..=words.len())
             .map(|number| format!("title like '%' || ?{number} || '%' escape '\\'"))
             .collect();
@@ -148,14 +161,14 @@ impl Store {
             conditions.join(" and ")
         );
         let words = words.iter().map(|word| crate::read::sessions::like_text(word));
-        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let mut statement = self.prepare(&text)?;
         let rows = statement.query_map(rusqlite::params_from_iter(words), |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// How much is indexed: segments, passages, bytes.
-    pub fn index_size(&self, _scope: &Scope) -> Result<(i64, i64, i64)> {
-        let mut statement = self.connection.prepare_cached(sql!(
+    /// How much is indexed, of all homes together: segments, passages, bytes.
+    pub fn index_size(&self) -> Result<(i64, i64, i64)> {
+        let mut statement = self.store().connection.prepare_cached(sql!(
             "select count(*), cast(coalesce(sum(passages), 0) as bigint),
                     cast(coalesce(sum(length(table_data)), 0) as bigint)
                     + (select cast(coalesce(sum(length(data)), 0) as bigint) from search_block)
@@ -163,7 +176,10 @@ impl Store {
         ))?;
         Ok(statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?)
     }
+}
 
+/// The index is one for all homes: what is read here is handed out as far as the asker may see its files.
+impl Store {
     /// Files and places of calls that hold every one of these.
     fn calls_with(&self, wanted: &[TermGroup], segments: &[(i64, i64)]) -> Result<HashSet<(i64, i64)>> {
         let mut calls: Option<HashSet<(i64, i64)>> = None;
@@ -175,7 +191,7 @@ impl Store {
                     continue;
                 }
                 let seen: Vec<Seen> = list.into_iter().map(Seen::new).collect();
-                self.see_docs(*segment, &seen, |doc, _| {
+                self.visit_docs(*segment, &seen, |doc, _| {
                     with.insert((doc.file, doc.place));
                     Ok(())
                 })?;
@@ -196,11 +212,11 @@ impl Store {
     }
 
     /// Shows the passages of a segment that were seen; their table is read as far as the last of them.
-    fn see_docs(
+    fn visit_docs(
         &self,
         segment: i64,
         seen: &[Seen],
-        mut see: impl FnMut(&Doc, &Seen) -> rusqlite::Result<()>,
+        mut visit: impl FnMut(&Doc, &Seen) -> rusqlite::Result<()>,
     ) -> Result<()> {
         if seen.is_empty() {
             return Ok(());
@@ -211,7 +227,7 @@ impl Store {
             let mut seen = seen.iter().peekable();
             for (number, doc) in read_docs(row.get_ref(0)?.as_blob().unwrap_or_default()).enumerate() {
                 match seen.peek() {
-                    Some(next) if next.passage as usize == number => see(&doc, next)?,
+                    Some(next) if next.passage as usize == number => visit(&doc, next)?,
                     Some(_) => continue,
                     None => break,
                 }

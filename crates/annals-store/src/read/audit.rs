@@ -5,24 +5,20 @@ use rusqlite::params;
 use super::span;
 use crate::blobs::{PackedRow, Unpacker};
 use crate::error::Result;
-use crate::{Store, scoped, sql};
-use annals_core::{Rows, Scope, Span};
+use crate::{Archive, Store, sql};
+use annals_core::{Rows, Span};
 
-impl Store {
+impl Archive<'_> {
     /// Types of lines that no reader knows: lines, bytes, and the oldest client in whose files they stand.
-    pub fn unknown_types(&self, scope: &Scope, source: &str) -> Result<Vec<UnknownType>> {
-        let text = scoped(
-            scope,
-            sql!(
+    pub fn unknown_types(&self, source: &str) -> Result<Vec<UnknownType>> {
+        let mut statement = self.prepare(sql!(
             "select coverage.kind, cast(sum(coverage.lines) as bigint), cast(sum(coverage.bytes) as bigint),
                     min((select min(json_extract(part.facts, '$.client_version')) from session_part part
                          where part.file = coverage.file))
              from coverage join file on file.id = coverage.file join instance on instance.id = file.instance
              where instance.source = $1 and coverage.status = 'unknown' and {visible}
              group by coverage.kind order by 2 desc, 1"
-        ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         let rows = statement.query_map([source], |row| {
             Ok(UnknownType {
                 kind: row.get(0)?,
@@ -35,21 +31,17 @@ impl Store {
     }
 
     /// Where lines are broken.
-    pub fn problems(&self, scope: &Scope, source: &str) -> Result<Vec<(String, Span, String)>> {
-        let text = scoped(
-            scope,
-            sql!(
-                "select file.path, problem.place, problem.length, problem.what
+    pub fn problems(&self, source: &str) -> Result<Vec<(String, Span, String)>> {
+        let mut statement = self.prepare(sql!(
+            "select file.path, problem.place, problem.length, problem.what
              from problem join file on file.id = problem.file join instance on instance.id = file.instance
              where instance.source = $1 and {visible} order by file.path, problem.place"
-            ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         let rows = statement.query_map([source], |row| Ok((row.get(0)?, span(row, 1)?, row.get(3)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn count_stream(&self, scope: &Scope, source: &str, stream: &str, rows: Rows) -> Result<i64> {
+    pub fn count_stream(&self, source: &str, stream: &str, rows: Rows) -> Result<i64> {
         let text = match rows {
             Rows::Sessions => {
                 "select count(*) from session join instance on instance.id = session.instance
@@ -72,12 +64,14 @@ impl Store {
                  where instance.source = ?1 and {visible} and record.stream = ?2"
             }
         };
-        let text = scoped(scope, text);
-        Ok(self.connection.prepare_cached(&text)?.query_row(params![source, stream], |row| row.get(0))?)
+        Ok(self.prepare(text)?.query_row(params![source, stream], |row| row.get(0))?)
     }
+}
 
+/// Checks of the whole file, whoever its homes belong to: for the person at this machine, never for a member.
+impl Store {
     /// What SQLite itself finds wrong with the database file.
-    pub fn integrity(&self, _scope: &Scope) -> Result<Vec<String>> {
+    pub fn integrity(&self) -> Result<Vec<String>> {
         let mut statement = self.connection.prepare("pragma quick_check(20)")?;
         let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
         let found = rows.collect::<rusqlite::Result<Vec<_>>>()?;
@@ -86,7 +80,7 @@ impl Store {
 
     /// Unpacks every blob and compares it with its hash, and every segment with its blob; reports each place that is
     /// damaged.
-    pub fn check_segments(&self, _scope: &Scope, see: &mut dyn FnMut(Damage)) -> Result<u64> {
+    pub fn check_segments(&self, visit: &mut dyn FnMut(Damage)) -> Result<u64> {
         let mut statement = self
             .connection
             .prepare(sql!("select id, hash, length, packing, base, data from blob order by id"))?;
@@ -109,13 +103,13 @@ impl Store {
                 Ok(()) => "content does not match its hash".to_owned(),
                 Err(error) => format!("cannot be decompressed: {error}"),
             };
-            self.damaged_places("segment.blob = ?1", row.get(0)?, &what, see)?;
+            self.damaged_places("segment.blob = ?1", row.get(0)?, &what, visit)?;
         }
         self.damaged_places(
             "?1 = 0 and not exists (select 1 from blob where blob.id = segment.blob and blob.length = segment.length)",
             0,
             "content is missing",
-            see,
+            visit,
         )?;
         Ok(checked)
     }
@@ -125,7 +119,7 @@ impl Store {
         condition: &str,
         blob: i64,
         what: &str,
-        see: &mut dyn FnMut(Damage),
+        visit: &mut dyn FnMut(Damage),
     ) -> Result<()> {
         let mut statement = self.connection.prepare_cached(&format!(
             "select file.path, segment.version, segment.place from segment join file on file.id = segment.file
@@ -134,13 +128,13 @@ impl Store {
         let mut rows = statement.query([blob])?;
         while let Some(row) = rows.next()? {
             let (path, version, place) = (row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as u64);
-            see(Damage { path, version, place, what: what.to_owned() });
+            visit(Damage { path, version, place, what: what.to_owned() });
         }
         Ok(())
     }
 
     /// Rows that point past the bytes they were read from.
-    pub fn rows_without_bytes(&self, _scope: &Scope) -> Result<Vec<String>> {
+    pub fn rows_without_bytes(&self) -> Result<Vec<String>> {
         let mut paths = Vec::new();
         for table in ["message", "tool_call", "usage"] {
             let text = format!(

@@ -4,8 +4,8 @@ use rusqlite::{Row, params};
 
 use super::{span, time};
 use crate::error::Result;
-use crate::{Store, scoped, sql};
-use annals_core::{Scope, Span, Time};
+use crate::{Archive, sql};
+use annals_core::{Span, Time};
 
 /// One version of an authored thing.
 #[derive(Debug, Clone)]
@@ -22,16 +22,10 @@ pub struct ItemRow {
     pub span: Span,
 }
 
-impl Store {
+impl Archive<'_> {
     /// What was in force then, by key.
-    pub fn items_in_force(
-        &self,
-        scope: &Scope,
-        source: &str,
-        stream: &str,
-        then: Time,
-    ) -> Result<Vec<ItemRow>> {
-        let text = scoped(scope, sql!(
+    pub fn items_in_force(&self, source: &str, stream: &str, then: Time) -> Result<Vec<ItemRow>> {
+        let mut statement = self.prepare(sql!(
             "select record.key, record.version,
                     (select count(*) from record other where other.instance = record.instance
                      and other.stream = record.stream and other.key = record.key),
@@ -44,33 +38,26 @@ impl Store {
                                    and newest.stream = record.stream and newest.key = record.key
                                    and coalesce(newest.at, newest.seen_at) <= $3)
              order by record.key, record.instance"
-        ));
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         let rows = statement.query_map(params![source, stream, then.micros()], item_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// The keys of a stream, also of what is gone.
-    pub fn item_keys(&self, scope: &Scope, source: &str, stream: &str) -> Result<Vec<String>> {
-        let text = scoped(
-            scope,
-            sql!(
-                "select distinct record.key from record join instance on instance.id = record.instance
+    pub fn item_keys(&self, source: &str, stream: &str) -> Result<Vec<String>> {
+        let mut statement = self.prepare(sql!(
+            "select distinct record.key from record join instance on instance.id = record.instance
              where {visible} and instance.source = $1 and record.stream = $2 order by record.key"
-            ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         let rows = statement.query_map(params![source, stream], |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Moments at which records of these streams changed or ended, oldest first; of very many, the last.
-    pub fn item_moments(&self, scope: &Scope, streams: &[&str], limit: i64) -> Result<Vec<Time>> {
+    pub fn item_moments(&self, streams: &[&str], limit: i64) -> Result<Vec<Time>> {
         let streams = serde_json::to_string(streams)?;
-        let text = scoped(
-            scope,
-            sql!(
-                "select moment from (
+        let mut statement = self.prepare(sql!(
+            "select moment from (
                     select coalesce(record.at, record.seen_at) as moment
                     from record join instance on instance.id = record.instance
                     where {visible} and record.stream in (select value from json_each($1))
@@ -79,9 +66,7 @@ impl Store {
                     where {visible} and record.stream in (select value from json_each($1))
                     and record.deleted_at is not null)
                  order by moment desc limit $2"
-            ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         let rows = statement.query_map(params![streams, limit], |row| row.get(0))?;
         let mut moments = rows.collect::<rusqlite::Result<Vec<i64>>>()?;
         moments.reverse();
@@ -89,21 +74,14 @@ impl Store {
     }
 
     /// All versions of one thing, oldest first.
-    pub fn item_versions(
-        &self,
-        scope: &Scope,
-        source: &str,
-        stream: &str,
-        key: &str,
-    ) -> Result<Vec<ItemRow>> {
-        let text = scoped(scope, sql!(
+    pub fn item_versions(&self, source: &str, stream: &str, key: &str) -> Result<Vec<ItemRow>> {
+        let mut statement = self.prepare(sql!(
             "select record.key, record.version, 0, coalesce(record.at, record.seen_at), record.deleted_at, file.path,
                     record.file, record.file_version, record.place, record.length
              from record join instance on instance.id = record.instance join file on file.id = record.file
              where {visible} and instance.source = $1 and record.stream = $2 and record.key = $3
              order by record.instance, record.version"
-        ));
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         let rows = statement.query_map(params![source, stream, key], item_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }

@@ -13,10 +13,8 @@ use std::io::Read;
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::Result;
-use crate::{Store, scoped, sql};
-use annals_core::{
-    CallKind, ContentKey, Encoding, MessageKind, Operation, Range, Raw, Role, Scope, Span, Time,
-};
+use crate::{Archive, sql};
+use annals_core::{CallKind, ContentKey, Encoding, MessageKind, Operation, Range, Raw, Role, Span, Time};
 
 #[derive(Debug, Clone)]
 pub struct InstanceRow {
@@ -130,12 +128,10 @@ pub struct CoverageRow {
     pub bytes: i64,
 }
 
-impl Store {
-    pub fn instances(&self, scope: &Scope) -> Result<Vec<InstanceRow>> {
-        let text = scoped(
-            scope,
-            sql!(
-                "select id, source, last_scanned,
+impl Archive<'_> {
+    pub fn instances(&self) -> Result<Vec<InstanceRow>> {
+        let mut statement = self.prepare(sql!(
+            "select id, source, last_scanned,
                     (select count(*) from session where instance = instance.id),
                     (select cast(coalesce(sum(messages), 0) as bigint)
                      from session where instance = instance.id),
@@ -146,9 +142,7 @@ impl Store {
                     (select count(*) from gap where instance = instance.id
                      and status in ('pending', 'in_progress'))
              from instance where {visible} order by source, id"
-            ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         let rows = statement.query_map([], |row| {
             Ok(InstanceRow {
                 id: row.get(0)?,
@@ -166,16 +160,12 @@ impl Store {
     }
 
     /// The homes of a source, or of all.
-    pub fn homes(&self, scope: &Scope, source: Option<&str>) -> Result<Vec<HomeRow>> {
-        let text = scoped(
-            scope,
-            sql!(
-                "select root, status, reason, last_scanned,
+    pub fn homes(&self, source: Option<&str>) -> Result<Vec<HomeRow>> {
+        let mut statement = self.prepare(sql!(
+            "select root, status, reason, last_scanned,
                     exists (select 1 from session where session.instance = instance.id)
              from instance where ($1 is null or source = $1) and {visible} order by source, id"
-            ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         let rows = statement.query_map([source], |row| {
             Ok(HomeRow {
                 root: raw(row, 0)?,
@@ -189,38 +179,37 @@ impl Store {
     }
 
     /// The newest version of a small file, whole.
-    pub fn captured_whole(&self, scope: &Scope, instance: i64, path: &str) -> Result<Option<Raw>> {
-        let mut statement = self
-            .connection
-            .prepare_cached(sql!("select id, version from file where instance = $1 and path = $2"))?;
+    pub fn captured_whole(&self, instance: i64, path: &str) -> Result<Option<Raw>> {
+        let mut statement = self.prepare(sql!(
+            "select id, version from file where instance = $1 and path = $2 and {visible_instance}"
+        ))?;
         let found = statement
             .query_row(params![instance, path], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
             .optional()?;
         let Some((file, version)) = found else { return Ok(None) };
         let mut bytes = Vec::new();
-        self.bytes(scope, file, version).take(1 << 20).read_to_end(&mut bytes)?;
+        self.store().bytes(file, version).take(1 << 20).read_to_end(&mut bytes)?;
         Ok(Some(Raw::new(bytes)))
     }
 
     /// Messages of a source, or those of one key, one after another, after a place.
     pub fn each_message(
         &self,
-        scope: &Scope,
         source: &str,
         key: Option<ContentKey>,
         after: RowPlace,
-        see: &mut dyn FnMut(MessageRow) -> Result<bool>,
+        visit: &mut dyn FnMut(MessageRow) -> Result<bool>,
     ) -> Result<()> {
         let text = format!(
             "{MESSAGES} where instance.source = ?1 and {{visible}} and (?2 is null or message.key = ?2)
              and (message.session, message.file, message.place) > (?3, ?4, ?5)
              order by message.session, message.file, message.place"
         );
-        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let mut statement = self.prepare(&text)?;
         let RowPlace(session, file, place) = after;
         let mut rows = statement.query(params![source, key.map(ContentKey::stored), session, file, place])?;
         while let Some(row) = rows.next()? {
-            if !see(message_row(row)?)? {
+            if !visit(message_row(row)?)? {
                 break;
             }
         }
@@ -230,11 +219,10 @@ impl Store {
     /// Calls of a source, or those of one key or call id, one after another, after a place.
     pub fn each_call(
         &self,
-        scope: &Scope,
         source: &str,
         key: Option<&str>,
         after: RowPlace,
-        see: &mut dyn FnMut(CallRow) -> Result<bool>,
+        visit: &mut dyn FnMut(CallRow) -> Result<bool>,
     ) -> Result<()> {
         let hex = key.and_then(ContentKey::from_hex).map(ContentKey::stored);
         let text = format!(
@@ -243,11 +231,11 @@ impl Store {
              and (tool_call.session, tool_call.file, tool_call.place) > (?4, ?5, ?6)
              order by tool_call.session, tool_call.file, tool_call.place"
         );
-        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let mut statement = self.prepare(&text)?;
         let RowPlace(session, file, place) = after;
         let mut rows = statement.query(params![source, key, hex, session, file, place])?;
         while let Some(row) = rows.next()? {
-            if !see(call_row(row)?)? {
+            if !visit(call_row(row)?)? {
                 break;
             }
         }
@@ -255,34 +243,29 @@ impl Store {
     }
 
     /// Where the further lines of a message stand.
-    pub fn message_lines(&self, _scope: &Scope, session: i64, file: i64, place: u64) -> Result<Vec<Span>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select line, length from message_line where session = $1 and file = $2 and place = $3 order by line"
+    pub fn message_lines(&self, session: i64, file: i64, place: u64) -> Result<Vec<Span>> {
+        let mut statement = self.prepare(sql!(
+            "select line, length from message_line
+             where session = $1 and file = $2 and place = $3 and {visible_session} order by line"
         ))?;
         let rows = statement.query_map(params![session, file, place as i64], |row| span(row, 0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// The key of the call at this place.
-    pub fn call_key(
-        &self,
-        _scope: &Scope,
-        session: i64,
-        file: i64,
-        place: u64,
-    ) -> Result<Option<ContentKey>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select key from tool_call where session = $1 and file = $2 and place = $3"
+    pub fn call_key(&self, session: i64, file: i64, place: u64) -> Result<Option<ContentKey>> {
+        let mut statement = self.prepare(sql!(
+            "select key from tool_call where session = $1 and file = $2 and place = $3 and {visible_session}"
         ))?;
         let key = statement.query_row(params![session, file, place as i64], |row| row.get(0)).optional()?;
         Ok(key.map(ContentKey::from_stored))
     }
 
-    pub fn touches(&self, _scope: &Scope, session: i64, file: i64, call: u64) -> Result<Vec<TouchRow>> {
-        let mut statement = self.connection.prepare_cached(sql!(
+    pub fn touches(&self, session: i64, file: i64, call: u64) -> Result<Vec<TouchRow>> {
+        let mut statement = self.prepare(sql!(
             "select name.text, operation, before_start, before_end, after_start, after_end
              from file_touch join name on name.id = file_touch.path
-             where session = $1 and file = $2 and place = $3 order by number"
+             where session = $1 and file = $2 and place = $3 and {visible_session} order by number"
         ))?;
         let rows = statement.query_map(params![session, file, call as i64], |row| {
             Ok(TouchRow {
@@ -298,16 +281,13 @@ impl Store {
     /// Records of a plain stream after one, all versions of one key or the newest of all.
     pub fn each_record(
         &self,
-        scope: &Scope,
         source: &str,
         stream: &str,
         key: Option<&str>,
         after: i64,
-        see: &mut dyn FnMut(RecordRow) -> Result<bool>,
+        visit: &mut dyn FnMut(RecordRow) -> Result<bool>,
     ) -> Result<()> {
-        let text = scoped(
-            scope,
-            sql!(
+        let mut statement = self.prepare(sql!(
             "select record.key, record.version, record.session, record.at, record.file, record.file_version,
                     file.encoding, record.place, record.length, record.deleted_at, record.id
              from record join instance on instance.id = record.instance join file on file.id = record.file
@@ -316,9 +296,7 @@ impl Store {
                   (select max(version) from record newest where newest.instance = record.instance
                    and newest.stream = record.stream and newest.key = record.key)))
              order by record.id"
-        ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         let mut rows = statement.query(params![source, stream, key, after])?;
         while let Some(row) = rows.next()? {
             let record = RecordRow {
@@ -333,24 +311,20 @@ impl Store {
                 deleted_at: time(row, 9)?,
                 id: row.get(10)?,
             };
-            if !see(record)? {
+            if !visit(record)? {
                 break;
             }
         }
         Ok(())
     }
 
-    pub fn files(&self, scope: &Scope, source: Option<&str>) -> Result<Vec<FileRow>> {
-        let text = scoped(
-            scope,
-            sql!(
+    pub fn files(&self, source: Option<&str>) -> Result<Vec<FileRow>> {
+        let mut statement = self.prepare(sql!(
             "select file.id, instance.source, instance.id, path, store, version, size, content_size, parsed,
                     document, twin_of is not null, gone_at is not null, modified
              from file join instance on instance.id = file.instance
              where ($1 is null or instance.source = $1) and {visible} order by instance.id, path"
-        ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         let rows = statement.query_map([source], |row| {
             Ok(FileRow {
                 id: row.get(0)?,
@@ -371,13 +345,12 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn coverage(&self, scope: &Scope, source: Option<&str>) -> Result<Vec<CoverageRow>> {
-        let text = scoped(scope, sql!(
+    pub fn coverage(&self, source: Option<&str>) -> Result<Vec<CoverageRow>> {
+        let mut statement = self.prepare(sql!(
             "select coverage.file, coverage.status, coverage.kind, coverage.lines, coverage.bytes from coverage
              join file on file.id = coverage.file join instance on instance.id = file.instance
              where ($1 is null or instance.source = $1) and {visible} order by coverage.file, coverage.status, coverage.kind"
-        ));
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         let rows = statement.query_map([source], |row| {
             Ok(CoverageRow {
                 file: row.get(0)?,

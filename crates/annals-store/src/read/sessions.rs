@@ -4,8 +4,8 @@ use rusqlite::{OptionalExtension, Row, ToSql, params};
 
 use super::{optional_raw, raw, time};
 use crate::error::Result;
-use crate::{Store, scoped, sql};
-use annals_core::{Raw, Scope, Time};
+use crate::{Archive, sql};
+use annals_core::{Raw, Time};
 
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
@@ -87,9 +87,9 @@ pub(crate) struct Counted {
     count: i64,
 }
 
-impl Store {
+impl Archive<'_> {
     /// Newest first; sessions without a time come last.
-    pub fn sessions(&self, scope: &Scope, filter: &SessionFilter, page: Page) -> Result<Vec<SessionRow>> {
+    pub fn sessions(&self, filter: &SessionFilter, page: Page) -> Result<Vec<SessionRow>> {
         let (conditions, mut values) = session_conditions(filter);
         let (time, key) = page.after.unwrap_or((i64::MAX, String::new()));
         values.push(Box::new(time));
@@ -111,90 +111,88 @@ impl Store {
             count - 1,
             time = count - 2,
         );
-        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let mut statement = self.prepare(&text)?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
         let rows = statement.query_map(values.as_slice(), session_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Every page of a list tells it, so the last count is kept until the archive changes.
-    pub fn count_sessions(&self, scope: &Scope, filter: &SessionFilter) -> Result<i64> {
-        let mut statement = self.connection.prepare_cached("pragma data_version")?;
+    pub fn count_sessions(&self, filter: &SessionFilter) -> Result<i64> {
+        let mut statement = self.store().connection.prepare_cached("pragma data_version")?;
         let by_others: i64 = statement.query_row([], |row| row.get(0))?;
-        let of = (format!("{scope:?} {filter:?}"), by_others, self.connection.total_changes());
-        if let Some(counted) = self.counted.borrow().as_ref().filter(|counted| counted.of == of) {
+        let of =
+            (format!("{:?} {filter:?}", self.scope()), by_others, self.store().connection.total_changes());
+        if let Some(counted) = self.store().counted.borrow().as_ref().filter(|counted| counted.of == of) {
             return Ok(counted.count);
         }
-        let count = self.count_anew(scope, filter)?;
-        *self.counted.borrow_mut() = Some(Counted { of, count });
+        let count = self.count_anew(filter)?;
+        *self.store().counted.borrow_mut() = Some(Counted { of, count });
         Ok(count)
     }
 
-    fn count_anew(&self, scope: &Scope, filter: &SessionFilter) -> Result<i64> {
+    fn count_anew(&self, filter: &SessionFilter) -> Result<i64> {
         let (conditions, values) = session_conditions(filter);
         let text = format!(
             "select count(*) from session join instance on instance.id = session.instance
              where {{visible}} and {conditions}"
         );
-        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let mut statement = self.prepare(&text)?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
         Ok(statement.query_row(values.as_slice(), |row| row.get(0))?)
     }
 
-    /// The source of a session's row, if the asker may see it.
-    pub fn session_source(&self, scope: &Scope, session: i64) -> Result<Option<String>> {
-        let text = scoped(
-            scope,
-            sql!(
-                "select instance.source from session join instance on instance.id = session.instance
+    /// The source of a session's row.
+    pub fn session_source(&self, session: i64) -> Result<Option<String>> {
+        let mut statement = self.prepare(sql!(
+            "select instance.source from session join instance on instance.id = session.instance
                  where session.id = $1 and {visible}"
-            ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         Ok(statement.query_row([session], |row| row.get(0)).optional()?)
     }
 
     /// Whether other sessions were started by this one.
-    pub fn has_agents(&self, _scope: &Scope, session: i64) -> Result<bool> {
-        let mut statement = self.connection.prepare_cached(sql!(
+    pub fn has_agents(&self, session: i64) -> Result<bool> {
+        let mut statement = self.prepare(sql!(
             "select exists (select 1 from session child join session on session.id = $1
                             where child.instance = session.instance and child.parent = session.key
-                            and child.parent_kind in ('sub_agent', 'review'))"
+                            and child.parent_kind in ('sub_agent', 'review') and {visible_session})"
         ))?;
         Ok(statement.query_row([session], |row| row.get(0))?)
     }
 
     /// Folders that sessions of a home ran in.
-    pub fn session_folders(&self, _scope: &Scope, instance: i64) -> Result<Vec<String>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select distinct cwd from session where instance = $1 and cwd is not null order by cwd"
+    pub fn session_folders(&self, instance: i64) -> Result<Vec<String>> {
+        let mut statement = self.prepare(sql!(
+            "select distinct cwd from session where instance = $1 and cwd is not null and {visible_instance}
+             order by cwd"
         ))?;
         let rows = statement.query_map([instance], |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Sessions of a home whose last word is older, and which the client still has.
-    pub fn count_idle_since(&self, _scope: &Scope, instance: i64, since: Time) -> Result<i64> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select count(*) from session where instance = $1 and last_at < $2 and gone_at is null
+    pub fn count_idle_since(&self, instance: i64, since: Time) -> Result<i64> {
+        let mut statement = self.prepare(sql!(
+            "select count(*) from session where instance = $1 and last_at < $2 and gone_at is null and {visible_instance}
              and (parent_kind is null or parent_kind not in ('sub_agent', 'review'))"
         ))?;
         Ok(statement.query_row(params![instance, since.micros()], |row| row.get(0))?)
     }
 
     /// What each file says of a session: `(path, rank, facts)`, strongest first.
-    pub fn session_parts(&self, _scope: &Scope, session: i64) -> Result<Vec<(String, i64, Raw)>> {
-        let mut statement = self.connection.prepare_cached(sql!(
+    pub fn session_parts(&self, session: i64) -> Result<Vec<(String, i64, Raw)>> {
+        let mut statement = self.prepare(sql!(
             "select file.path, part.rank, part.facts from session_part part join file on file.id = part.file
-             where part.session = $1 order by part.rank desc, file.path"
+             where part.session = $1 and {visible_session} order by part.rank desc, file.path"
         ))?;
         let rows = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?, raw(row, 2)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn links(&self, _scope: &Scope, session: i64) -> Result<Vec<LinkRow>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select kind, other, position from link where session = $1 order by kind, other"
+    pub fn links(&self, session: i64) -> Result<Vec<LinkRow>> {
+        let mut statement = self.prepare(sql!(
+            "select kind, other, position from link where session = $1 and {visible_session} order by kind, other"
         ))?;
         let rows = statement.query_map([session], |row| {
             Ok(LinkRow { kind: row.get(0)?, other: row.get(1)?, position: row.get(2)? })

@@ -4,8 +4,8 @@ use rusqlite::{OptionalExtension, params};
 
 use super::{CALLS, CallRow, MESSAGES, MessageRow, call_row, message_row};
 use crate::error::Result;
-use crate::{Store, scoped, sql};
-use annals_core::{ContentKey, MessageKind, Raw, Scope, Span, Time};
+use crate::{Archive, sql};
+use annals_core::{ContentKey, MessageKind, Raw, Span, Time};
 
 /// A prompt of a session: the number of its step, and where it stands.
 #[derive(Debug, Clone, Copy)]
@@ -28,83 +28,83 @@ pub struct DayCount {
 const STEPS: &str = "select place from message where session = ?1 and file = ?2 and not copied
      union all select place from tool_call where session = ?1 and file = ?2 and message is null and not copied";
 
-impl Store {
-    pub fn count_steps(&self, scope: &Scope, session: i64) -> Result<i64> {
+impl Archive<'_> {
+    pub fn count_steps(&self, session: i64) -> Result<i64> {
         let mut steps = 0;
-        for file in self.transcript_files(scope, session)? {
-            let mut statement = self.connection.prepare_cached(&format!("select count(*) from ({STEPS})"))?;
+        for file in self.transcript_files(session)? {
+            let mut statement =
+                self.prepare(&format!("select count(*) from ({STEPS}) where {{visible_session}}"))?;
             steps += statement.query_row([session, file], |row| row.get::<_, i64>(0))?;
         }
         Ok(steps)
     }
 
     /// The file, in the order of the session's, and the place of the step before the one with this number.
-    pub fn place_before_step(&self, scope: &Scope, session: i64, step: i64) -> Result<(usize, i64)> {
+    pub fn place_before_step(&self, session: i64, step: i64) -> Result<(usize, i64)> {
         let mut left = step;
-        let files = self.transcript_files(scope, session)?;
+        let files = self.transcript_files(session)?;
         for (number, file) in files.iter().copied().enumerate() {
             if left <= 0 {
                 return Ok((number, -1));
             }
-            let mut statement = self
-                .connection
-                .prepare_cached(&format!("select place from ({STEPS}) order by place limit 1 offset ?3"))?;
+            let mut statement = self.prepare(&format!(
+                "select place from ({STEPS}) where {{visible_session}} order by place limit 1 offset ?3"
+            ))?;
             let place = statement.query_row([session, file, left - 1], |row| row.get(0)).optional()?;
             if let Some(place) = place {
                 return Ok((number, place));
             }
-            let mut statement = self.connection.prepare_cached(&format!("select count(*) from ({STEPS})"))?;
+            let mut statement =
+                self.prepare(&format!("select count(*) from ({STEPS}) where {{visible_session}}"))?;
             left -= statement.query_row([session, file], |row| row.get::<_, i64>(0))?;
         }
         Ok((files.len(), -1))
     }
 
     /// The number of the step that has this key, or that the call with this key belongs to.
-    pub fn step_of_key(&self, scope: &Scope, session: i64, key: ContentKey) -> Result<Option<i64>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select file, place from message where key = $2 and session = $1
+    pub fn step_of_key(&self, session: i64, key: ContentKey) -> Result<Option<i64>> {
+        let mut statement = self.prepare(sql!(
+            "select file, place from message where key = $2 and session = $1 and {visible_session}
              union all
-             select file, coalesce(message, place) from tool_call where key = $2 and session = $1 limit 1"
+             select file, coalesce(message, place) from tool_call
+             where key = $2 and session = $1 and {visible_session} limit 1"
         ))?;
         let found =
             statement.query_row([session, key.stored()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)));
         let Some((file, place)) = found.optional()? else { return Ok(None) };
-        Ok(Some(self.steps_before(scope, session, file, place as u64)?))
+        Ok(Some(self.steps_before(session, file, place as u64)?))
     }
 
-    pub fn message_by_key(
-        &self,
-        _scope: &Scope,
-        session: i64,
-        key: ContentKey,
-    ) -> Result<Option<MessageRow>> {
-        let text =
-            format!("{MESSAGES} where message.key = ?2 and message.session = ?1 order by copied limit 1");
-        let mut statement = self.connection.prepare_cached(&text)?;
+    pub fn message_by_key(&self, session: i64, key: ContentKey) -> Result<Option<MessageRow>> {
+        let text = format!(
+            "{MESSAGES} where message.key = ?2 and message.session = ?1 and {{visible}} order by copied limit 1"
+        );
+        let mut statement = self.prepare(&text)?;
         Ok(statement.query_row([session, key.stored()], message_row).optional()?)
     }
 
-    pub fn call_by_key(&self, _scope: &Scope, session: i64, key: ContentKey) -> Result<Option<CallRow>> {
+    pub fn call_by_key(&self, session: i64, key: ContentKey) -> Result<Option<CallRow>> {
         let text = format!(
-            "{CALLS} where tool_call.key = ?2 and tool_call.session = ?1 order by tool_call.copied limit 1"
+            "{CALLS} where tool_call.key = ?2 and tool_call.session = ?1 and {{visible}}
+             order by tool_call.copied limit 1"
         );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        let mut statement = self.prepare(&text)?;
         Ok(statement.query_row([session, key.stored()], call_row).optional()?)
     }
 
-    /// Prompts of a session in order; `see` answers whether it wants more.
+    /// Prompts of a session in order; `visit` returns whether it wants more.
     pub fn each_prompt(
         &self,
-        scope: &Scope,
         session: i64,
-        see: &mut dyn FnMut(PromptPlace) -> Result<bool>,
+        visit: &mut dyn FnMut(PromptPlace) -> Result<bool>,
     ) -> Result<()> {
         let mut before = 0;
-        for file in self.transcript_files(scope, session)? {
-            let mut statement = self.connection.prepare_cached(&format!(
+        for file in self.transcript_files(session)? {
+            let mut statement = self.prepare(&format!(
                 "select steps.place, message.length, message.key, message.at from ({STEPS}) steps
                  left join message on message.session = ?1 and message.file = ?2 and message.place = steps.place
                       and message.kind = ?3
+                 where {{visible_session}}
                  order by steps.place"
             ))?;
             let mut rows = statement.query([session, file, MessageKind::Prompt.stored()])?;
@@ -119,7 +119,7 @@ impl Store {
                     span: Span { offset: row.get::<_, i64>(0)? as u64, length: length as u64 },
                     at: super::time(row, 3)?,
                 };
-                if !see(prompt)? {
+                if !visit(prompt)? {
                     return Ok(());
                 }
             }
@@ -128,7 +128,7 @@ impl Store {
     }
 
     /// Messages by day in UTC since a day, copies left out.
-    pub fn messages_by_day(&self, scope: &Scope, since_day: i64) -> Result<Vec<DayCount>> {
+    pub fn messages_by_day(&self, since_day: i64) -> Result<Vec<DayCount>> {
         let text = sql!(
             "select message.at / 86400000000, count(*)
              from instance join session on session.instance = instance.id
@@ -137,7 +137,7 @@ impl Store {
              and message.copied = 0
              group by 1 order by 1"
         );
-        let mut statement = self.connection.prepare_cached(&scoped(scope, text))?;
+        let mut statement = self.prepare(text)?;
         let since = Time::from_day(since_day).micros();
         let rows =
             statement.query_map([since], |row| Ok(DayCount { day: row.get(0)?, messages: row.get(1)? }))?;
@@ -145,24 +145,24 @@ impl Store {
     }
 
     /// Folders in which sessions ran, the latest first.
-    pub fn projects(&self, scope: &Scope, limit: i64) -> Result<Vec<Raw>> {
+    pub fn projects(&self, limit: i64) -> Result<Vec<Raw>> {
         let text = sql!(
             "select cwd from session join instance on instance.id = session.instance
              where {visible} and cwd is not null group by cwd order by max(last_at) desc limit $1"
         );
-        let mut statement = self.connection.prepare_cached(&scoped(scope, text))?;
+        let mut statement = self.prepare(text)?;
         let rows = statement.query_map(params![limit], |row| super::raw(row, 0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Models that answered, by name.
-    pub fn models(&self, scope: &Scope) -> Result<Vec<Raw>> {
+    pub fn models(&self) -> Result<Vec<Raw>> {
         let text = sql!(
             "select distinct name.text from usage_sum join session on session.id = usage_sum.session
              join instance on instance.id = session.instance join name on name.id = usage_sum.model
              where {visible} order by 1"
         );
-        let mut statement = self.connection.prepare_cached(&scoped(scope, text))?;
+        let mut statement = self.prepare(text)?;
         let rows = statement.query_map([], |row| super::raw(row, 0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }

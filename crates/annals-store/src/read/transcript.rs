@@ -4,9 +4,9 @@ use rusqlite::{OptionalExtension, params};
 
 use super::usage::{UsageSum, usage_sum};
 use super::{CALLS, CallRow, MESSAGES, MessageRow, call_row, message_row};
-use crate::Store;
+use crate::Archive;
 use crate::error::Result;
-use annals_core::{Encoding, Framing, Scope, Span, Time};
+use annals_core::{Encoding, Framing, Span, Time};
 
 /// Rows of one file of a session behind a place.
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +32,9 @@ pub struct PlacedRecord {
     pub span: Span,
 }
 
-/// A file with rows of a session, and how its content is read.
+/// A file with rows of a session, and how its content is read. Only a read of visible sessions returns one.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct TranscriptFile {
     pub id: i64,
     pub instance: i64,
@@ -46,14 +47,14 @@ pub struct TranscriptFile {
     pub modified: Option<Time>,
 }
 
-impl Store {
+impl Archive<'_> {
     /// The files that tell of a session, in the order of `transcript_files`.
-    pub fn transcript_sources(&self, _scope: &Scope, session: i64) -> Result<Vec<TranscriptFile>> {
-        let mut statement = self.connection.prepare_cached(crate::sql!(
+    pub fn transcript_sources(&self, session: i64) -> Result<Vec<TranscriptFile>> {
+        let mut statement = self.prepare(crate::sql!(
             "select file.id, file.instance, file.path, file.reader, file.framing, file.encoding, file.rows_version,
                     file.modified
              from session_part part join file on file.id = part.file
-             where part.session = $1 and file.twin_of is null order by file.unit, file.id"
+             where part.session = $1 and file.twin_of is null and {visible_session} order by file.unit, file.id"
         ))?;
         let rows = statement.query_map([session], |row| {
             let lines = row.get_ref(4)?.as_str()? == "lines";
@@ -72,96 +73,87 @@ impl Store {
     }
 
     /// The files that a session's rows are in, by name (which begins with their start).
-    pub fn transcript_files(&self, _scope: &Scope, session: i64) -> Result<Vec<i64>> {
-        let mut statement = self.connection.prepare_cached(crate::sql!(
+    pub fn transcript_files(&self, session: i64) -> Result<Vec<i64>> {
+        let mut statement = self.prepare(crate::sql!(
             "select part.file from session_part part join file on file.id = part.file
-             where part.session = $1 order by file.unit, file.id"
+             where part.session = $1 and {visible_session} order by file.unit, file.id"
         ))?;
         let rows = statement.query_map([session], |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn messages_in(&self, _scope: &Scope, stretch: &Stretch) -> Result<Vec<MessageRow>> {
+    pub fn messages_in(&self, stretch: &Stretch) -> Result<Vec<MessageRow>> {
         let text = format!(
             "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place > ?3
-             and (?5 or not message.copied) order by message.place limit ?4"
+             and (?5 or not message.copied) and {{visible}} order by message.place limit ?4"
         );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        let mut statement = self.prepare(&text)?;
         let Stretch { session, file, after, limit, copies } = *stretch;
         let rows = statement.query_map(params![session, file, after, limit, copies], message_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Responses that are at or behind a place and before another.
-    pub fn usage_between(
-        &self,
-        _scope: &Scope,
-        session: i64,
-        file: i64,
-        from: i64,
-        until: i64,
-    ) -> Result<Vec<UsageSum>> {
-        let mut statement = self.connection.prepare_cached(crate::sql!(
+    pub fn usage_between(&self, session: i64, file: i64, from: i64, until: i64) -> Result<Vec<UsageSum>> {
+        let mut statement = self.prepare(crate::sql!(
             "select null, '', coalesce(usage.at, 0) / 86400000000, name.text,
                     (usage.input + cache_read + cache_write + cache_write_hour > 100000)
                     + (usage.input + cache_read + cache_write + cache_write_hour > 200000)
                     + (usage.input + cache_read + cache_write + cache_write_hour > 272000),
                     1, usage.input, usage.output, cache_read, cache_write, cache_write_hour, reasoning
              from usage left join name on name.id = usage.model
-             where usage.session = $1 and usage.file = $2 and usage.place >= $3 and usage.place < $4"
+             where usage.session = $1 and usage.file = $2 and usage.place >= $3 and usage.place < $4
+             and {visible_session}"
         ))?;
         let rows = statement.query_map([session, file, from, until], usage_sum)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// The session that a call started.
-    pub fn agent_of_call(&self, _scope: &Scope, session: i64, call_id: &str) -> Result<Option<String>> {
-        let mut statement = self.connection.prepare_cached(crate::sql!(
+    pub fn agent_of_call(&self, session: i64, call_id: &str) -> Result<Option<String>> {
+        let mut statement = self.prepare(crate::sql!(
             "select link.other from link join session on session.id = link.session
              join session child on child.instance = session.instance and child.key = link.other
-             where link.session = $1 and link.kind = 'sub_agent' and link.position = $2 limit 1"
+             where link.session = $1 and {visible_session} and link.kind = 'sub_agent' and link.position = $2 limit 1"
         ))?;
         Ok(statement.query_row(params![session, call_id], |row| row.get(0)).optional()?)
     }
 
-    pub fn message_at(
-        &self,
-        _scope: &Scope,
-        session: i64,
-        file: i64,
-        place: u64,
-    ) -> Result<Option<MessageRow>> {
-        let text =
-            format!("{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place = ?3");
-        let mut statement = self.connection.prepare_cached(&text)?;
+    pub fn message_at(&self, session: i64, file: i64, place: u64) -> Result<Option<MessageRow>> {
+        let text = format!(
+            "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place = ?3 and {{visible}}"
+        );
+        let mut statement = self.prepare(&text)?;
         Ok(statement.query_row([session, file, place as i64], message_row).optional()?)
     }
 
-    pub fn call_at(&self, _scope: &Scope, session: i64, file: i64, place: u64) -> Result<Option<CallRow>> {
-        let text =
-            format!("{CALLS} where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place = ?3");
-        let mut statement = self.connection.prepare_cached(&text)?;
+    pub fn call_at(&self, session: i64, file: i64, place: u64) -> Result<Option<CallRow>> {
+        let text = format!(
+            "{CALLS} where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place = ?3 and {{visible}}"
+        );
+        let mut statement = self.prepare(&text)?;
         Ok(statement.query_row([session, file, place as i64], call_row).optional()?)
     }
 
     /// The call whose whole output is kept as this record, `stream/key`.
-    pub fn call_with_output(&self, scope: &Scope, record: &str) -> Result<Option<CallRow>> {
+    pub fn call_with_output(&self, record: &str) -> Result<Option<CallRow>> {
         let text = format!(
             "{CALLS} where tool_call.full_output = ?1 and {{visible}} order by tool_call.copied limit 1"
         );
-        let mut statement = self.connection.prepare_cached(&crate::scoped(scope, &text))?;
+        let mut statement = self.prepare(&text)?;
         Ok(statement.query_row([record], call_row).optional()?)
     }
 
     /// How many steps of a session are before a place: what its number is when the session is shown.
-    pub fn steps_before(&self, scope: &Scope, session: i64, file: i64, place: u64) -> Result<i64> {
+    pub fn steps_before(&self, session: i64, file: i64, place: u64) -> Result<i64> {
         let mut before = 0;
-        for other in self.transcript_files(scope, session)? {
+        for other in self.transcript_files(session)? {
             let until = if other == file { place as i64 } else { i64::MAX };
-            let mut statement = self.connection.prepare_cached(crate::sql!(
+            let mut statement = self.prepare(crate::sql!(
                 "select (select count(*) from message where session = $1 and file = $2 and place < $3 and not copied)
                       + (select count(*) from tool_call where session = $1 and file = $2 and place < $3
-                         and message is null and not copied)"
+                         and message is null and not copied)
+                 where {visible_session}"
             ))?;
             before += statement.query_row([session, other, until], |row| row.get::<_, i64>(0))?;
             if other == file {
@@ -172,9 +164,9 @@ impl Store {
     }
 
     /// The message that a call is a block of.
-    pub fn message_of_call(&self, _scope: &Scope, call: &CallRow) -> Result<Option<u64>> {
-        let mut statement = self.connection.prepare_cached(crate::sql!(
-            "select message from tool_call where session = $1 and file = $2 and place = $3"
+    pub fn message_of_call(&self, call: &CallRow) -> Result<Option<u64>> {
+        let mut statement = self.prepare(crate::sql!(
+            "select message from tool_call where session = $1 and file = $2 and place = $3 and {visible_session}"
         ))?;
         let place: Option<i64> = statement
             .query_row([call.session_id, call.file, call.span.offset as i64], |row| row.get(0))
@@ -184,10 +176,8 @@ impl Store {
     }
 
     /// The record that is at a place of a file, as it is now.
-    pub fn record_at(&self, scope: &Scope, file: i64, place: u64) -> Result<Option<PlacedRecord>> {
-        let text = crate::scoped(
-            scope,
-            crate::sql!(
+    pub fn record_at(&self, file: i64, place: u64) -> Result<Option<PlacedRecord>> {
+        let mut statement = self.prepare(crate::sql!(
                 "select instance.source, record.stream, record.key, record.at, record.file_version, file.encoding,
                         record.place, record.length
                  from record join instance on instance.id = record.instance join file on file.id = record.file
@@ -195,8 +185,7 @@ impl Store {
                                     order by newest.file_version desc, newest.id desc limit 1)
                  and record.deleted_at is null and {visible}"
             ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        )?;
         let row = statement.query_row([file, place as i64], |row| {
             Ok(PlacedRecord {
                 source: row.get(0)?,
@@ -213,47 +202,38 @@ impl Store {
     }
 
     /// The session that the newest version of a record belongs to.
-    pub fn record_session(
-        &self,
-        scope: &Scope,
-        source: &str,
-        stream: &str,
-        key: &str,
-    ) -> Result<Option<String>> {
-        let text = crate::scoped(
-            scope,
-            crate::sql!(
-                // Homes first: they are few, and in each a record is found by its name.
-                "select record.session from instance cross join record
+    pub fn record_session(&self, source: &str, stream: &str, key: &str) -> Result<Option<String>> {
+        let mut statement = self.prepare(crate::sql!(
+            // Homes first: they are few, and in each a record is found by its name.
+            "select record.session from instance cross join record
                  where record.instance = instance.id and instance.source = $1 and record.stream = $2
                  and record.key = $3 and {visible}
                  order by record.version desc limit 1"
-            ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        ))?;
         let session = statement.query_row(params![source, stream, key], |row| row.get(0)).optional()?;
         Ok(session.flatten())
     }
 
     /// Calls that are not blocks of a message.
-    pub fn lone_calls_in(&self, _scope: &Scope, stretch: &Stretch) -> Result<Vec<CallRow>> {
+    pub fn lone_calls_in(&self, stretch: &Stretch) -> Result<Vec<CallRow>> {
         let text = format!(
             "{CALLS} where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place > ?3
-             and tool_call.message is null and (?5 or not tool_call.copied) order by tool_call.place limit ?4"
+             and tool_call.message is null and (?5 or not tool_call.copied) and {{visible}}
+             order by tool_call.place limit ?4"
         );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        let mut statement = self.prepare(&text)?;
         let Stretch { session, file, after, limit, copies } = *stretch;
         let rows = statement.query_map(params![session, file, after, limit, copies], call_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Calls that are blocks of a message, whose last line ends at `end`.
-    pub fn calls_of_message(&self, _scope: &Scope, message: &MessageRow, end: u64) -> Result<Vec<CallRow>> {
+    pub fn calls_of_message(&self, message: &MessageRow, end: u64) -> Result<Vec<CallRow>> {
         let text = format!(
             "{CALLS} where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place >= ?3
-             and tool_call.place < ?4 and tool_call.message = ?3 order by tool_call.place"
+             and tool_call.place < ?4 and tool_call.message = ?3 and {{visible}} order by tool_call.place"
         );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        let mut statement = self.prepare(&text)?;
         let place = message.span.offset as i64;
         let rows =
             statement.query_map(params![message.session_id, message.file, place, end as i64], call_row)?;

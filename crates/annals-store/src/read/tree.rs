@@ -3,8 +3,8 @@
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::Result;
-use crate::{Store, sql};
-use annals_core::{ContentKey, Scope};
+use crate::{Archive, sql};
+use annals_core::ContentKey;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeRow {
@@ -18,38 +18,33 @@ pub struct NodeRow {
     pub told: bool,
 }
 
-impl Store {
+impl Archive<'_> {
     /// All nodes of a session; none when it does not branch.
-    pub fn tree(&self, _scope: &Scope, session: i64) -> Result<Vec<NodeRow>> {
-        let mut statement = self.connection.prepare_cached(sql!(
-            "select file, place, key, parent, current, told from node where session = $1 order by file, position"
+    pub fn tree(&self, session: i64) -> Result<Vec<NodeRow>> {
+        let mut statement = self.prepare(sql!(
+            "select file, place, key, parent, current, told from node
+             where session = $1 and {visible_session} order by file, position"
         ))?;
         let rows = statement.query_map([session], node_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// The node of the row at a place.
-    pub fn node_at(&self, _scope: &Scope, session: i64, file: i64, place: u64) -> Result<Option<NodeRow>> {
-        let mut statement = self.connection.prepare_cached(sql!(
+    pub fn node_at(&self, session: i64, file: i64, place: u64) -> Result<Option<NodeRow>> {
+        let mut statement = self.prepare(sql!(
             "select file, place, key, parent, current, told from node
-             where session = $1 and file = $2 and place = $3"
+             where session = $1 and file = $2 and place = $3 and {visible_session}"
         ))?;
         Ok(statement.query_row(params![session, file, place as i64], node_row).optional()?)
     }
 
     /// How many steps of the branch that is shown are before a node; nothing when it is on another one.
-    pub fn steps_on_branch(
-        &self,
-        _scope: &Scope,
-        session: i64,
-        file: i64,
-        place: u64,
-    ) -> Result<Option<i64>> {
-        let mut statement = self.connection.prepare_cached(sql!(
+    pub fn steps_on_branch(&self, session: i64, file: i64, place: u64) -> Result<Option<i64>> {
+        let mut statement = self.prepare(sql!(
             "select (select count(*) from node before
                      where before.session = node.session and before.file = node.file
                      and before.position < node.position and before.current and before.told)
-             from node where session = $1 and file = $2 and place = $3 and current"
+             from node where session = $1 and file = $2 and place = $3 and current and {visible_session}"
         ))?;
         Ok(statement.query_row(params![session, file, place as i64], |row| row.get(0)).optional()?)
     }

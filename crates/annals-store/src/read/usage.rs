@@ -4,8 +4,8 @@ use rusqlite::{Row, ToSql, params};
 
 use super::{optional_raw, span, time};
 use crate::error::Result;
-use crate::{Store, scoped, sql};
-use annals_core::{CallKind, Operation, Raw, Scope, Span, Time};
+use crate::{Archive, sql};
+use annals_core::{CallKind, Operation, Raw, Span, Time};
 
 /// What sums are made by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,6 @@ impl UsageBy {
     pub const ALL: [UsageBy; 5] =
         [UsageBy::Day, UsageBy::Model, UsageBy::Project, UsageBy::Session, UsageBy::Source];
 
-    // no scope: a word
     pub fn name(self) -> &'static str {
         match self {
             UsageBy::Day => "day",
@@ -32,7 +31,6 @@ impl UsageBy {
         }
     }
 
-    // no scope: a word
     pub fn from_name(name: &str) -> Option<UsageBy> {
         UsageBy::ALL.into_iter().find(|by| by.name() == name)
     }
@@ -97,10 +95,15 @@ impl CallFilter<'_> {
     }
 }
 
+/// The name of a tool or a path of a file. Names are stored once for all homes: only a read of visible rows returns the
+/// id of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NameId(i64);
+
 /// One call, as far as analytics look at it.
 #[derive(Debug)]
 pub struct CallTally<'r> {
-    pub name: i64,
+    pub name: NameId,
     pub kind: CallKind,
     pub title: &'r str,
     /// Made by a script that counts itself.
@@ -113,8 +116,8 @@ const SUMS: &str = "cast(sum(responses) as bigint), cast(sum(usage_sum.input) as
     cast(sum(usage_sum.cache_write) as bigint), cast(sum(usage_sum.cache_write_hour) as bigint),
     cast(sum(usage_sum.reasoning) as bigint)";
 
-impl Store {
-    pub fn usage_sums(&self, scope: &Scope, by: UsageBy, filter: &ResponseFilter) -> Result<Vec<UsageSum>> {
+impl Archive<'_> {
+    pub fn usage_sums(&self, by: UsageBy, filter: &ResponseFilter) -> Result<Vec<UsageSum>> {
         let group = match by {
             UsageBy::Day => "null",
             UsageBy::Model => "name.text",
@@ -130,17 +133,17 @@ impl Store {
              where {{visible}}{conditions}
              group by 1, 2, 3, 4, 5 order by 3, 1, 2, 4, 5"
         );
-        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let mut statement = self.prepare(&text)?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
         let rows = statement.query_map(values.as_slice(), usage_sum)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn session_usage(&self, _scope: &Scope, session: i64) -> Result<Vec<UsageSum>> {
-        let mut statement = self.connection.prepare_cached(sql!(
+    pub fn session_usage(&self, session: i64) -> Result<Vec<UsageSum>> {
+        let mut statement = self.prepare(sql!(
             "select null, '', day, name.text, prompt_class, responses, input, output, cache_read, cache_write,
                     cache_write_hour, reasoning
-             from usage_sum left join name on name.id = usage_sum.model where session = $1"
+             from usage_sum left join name on name.id = usage_sum.model where session = $1 and {visible_session}"
         ))?;
         let rows = statement.query_map([session], usage_sum)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -149,10 +152,9 @@ impl Store {
     /// Responses and copies of responses, after a place.
     pub fn each_response(
         &self,
-        scope: &Scope,
         filter: &ResponseFilter,
         after: crate::RowPlace,
-        see: &mut dyn FnMut(ResponseRow) -> Result<bool>,
+        visit: &mut dyn FnMut(ResponseRow) -> Result<bool>,
     ) -> Result<()> {
         let (conditions, mut values) = conditions(filter, "usage");
         let first = values.len() + 1;
@@ -174,25 +176,25 @@ impl Store {
             first + 1,
             first + 2
         );
-        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let mut statement = self.prepare(&text)?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
         let mut rows = statement.query(values.as_slice())?;
         while let Some(row) = rows.next()? {
-            if !see(response_row(row)?)? {
+            if !visit(response_row(row)?)? {
                 break;
             }
         }
         Ok(())
     }
 
-    pub fn count_copied_responses(&self, scope: &Scope, filter: &ResponseFilter) -> Result<i64> {
+    pub fn count_copied_responses(&self, filter: &ResponseFilter) -> Result<i64> {
         let (conditions, values) = conditions(filter, "usage");
         let text = format!(
             "select count(*) from usage join session on session.id = usage.session
              join instance on instance.id = session.instance left join name on name.id = usage.model
              where usage.copied = 1 and {{visible}}{conditions}"
         );
-        let mut statement = self.connection.prepare_cached(&scoped(scope, &text))?;
+        let mut statement = self.prepare(&text)?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
         Ok(statement.query_row(values.as_slice(), |row| row.get(0))?)
     }
@@ -201,9 +203,8 @@ impl Store {
     /// before needs no look at its calls.
     pub fn each_call_tally(
         &self,
-        scope: &Scope,
         filter: &CallFilter<'_>,
-        see: &mut dyn FnMut(CallTally<'_>),
+        visit: &mut dyn FnMut(CallTally<'_>),
     ) -> Result<()> {
         let text = sql!(
             "select tool_call.name, kind, tool_call.title, tool_call.parent is not null, ok
@@ -213,12 +214,12 @@ impl Store {
              and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2
              and ($3 is null or session.cwd = $3 or substr(session.cwd, 1, length($3) + 1) = $3 || '/')"
         );
-        let mut statement = self.connection.prepare_cached(&scoped(scope, text))?;
+        let mut statement = self.prepare(text)?;
         let (source, since, project) = filter.values();
         let mut rows = statement.query(params![source, since, project])?;
         while let Some(row) = rows.next()? {
-            see(CallTally {
-                name: row.get(0)?,
+            visit(CallTally {
+                name: NameId(row.get(0)?),
                 kind: CallKind::from_stored(row.get(1)?),
                 title: row.get_ref(2)?.as_str().unwrap_or_default(),
                 inner: row.get(3)?,
@@ -231,9 +232,8 @@ impl Store {
     /// Every touch of a file since then, of calls that are no copies.
     pub fn each_touch_tally(
         &self,
-        scope: &Scope,
         filter: &CallFilter<'_>,
-        see: &mut dyn FnMut(i64, Operation),
+        visit: &mut dyn FnMut(NameId, Operation),
     ) -> Result<()> {
         let text = sql!(
             "select file_touch.path, file_touch.operation
@@ -245,19 +245,20 @@ impl Store {
              and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2
              and ($3 is null or session.cwd = $3 or substr(session.cwd, 1, length($3) + 1) = $3 || '/')"
         );
-        let mut statement = self.connection.prepare_cached(&scoped(scope, text))?;
+        let mut statement = self.prepare(text)?;
         let (source, since, project) = filter.values();
         let mut rows = statement.query(params![source, since, project])?;
         while let Some(row) = rows.next()? {
-            see(row.get(0)?, Operation::from_stored(row.get(1)?));
+            visit(NameId(row.get(0)?), Operation::from_stored(row.get(1)?));
         }
         Ok(())
     }
 
-    /// What a number of a tool, model or path represents.
-    pub fn word(&self, _scope: &Scope, id: i64) -> Result<Raw> {
-        let mut statement = self.connection.prepare_cached(sql!("select text from name where id = $1"))?;
-        Ok(statement.query_row([id], |row| super::raw(row, 0))?)
+    /// The text of a name that a read returned.
+    pub fn name(&self, id: NameId) -> Result<Raw> {
+        let mut statement =
+            self.store().connection.prepare_cached(sql!("select text from name where id = $1"))?;
+        Ok(statement.query_row([id.0], |row| super::raw(row, 0))?)
     }
 }
 

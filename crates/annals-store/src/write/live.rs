@@ -4,8 +4,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::Writer;
 use crate::error::Result;
-use crate::{Store, scoped, sql};
-use annals_core::Scope;
+use crate::{Archive, Store, sql};
 
 /// Conversations, documents and files of live collection, by what became of them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,9 +15,10 @@ pub struct LiveAccount {
     pub given_up: u64,
 }
 
+/// Notes of the collector.
 impl Store {
     /// Keys and locators of a stream's gaps that are not recovered, those that were given up among them.
-    pub fn gap_locators(&self, _scope: &Scope, instance: i64, stream: &str) -> Result<Vec<(String, String)>> {
+    pub fn gap_locators(&self, instance: i64, stream: &str) -> Result<Vec<(String, String)>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select key, locator from gap where instance = $1 and stream = $2 and status <> 'recovered'"
         ))?;
@@ -26,11 +26,19 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Whether the owner connected the source.
+    pub fn is_connected(&self, source: &str) -> Result<bool> {
+        let mut statement = self.connection.prepare_cached(sql!("select 1 from setting where name = $1"))?;
+        let found: Option<i64> =
+            statement.query_row([format!("connected {source}")], |row| row.get(0)).optional()?;
+        Ok(found.is_some())
+    }
+}
+
+impl Archive<'_> {
     /// What was had and what was not, of all that a source was asked for live.
-    pub fn live_account(&self, scope: &Scope, source: &str) -> Result<LiveAccount> {
-        let text = scoped(
-            scope,
-            sql!(
+    pub fn live_account(&self, source: &str) -> Result<LiveAccount> {
+        let mut statement = self.prepare(sql!(
                 "select (select count(*) from cursor own where own.instance = instance.id and name like 'seen %'),
                     (select count(*) from file own where own.instance = instance.id and path like 'live/%'),
                     (select cast(value as integer) from cursor own where own.instance = instance.id and name = 'live bytes'),
@@ -40,8 +48,7 @@ impl Store {
                      and status = 'terminal')
              from instance where source = $1 and {visible}"
             ),
-        );
-        let mut statement = self.connection.prepare_cached(&text)?;
+        )?;
         let mut rows = statement.query([source])?;
         let mut account = LiveAccount::default();
         while let Some(row) = rows.next()? {
@@ -55,18 +62,9 @@ impl Store {
         }
         Ok(account)
     }
-
-    /// Whether the owner connected the source.
-    pub fn is_connected(&self, _scope: &Scope, source: &str) -> Result<bool> {
-        let mut statement = self.connection.prepare_cached(sql!("select 1 from setting where name = $1"))?;
-        let found: Option<i64> =
-            statement.query_row([format!("connected {source}")], |row| row.get(0)).optional()?;
-        Ok(found.is_some())
-    }
 }
 
 impl Writer<'_> {
-    // no scope: the writer was opened with one
     pub fn connect(&mut self, source: &str) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into setting (name, value) values ($1, $2) on conflict (name) do nothing"
@@ -75,7 +73,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    // no scope: the writer was opened with one
     pub fn disconnect(&mut self, source: &str) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!("delete from setting where name = $1"))?;
         statement.execute([format!("connected {source}")])?;

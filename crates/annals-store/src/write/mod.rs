@@ -15,7 +15,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use crate::error::Result;
 use crate::index::write::IndexBuilder;
 use crate::{Batch, Count, Rows, Segment, Store, blobs, sql};
-use annals_core::{Encoding, Framing, Item, Scope, SessionFacts, Span, Time};
+use annals_core::{Encoding, Framing, Item, SessionFacts, Span, Time};
 
 /// Problems of one file that are kept with their places; all are counted.
 const PROBLEMS: i64 = 100;
@@ -54,7 +54,7 @@ pub(crate) type UsagePlace = (i64, i64, i64, i64);
 pub(crate) type UsageSums = [i64; 7];
 
 impl Store {
-    pub fn writer(&mut self, _scope: &Scope, now: Time) -> Result<Writer<'_>> {
+    pub fn writer(&mut self, now: Time) -> Result<Writer<'_>> {
         let transaction =
             self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         Ok(Writer {
@@ -74,13 +74,11 @@ impl Store {
 
 impl Writer<'_> {
     /// Writes as if it were then: rows that are read again keep the times of their first reading.
-    // no scope: the writer was opened with one
     pub fn pretend(&mut self, now: Time) {
         self.now = now;
     }
 
     /// Everything of this batch or nothing; answers the file's id.
-    // no scope: the writer was opened with one
     pub fn apply(&mut self, batch: Batch) -> Result<i64> {
         let (file, version) = self.file_row(&batch)?;
         if batch.drops_rows {
@@ -133,7 +131,6 @@ impl Writer<'_> {
     }
 
     /// Rows of a stretch of a file whose bytes are in the archive.
-    // no scope: the writer was opened with one
     pub fn apply_rows(
         &mut self,
         instance: i64,
@@ -153,7 +150,6 @@ impl Writer<'_> {
     }
 
     /// Items alone: of a version that another one replaced.
-    // no scope: the writer was opened with one
     pub fn apply_items(
         &mut self,
         instance: i64,
@@ -220,7 +216,6 @@ impl Writer<'_> {
     }
 
     /// Makes sessions and totals agree with the rows, and commits.
-    // no scope: the writer was opened with one
     pub fn commit(mut self) -> Result<()> {
         self.settle_sessions()?;
         self.write_index()?;
@@ -229,7 +224,6 @@ impl Writer<'_> {
     }
 
     /// Throws away all rows that came from files, so that they can be read again from the bytes.
-    // no scope: the writer was opened with one
     pub fn forget_everything(&mut self) -> Result<()> {
         for table in [
             "message",
@@ -264,7 +258,6 @@ impl Writer<'_> {
     }
 
     /// All rows are there again.
-    // no scope: the writer was opened with one
     pub fn rebuilt(&mut self) -> Result<()> {
         self.transaction.execute_batch("delete from setting where name = 'rebuilding'")?;
         Ok(())

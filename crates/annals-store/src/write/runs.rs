@@ -5,12 +5,13 @@ use rusqlite::{OptionalExtension, params};
 use super::Writer;
 use crate::error::Result;
 use crate::{Store, sql};
-use annals_core::{ContentKey, Scope, Time};
+use annals_core::{ContentKey, Time};
 
+/// What the collector remembers, for the whole archive: no member asks for it.
 impl Store {
-    pub fn instance(&self, scope: &Scope, source: &str, machine: &str, root: &str, now: Time) -> Result<i64> {
+    pub fn instance(&self, source: &str, machine: &str, root: &str, now: Time) -> Result<i64> {
         // A write would empty the caches of all who read, and most looks find what they know.
-        if let Some(known) = self.known_instance(scope, source, machine, root)? {
+        if let Some(known) = self.known_instance(source, machine, root)? {
             return Ok(known);
         }
         let mut statement = self.connection.prepare_cached(sql!(
@@ -22,26 +23,20 @@ impl Store {
     }
 
     /// The home, if it was ever captured.
-    pub fn known_instance(
-        &self,
-        _scope: &Scope,
-        source: &str,
-        machine: &str,
-        root: &str,
-    ) -> Result<Option<i64>> {
+    pub fn known_instance(&self, source: &str, machine: &str, root: &str) -> Result<Option<i64>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select id from instance where source = $1 and machine = $2 and root = $3"
         ))?;
         Ok(statement.query_row(params![source, machine, root], |row| row.get(0)).optional()?)
     }
 
-    pub fn last_scanned(&self, _scope: &Scope, instance: i64) -> Result<Option<Time>> {
+    pub fn last_scanned(&self, instance: i64) -> Result<Option<Time>> {
         let mut statement =
             self.connection.prepare_cached(sql!("select last_scanned from instance where id = $1"))?;
         Ok(statement.query_row([instance], |row| crate::read::time(row, 0))?)
     }
 
-    pub fn cursor(&self, _scope: &Scope, instance: i64, name: &str) -> Result<Option<String>> {
+    pub fn cursor(&self, instance: i64, name: &str) -> Result<Option<String>> {
         let mut statement = self
             .connection
             .prepare_cached(sql!("select value from cursor where instance = $1 and name = $2"))?;
@@ -49,7 +44,7 @@ impl Store {
     }
 
     /// All places of an instance to go on from whose names begin so, without that beginning.
-    pub fn cursors(&self, _scope: &Scope, instance: i64, prefix: &str) -> Result<Vec<(String, String)>> {
+    pub fn cursors(&self, instance: i64, prefix: &str) -> Result<Vec<(String, String)>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select substr(name, length($2) + 1), value from cursor
              where instance = $1 and substr(name, 1, length($2)) = $2 order by name"
@@ -59,14 +54,7 @@ impl Store {
     }
 
     /// Whether a record is there with this content, and did not end.
-    pub fn has_record(
-        &self,
-        _scope: &Scope,
-        instance: i64,
-        stream: &str,
-        key: &str,
-        content: ContentKey,
-    ) -> Result<bool> {
+    pub fn has_record(&self, instance: i64, stream: &str, key: &str, content: ContentKey) -> Result<bool> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select hash, deleted_at is null from record where instance = $1 and stream = $2 and key = $3
              order by version desc limit 1"
@@ -78,12 +66,7 @@ impl Store {
     }
 
     /// A value made once for this archive, such as the key that masks secrets.
-    pub fn setting_or_make(
-        &self,
-        _scope: &Scope,
-        name: &str,
-        make: impl FnOnce() -> Vec<u8>,
-    ) -> Result<Vec<u8>> {
+    pub fn setting_or_make(&self, name: &str, make: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>> {
         let mut statement =
             self.connection.prepare_cached(sql!("select value from setting where name = $1"))?;
         if let Some(value) = statement.query_row([name], |row| row.get(0)).optional()? {
@@ -97,7 +80,7 @@ impl Store {
     }
 
     /// True when rows must be read again before anything is added: a rebuild was cut off, or readers have changed.
-    pub fn needs_rebuild(&self, _scope: &Scope, source: &str, reader_version: u32) -> Result<bool> {
+    pub fn needs_rebuild(&self, source: &str, reader_version: u32) -> Result<bool> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select exists (select 1 from setting where name = 'rebuilding')
                  or exists (select 1 from file join instance on instance.id = file.instance
@@ -106,13 +89,7 @@ impl Store {
         Ok(statement.query_row(params![source, reader_version], |row| row.get(0))?)
     }
 
-    /// The number of the run that wrote last; the archive is as it was while it stays the same.
-    pub fn last_run(&self, _scope: &Scope) -> Result<i64> {
-        let mut statement = self.connection.prepare_cached(sql!("select coalesce(max(id), 0) from run"))?;
-        Ok(statement.query_row([], |row| row.get(0))?)
-    }
-
-    pub fn start_run(&self, _scope: &Scope, command: &str, now: Time) -> Result<i64> {
+    pub fn start_run(&self, command: &str, now: Time) -> Result<i64> {
         let mut statement = self
             .connection
             .prepare_cached(sql!("insert into run (started_at, process, command) values ($1, $2, $3)"))?;
@@ -120,7 +97,7 @@ impl Store {
         Ok(self.connection.last_insert_rowid())
     }
 
-    pub fn finish_run(&self, _scope: &Scope, run: i64, report: &str, now: Time) -> Result<()> {
+    pub fn finish_run(&self, run: i64, report: &str, now: Time) -> Result<()> {
         let mut statement = self
             .connection
             .prepare_cached(sql!("update run set ended_at = $2, report = $3 where id = $1"))?;
@@ -129,7 +106,6 @@ impl Store {
     }
 
     /// Moves the log into the database file, so that the archive is one file at rest.
-    // no scope: touches no content
     pub fn checkpoint(&self) -> Result<()> {
         self.connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
         Ok(())
@@ -137,7 +113,6 @@ impl Store {
 }
 
 impl Writer<'_> {
-    // no scope: the writer was opened with one
     pub fn set_instance_status(
         &mut self,
         instance: i64,
@@ -152,7 +127,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    // no scope: the writer was opened with one
     pub fn set_cursor(&mut self, instance: i64, name: &str, value: &str) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into cursor (instance, name, value) values ($1, $2, $3)
@@ -163,7 +137,6 @@ impl Writer<'_> {
     }
 
     /// The client no longer has these files. Their bytes and rows stay; a record of a mutable thing gets its end.
-    // no scope: the writer was opened with one
     pub fn mark_gone(&mut self, files: &[i64], now: Time) -> Result<()> {
         for file in files {
             let mut statement = self
@@ -186,7 +159,6 @@ impl Writer<'_> {
     }
 
     /// Records that a new version of their file no longer holds have ended.
-    // no scope: the writer was opened with one
     pub fn end_unseen(&mut self, file: i64, version: i64, at: Time) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update record set deleted_at = $3 where file = $1 and deleted_at is null and seen_version < $2
@@ -199,7 +171,6 @@ impl Writer<'_> {
     }
 
     /// Records of a mutable thing end with it; their content stays.
-    // no scope: the writer was opened with one
     pub fn end_records(&mut self, file: i64, at: Time) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update record set deleted_at = $2 where file = $1 and deleted_at is null
@@ -212,7 +183,6 @@ impl Writer<'_> {
     }
 
     /// A session is gone when all its transcripts are, and back when one is. `gone` are the files of this run.
-    // no scope: the writer was opened with one
     pub fn mark_sessions(&mut self, instance: i64, gone: &[i64], now: Time) -> Result<()> {
         for file in gone {
             let mut statement = self.transaction.prepare_cached(sql!(
@@ -240,7 +210,6 @@ impl Writer<'_> {
     }
 
     /// Only what the disk says of it changed; its content did not.
-    // no scope: the writer was opened with one
     pub fn restat(&mut self, file: i64, path: &str, stat: crate::Stat) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update file set path = $2, inode = $3, modified = $4, changed = $5, gone_at = null where id = $1"

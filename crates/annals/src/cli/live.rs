@@ -37,7 +37,7 @@ pub fn collect(
     let Some(store) = context.archive()? else { return Ok(Vec::new()) };
     let mut reports = Vec::new();
     for source in sources.iter().copied().filter(|source| source.live().is_some()) {
-        if !store.is_connected(&context.scope, source.manifest().source)? {
+        if !store.is_connected(source.manifest().source)? {
             continue;
         }
         let config = context.config.clone();
@@ -63,11 +63,11 @@ pub fn collect(
                 context.output.note(format!("{name}: {done} of {wanted} conversations, about {left} left"));
             }
         };
-        let mut report = collect_live(&asked, &Declared(&config).environment(1), &context.scope, &mut tell)?;
+        let mut report = collect_live(&asked, &Declared(&config).environment(1), &mut tell)?;
         // Names from providers are text like any other.
         let door = context.door(&store)?;
         for problem in &mut report.problems {
-            *problem = door.show(&context.scope, problem).to_string();
+            *problem = door.show(problem).to_string();
         }
         reports.push(report);
     }
@@ -99,11 +99,11 @@ pub fn tell_time_left(context: &mut Context, only: Option<&str>) -> Result<()> {
     for source in registry().iter().copied().filter(|source| source.live().is_some()) {
         let manifest = source.manifest();
         let asked = only.is_none_or(|only| only == manifest.source);
-        if !asked || !store.is_connected(&context.scope, manifest.source)? {
+        if !asked || !store.is_connected(manifest.source)? {
             continue;
         }
         let pace = Pace { second: config.second() };
-        let left = time_left(source, &settings.environment(1), &context.scope, pace)?;
+        let left = time_left(source, &settings.environment(1), pace)?;
         if let Some((open, left)) = left {
             let (label, open, left) = (manifest.label, counted(open, "conversation"), wait(left));
             context

@@ -16,7 +16,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::Config;
 pub use crate::config::now;
-use crate::view::Door;
+use crate::view::{Door, View};
 use annals_core::{Result, Scope};
 use annals_store::Store;
 use ui::output::Output;
@@ -123,7 +123,6 @@ pub enum Outcome {
 pub struct Context {
     pub config: Arc<Config>,
     pub output: Output,
-    pub scope: Scope,
     pub json: bool,
     pub quiet: bool,
     pub verbose: bool,
@@ -144,7 +143,12 @@ impl Context {
     }
 
     pub fn door(&self, store: &Store) -> Result<Door> {
-        if self.reveal { Ok(Door::revealing(&self.scope)) } else { Door::masking(&self.scope, store) }
+        if self.reveal { Ok(Door::revealing()) } else { Door::masking(store) }
+    }
+
+    /// Whoever runs a verb is the owner of the archive.
+    pub fn view<'a>(&self, store: &'a Store, door: &'a Door) -> View<'a> {
+        View::new(store.scoped(Scope::Owner), door, now())
     }
 }
 
@@ -175,7 +179,6 @@ pub fn run() -> ExitCode {
     let mut context = Context {
         config: Arc::new(config),
         output,
-        scope: Scope::owner(),
         json: common.json,
         quiet: common.quiet,
         verbose: common.verbose,

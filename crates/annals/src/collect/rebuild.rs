@@ -18,28 +18,28 @@ pub struct Rebuilt {
 }
 
 /// The caller holds the lock. A rebuild that was cut off is done again by the next run that writes.
-pub fn rebuild(home: &Path, scope: &Scope, now: Time, progress: &mut dyn FnMut(u64)) -> Result<Rebuilt> {
+pub fn rebuild(home: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<Rebuilt> {
     let mut store = Store::open(home)?;
     let source_of_bytes = Store::open(home)?;
     let mut done = Rebuilt::default();
-    let mut writer = store.writer(scope, now)?;
+    let mut writer = store.writer(now)?;
     writer.forget_everything()?;
     writer.commit()?;
-    let mut writer = store.writer(scope, now)?;
+    let mut writer = store.writer(now)?;
     let mut since_commit = 0;
-    for instance in source_of_bytes.instances(scope)? {
+    for instance in source_of_bytes.scoped(Scope::Owner).instances()? {
         let Some(source) = by_name(&instance.source) else { continue };
-        let files = source_of_bytes.captured_files(scope, instance.id)?;
+        let files = source_of_bytes.captured_files(instance.id)?;
         for file in &files {
-            for version in source_of_bytes.versions(scope, file.id)? {
+            for version in source_of_bytes.versions(file.id)? {
                 let target = Target { instance: instance.id, file, version: &version };
-                let bytes = read_version(&source_of_bytes, scope, source, &mut writer, &target, progress)?;
+                let bytes = read_version(&source_of_bytes, source, &mut writer, &target, progress)?;
                 done.bytes += bytes;
                 since_commit += bytes;
                 if since_commit > COMMIT {
                     since_commit = 0;
                     writer.commit()?;
-                    writer = store.writer(scope, now)?;
+                    writer = store.writer(now)?;
                 }
             }
             done.files += 1;
@@ -63,7 +63,6 @@ struct Target<'a> {
 /// All rows of the version that rows belong to; of earlier versions only records, which outlive rewrites.
 fn read_version(
     store: &Store,
-    scope: &Scope,
     source: &'static dyn annals_sources::Source,
     writer: &mut Writer<'_>,
     target: &Target<'_>,
@@ -77,7 +76,7 @@ fn read_version(
     let context = FileContext { path: file.path.clone(), modified: version.modified };
     let reader = source.reader(&file.reader, &context, None);
     let parse = Parse::new(source, reader, file.framing, 0, false);
-    let stored = store.bytes(scope, file.id, version.version);
+    let stored = store.bytes(file.id, version.version);
     let (mut total, mut buffer) = (0, Vec::new());
     read_content(parse, stored, file.encoding, version.size, &mut buffer, &mut |chunk| {
         total += chunk.bytes;

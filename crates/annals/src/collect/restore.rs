@@ -17,9 +17,9 @@ pub struct Restored {
 }
 
 /// The newest version of every captured file. One home goes straight into `target`; several get a folder each.
-pub fn restore(store: &Store, scope: &Scope, source: Option<&str>, target: &Path) -> Result<Restored> {
+pub fn restore(store: &Store, source: Option<&str>, target: &Path) -> Result<Restored> {
     let mut files: Vec<FileRow> =
-        store.files(scope, source)?.into_iter().filter(|file| !file.document).collect();
+        store.scoped(Scope::Owner).files(source)?.into_iter().filter(|file| !file.document).collect();
     let mut homes: Vec<i64> = files.iter().map(|file| file.instance).collect();
     homes.dedup();
     // Where a file and a folder had one name at different times, the one that is still there takes it.
@@ -37,7 +37,7 @@ pub fn restore(store: &Store, scope: &Scope, source: Option<&str>, target: &Path
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        write(store, scope, file, &path, &mut restored)?;
+        write(store, file, &path, &mut restored)?;
     }
     Ok(restored)
 }
@@ -55,8 +55,8 @@ fn free_place(folder: PathBuf, relative: &Path) -> PathBuf {
     })
 }
 
-fn write(store: &Store, scope: &Scope, file: &FileRow, path: &Path, restored: &mut Restored) -> Result<()> {
-    let mut bytes = store.bytes(scope, file.id, file.version);
+fn write(store: &Store, file: &FileRow, path: &Path, restored: &mut Restored) -> Result<()> {
+    let mut bytes = store.bytes(file.id, file.version);
     let made = File::options().write(true).create_new(true).open(path);
     let mut out = match made {
         Ok(out) => out,

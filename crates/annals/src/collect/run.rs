@@ -1,24 +1,23 @@
 //! What every run that writes begins and ends with, whatever it collects.
 
 use super::options::Environment;
-use annals_core::{Result, Scope, Time};
+use annals_core::{Result, Time};
 use annals_sources::Source;
 use annals_store::Store;
 
 /// Opens the archive, with rows as today's readers make them. The caller holds the lock.
 pub fn open(
     environment: &Environment<'_>,
-    scope: &Scope,
     sources: impl IntoIterator<Item = &'static dyn Source>,
 ) -> Result<Store> {
     let store = Store::open(environment.home)?;
     let mut is_behind = false;
     for source in sources {
         let manifest = source.manifest();
-        is_behind |= store.needs_rebuild(scope, manifest.source, manifest.reader_version)?;
+        is_behind |= store.needs_rebuild(manifest.source, manifest.reader_version)?;
     }
     if is_behind {
-        super::rebuild(environment.home, scope, (environment.now)(), &mut |_| {})?;
+        super::rebuild(environment.home, (environment.now)(), &mut |_| {})?;
     }
     Ok(store)
 }
@@ -26,14 +25,13 @@ pub fn open(
 /// An entry of the table of runs. One that was cut off has no end.
 pub struct Run {
     id: i64,
-    scope: Scope,
     now: fn() -> Time,
 }
 
 impl Run {
-    pub fn start(store: &Store, environment: &Environment<'_>, scope: &Scope, what: &str) -> Result<Run> {
-        let id = store.start_run(scope, what, (environment.now)())?;
-        Ok(Run { id, scope: *scope, now: environment.now })
+    pub fn start(store: &Store, environment: &Environment<'_>, what: &str) -> Result<Run> {
+        let id = store.start_run(what, (environment.now)())?;
+        Ok(Run { id, now: environment.now })
     }
 
     pub fn id(&self) -> i64 {
@@ -41,7 +39,7 @@ impl Run {
     }
 
     pub fn finish(self, store: &mut Store, summary: &str) -> Result<()> {
-        store.finish_run(&self.scope, self.id, summary, (self.now)())?;
+        store.finish_run(self.id, summary, (self.now)())?;
         Ok(store.checkpoint()?)
     }
 }

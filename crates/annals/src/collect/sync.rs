@@ -40,10 +40,9 @@ pub fn look_at(source: &'static dyn Source, home: &Home) -> Result<Survey> {
 pub fn sync(
     ask: &SyncOptions,
     environment: &Environment<'_>,
-    scope: &Scope,
     progress: &mut dyn Progress,
 ) -> Result<Vec<SourceReport>> {
-    let mut store = run::open(environment, scope, ask.sources.iter().copied())?;
+    let mut store = run::open(environment, ask.sources.iter().copied())?;
     let mut reports = Vec::new();
     let mut visits = Vec::new();
     let mut jobs = VecDeque::new();
@@ -56,48 +55,38 @@ pub fn sync(
         };
         for (home, state) in survey_homes(*source, environment.settings) {
             let place = reports.len();
-            visits.extend(visit(
-                &store,
-                scope,
-                ask,
-                environment,
-                place,
-                home,
-                state,
-                &mut report,
-                &mut jobs,
-            )?);
+            visits.extend(visit(&store, ask, environment, place, home, state, &mut report, &mut jobs)?);
         }
         reports.push(report);
     }
     if let Some(member) = &ask.member {
         let instances: Vec<i64> = visits.iter().map(|visit| visit.instance).collect();
-        store.give_homes(scope, &instances, member)?;
+        store.give_homes(&instances, member)?;
     }
     let mut run = None;
     if !ask.opportunistic || !jobs.is_empty() {
-        run = Some(Run::start(&store, environment, scope, "sync")?);
+        run = Some(Run::start(&store, environment, "sync")?);
     }
     let (files, bytes) = (jobs.len() as u64, jobs.iter().map(|job: &Job| job.found.size).sum());
     progress.begin(files, bytes);
     let places: BTreeMap<i64, usize> = visits.iter().map(|visit| (visit.instance, visit.place)).collect();
-    capture_all(&mut store, scope, environment, jobs, &places, &mut reports, progress)?;
+    capture_all(&mut store, environment, jobs, &places, &mut reports, progress)?;
     progress.end();
     if ask.repositories {
-        let jobs = repository_jobs(&store, scope, ask, &mut visits, &mut reports)?;
-        capture_all(&mut store, scope, environment, jobs, &places, &mut reports, &mut Nobody)?;
+        let jobs = repository_jobs(&store, ask, &mut visits, &mut reports)?;
+        capture_all(&mut store, environment, jobs, &places, &mut reports, &mut Nobody)?;
     }
     let mut changed = run.is_some();
     for report in reports.iter_mut().filter(|_| !ask.gaps_only) {
         let (source, member) = (report.source, ask.member.as_deref());
-        changed |= import_drops(source, environment, scope, member, report, &mut Nobody)?;
+        changed |= import_drops(source, environment, member, report, &mut Nobody)?;
     }
     for visit in &visits {
-        changed |= finish_visit(&mut store, scope, ask, environment, visit, &mut reports[visit.place])?;
+        changed |= finish_visit(&mut store, ask, environment, visit, &mut reports[visit.place])?;
     }
     let run = match run {
         Some(run) => run,
-        None if changed => Run::start(&store, environment, scope, "sync")?,
+        None if changed => Run::start(&store, environment, "sync")?,
         None => return Ok(reports),
     };
     let summary: Vec<String> = reports.iter().map(|report| format!("{:?}", report.totals)).collect();
@@ -108,7 +97,6 @@ pub fn sync(
 /// Sessions say in which folders they ran; those are known once transcripts are captured.
 fn repository_jobs(
     store: &Store,
-    scope: &Scope,
     ask: &SyncOptions,
     visits: &mut [Visit],
     reports: &mut [SourceReport],
@@ -116,11 +104,11 @@ fn repository_jobs(
     let mut jobs = VecDeque::new();
     for visit in visits.iter_mut().filter(|visit| visit.state == HomeState::Available) {
         let rules = visit.source.manifest().footprint.repository_rules;
-        let captured = store.captured_files_below(scope, visit.instance, repositories::PREFIX)?;
+        let captured = store.captured_files_below(visit.instance, repositories::PREFIX)?;
         let report = &mut reports[visit.place];
         let mut survey = Survey::default();
         let mut looked_at = Vec::new();
-        for folder in store.session_folders(scope, visit.instance)? {
+        for folder in store.scoped(Scope::Owner).session_folders(visit.instance)? {
             let path = Path::new(&folder);
             if !path.is_absolute() || path.parent().is_none() || !path.is_dir() {
                 continue;
@@ -144,7 +132,7 @@ fn repository_jobs(
         let plan = plan(visit.instance, visit.source, &mut survey, captured.collect(), ask.since, ask.verify);
         report.totals.unchanged_files += plan.unchanged.0;
         report.totals.gone_files += plan.gone.len() as u64;
-        let wanted = Wanted::of(store, scope, ask, visit.instance)?;
+        let wanted = Wanted::of(store, ask, visit.instance)?;
         visit.gone.extend(plan.gone.into_iter().filter(|_| !ask.gaps_only));
         jobs.extend(wanted.choose(plan.jobs, &mut report.totals));
     }
@@ -163,14 +151,14 @@ enum Wanted {
 }
 
 impl Wanted {
-    fn of(store: &Store, scope: &Scope, ask: &SyncOptions, instance: i64) -> Result<Wanted> {
+    fn of(store: &Store, ask: &SyncOptions, instance: i64) -> Result<Wanted> {
         if !ask.gaps_only {
             return Ok(Wanted::All);
         }
-        let mut files: HashSet<String> = store.open_gaps(scope, instance, "files")?.into_iter().collect();
-        files.extend(store.open_gaps(scope, instance, "content")?);
-        let folders = store.open_gaps(scope, instance, "folders")?;
-        let databases = !store.open_gaps(scope, instance, "databases")?.is_empty();
+        let mut files: HashSet<String> = store.open_gaps(instance, "files")?.into_iter().collect();
+        files.extend(store.open_gaps(instance, "content")?);
+        let folders = store.open_gaps(instance, "folders")?;
+        let databases = !store.open_gaps(instance, "databases")?.is_empty();
         Ok(Wanted::Gaps { files, folders, databases })
     }
 
@@ -210,7 +198,6 @@ struct Visit {
 #[allow(clippy::too_many_arguments, reason = "the parts of one run, used once")]
 fn visit(
     store: &Store,
-    scope: &Scope,
     ask: &SyncOptions,
     environment: &Environment<'_>,
     place: usize,
@@ -223,14 +210,13 @@ fn visit(
     let manifest = source.manifest();
     let root = home.root.canonicalize().unwrap_or_else(|_| home.root.clone());
     let root_name = root.to_string_lossy().into_owned();
-    let known = store.known_instance(scope, manifest.source, &environment.machine, &root_name)?.is_some();
+    let known = store.known_instance(manifest.source, &environment.machine, &root_name)?.is_some();
     if state != HomeState::Available && !known {
         report.homes.push((home.root, state));
         return Ok(None);
     }
-    let instance =
-        store.instance(scope, manifest.source, &environment.machine, &root_name, (environment.now)())?;
-    let wanted = Wanted::of(store, scope, ask, instance)?;
+    let instance = store.instance(manifest.source, &environment.machine, &root_name, (environment.now)())?;
+    let wanted = Wanted::of(store, ask, instance)?;
     if wanted.is_nothing() {
         report.homes.push((home.root, state));
         return Ok(None);
@@ -249,7 +235,7 @@ fn visit(
     totals.unaccounted_files += looked.unaccounted.len() as u64;
     totals.links_out += looked.outside.len() as u64;
     let transcripts = looked.found.iter().any(|found| found.rule.reader.is_some());
-    let mut captured = store.captured_files(scope, instance)?;
+    let mut captured = store.captured_files(instance)?;
     // Files of repositories are looked at once it is known which there are.
     captured.retain(|file| !file.path.starts_with(repositories::PREFIX));
     let nothing = !transcripts && captured.is_empty();
@@ -271,7 +257,6 @@ fn visit(
 
 fn capture_all(
     store: &mut Store,
-    scope: &Scope,
     environment: &Environment<'_>,
     jobs: VecDeque<Job>,
     places: &BTreeMap<i64, usize>,
@@ -284,7 +269,7 @@ fn capture_all(
     let threads = environment.threads.clamp(1, jobs.len());
     let mut capturers = Vec::new();
     for _ in 0..threads {
-        capturers.push(Capturer::new(Store::open(environment.home)?, scope)?);
+        capturers.push(Capturer::new(Store::open(environment.home)?)?);
     }
     let jobs = Mutex::new(jobs);
     let stop = AtomicBool::new(false);
@@ -305,7 +290,7 @@ fn capture_all(
             });
         }
         drop(sender);
-        let written = write_all(store, scope, environment, &receiver, places, reports, progress);
+        let written = write_all(store, environment, &receiver, places, reports, progress);
         stop.store(true, Ordering::Relaxed);
         // Threads that wait for room go on, see the mark and end.
         for _ in receiver {}
@@ -315,7 +300,6 @@ fn capture_all(
 
 fn write_all(
     store: &mut Store,
-    scope: &Scope,
     environment: &Environment<'_>,
     receiver: &Receiver<Report>,
     places: &BTreeMap<i64, usize>,
@@ -323,7 +307,7 @@ fn write_all(
     progress: &mut dyn Progress,
 ) -> Result<()> {
     let now = (environment.now)();
-    let mut writer = store.writer(scope, now)?;
+    let mut writer = store.writer(now)?;
     let (mut bytes, mut batches) = (0, 0);
     let mut damaged = HashSet::new();
     for report in receiver {
@@ -372,7 +356,7 @@ fn write_all(
         }
         if bytes >= COMMIT_BYTES || batches >= COMMIT_BATCHES {
             writer.commit()?;
-            writer = store.writer(scope, now)?;
+            writer = store.writer(now)?;
             (bytes, batches) = (0, 0);
         }
     }
@@ -395,7 +379,6 @@ fn count(totals: &mut Totals, batch: &Batch) {
 /// Databases, what is gone, and the home's status.
 fn finish_visit(
     store: &mut Store,
-    scope: &Scope,
     ask: &SyncOptions,
     environment: &Environment<'_>,
     visit: &Visit,
@@ -404,10 +387,10 @@ fn finish_visit(
     let now = (environment.now)();
     let scratch = environment.home.join("scratch");
     let mut tables = Vec::new();
-    let gaps = store.open_gaps(scope, visit.instance, "folders")?;
+    let gaps = store.open_gaps(visit.instance, "folders")?;
     for declared in visit.source.manifest().databases {
         let databases = &visit.survey.databases;
-        let table = read_database(store, scope, visit.instance, visit.source, declared, databases, &scratch)?;
+        let table = read_database(store, visit.instance, visit.source, declared, databases, &scratch)?;
         tables.extend(table);
     }
     let broken: Vec<&str> =
@@ -420,11 +403,11 @@ fn finish_visit(
         && visit.gone.is_empty()
         && visit.survey.unreadable.is_empty()
         && gaps.is_empty();
-    let scanned = store.last_scanned(scope, visit.instance)?.map_or(i64::MIN, Time::micros);
+    let scanned = store.last_scanned(visit.instance)?.map_or(i64::MIN, Time::micros);
     if ask.opportunistic && idle && now.micros().saturating_sub(scanned) < TIME_NOW_AND_THEN {
         return Ok(false);
     }
-    let mut writer = store.writer(scope, now)?;
+    let mut writer = store.writer(now)?;
     for table in tables {
         report.totals.documents += table.unchanged + table.batches.len() as u64;
         report.totals.new_documents += table.batches.len() as u64;

@@ -14,10 +14,8 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::access::Asker;
-use super::refresh::RefreshFailure;
-use crate::view::{DiskState, Door};
-use annals_core::{Error, Result, Scope, Time};
-use annals_store::Store;
+use crate::view::View;
+use annals_core::{Error, Result, Scope};
 
 /// An error as in RFC 9457.
 #[derive(Debug, Serialize, ToSchema)]
@@ -117,27 +115,15 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// What handlers read from.
-pub(super) struct Desk<'a> {
-    pub scope: &'a Scope,
-    pub store: &'a Store,
-    pub door: &'a Door,
-    /// The state of the sources' homes at the last refresh.
-    pub disk: &'a [DiskState],
-    /// Why new data is not captured, for the owner.
-    pub failure: Option<RefreshFailure>,
-    pub now: Time,
-}
-
 /// Runs on a separate thread, since the archive blocks; `None` is 404.
 pub(super) async fn answer<T: Serialize>(
     app: Arc<App>,
     asker: Asker,
     headers: HeaderMap,
-    question: impl FnOnce(&Desk<'_>) -> Result<Option<T>> + Send + 'static,
+    question: impl FnOnce(&View<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> Response {
-    let found = with_view(app, asker, move |desk| {
-        let found = question(desk)?;
+    let found = with_view(app, asker, move |view| {
+        let found = question(view)?;
         Ok(found.map(|found| serde_json::to_vec(&found)).transpose()?)
     });
     match found.await {
@@ -151,7 +137,7 @@ pub(super) async fn answer<T: Serialize>(
 pub(super) async fn with_view<T: Send + 'static>(
     app: Arc<App>,
     asker: Asker,
-    question: impl FnOnce(&Desk<'_>) -> Result<Option<T>> + Send + 'static,
+    question: impl FnOnce(&View<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> std::result::Result<Option<T>, Refusal> {
     app.freshness.refresh_on_request().await;
     // Many more at a time than there are processors would slow each other down; who came first is answered first.
@@ -161,17 +147,9 @@ pub(super) async fn with_view<T: Send + 'static>(
         let app = asking;
         let is_owner = asker.scope == Scope::Owner;
         let disk = if is_owner { app.freshness.disk() } else { Vec::new() };
-        let failure = if is_owner { app.freshness.failure() } else { None };
         let store = app.reader()?;
-        let desk = Desk {
-            scope: &asker.scope,
-            store: &store,
-            door: &app.door,
-            disk: &disk,
-            failure,
-            now: (app.now)(),
-        };
-        let found = store.at_once(&asker.scope, || question(&desk));
+        let view = app.view(&store, asker.scope, &disk);
+        let found = view.at_once(|| question(&view));
         app.give_back(store);
         found
     });

@@ -21,7 +21,7 @@ use tower_http::compression::CompressionLayer;
 pub use events::Work;
 pub use refresh::{Refresh, Refreshed};
 
-use crate::view::{Door, TokenKey, local_token, new_token, source_routes};
+use crate::view::{DiskState, Door, TokenKey, View, local_token, new_token, source_routes};
 use annals_core::{Error, Result, Scope, Time};
 use annals_store::Store;
 use events::Events;
@@ -87,6 +87,11 @@ impl App {
         Ok(idle.map_or_else(|| Store::open_reader(&self.home), Ok)?)
     }
 
+    /// The archive as an asker sees it.
+    fn view<'a>(&'a self, store: &'a Store, scope: Scope, disk: &'a [DiskState]) -> View<'a> {
+        View::new(store.scoped(scope), &self.door, (self.now)()).with_disk(disk)
+    }
+
     fn give_back(&self, reader: Store) {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
     }
@@ -94,24 +99,23 @@ impl App {
 
 /// Serves until the process is stopped. Calls `ready` with the address once it listens.
 pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result<()> {
-    let scope = Scope::owner();
     let store = Store::open(&setup.home)?;
-    if !setup.listen.ip().is_loopback() && !store.has_members(&scope)? {
+    if !setup.listen.ip().is_loopback() && !store.has_members()? {
         return Err(Error::new(format!(
             "refusing to listen on {}: other machines can reach it and there are no members",
             setup.listen
         ))
         .hint("add members with `annals members add NAME`, or use --listen 127.0.0.1:4848"));
     }
-    let token = local_token(&scope, &store)?;
+    let token = local_token(&store)?;
     let once = new_token();
-    let token_key = TokenKey::of(&scope, &store)?;
+    let token_key = TokenKey::of(&store)?;
     let events = Arc::new(Events::new());
     let app = Arc::new(App {
         local_token: token_key.hash(&token),
         once: Mutex::new(Some((once.clone(), token.clone()))),
         token_key,
-        door: Door::masking(&scope, &store)?,
+        door: Door::masking(&store)?,
         readers: Mutex::new(Vec::new()),
         writer: Mutex::new(store),
         hosts: setup.hosts,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use annals_core::{Raw, Result, Scope, Shown, ShownJson};
+use annals_core::{Raw, Result, Shown, ShownJson};
 use annals_redact::Redactor;
 use annals_store::Store;
 
@@ -15,8 +15,8 @@ pub struct Door {
 
 impl Door {
     /// Masks secrets with this archive's own key, so that one secret always has one mark.
-    pub fn masking(scope: &Scope, store: &Store) -> Result<Door> {
-        let made = store.setting_or_make(scope, "mask_key", || random_bytes().to_vec())?;
+    pub fn masking(store: &Store) -> Result<Door> {
+        let made = store.setting_or_make("mask_key", || random_bytes().to_vec())?;
         let mut key = [0; 32];
         for (to, from) in key.iter_mut().zip(made) {
             *to = from;
@@ -26,21 +26,20 @@ impl Door {
 
     /// Masks without an archive. The key is the same everywhere, so that the same lines always give the same marks; a
     /// mark has four digits, which tell two secrets apart and lead back to none.
-    pub fn masking_alone(_scope: &Scope) -> Door {
+    pub fn masking_alone() -> Door {
         Door { redactor: Some(Redactor::new([0; 32])) }
     }
 
     /// Shows everything: for the owner, at this machine, who asked for it.
-    pub fn revealing(_scope: &Scope) -> Door {
+    pub fn revealing() -> Door {
         Door { redactor: None }
     }
 
     /// For words of a run itself, such as a file's name in a warning.
-    pub fn show(&self, _scope: &Scope, text: &str) -> Shown {
+    pub fn show(&self, text: &str) -> Shown {
         self.text(text)
     }
 
-    // no scope: the door was opened with one
     pub fn raw(&self, raw: &Raw) -> Shown {
         self.text(&String::from_utf8_lossy(raw.expose()))
     }

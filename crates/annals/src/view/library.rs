@@ -4,10 +4,11 @@ use serde::Serialize;
 use similar::TextDiff;
 use utoipa::ToSchema;
 
+use super::context::View;
 use super::door::Door;
-use annals_core::{Encoding, Family, Manifest, Result, Scope, Shown, Stream, Time};
+use annals_core::{Encoding, Family, Manifest, Result, Shown, Stream, Time};
 use annals_sources::{Source, registry};
-use annals_store::{Contents, ItemRow, Store};
+use annals_store::{Contents, ItemRow};
 
 #[derive(Debug, Clone, Default)]
 pub struct LibraryQuery {
@@ -45,112 +46,103 @@ pub struct ItemVersion {
     pub diff: Shown,
 }
 
-/// Everything that was in effect at `then`.
-pub fn library(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    ask: &LibraryQuery,
-    then: Time,
-) -> Result<Vec<LibraryItem>> {
-    let mut items = Vec::new();
-    for (source, stream) in shelves(ask) {
-        let manifest = source.manifest();
-        for row in store.items_in_force(scope, manifest.source, stream.name, then)? {
-            let item = item(door, manifest, stream, &row);
-            let elsewhere = match (&ask.project, row.key.split_once('#')) {
-                (Some(wanted), Some((project, _))) => wanted != project,
-                _ => false,
-            };
-            if !elsewhere {
-                items.push(item);
+impl View<'_> {
+    /// Everything that was in effect at `then`.
+    pub fn library(&self, query: &LibraryQuery, then: Time) -> Result<Vec<LibraryItem>> {
+        let mut items = Vec::new();
+        for (source, stream) in shelves(query) {
+            let manifest = source.manifest();
+            for row in self.archive.items_in_force(manifest.source, stream.name, then)? {
+                let item = item(self.door, manifest, stream, &row);
+                let elsewhere = match (&query.project, row.key.split_once('#')) {
+                    (Some(wanted), Some((project, _))) => wanted != project,
+                    _ => false,
+                };
+                if !elsewhere {
+                    items.push(item);
+                }
             }
         }
+        Ok(items)
     }
-    Ok(items)
 }
 
 /// Streams of authored things, memory and settings.
-// no scope: what there is to ask about is no secret
 pub fn library_kinds() -> impl Iterator<Item = &'static str> {
     shelves(&LibraryQuery::default()).into_iter().map(|(_, stream)| stream.name)
 }
 
-/// Moments at which something on the shelves changed, oldest first; of very many, the last.
-pub fn library_moments(scope: &Scope, store: &Store) -> Result<Vec<Time>> {
-    let streams: Vec<&str> = library_kinds().collect();
-    Ok(store.item_moments(scope, &streams, MOMENTS)?)
+impl View<'_> {
+    /// Moments at which something on the shelves changed, oldest first; of very many, the last.
+    pub fn library_moments(&self) -> Result<Vec<Time>> {
+        let streams: Vec<&str> = library_kinds().collect();
+        Ok(self.archive.item_moments(&streams, MOMENTS)?)
+    }
 }
 
 /// Steps of a slider.
 const MOMENTS: i64 = 200;
 
-/// All versions of the things whose id is, or ends with, `name`.
-pub fn history(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    ask: &LibraryQuery,
-    name: &str,
-) -> Result<Vec<(LibraryItem, Vec<ItemVersion>)>> {
-    let mut found = Vec::new();
-    let mut contents = store.contents(scope);
-    for (source, stream) in shelves(ask) {
-        let manifest = source.manifest();
-        for key in store.item_keys(scope, manifest.source, stream.name)? {
-            let last = key.rsplit(['/', '#', ':']).next().unwrap_or(&key);
-            let full = format!("{}/{key}", stream.name);
-            if key != name && last != name && full != name {
-                continue;
-            }
-            let rows = store.item_versions(scope, manifest.source, stream.name, &key)?;
-            let mut before = String::new();
-            let mut versions = Vec::new();
-            for row in &rows {
-                let text = shown_text(door, source, stream, &mut contents, row)?;
-                let diff = match versions.is_empty() {
-                    true => text.clone(),
-                    false => {
-                        TextDiff::from_lines(&before, &text).unified_diff().context_radius(2).to_string()
-                    }
-                };
-                versions.push(ItemVersion {
-                    version: row.version,
-                    changed_at: row.changed_at.rfc3339(),
-                    deleted_at: row.deleted_at.map(Time::rfc3339),
-                    bytes: row.span.length,
-                    // Both texts passed the door.
-                    diff: Shown::new(diff),
-                });
-                before = text;
-            }
-            if let Some(row) = rows.last() {
-                found.push((item(door, manifest, stream, row), versions));
+impl View<'_> {
+    /// All versions of the things whose id is, or ends with, `name`.
+    pub fn history(&self, query: &LibraryQuery, name: &str) -> Result<Vec<(LibraryItem, Vec<ItemVersion>)>> {
+        let mut found = Vec::new();
+        let mut contents = self.archive.contents();
+        for (source, stream) in shelves(query) {
+            let manifest = source.manifest();
+            for key in self.archive.item_keys(manifest.source, stream.name)? {
+                let last = key.rsplit(['/', '#', ':']).next().unwrap_or(&key);
+                let full = format!("{}/{key}", stream.name);
+                if key != name && last != name && full != name {
+                    continue;
+                }
+                let rows = self.archive.item_versions(manifest.source, stream.name, &key)?;
+                let mut before = String::new();
+                let mut versions = Vec::new();
+                for row in &rows {
+                    let text = shown_text(self.door, source, stream, &mut contents, row)?;
+                    let diff = match versions.is_empty() {
+                        true => text.clone(),
+                        false => {
+                            TextDiff::from_lines(&before, &text).unified_diff().context_radius(2).to_string()
+                        }
+                    };
+                    versions.push(ItemVersion {
+                        version: row.version,
+                        changed_at: row.changed_at.rfc3339(),
+                        deleted_at: row.deleted_at.map(Time::rfc3339),
+                        bytes: row.span.length,
+                        // Both texts passed the self.door.
+                        diff: Shown::new(diff),
+                    });
+                    before = text;
+                }
+                if let Some(row) = rows.last() {
+                    found.push((item(self.door, manifest, stream, row), versions));
+                }
             }
         }
+        Ok(found)
     }
-    Ok(found)
-}
 
-/// Every version of everything on the shelves, as it may be shown, with the moment it became so.
-pub(super) fn history_texts(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    ask: &LibraryQuery,
-    see: &mut dyn FnMut(&str, &str),
-) -> Result<()> {
-    let mut contents = store.contents(scope);
-    for (source, stream) in shelves(ask) {
-        let name = source.manifest().source;
-        for key in store.item_keys(scope, name, stream.name)? {
-            for row in &store.item_versions(scope, name, stream.name, &key)? {
-                let text = shown_text(door, source, stream, &mut contents, row)?;
-                see(&text, &row.changed_at.rfc3339());
+    /// Every version of everything on the shelves, as it may be shown, with the moment it became so.
+    pub(super) fn history_texts(
+        &self,
+        query: &LibraryQuery,
+        visit: &mut dyn FnMut(&str, &str),
+    ) -> Result<()> {
+        let mut contents = self.archive.contents();
+        for (source, stream) in shelves(query) {
+            let name = source.manifest().source;
+            for key in self.archive.item_keys(name, stream.name)? {
+                for row in &self.archive.item_versions(name, stream.name, &key)? {
+                    let text = shown_text(self.door, source, stream, &mut contents, row)?;
+                    visit(&text, &row.changed_at.rfc3339());
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn shown_text(
@@ -171,15 +163,15 @@ fn shown_text(
 }
 
 /// Streams of authored things, memory and settings that the question is about.
-fn shelves(ask: &LibraryQuery) -> Vec<(&'static dyn Source, &'static Stream)> {
+fn shelves(query: &LibraryQuery) -> Vec<(&'static dyn Source, &'static Stream)> {
     let sources = registry().iter().copied();
     let wanted =
-        sources.filter(|source| ask.source.as_deref().is_none_or(|name| name == source.manifest().source));
+        sources.filter(|source| query.source.as_deref().is_none_or(|name| name == source.manifest().source));
     let shelves =
         wanted.flat_map(|source| source.manifest().streams.iter().map(move |stream| (source, stream)));
     shelves
         .filter(|(_, stream)| stream.family != Family::Transcript)
-        .filter(|(_, stream)| ask.kind.as_deref().is_none_or(|kind| kind == stream.name))
+        .filter(|(_, stream)| query.kind.as_deref().is_none_or(|kind| kind == stream.name))
         .collect()
 }
 

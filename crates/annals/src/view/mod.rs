@@ -2,6 +2,7 @@
 
 mod access;
 mod audit;
+mod context;
 mod door;
 pub mod format;
 mod library;
@@ -14,37 +15,31 @@ mod tape;
 mod usage;
 
 pub use access::{TokenKey, local_token, new_token};
-pub use audit::accounts::accounts;
-pub use audit::cards::{SourceCard, cards};
+pub use audit::cards::{SourceCard, cards_without_archive};
 pub use audit::doctor::{Finding, examine};
-pub use audit::gaps::{GapList, GapQuery, GapView, LACKING, OPEN, gaps};
-pub use audit::secrets::{SecretView, secrets, secrets_watched};
-pub use audit::status::{
-    DiskState, SourceState, source_labels, source_named, source_routes, source_state, used_sources,
-};
-pub use audit::{Audit, IndexAudit, OnDisk, audit, captured, index_audit};
+pub use audit::gaps::{GapList, GapQuery, GapView, LACKING, OPEN};
+pub use audit::secrets::SecretView;
+pub use audit::status::{DiskState, SourceState, source_labels, source_named, source_routes};
+pub use audit::{Audit, IndexAudit, OnDisk};
+pub use context::View;
 pub use door::Door;
-pub use library::{ItemVersion, LibraryItem, LibraryQuery, history, library, library_kinds, library_moments};
-pub use lineage::known::{Lineage, LineageQuery, lineage, lineage_with_text};
-pub use lineage::surviving_lines::{Survivor, survivors};
-pub use lineage::{Blame, BlameSums, CodeFile, Origin, Share, blame, blame_sums, shown_lines};
+pub use library::{ItemVersion, LibraryItem, LibraryQuery, library_kinds};
+pub use lineage::known::{Lineage, LineageQuery};
+pub use lineage::surviving_lines::Survivor;
+pub use lineage::{Blame, BlameSums, CodeFile, Origin, Share, blame_sums};
 pub use paging::Paging;
-pub use records::{RecordPage, RecordsQuery, record_page, records};
+pub use records::{RecordPage, RecordsQuery};
 #[cfg(feature = "fuzzing")]
 pub use search::fuzz::fuzz_query;
-pub use search::{PassageView, SearchAnswer, SearchQuery, SearchResult, find_in_session, search};
-pub use session::branches::{Branch, is_off_branch};
-pub use session::bytes::{LineView, lines, picture, whole_output};
-pub use session::list::{
-    SessionList, SessionQuery, SessionTies, SessionView, exact_session, find_session, session_ties, sessions,
-};
-pub use session::outline::{Outline, count_steps, outline, step_of, steps_from};
-pub use session::transcript::{
-    BlockView, Entry, FileView, TranscriptPage, TranscriptQuery, transcript, transcript_page,
-};
+pub use search::{PassageView, SearchAnswer, SearchQuery, SearchResult};
+pub use session::branches::Branch;
+pub use session::bytes::LineView;
+pub use session::list::{SessionList, SessionQuery, SessionTies, SessionView};
+pub use session::outline::Outline;
+pub use session::transcript::{BlockView, Entry, FileView, TranscriptPage, TranscriptQuery};
 #[cfg(feature = "fuzzing")]
 pub use tape::fuzz::fuzz_record;
-pub use tape::{Recording, TapeEnd, TapeFormat, TapeOptions, has_tape, record, tape};
-pub use usage::activity::{Activity, Choices, DailyUsage, ModelUsage, activity, choices, daily_usage};
-pub use usage::tools::{ToolAnalytics, ToolsQuery, tools};
-pub use usage::{ResponsePage, UsageQuery, UsageReport, UsageRow, responses, usage};
+pub use tape::{Recording, TapeEnd, TapeFormat, TapeOptions, has_tape, record};
+pub use usage::activity::{Activity, Choices, DailyUsage, ModelUsage};
+pub use usage::tools::{ToolAnalytics, ToolsQuery};
+pub use usage::{ResponsePage, UsageQuery, UsageReport, UsageRow};

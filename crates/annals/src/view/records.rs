@@ -4,14 +4,15 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::door::{Door, Extent};
+use super::context::View;
+use super::door::Extent;
 use super::paging::{Paging, read_numbers, write_numbers};
 use super::session::branches::Kin;
 use super::session::entry_builder::EntryBuilder;
-use super::session::list::{SessionQuery, SessionView, session_cursor, sessions};
-use annals_core::{ContentKey, Result, Rows, Scope, ShownJson, Stream, Time};
+use super::session::list::{SessionQuery, SessionView, session_cursor};
+use annals_core::{ContentKey, Result, Rows, ShownJson, Stream, Time};
 use annals_sources::Source;
-use annals_store::{CallRow, Contents, MessageRow, RecordRow, RowPlace, SessionFilter, Store};
+use annals_store::{CallRow, Contents, MessageRow, RecordRow, RowPlace, SessionFilter};
 
 pub struct RecordsQuery {
     pub source: &'static dyn Source,
@@ -32,134 +33,133 @@ pub struct RecordPage {
     pub next_cursor: Option<String>,
 }
 
-pub fn record_page(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    ask: &RecordsQuery,
-    now: Time,
-) -> Result<RecordPage> {
-    let limit = ask.limit.unwrap_or(u64::MAX - 1);
-    let wider = RecordsQuery {
-        limit: Some(limit + 1),
-        cursor: ask.cursor.clone(),
-        key: ask.key.clone(),
-        within: ask.within.clone(),
-        ..*ask
-    };
-    let (mut records, mut last, mut next_cursor) = (Vec::new(), None, None);
-    each(scope, store, door, &wider, now, &mut |record, cursor| {
-        if records.len() as u64 == limit {
-            next_cursor = last.take();
-        } else {
-            records.push(record);
-            last = Some(cursor);
-        }
-        Ok(())
-    })?;
-    Ok(RecordPage { records, next_cursor })
-}
+impl View<'_> {
+    pub fn record_page(&self, query: &RecordsQuery) -> Result<RecordPage> {
+        let limit = query.limit.unwrap_or(u64::MAX - 1);
+        let wider = RecordsQuery {
+            limit: Some(limit + 1),
+            cursor: query.cursor.clone(),
+            key: query.key.clone(),
+            within: query.within.clone(),
+            ..*query
+        };
+        let (mut records, mut last, mut next_cursor) = (Vec::new(), None, None);
+        self.each(&wider, &mut |record, cursor| {
+            if records.len() as u64 == limit {
+                next_cursor = last.take();
+            } else {
+                records.push(record);
+                last = Some(cursor);
+            }
+            Ok(())
+        })?;
+        Ok(RecordPage { records, next_cursor })
+    }
 
-/// Hands out records one at a time.
-pub fn records(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    ask: &RecordsQuery,
-    now: Time,
-    see: &mut dyn FnMut(ShownJson) -> Result<()>,
-) -> Result<u64> {
-    each(scope, store, door, ask, now, &mut |record, _| see(record))
-}
+    /// Hands out records one at a time.
+    pub fn records(
+        &self,
+        query: &RecordsQuery,
+        visit: &mut dyn FnMut(ShownJson) -> Result<()>,
+    ) -> Result<u64> {
+        self.each(query, &mut |record, _| visit(record))
+    }
 
-/// Each record comes with the cursor that leads behind it.
-fn each(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    ask: &RecordsQuery,
-    now: Time,
-    see: &mut dyn FnMut(ShownJson, String) -> Result<()>,
-) -> Result<u64> {
-    let source = ask.source.manifest().source;
-    let builder = EntryBuilder { scope, store, door, source: ask.source, full: ask.full, changes: false };
-    let mut contents = store.contents(scope);
-    let mut count = 0;
-    let mut hand_out = |record: ShownJson, cursor: String| -> Result<bool> {
-        see(record, cursor)?;
-        count += 1;
-        Ok(ask.limit.is_none_or(|limit| count < limit))
-    };
-    match ask.stream.rows {
-        Rows::Sessions | Rows::Agents => {
-            let filter = SessionFilter {
-                source: Some(source.into()),
-                id: ask.key.clone(),
-                with_agents: true,
-                only_agents: ask.stream.rows == Rows::Agents,
-                ..SessionFilter::default()
-            };
-            let limit = i64::try_from(ask.limit.unwrap_or(500)).unwrap_or(500).clamp(1, 501);
-            let mut page =
-                SessionQuery { filter, page: Paging { limit, cursor: ask.cursor.clone() }, brief: false };
-            'pages: loop {
-                let list = sessions(scope, store, door, &page, now)?;
-                // The filter takes the start of an id too; a key is whole.
-                let is_asked = |id: &str| ask.key.as_deref().is_none_or(|key| key == id);
-                for session in list.sessions.iter().filter(|session| is_asked(&session.session_id)) {
-                    if !hand_out(session_record(ask, session)?, session_cursor(session))? {
-                        break 'pages;
+    /// Each record comes with the cursor that leads behind it.
+    fn each(
+        &self,
+        query: &RecordsQuery,
+        visit: &mut dyn FnMut(ShownJson, String) -> Result<()>,
+    ) -> Result<u64> {
+        let source = query.source.manifest().source;
+        let builder = EntryBuilder { view: self, source: query.source, full: query.full, changes: false };
+        let mut contents = self.archive.contents();
+        let mut count = 0;
+        let mut hand_out = |record: ShownJson, cursor: String| -> Result<bool> {
+            visit(record, cursor)?;
+            count += 1;
+            Ok(query.limit.is_none_or(|limit| count < limit))
+        };
+        match query.stream.rows {
+            Rows::Sessions | Rows::Agents => {
+                let filter = SessionFilter {
+                    source: Some(source.into()),
+                    id: query.key.clone(),
+                    with_agents: true,
+                    only_agents: query.stream.rows == Rows::Agents,
+                    ..SessionFilter::default()
+                };
+                let limit = i64::try_from(query.limit.unwrap_or(500)).unwrap_or(500).clamp(1, 501);
+                let mut page = SessionQuery {
+                    filter,
+                    page: Paging { limit, cursor: query.cursor.clone() },
+                    brief: false,
+                };
+                'pages: loop {
+                    let list = self.sessions(&page)?;
+                    // The filter takes the start of an id too; a key is whole.
+                    let is_asked = |id: &str| query.key.as_deref().is_none_or(|key| key == id);
+                    for session in list.sessions.iter().filter(|session| is_asked(&session.session_id)) {
+                        if !hand_out(session_record(query, session)?, session_cursor(session))? {
+                            break 'pages;
+                        }
+                    }
+                    page.page.cursor = list.next_cursor;
+                    if page.page.cursor.is_none() {
+                        break;
                     }
                 }
-                page.page.cursor = list.next_cursor;
-                if page.page.cursor.is_none() {
-                    break;
-                }
+            }
+            Rows::Messages => {
+                let key = query
+                    .key
+                    .as_deref()
+                    .map(|key| ContentKey::from_hex(key).unwrap_or(ContentKey::of(&[key.as_bytes()])));
+                let mut kin = Kin::default();
+                self.archive.each_message(source, key, row_place(query)?, &mut |row| {
+                    let cursor = write_numbers(&[row.session_id, row.file, row.span.offset as i64]);
+                    Ok(hand_out(message_record(&builder, query, &mut contents, &mut kin, &row)?, cursor)?)
+                })?;
+            }
+            Rows::Calls => {
+                self.archive.each_call(source, query.key.as_deref(), row_place(query)?, &mut |row| {
+                    let cursor = write_numbers(&[row.session_id, row.file, row.span.offset as i64]);
+                    Ok(hand_out(call_record(&builder, &mut contents, &row)?, cursor)?)
+                })?;
+            }
+            Rows::Records => {
+                let [after] = query.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
+                self.archive.each_record(
+                    source,
+                    query.stream.name,
+                    query.key.as_deref(),
+                    after,
+                    &mut |row| {
+                        if query.within.as_deref().is_some_and(|start| !row.key.starts_with(start)) {
+                            return Ok(true);
+                        }
+                        let cursor = write_numbers(&[row.id]);
+                        Ok(hand_out(plain_record(&builder, query.stream.name, &mut contents, &row)?, cursor)?)
+                    },
+                )?;
             }
         }
-        Rows::Messages => {
-            let key = ask
-                .key
-                .as_deref()
-                .map(|key| ContentKey::from_hex(key).unwrap_or(ContentKey::of(&[key.as_bytes()])));
-            let mut kin = Kin::default();
-            store.each_message(scope, source, key, row_place(ask)?, &mut |row| {
-                let cursor = write_numbers(&[row.session_id, row.file, row.span.offset as i64]);
-                Ok(hand_out(message_record(&builder, ask, &mut contents, &mut kin, &row)?, cursor)?)
-            })?;
-        }
-        Rows::Calls => {
-            store.each_call(scope, source, ask.key.as_deref(), row_place(ask)?, &mut |row| {
-                let cursor = write_numbers(&[row.session_id, row.file, row.span.offset as i64]);
-                Ok(hand_out(call_record(&builder, &mut contents, &row)?, cursor)?)
-            })?;
-        }
-        Rows::Records => {
-            let [after] = ask.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
-            store.each_record(scope, source, ask.stream.name, ask.key.as_deref(), after, &mut |row| {
-                if ask.within.as_deref().is_some_and(|start| !row.key.starts_with(start)) {
-                    return Ok(true);
-                }
-                let cursor = write_numbers(&[row.id]);
-                Ok(hand_out(plain_record(&builder, ask.stream.name, &mut contents, &row)?, cursor)?)
-            })?;
-        }
+        Ok(count)
     }
-    Ok(count)
 }
 
-fn row_place(ask: &RecordsQuery) -> Result<RowPlace> {
-    let [session, file, place] = ask.cursor.as_deref().map_or(Ok([0, 0, -1]), read_numbers)?;
+fn row_place(query: &RecordsQuery) -> Result<RowPlace> {
+    let [session, file, place] = query.cursor.as_deref().map_or(Ok([0, 0, -1]), read_numbers)?;
     Ok(RowPlace(session, file, place))
 }
 
 /// The declared fields: from the session itself, else from what only this client knows.
-fn session_record(ask: &RecordsQuery, session: &SessionView) -> Result<ShownJson> {
+fn session_record(query: &RecordsQuery, session: &SessionView) -> Result<ShownJson> {
     let common = serde_json::to_value(session)?;
     let nothing = Value::Null;
     let native = session.native.as_ref().map_or(&nothing, ShownJson::value);
     let mut record = Map::new();
-    for field in ask.stream.fields {
+    for field in query.stream.fields {
         let value = match field.from.strip_prefix("native.") {
             Some(name) => native.get(name),
             None => common.get(field.from).or_else(|| native.get(field.from)),
@@ -171,14 +171,14 @@ fn session_record(ask: &RecordsQuery, session: &SessionView) -> Result<ShownJson
 
 fn message_record(
     builder: &EntryBuilder<'_>,
-    ask: &RecordsQuery,
+    query: &RecordsQuery,
     contents: &mut Contents<'_>,
     kin: &mut Kin,
     row: &MessageRow,
 ) -> Result<ShownJson> {
     let entry = builder.message(contents, row)?;
     let bytes = contents.span(row.file, row.span)?;
-    let native = builder.door.json(Value::Object(ask.source.native(bytes.expose())));
+    let native = builder.view.door.json(Value::Object(query.source.native(bytes.expose())));
     let mut record = json!({
         "id": entry.id,
         "session_id": row.session,
@@ -190,7 +190,7 @@ fn message_record(
         "blocks": entry.blocks,
         "native": native,
     });
-    if let Some((node, children)) = kin.of(builder.scope, builder.store, row)? {
+    if let Some((node, children)) = kin.of(builder.view.archive, row)? {
         record["parent_id"] = json!(node.parent.map(ContentKey::hex));
         record["children_ids"] = json!(children.into_iter().map(ContentKey::hex).collect::<Vec<_>>());
         record["on_current_branch"] = json!(node.current);
@@ -204,10 +204,10 @@ fn call_record(builder: &EntryBuilder<'_>, contents: &mut Contents<'_>, row: &Ca
     let mut record = json!({
         "id": row.key.hex(),
         "session_id": row.session,
-        "call_id": builder.door.text(&row.call_id),
+        "call_id": builder.view.door.text(&row.call_id),
         "name": row.name,
         "kind": row.kind.name(),
-        "title": builder.door.raw(&row.title),
+        "title": builder.view.door.raw(&row.title),
         "at": row.at.map(Time::rfc3339),
         "model": row.model,
         "ok": row.ok,
@@ -218,7 +218,7 @@ fn call_record(builder: &EntryBuilder<'_>, contents: &mut Contents<'_>, row: &Ca
         "files": builder.files(row)?,
     });
     let mut put = |name: &str, text: Value| {
-        let (shown, full_bytes) = builder.door.json_preview(text, Extent::of(builder.full));
+        let (shown, full_bytes) = builder.view.door.json_preview(text, Extent::of(builder.full));
         record[name] = json!(shown);
         if let Some(full_bytes) = full_bytes {
             record[format!("{name}_truncated")] = Value::from(true);
@@ -242,9 +242,9 @@ fn plain_record(
         .map(Ok)
         .unwrap_or_else(|| serde_json::from_slice(bytes.expose()))
         .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes.expose()).into_owned()));
-    let (data, full_bytes) = builder.door.json_preview(data, Extent::of(builder.full));
+    let (data, full_bytes) = builder.view.door.json_preview(data, Extent::of(builder.full));
     let mut record = json!({
-        "key": builder.door.text(&row.key),
+        "key": builder.view.door.text(&row.key),
         "version": row.version,
         "session_id": row.session,
         "at": row.at.map(Time::rfc3339),

@@ -5,13 +5,12 @@ use serde_json::json;
 
 use crate::cli::settings::Declared;
 use crate::cli::ui::table::table;
-use crate::cli::{Context, Outcome, now};
+use crate::cli::{Context, Outcome};
 use crate::collect::{HomeState, look_at, survey_homes};
 use crate::view::format::{counted, number, size};
-use crate::view::{Audit, IndexAudit, OnDisk, audit, captured, index_audit, used_sources};
+use crate::view::{Audit, IndexAudit, OnDisk, View};
 use annals_core::Result;
 use annals_sources::{Source, of_programs};
-use annals_store::Store;
 
 #[derive(Args)]
 pub struct AuditArguments {
@@ -23,12 +22,13 @@ pub struct AuditArguments {
 pub fn run(context: &mut Context, options: &AuditArguments) -> Result<Outcome> {
     let store = context.archive_or_new()?;
     let door = context.door(&store)?;
+    let view = context.view(&store, &door);
     let mut audits = Vec::new();
-    for source in used_sources(&context.scope, Some(&store))? {
-        let disk = on_disk(context, &store, source)?;
-        audits.push(audit(&context.scope, &store, &door, source, &disk, now())?);
+    for source in view.used_sources()? {
+        let disk = on_disk(context, &view, source)?;
+        audits.push(view.audit(source, &disk)?);
     }
-    let index = index_audit(&context.scope, &store)?;
+    let index = view.index_audit()?;
     if context.json {
         context.output.json(&json!({"sources": audits, "index": index, "next_cursor": null}))?;
     } else {
@@ -39,10 +39,10 @@ pub fn run(context: &mut Context, options: &AuditArguments) -> Result<Outcome> {
     Ok(if below { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn on_disk(context: &Context, store: &Store, source: &'static dyn Source) -> Result<OnDisk> {
+fn on_disk(context: &Context, view: &View<'_>, source: &'static dyn Source) -> Result<OnDisk> {
     // Records of connectors exist only in the archive.
     if source.manifest().source == of_programs().manifest().source {
-        return captured(&context.scope, store, source);
+        return view.captured(source);
     }
     let mut disk = OnDisk::default();
     for (home, state) in survey_homes(source, &Declared(&context.config)) {

@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 use crate::cli::ui::{table, time};
 use crate::cli::{Context, Outcome, git};
 use crate::view::format::{counted, percent};
-use crate::view::{Blame, BlameSums, CodeFile, Door, Origin, Share, blame, blame_sums, shown_lines};
+use crate::view::{Blame, BlameSums, CodeFile, Origin, Share, View, blame_sums};
 use annals_core::{Error, Result, Shown, Time};
-use annals_store::Store;
 
 #[derive(Args)]
 #[command(after_help = "Grades:\n  \
@@ -47,8 +46,9 @@ const AT_ONCE: usize = 200_000;
 pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
     let store = context.archive()?.ok_or_else(|| Error::new("no archive yet").hint("annals sync"))?;
     let door = context.door(&store)?;
+    let view = context.view(&store, &door);
     if let Some(folder) = &options.stat {
-        return sum_up(context, &store, &door, folder, options);
+        return sum_up(context, &view, folder, options);
     }
     let (file, lines, commits) = match (&options.text, &options.file) {
         (Some(text), _) => {
@@ -66,9 +66,9 @@ pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
         }
         (None, None) => return Err(Error::bad_request("no file given")),
     };
-    let traced = trace(context, &store, &door, std::slice::from_ref(&file))?;
+    let traced = trace(&view, std::slice::from_ref(&file))?;
     let Some(traced) = traced.into_iter().next() else { return Ok(Outcome::Nothing) };
-    let shown = shown_lines(&context.scope, &door, &file.text);
+    let shown = view.shown_lines(&file.text);
     let (from, to) = lines.unwrap_or((1, usize::MAX));
     if from > shown.len() {
         return Err(Error::bad_request(format!(
@@ -91,8 +91,8 @@ pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
 }
 
 /// One read of the archive: its locks are taken once.
-fn trace(context: &Context, store: &Store, door: &Door, files: &[CodeFile]) -> Result<Vec<Blame>> {
-    store.at_once(&context.scope, || blame(&context.scope, store, door, files))
+fn trace(view: &View<'_>, files: &[CodeFile]) -> Result<Vec<Blame>> {
+    view.at_once(|| view.blame(files))
 }
 
 /// The lines that were asked for, with all that is known of them.
@@ -227,8 +227,7 @@ fn porcelain(context: &mut Context, part: &Part<'_>) -> Result<()> {
 
 fn sum_up(
     context: &mut Context,
-    store: &Store,
-    door: &Door,
+    view: &View<'_>,
     folder: &Path,
     options: &BlameArguments,
 ) -> Result<Outcome> {
@@ -249,12 +248,12 @@ fn sum_up(
         lines += file.text.lines().count();
         files.push(file);
         if lines >= AT_ONCE {
-            traced.extend(trace(context, store, door, &std::mem::take(&mut files))?);
+            traced.extend(trace(view, &std::mem::take(&mut files))?);
             lines = 0;
         }
     }
-    traced.extend(trace(context, store, door, &files)?);
-    let sums = blame_sums(&context.scope, &traced);
+    traced.extend(trace(view, &files)?);
+    let sums = blame_sums(&traced);
     if context.json {
         context.output.json(&sums)?;
     } else {

@@ -44,7 +44,7 @@ pub fn run(context: &mut Context, options: &ConnectArguments) -> Result<Outcome>
     let environment = settings.environment(1);
     if options.remove {
         context.archive_or_new()?;
-        disconnect(source, &environment, &context.scope)?;
+        disconnect(source, &environment)?;
         return told(context, name, "removed", format!("{label} disconnected"));
     }
     let arguments = LiveArguments { headless: options.headless, ..LiveArguments::default() };
@@ -54,7 +54,7 @@ pub fn run(context: &mut Context, options: &ConnectArguments) -> Result<Outcome>
         context.output.note("annals uses your session at the provider's pace and solves no captchas for you");
     }
     let patience = Duration::from_secs(60 * options.wait);
-    match connect(&asked, &environment, &context.scope, patience)? {
+    match connect(&asked, &environment, patience)? {
         None => told(
             context,
             name,

@@ -68,11 +68,10 @@ pub fn run(
     let environment = settings.environment(1);
     // A program can print anything: it leaves through the door like all text.
     let door = context.door(&Store::open(&config.home)?)?;
-    let scope = context.scope;
-    let shown = |text: &str| door.show(&scope, text).to_string();
+    let shown = |text: &str| door.show(text).to_string();
     // A private key that spans several lines can only be masked as a whole.
     let mut held = String::new();
-    let report = run_connector(&ask, &environment, &scope, &mut |notice| {
+    let report = run_connector(&ask, &environment, &mut |notice| {
         if let Notice::Said(text) = notice {
             if !holds_back(&mut held, text) {
                 show(context, &shown, &Notice::Said(&std::mem::take(&mut held)));

@@ -19,7 +19,7 @@ pub fn run(context: &mut Context, _options: &DoctorArguments) -> Result<Outcome>
     let mut findings = match context.archive()? {
         Some(store) => {
             let door = context.door(&store)?;
-            examine(&context.scope, &store, &door)?
+            examine(&store, &door)?
         }
         None => vec![Finding {
             check: "archive",

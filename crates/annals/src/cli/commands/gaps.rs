@@ -10,9 +10,8 @@ use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
 use crate::collect::Lock;
 use crate::view::format::{counted, number};
-use crate::view::gaps;
 use crate::view::{GapQuery, GapView, LACKING, OPEN, Paging};
-use annals_core::{Error, Result};
+use annals_core::{Error, Result, Scope};
 use annals_store::GapFilter;
 
 #[derive(Args)]
@@ -57,10 +56,11 @@ fn list(context: &mut Context, options: &GapsArguments) -> Result<Outcome> {
     }
     let store = context.archive_or_new()?;
     let door = context.door(&store)?;
+    let view = context.view(&store, &door);
     let statuses = if options.all { Vec::new() } else { OPEN.iter().map(ToString::to_string).collect() };
     let page = Paging { limit: i64::MAX - 1, cursor: None };
-    let ask = GapQuery { source: options.source.clone(), statuses, page };
-    let list = gaps(&context.scope, &store, &door, &ask, now())?;
+    let query = GapQuery { source: options.source.clone(), statuses, page };
+    let list = view.gaps(&query)?;
     if context.json {
         context.output.json(&list)?;
         return Ok(Outcome::Done);
@@ -78,7 +78,7 @@ fn list(context: &mut Context, options: &GapsArguments) -> Result<Outcome> {
         tell_time_left(context, options.source.as_deref())?;
     }
     let filter = GapFilter { source: options.source.as_deref(), statuses: &["terminal"] };
-    let given_up = store.gaps(&context.scope, &filter, 0, i64::MAX, now())?.len();
+    let given_up = store.scoped(Scope::Owner).gaps(&filter, 0, i64::MAX, now())?.len();
     if given_up > 0 && !options.all && !context.quiet {
         context
             .output
@@ -108,21 +108,20 @@ fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&Stri
     }
     let mut store = context.archive_or_new()?;
     let door = context.door(&store)?;
-    let scope = context.scope;
     let statuses = if all || !keys.is_empty() { LACKING } else { OPEN };
     let page = Paging { limit: i64::MAX - 1, cursor: None };
     let statuses = statuses.iter().map(ToString::to_string).collect();
-    let ask = GapQuery { source: source.cloned(), statuses, page };
+    let query = GapQuery { source: source.cloned(), statuses, page };
     let mut due = 0;
     {
         let _lock = Lock::take(&context.config.home, "gaps retry")?;
         // Keys are given as they are shown.
-        let wanted = gaps(&scope, &store, &door, &ask, now())?.gaps.into_iter();
+        let wanted = context.view(&store, &door).gaps(&query)?.gaps.into_iter();
         let wanted: Vec<i64> = wanted
             .filter(|gap| keys.is_empty() || keys.iter().any(|key| key == gap.key.as_str()))
             .map(|gap| gap.id)
             .collect();
-        let mut writer = store.writer(&scope, now())?;
+        let mut writer = store.writer(now())?;
         for id in wanted {
             writer.retry_gap(id)?;
             due += 1;
@@ -134,7 +133,7 @@ fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&Stri
             .hint("`annals gaps --all` lists the keys"));
     }
     let open = GapFilter { source: source.map(String::as_str), statuses: OPEN };
-    let before = store.gaps(&scope, &open, 0, i64::MAX, now())?.len();
+    let before = store.scoped(Scope::Owner).gaps(&open, 0, i64::MAX, now())?.len();
     let mut answer = Outcome::Done;
     if before > 0 {
         let options = gaps_only(source);
@@ -142,7 +141,7 @@ fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&Stri
         let reports = collect_live(context, &options)?;
         answer = tell_stops(context, &reports);
     }
-    let left = store.gaps(&scope, &open, 0, i64::MAX, now())?.len();
+    let left = store.scoped(Scope::Owner).gaps(&open, 0, i64::MAX, now())?.len();
     let recovered = before.saturating_sub(left);
     if context.json {
         context.output.json(&json!({"due": due, "recovered": recovered, "open": left}))?;

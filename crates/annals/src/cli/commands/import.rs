@@ -48,12 +48,11 @@ pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> 
     let settings = Declared(&config);
     let environment = settings.environment(1);
     let mut bar = Bar::new(context.quiet);
-    let reports = import(&ask, &environment, &context.scope, &mut bar)?;
+    let reports = import(&ask, &environment, &mut bar)?;
     let store = context.archive_or_new()?;
     let door = context.door(&store)?;
     if context.json {
-        let containers: Vec<Value> =
-            reports.iter().map(|report| report_json(context, &door, report)).collect();
+        let containers: Vec<Value> = reports.iter().map(|report| report_json(&door, report)).collect();
         context.output.json(&json!({
             "imports": containers,
             "wall_ms": clock.wall_ms(),
@@ -78,7 +77,7 @@ pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> 
 }
 
 fn print(context: &mut Context, door: &Door, report: &ContainerReport) -> Result<()> {
-    let shown = |text: &str| door.show(&context.scope, text).to_string();
+    let shown = |text: &str| door.show(text).to_string();
     let path = shown(&report.path.to_string_lossy());
     let mut lines = vec![format!("{path} ({})", if report.failed { "not read" } else { report.kind })];
     for (source, totals) in &report.totals {
@@ -116,7 +115,7 @@ fn print(context: &mut Context, door: &Door, report: &ContainerReport) -> Result
     }
     let told = if context.verbose { report.problems.len() } else { 10 };
     for problem in report.problems.iter().take(told) {
-        let problem = door.show(&context.scope, problem);
+        let problem = door.show(problem);
         context.output.note(format!("warning: {problem}"));
     }
     if report.problems.len() > told {
@@ -131,8 +130,8 @@ fn print(context: &mut Context, door: &Door, report: &ContainerReport) -> Result
     Ok(())
 }
 
-fn report_json(context: &Context, door: &Door, report: &ContainerReport) -> Value {
-    let shown = |text: &str| door.show(&context.scope, text);
+fn report_json(door: &Door, report: &ContainerReport) -> Value {
+    let shown = |text: &str| door.show(text);
     let members: Vec<Value> = report
         .members
         .iter()

@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::cli::ui::table::{fit, table};
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
+use crate::view::LibraryQuery;
 use crate::view::format::size;
-use crate::view::{LibraryQuery, history, library};
 use annals_core::{Result, Time};
 
 #[derive(Args)]
@@ -34,18 +34,19 @@ pub fn run(context: &mut Context, options: &LibraryArguments) -> Result<Outcome>
         Some(text) => time::parse(text, now())?,
         None => Time::from_micros(i64::MAX),
     };
-    let ask = LibraryQuery { source: options.source.clone(), kind: options.kind.clone(), project: None };
+    let query = LibraryQuery { source: options.source.clone(), kind: options.kind.clone(), project: None };
     match &options.history {
-        Some(item) => show_history(context, &ask, item),
-        None => list(context, &ask, then),
+        Some(item) => show_history(context, &query, item),
+        None => list(context, &query, then),
     }
 }
 
-fn list(context: &mut Context, ask: &LibraryQuery, then: Time) -> Result<Outcome> {
+fn list(context: &mut Context, query: &LibraryQuery, then: Time) -> Result<Outcome> {
     let items = match context.archive()? {
         Some(store) => {
             let door = context.door(&store)?;
-            library(&context.scope, &store, &door, ask, then)?
+            let view = context.view(&store, &door);
+            view.library(query, then)?
         }
         None => Vec::new(),
     };
@@ -86,11 +87,12 @@ fn list(context: &mut Context, ask: &LibraryQuery, then: Time) -> Result<Outcome
     Ok(answer)
 }
 
-fn show_history(context: &mut Context, ask: &LibraryQuery, item: &str) -> Result<Outcome> {
+fn show_history(context: &mut Context, query: &LibraryQuery, item: &str) -> Result<Outcome> {
     let found = match context.archive()? {
         Some(store) => {
             let door = context.door(&store)?;
-            history(&context.scope, &store, &door, ask, item)?
+            let view = context.view(&store, &door);
+            view.history(query, item)?
         }
         None => Vec::new(),
     };

@@ -51,29 +51,28 @@ enum Action {
 
 pub fn run(context: &mut Context, options: &MembersArguments) -> Result<Outcome> {
     let mut store = context.archive_or_new()?;
-    let scope = context.scope;
     match &options.action {
         Action::Add { name, role, organisation } => {
             named(name)?;
             named(organisation)?;
             let role = MemberRole::from_name(role).unwrap_or(MemberRole::Member);
             let token = new_token();
-            let hash = TokenKey::of(&scope, &store)?.hash(&token);
-            store.add_member(&scope, &NewMember { name, organisation, role }, &hash, now())?;
+            let hash = TokenKey::of(&store)?.hash(&token);
+            store.add_member(&NewMember { name, organisation, role }, &hash, now())?;
             show_token(context, name, &token)
         }
         Action::List => list(context, &store),
         Action::Remove { name } => {
-            store.remove_member(&scope, name, now())?;
+            store.remove_member(name, now())?;
             done(context, name, "removed", &format!("removed {name}"))
         }
         Action::Token { name, revoke: false } => {
             let token = new_token();
-            store.add_token(&scope, name, &TokenKey::of(&scope, &store)?.hash(&token), now())?;
+            store.add_token(name, &TokenKey::of(&store)?.hash(&token), now())?;
             show_token(context, name, &token)
         }
         Action::Token { name, revoke: true } => {
-            let count = store.revoke_tokens(&scope, name, now())?;
+            let count = store.revoke_tokens(name, now())?;
             done(context, name, "revoked", &format!("revoked {} of {name}", counted(count, "token")))
         }
     }
@@ -112,7 +111,7 @@ fn done(context: &mut Context, name: &str, what: &str, words: &str) -> Result<Ou
 }
 
 fn list(context: &mut Context, store: &Store) -> Result<Outcome> {
-    let mut members = store.members(&context.scope)?;
+    let mut members = store.members()?;
     members.retain(|member| member.removed_at.is_none());
     if context.json {
         let members: Vec<Value> = members.iter().map(member_json).collect();

@@ -7,7 +7,7 @@ use crate::cli::ui::progress::Bar;
 use crate::cli::{Context, Outcome, now};
 use crate::collect::{Lock, Progress, Rebuilt, rebuild};
 use crate::view::format::{counted, size};
-use annals_core::Result;
+use annals_core::{Result, Scope};
 
 #[derive(Args)]
 pub struct RebuildArguments {}
@@ -15,13 +15,13 @@ pub struct RebuildArguments {}
 pub fn run(context: &mut Context, _options: &RebuildArguments) -> Result<Outcome> {
     let rebuilt = match context.archive()? {
         Some(store) => {
-            let bytes: i64 = store.instances(&context.scope)?.iter().map(|instance| instance.bytes).sum();
+            let bytes: i64 =
+                store.scoped(Scope::Owner).instances()?.iter().map(|instance| instance.bytes).sum();
             drop(store);
             let _lock = Lock::take(&context.config.home, "rebuild")?;
             let mut bar = Bar::new(context.quiet);
             bar.begin(1, u64::try_from(bytes).unwrap_or(0));
-            let rebuilt =
-                rebuild(&context.config.home, &context.scope, now(), &mut |bytes| bar.advance(0, bytes));
+            let rebuilt = rebuild(&context.config.home, now(), &mut |bytes| bar.advance(0, bytes));
             bar.end();
             rebuilt?
         }

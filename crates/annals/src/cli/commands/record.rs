@@ -60,8 +60,7 @@ pub fn run(context: &mut Context, options: &RecordArguments) -> Result<Outcome> 
     let framing = if whole { Framing::Whole } else { Framing::Lines };
     let recording = Recording { source, path: path.as_deref(), framing };
     let mut spool = Spool::new();
-    let end =
-        record(&context.scope, &door, &recording, ask, &mut input, &mut |line: ShownJson| spool.keep(&line))?;
+    let end = record(&door, &recording, ask, &mut input, &mut |line: ShownJson| spool.keep(&line))?;
     report(context, &end);
     spool.print(context, end.first.as_ref())?;
     Ok(Outcome::Done)
@@ -70,11 +69,11 @@ pub fn run(context: &mut Context, options: &RecordArguments) -> Result<Outcome> 
 /// The marks of the archive if there is one; `record` creates none.
 fn door(context: &Context) -> Result<Door> {
     if context.reveal {
-        return Ok(Door::revealing(&context.scope));
+        return Ok(Door::revealing());
     }
     match context.archive()? {
-        Some(store) => Door::masking(&context.scope, &store),
-        None => Ok(Door::masking_alone(&context.scope)),
+        Some(store) => Door::masking(&store),
+        None => Ok(Door::masking_alone()),
     }
 }
 

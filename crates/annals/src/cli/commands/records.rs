@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::cli::{Context, Outcome, now};
-use crate::view::{RecordsQuery, records};
+use crate::cli::{Context, Outcome};
+use crate::view::RecordsQuery;
 use annals_core::{Error, Result};
 use annals_sources::{by_name, of_programs};
 
@@ -27,7 +27,7 @@ pub struct RecordsArguments {
 }
 
 pub fn run(context: &mut Context, options: &RecordsArguments) -> Result<Outcome> {
-    let ask = read(context, options)?;
+    let query = read(context, options)?;
     let Some(store) = context.archive()? else {
         if context.json {
             context.output.piece("{\"records\":[],\"next_cursor\":null}\n")?;
@@ -35,13 +35,13 @@ pub fn run(context: &mut Context, options: &RecordsArguments) -> Result<Outcome>
         return Ok(Outcome::Nothing);
     };
     let door = context.door(&store)?;
-    let scope = context.scope;
+    let view = context.view(&store, &door);
     let json = context.json && !options.jsonl;
     if json {
         context.output.piece("{\"records\":[")?;
     }
     let mut first = true;
-    let count = records(&scope, &store, &door, &ask, now(), &mut |record| {
+    let count = view.records(&query, &mut |record| {
         if json {
             let comma = if std::mem::take(&mut first) { "" } else { "," };
             return context.output.piece(&format!("{comma}{}", serde_json::to_string(&record)?));
@@ -59,8 +59,8 @@ fn read(context: &Context, options: &RecordsArguments) -> Result<RecordsQuery> {
         Error::new(format!("not a stream: {:?}", options.stream))
             .hint("use SOURCE/STREAM; `annals sources` lists sources, `annals manifest SOURCE` their streams")
     })?;
-    if let Some(ask) = of_connector(context, options, source, stream)? {
-        return Ok(ask);
+    if let Some(query) = of_connector(context, options, source, stream)? {
+        return Ok(query);
     }
     let source = super::sync::source_named(source)?;
     let manifest = source.manifest();
@@ -90,7 +90,7 @@ fn of_connector(
     let source = of_programs();
     let Some(store) = context.archive()?.filter(|_| by_name(name).is_none()) else { return Ok(None) };
     let manifest = source.manifest();
-    let known = store.known_instance(&context.scope, manifest.source, &context.config.machine, name)?;
+    let known = store.known_instance(manifest.source, &context.config.machine, name)?;
     let Some((_, records)) = known.zip(manifest.stream("records")) else { return Ok(None) };
     let within = format!("{name}/{stream}/");
     Ok(Some(RecordsQuery {

@@ -26,7 +26,7 @@ pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome>
         source_named(source)?;
     }
     let restored = match context.archive()? {
-        Some(store) => restore(&store, &context.scope, options.source.as_deref(), &options.to)?,
+        Some(store) => restore(&store, options.source.as_deref(), &options.to)?,
         None => Restored::default(),
     };
     if context.json {

@@ -3,9 +3,9 @@
 use clap::Args;
 
 use crate::cli::ui::time;
-use crate::cli::{Context, Outcome, now};
+use crate::cli::{Context, Outcome};
 use crate::view::format::{counted, number};
-use crate::view::{Paging, PassageView, SearchAnswer, SearchQuery, SearchResult, search};
+use crate::view::{Paging, PassageView, SearchAnswer, SearchQuery, SearchResult};
 use annals_core::{Error, Result};
 
 #[derive(Args)]
@@ -37,17 +37,18 @@ pub struct SearchArguments {
 pub fn run(context: &mut Context, options: &SearchArguments) -> Result<Outcome> {
     let store = context.archive()?.ok_or_else(|| Error::new("no archive yet").hint("annals sync"))?;
     let door = context.door(&store)?;
-    let ask = SearchQuery {
+    let view = context.view(&store, &door);
+    let query = SearchQuery {
         query: options.query.join(" "),
         recent: options.sort == "recent",
         page: Paging { limit: options.limit, cursor: options.cursor.clone() },
         ..SearchQuery::default()
     };
-    let answer = search(&context.scope, &store, &door, &ask, now())?;
+    let answer = view.search(&query)?;
     if context.json {
         context.output.json(&answer)?;
     } else {
-        print(context, &ask.query, &answer)?;
+        print(context, &query.query, &answer)?;
     }
     Ok(if answer.results.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }

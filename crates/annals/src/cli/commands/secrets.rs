@@ -8,7 +8,6 @@ use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
 use crate::view::Door;
 use crate::view::format::number;
-use crate::view::secrets;
 use annals_core::{Error, Result};
 use annals_store::SessionFilter;
 
@@ -39,8 +38,8 @@ pub fn run(context: &mut Context, options: &SecretsArguments) -> Result<Outcome>
         ..SessionFilter::default()
     };
     // Values are never listed, not even with --reveal.
-    let door = Door::masking(&context.scope, &store)?;
-    let found = secrets(&context.scope, &store, &door, &filter, now())?;
+    let door = Door::masking(&store)?;
+    let found = context.view(&store, &door).secrets(&filter)?;
     if context.json {
         context.output.json(&json!({"secrets": found, "next_cursor": null}))?;
     } else if found.is_empty() {

@@ -14,7 +14,7 @@ use crate::cli::{Context, Outcome, now};
 use crate::collect::{Lock, Progress, SyncOptions, sync};
 use crate::config::Config;
 use crate::serve::{Address, Log, Refresh, Refreshed, Setup, Work, serve};
-use annals_core::{Error, Result, Scope};
+use annals_core::{Error, Result};
 use annals_sources::registry;
 
 #[derive(Args, Default)]
@@ -135,7 +135,7 @@ fn refresh(config: Arc<Config>) -> Refresh {
         let (mut news, mut failure) = (false, None);
         match Lock::take(&config.home, "serve") {
             // What cannot be read is a gap in the archive; the next refresh retries it.
-            Ok(_lock) => match sync(&ask, &environment, &Scope::owner(), &mut progress) {
+            Ok(_lock) => match sync(&ask, &environment, &mut progress) {
                 Ok(reports) => news = reports.iter().any(|report| report.totals.captured_bytes > 0),
                 Err(error) => failure = Some(error),
             },

@@ -6,7 +6,6 @@ use crate::cli::ui::table::{fit, table};
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
 use crate::view::format::{cost, number};
-use crate::view::sessions;
 use crate::view::{Paging, SessionList, SessionQuery};
 use annals_core::Result;
 use annals_store::SessionFilter;
@@ -50,7 +49,7 @@ pub fn run(context: &mut Context, options: &SessionsArguments) -> Result<Outcome
         super::sync::source_named(source)?;
     }
     let moment = |text: &Option<String>| text.as_deref().map(|text| time::parse(text, now())).transpose();
-    let ask = SessionQuery {
+    let query = SessionQuery {
         filter: SessionFilter {
             source: options.source.clone(),
             project: options.project.as_deref().map(absolute),
@@ -70,7 +69,8 @@ pub fn run(context: &mut Context, options: &SessionsArguments) -> Result<Outcome
     let list = match context.archive()? {
         Some(store) => {
             let door = context.door(&store)?;
-            sessions(&context.scope, &store, &door, &ask, now())?
+            let view = context.view(&store, &door);
+            view.sessions(&query)?
         }
         None => SessionList { sessions: Vec::new(), next_cursor: None, total: 0 },
     };

@@ -6,16 +6,13 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::cli::ui::time;
-use crate::cli::{Context, Outcome, now};
+use crate::cli::{Context, Outcome};
 use crate::view::format::{cost, counted, milliseconds, number, size};
-use crate::view::survivors;
-use crate::view::transcript;
 use crate::view::{
-    BlockView, Branch, Door, Entry, LibraryItem, LibraryQuery, SessionTies, SessionView, Survivor,
-    TranscriptQuery, find_session, is_off_branch, library, session_ties,
+    BlockView, Branch, Entry, LibraryItem, LibraryQuery, SessionTies, SessionView, Survivor, TranscriptQuery,
+    View,
 };
-use annals_core::{Error, Family, Result, Scope, Time};
-use annals_store::Store;
+use annals_core::{Error, Family, Result, Time};
 
 #[derive(Args)]
 pub struct ShowArguments {
@@ -49,19 +46,18 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
     };
     let store = context.archive()?.ok_or_else(unknown)?;
     let door = context.door(&store)?;
-    let session =
-        find_session(&context.scope, &store, &door, &options.session, now())?.ok_or_else(unknown)?;
-    let scope = context.scope;
+    let view = context.view(&store, &door);
+    let session = view.find_session(&options.session)?.ok_or_else(unknown)?;
     let mut branch = Branch::named(options.branch.as_deref());
     // A search result may be on a branch that the client does not show.
     if let (Branch::Current, Some(at)) = (&branch, &options.at)
-        && is_off_branch(&scope, &store, session.row, at)?
+        && view.is_off_branch(&session, at)?
     {
         branch = Branch::Through(at.clone());
     }
-    let ask = TranscriptQuery { full: options.full, copies: options.copies, changes: false, branch };
-    let in_force = in_force(&scope, &store, &door, &session)?;
-    let ties = session_ties(&scope, &store, &door, &session)?;
+    let query = TranscriptQuery { full: options.full, copies: options.copies, changes: false, branch };
+    let in_force = in_force(&view, &session)?;
+    let ties = view.session_ties(&session)?;
     let opening = |context: &mut Context| match context.json {
         true => json_head(context, &session, &in_force, &ties),
         false => head(context, &session, &in_force),
@@ -70,9 +66,9 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
     if started {
         opening(context)?;
     }
-    let left = if options.lineage { left_today(&scope, &store, &door, &session)? } else { HashMap::new() };
+    let left = if options.lineage { left_today(&view, &session)? } else { HashMap::new() };
     let mut first = true;
-    transcript(&scope, &store, &door, &session, ask, &mut |entry| {
+    view.transcript(&session, query, &mut |entry| {
         if !started {
             // Nothing is printed before it is known that there is such a message.
             if !options.at.as_deref().is_some_and(|at| is_at(&entry, at)) {
@@ -83,14 +79,14 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
         }
         if context.json {
             let comma = if std::mem::take(&mut first) { "" } else { "," };
-            let mut told = serde_json::to_value(&entry)?;
+            let mut document = serde_json::to_value(&entry)?;
             if options.lineage {
-                add_left(&mut told, &left);
+                add_left(&mut document, &left);
             }
-            return context.output.piece(&format!("{comma}{told}"));
+            return context.output.piece(&format!("{comma}{document}"));
         }
-        let said = options.context || options.at.is_some() || entry.is_conversation();
-        if said { show(context, &entry, &left) } else { Ok(()) }
+        let is_wanted = options.context || options.at.is_some() || entry.is_conversation();
+        if is_wanted { show(context, &entry, &left) } else { Ok(()) }
     })?;
     if !started {
         return Err(no_message(options));
@@ -105,14 +101,14 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
 type Left = HashMap<String, Vec<Survivor>>;
 
 /// The files on this machine, as the session named them.
-fn left_today(scope: &Scope, store: &Store, door: &Door, session: &SessionView) -> Result<Left> {
+fn left_today(view: &View<'_>, session: &SessionView) -> Result<Left> {
     let mut read = |path: &str| {
         let facts = std::fs::metadata(path).ok().filter(|facts| facts.is_file() && facts.len() <= 8 << 20)?;
         let bytes = std::fs::read(path).ok().filter(|_| facts.len() > 0)?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     };
     let mut left: Left = HashMap::new();
-    for survivor in survivors(scope, store, door, session, &mut read)? {
+    for survivor in view.survivors(session, &mut read)? {
         left.entry(survivor.call_id.to_string()).or_default().push(survivor);
     }
     Ok(left)
@@ -165,14 +161,14 @@ fn no_message(options: &ShowArguments) -> Error {
 }
 
 /// Versions of instructions, skills and memory when the session ran.
-fn in_force(scope: &Scope, store: &Store, door: &Door, session: &SessionView) -> Result<Vec<LibraryItem>> {
+fn in_force(view: &View<'_>, session: &SessionView) -> Result<Vec<LibraryItem>> {
     let Some(then) = session.first_message_at.as_deref().and_then(Time::parse) else { return Ok(Vec::new()) };
-    let ask = LibraryQuery {
+    let query = LibraryQuery {
         source: Some(session.source.clone()),
         kind: None,
         project: Some(session.cwd.as_ref().map_or_else(String::new, ToString::to_string)),
     };
-    let mut items = library(scope, store, door, &ask, then)?;
+    let mut items = view.library(&query, then)?;
     items.retain(|item| item.family != Family::Settings);
     Ok(items)
 }

@@ -7,12 +7,11 @@ use super::sync::state_words;
 use crate::cli::settings::Declared;
 use crate::cli::ui::table::table;
 use crate::cli::ui::time;
-use crate::cli::{Context, Outcome, now};
+use crate::cli::{Context, Outcome};
 use crate::collect::survey_homes;
 use crate::config::Config;
 use crate::view::format::{counted, number, size};
-use crate::view::{DiskState, Door, SourceCard};
-use crate::view::{accounts, cards};
+use crate::view::{DiskState, Door, SourceCard, cards_without_archive};
 use annals_core::Result;
 use annals_sources::registry;
 
@@ -38,12 +37,11 @@ pub fn run(context: &mut Context, options: &SourcesArguments) -> Result<Outcome>
 
 /// A card for each registered source, whether it has data or not.
 pub fn all(context: &Context) -> Result<Vec<SourceCard>> {
-    let store = context.archive()?;
-    let door = match &store {
-        Some(store) => context.door(store)?,
-        None => Door::revealing(&context.scope),
-    };
-    cards(&context.scope, store.as_ref(), &door, &on_disk(&context.config), now())
+    let disk = on_disk(&context.config);
+    match context.archive()? {
+        Some(store) => context.view(&store, &context.door(&store)?).with_disk(&disk).cards(),
+        None => Ok(cards_without_archive(&Door::revealing(), &disk)),
+    }
 }
 
 /// The current state of the homes of all sources.
@@ -97,7 +95,8 @@ pub fn print(context: &mut Context, cards: &[SourceCard]) -> Result<()> {
 fn files(context: &mut Context) -> Result<Outcome> {
     let Some(store) = context.archive()? else { return Ok(Outcome::Nothing) };
     let door = context.door(&store)?;
-    let accounts = accounts(&context.scope, &store, &door, None)?;
+    let view = context.view(&store, &door);
+    let accounts = view.accounts(None)?;
     if context.json {
         context.output.json(&json!({"files": accounts, "next_cursor": null}))?;
         return Ok(Outcome::Done);

@@ -118,14 +118,14 @@ pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<Sou
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
     let environment = settings.environment(threads);
     let mut bar = Bar::new(context.quiet);
-    let mut reports = sync(&ask, &environment, &context.scope, &mut bar)?;
+    let mut reports = sync(&ask, &environment, &mut bar)?;
     // File names can contain anything: they leave through the door like all text.
     let problems = reports.iter().any(|report| !report.problems.is_empty());
     let archive = if problems { context.archive()? } else { None };
     if let Some(store) = archive {
         let door = context.door(&store)?;
         for problem in reports.iter_mut().flat_map(|report| &mut report.problems) {
-            *problem = door.show(&context.scope, problem).to_string();
+            *problem = door.show(problem).to_string();
         }
     }
     tell_problems(context, &reports);

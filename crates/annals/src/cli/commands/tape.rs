@@ -8,14 +8,11 @@ use clap::Args;
 use serde_json::json;
 
 use super::record::{Spool, report, written_format};
-use crate::cli::{Context, Outcome, now};
+use crate::cli::{Context, Outcome};
 use crate::view::format::counted;
-use crate::view::sessions;
-use crate::view::{
-    Door, Paging, SessionQuery, SessionView, TapeEnd, TapeOptions, find_session, has_tape, tape,
-};
+use crate::view::{Paging, SessionQuery, SessionView, TapeEnd, TapeOptions, View, has_tape};
 use annals_core::{Error, Result, ShownJson};
-use annals_store::{SessionFilter, Store};
+use annals_store::SessionFilter;
 
 #[derive(Args)]
 pub struct TapeArguments {
@@ -40,7 +37,7 @@ pub struct TapeArguments {
 }
 
 pub fn run(context: &mut Context, options: &TapeArguments) -> Result<Outcome> {
-    let ask = TapeOptions {
+    let tape_options = TapeOptions {
         strict: options.strict,
         format: written_format(&options.format),
         resolve: options.resolve,
@@ -54,33 +51,31 @@ pub fn run(context: &mut Context, options: &TapeArguments) -> Result<Outcome> {
         return if options.all { Ok(Outcome::Nothing) } else { Err(unknown()) };
     };
     let door = context.door(&store)?;
+    let view = context.view(&store, &door);
     if let Some(folder) = &options.to {
-        return write_all(context, &store, &door, ask, folder);
+        return write_all(context, &view, tape_options, folder);
     }
-    let session = find_session(&context.scope, &store, &door, id, now())?.ok_or_else(unknown)?;
+    let session = view.find_session(id)?.ok_or_else(unknown)?;
     let mut spool = Spool::new();
-    let end = of_session(context, &store, &door, &session, ask, &mut spool)?;
+    let end = of_session(&view, &session, tape_options, &mut spool)?;
     report(context, &end);
     spool.print(context, end.first.as_ref())?;
     Ok(Outcome::Done)
 }
 
 fn of_session(
-    context: &Context,
-    store: &Store,
-    door: &Door,
+    view: &View<'_>,
     session: &SessionView,
-    ask: TapeOptions,
+    tape_options: TapeOptions,
     spool: &mut Spool,
 ) -> Result<TapeEnd> {
-    tape(&context.scope, store, door, session, ask, &mut |line: ShownJson| spool.keep(&line))
+    view.tape(session, tape_options, &mut |line: ShownJson| spool.keep(&line))
 }
 
 fn write_all(
     context: &mut Context,
-    store: &Store,
-    door: &Door,
-    ask: TapeOptions,
+    view: &View<'_>,
+    tape_options: TapeOptions,
     folder: &Path,
 ) -> Result<Outcome> {
     annals_store::make_private_folder(folder)?;
@@ -88,10 +83,10 @@ fn write_all(
     let mut page = SessionQuery { filter, page: Paging { limit: 200, cursor: None }, brief: true };
     let (mut written, mut drifts) = (0_u64, 0_u64);
     loop {
-        let list = sessions(&context.scope, store, door, &page, now())?;
-        for session in list.sessions.iter().filter(|session| has_tape(&context.scope, &session.source)) {
+        let list = view.sessions(&page)?;
+        for session in list.sessions.iter().filter(|session| has_tape(&session.source)) {
             let mut spool = Spool::new();
-            let end = of_session(context, store, door, session, ask, &mut spool)
+            let end = of_session(view, session, tape_options, &mut spool)
                 .map_err(|problem| Error::new(format!("{}: {problem}", session.session_id)))?;
             drifts += end.drift_count;
             let path = folder.join(file_name(session));

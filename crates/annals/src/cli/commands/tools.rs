@@ -4,9 +4,8 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::ui::table::{fit, table};
-use crate::cli::{Context, Outcome, now};
+use crate::cli::{Context, Outcome};
 use crate::view::format::{counted, number};
-use crate::view::tools;
 use crate::view::{ToolAnalytics, ToolsQuery};
 use annals_core::{Error, Result};
 use annals_sources::registry;
@@ -30,16 +29,10 @@ pub fn run(context: &mut Context, options: &ToolsArguments) -> Result<Outcome> {
     let store = context.archive_or_new()?;
     let door = context.door(&store)?;
     let disk = super::sources::on_disk(&context.config);
+    let view = context.view(&store, &door).with_disk(&disk);
     let mut all = Vec::new();
     for source in sources {
-        all.push(tools(
-            &context.scope,
-            &store,
-            &door,
-            &ToolsQuery { source, days, project: None },
-            &disk,
-            now(),
-        )?);
+        all.push(view.tools(&ToolsQuery { source, days, project: None })?);
     }
     if context.json {
         context.output.json(&json!({"sources": all, "next_cursor": null}))?;

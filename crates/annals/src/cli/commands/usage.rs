@@ -4,13 +4,11 @@ use clap::Args;
 
 use crate::cli::ui::table::{fit, table};
 use crate::cli::ui::time;
-use crate::cli::{Context, Outcome, now};
+use crate::cli::{Context, Outcome};
 use crate::view::format::{cost, counted, number, plural};
-use crate::view::{
-    Door, Paging, ResponsePage, UsageQuery, UsageReport, UsageRow, find_session, responses, usage,
-};
+use crate::view::{Paging, ResponsePage, UsageQuery, UsageReport, UsageRow, View};
 use annals_core::{Error, Result};
-use annals_store::{ResponseFilter, Store, UsageBy};
+use annals_store::{ResponseFilter, UsageBy};
 
 #[derive(Args)]
 pub struct UsageArguments {
@@ -50,17 +48,14 @@ pub fn run(context: &mut Context, options: &UsageArguments) -> Result<Outcome> {
     }
     let store = context.archive_or_new()?;
     let door = context.door(&store)?;
-    let ask = UsageQuery {
+    let view = context.view(&store, &door);
+    let query = UsageQuery {
         by: UsageBy::from_name(&options.by).unwrap_or(UsageBy::Day),
         // A single session is complete, however old it is.
         days: if options.session.is_some() { None } else { super::tools::days(&options.days)? },
         filter: ResponseFilter {
             source: options.source.clone(),
-            session: options
-                .session
-                .as_deref()
-                .map(|id| session_row(context, &store, &door, id))
-                .transpose()?,
+            session: options.session.as_deref().map(|id| session_row(&view, id)).transpose()?,
             model: options.model.clone(),
             project: options.project.as_deref().map(super::sessions::absolute),
             ..ResponseFilter::default()
@@ -68,9 +63,9 @@ pub fn run(context: &mut Context, options: &UsageArguments) -> Result<Outcome> {
         page: Paging { limit: options.limit.unwrap_or(i64::MAX - 1), cursor: options.cursor.clone() },
     };
     if options.explain {
-        return explain(context, &store, &door, &ask);
+        return explain(context, &view, &query);
     }
-    let report = usage(&context.scope, &store, &door, &ask, now())?;
+    let report = view.usage(&query)?;
     if context.json {
         context.output.json(&report)?;
     } else {
@@ -79,8 +74,8 @@ pub fn run(context: &mut Context, options: &UsageArguments) -> Result<Outcome> {
     Ok(if report.rows.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn session_row(context: &Context, store: &Store, door: &Door, id: &str) -> Result<i64> {
-    let session = find_session(&context.scope, store, door, id, now())?;
+fn session_row(view: &View<'_>, id: &str) -> Result<i64> {
+    let session = view.find_session(id)?;
     session.map(|session| session.row).ok_or_else(|| {
         Error::new(format!("no session found with id {id:?}"))
             .hint("`annals sessions --all` lists all sessions")
@@ -139,8 +134,8 @@ fn print(context: &mut Context, report: &UsageReport) -> Result<()> {
     Ok(())
 }
 
-fn explain(context: &mut Context, store: &Store, door: &Door, ask: &UsageQuery) -> Result<Outcome> {
-    let page = responses(&context.scope, store, door, ask, now())?;
+fn explain(context: &mut Context, view: &View<'_>, query: &UsageQuery) -> Result<Outcome> {
+    let page = view.responses(query)?;
     if context.json {
         context.output.json(&page)?;
     } else {

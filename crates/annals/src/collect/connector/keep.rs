@@ -43,7 +43,7 @@ impl Session<'_, '_> {
         if self.waiting.contains(&ContentKey::of(&[key.as_bytes()])) {
             return Ok(false);
         }
-        Ok(self.store.has_record(&self.scope, self.instance, stream, key, content_key(data))?)
+        Ok(self.store.has_record(self.instance, stream, key, content_key(data))?)
     }
 
     pub fn stream(&mut self, name: &str) -> Result<&mut ConnectorStream> {
@@ -72,13 +72,13 @@ impl Session<'_, '_> {
         let now = (self.environment.now)();
         self.spool.seek(SeekFrom::Start(0))?;
         let mut spool = (&self.spool).take(self.spooled);
-        let files = self.store.captured_files(&self.scope, self.instance)?;
+        let files = self.store.captured_files(self.instance)?;
         let (mut number, last) = (files.len(), files.last().map_or(FULL, |file| file.size));
         // The last file goes on until it is full.
         if last < FULL {
             number -= 1;
         }
-        let mut writer = self.store.writer(&self.scope, now)?;
+        let mut writer = self.store.writer(now)?;
         let mut piece = Vec::new();
         loop {
             spool.by_ref().take(PIECE.saturating_sub(piece.len()) as u64).read_to_end(&mut piece)?;

@@ -16,7 +16,7 @@ use super::import::containers::private_file;
 use super::ingest::append::Appender;
 use super::options::Environment;
 use super::run::{self, Run};
-use annals_core::{ContentKey, Error, FailureKind, Result, Scope, Time};
+use annals_core::{ContentKey, Error, FailureKind, Result, Time};
 use annals_sources::of_programs;
 use annals_store::{Lease, Store};
 use program::{ENDING, Heard, Program};
@@ -88,7 +88,6 @@ pub struct ConnectorReport {
 pub fn run_connector(
     ask: &ConnectorOptions,
     environment: &Environment<'_>,
-    scope: &Scope,
     see: &mut dyn FnMut(Notice<'_>) -> Reply,
 ) -> Result<ConnectorReport> {
     if !wire::is_name(&ask.name) {
@@ -96,22 +95,22 @@ pub fn run_connector(
             .hint("use letters, digits, `_` and `-` in --connector-name NAME"));
     }
     let now = (environment.now)();
-    let mut store = run::open(environment, scope, [of_programs()])?;
+    let mut store = run::open(environment, [of_programs()])?;
     let source = of_programs().manifest().source;
-    let instance = store.instance(scope, source, &environment.machine, &ask.name, now)?;
+    let instance = store.instance(source, &environment.machine, &ask.name, now)?;
     if let Some(member) = &ask.member {
-        store.give_homes(scope, &[instance], member)?;
+        store.give_homes(&[instance], member)?;
     }
-    let run = Run::start(&store, environment, scope, &format!("sync --connector {}", ask.name))?;
+    let run = Run::start(&store, environment, &format!("sync --connector {}", ask.name))?;
     let version = version_of(ask);
     let holder = format!("run {}", run.id());
-    let mut writer = store.writer(scope, now)?;
+    let mut writer = store.writer(now)?;
     writer.release_gaps(instance, None)?;
     writer.reopen_gaps(instance, &version, now)?;
     let lease = Lease { holder: &holder, until: Time::from_micros(now.micros().saturating_add(LEASE)) };
     let gaps = writer.claim_gaps(instance, lease, GAPS, now)?;
     writer.commit()?;
-    let state = store.cursors(scope, instance, STATE)?;
+    let state = store.cursors(instance, STATE)?;
     let mode = match (ask.gaps_only, ask.full) {
         (true, _) => RunMode::GapsOnly,
         (false, true) => RunMode::FullRefresh,
@@ -120,8 +119,7 @@ pub fn run_connector(
     let mut session = Session {
         ask,
         environment,
-        scope: *scope,
-        appender: Appender::new(Store::open(environment.home)?, scope)?,
+        appender: Appender::new(Store::open(environment.home)?)?,
         store: &mut store,
         instance,
         version,
@@ -147,7 +145,7 @@ pub fn run_connector(
         Err(problem) => ("error", format!("the last run failed: {}", problem.what)),
     };
     let now = (environment.now)();
-    let mut writer = store.writer(scope, now)?;
+    let mut writer = store.writer(now)?;
     writer.release_gaps(instance, Some(&holder))?;
     writer.set_instance_status(instance, status, &reason, now)?;
     writer.commit()?;
@@ -190,7 +188,6 @@ pub enum RecordChange {
 pub struct Session<'r, 'e> {
     pub ask: &'r ConnectorOptions,
     pub environment: &'r Environment<'e>,
-    pub scope: Scope,
     pub appender: Appender,
     pub store: &'r mut Store,
     pub instance: i64,

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::walk::FoundFile;
 use crate::collect::ingest::documents::{is_same, replace};
 use crate::collect::ingest::target::Target;
-use annals_core::{Database, Result, Scope};
+use annals_core::{Database, Result};
 use annals_sources::Source;
 use annals_store::{Batch, CapturedFile, Packer, Store, Unreadable, read_table};
 
@@ -25,7 +25,6 @@ pub struct TableReport {
 /// The newest database of the pattern, unless nothing about it changed.
 pub fn read_database(
     store: &Store,
-    scope: &Scope,
     instance: i64,
     source: &'static dyn Source,
     declared: &'static Database,
@@ -35,7 +34,7 @@ pub fn read_database(
     let Some(newest) = newest(declared, found) else { return Ok(None) };
     let name = format!("{}/{}", declared.pattern, declared.table);
     let fingerprint = fingerprint(newest);
-    if store.cursor(scope, instance, &name)?.as_deref() == Some(fingerprint.as_str()) {
+    if store.cursor(instance, &name)?.as_deref() == Some(fingerprint.as_str()) {
         return Ok(None);
     }
     let mut report = TableReport {
@@ -54,7 +53,7 @@ pub fn read_database(
             return Ok(Some(report));
         }
     };
-    let captured = store.captured_files(scope, instance)?;
+    let captured = store.captured_files(instance)?;
     let prefix = format!("{name}/");
     let mut known: HashMap<&str, &CapturedFile> = captured
         .iter()
@@ -66,7 +65,7 @@ pub fn read_database(
         let before = known.remove(row.key.as_str());
         let bytes = row.document.as_bytes();
         if let Some(before) = before.filter(|before| !before.gone)
-            && is_same(store, scope, before, bytes)?
+            && is_same(store, before, bytes)?
         {
             report.unchanged += 1;
             continue;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{ImportOptions, import, instance_of};
 use crate::collect::home::walk::stat_of;
 use crate::collect::options::{Environment, Progress, SourceReport};
-use annals_core::{Result, Scope};
+use annals_core::Result;
 use annals_sources::{IntakeOptions, Source};
 use annals_store::Store;
 
@@ -13,7 +13,6 @@ use annals_store::Store;
 pub fn import_drops(
     source: &'static dyn Source,
     environment: &Environment<'_>,
-    scope: &Scope,
     member: Option<&str>,
     report: &mut SourceReport,
     progress: &mut dyn Progress,
@@ -29,11 +28,11 @@ pub fn import_drops(
     }
     let store = Store::open(environment.home)?;
     let now = (environment.now)();
-    let instance = instance_of(&store, scope, source, environment, member)?;
+    let instance = instance_of(&store, source, environment, member)?;
     let mut new = Vec::new();
     for (path, stat) in files {
         let name = cursor_name(&path);
-        match store.cursor(scope, instance, &name)? {
+        match store.cursor(instance, &name)? {
             Some(known) if known == stat => report.totals.unchanged_files += 1,
             _ => new.push((path, name, stat)),
         }
@@ -48,7 +47,7 @@ pub fn import_drops(
         member: member.map(str::to_owned),
         sources: vec![source],
     };
-    for container in import(&ask, environment, scope, progress)? {
+    for container in import(&ask, environment, progress)? {
         let totals = container.totals.get(source.manifest().source).copied().unwrap_or_default();
         report.totals.captured_bytes += totals.captured_bytes;
         report.totals.new_documents += totals.new + totals.changed;
@@ -66,7 +65,7 @@ pub fn import_drops(
     }
     // Also what nobody knows is not opened again, until it changes.
     let mut store = Store::open(environment.home)?;
-    let mut writer = store.writer(scope, now)?;
+    let mut writer = store.writer(now)?;
     for (_, name, stat) in new {
         writer.set_cursor(instance, &name, &stat)?;
     }

@@ -18,7 +18,7 @@ use super::ingest::target::Target;
 use super::options::{Environment, Progress};
 use super::run::{self, Run};
 use annals_core::{Error, Result, Scope, Time};
-use annals_sources::{Archive, Capture, ElementBody, IntakeOptions, Member, Shape, Source, registry};
+use annals_sources::{Capture, ElementBody, IntakeOptions, KnownRecords, Member, Shape, Source, registry};
 use annals_store::{Batch, Store};
 use containers::{Container, Kind};
 use elements::{Piece, split};
@@ -46,20 +46,18 @@ pub struct ImportOptions {
 pub fn import(
     ask: &ImportOptions,
     environment: &Environment<'_>,
-    scope: &Scope,
     progress: &mut dyn Progress,
 ) -> Result<Vec<ContainerReport>> {
     let sources: Vec<&'static dyn Source> =
         if ask.sources.is_empty() { registry().to_vec() } else { ask.sources.clone() };
     let now = (environment.now)();
     let importing = sources.iter().copied().filter(|source| source.import().is_some());
-    let mut store = run::open(environment, scope, importing)?;
-    let run = Run::start(&store, environment, scope, "import")?;
-    let appender = Appender::new(Store::open(environment.home)?, scope)?;
+    let mut store = run::open(environment, importing)?;
+    let run = Run::start(&store, environment, "import")?;
+    let appender = Appender::new(Store::open(environment.home)?)?;
     let mut importer = Importer {
         store: &mut store,
         appender,
-        scope: *scope,
         environment,
         member: ask.member.as_deref(),
         sources,
@@ -96,7 +94,6 @@ pub fn import(
 pub struct Importer<'i, 'e> {
     pub store: &'i mut Store,
     pub appender: Appender,
-    pub scope: Scope,
     pub environment: &'i Environment<'e>,
     pub member: Option<&'i str>,
     pub sources: Vec<&'static dyn Source>,
@@ -195,8 +192,7 @@ impl Importer<'_, '_> {
                 continue;
             }
             if !intake.intake.looks_first() {
-                let archive =
-                    Committed { store: self.appender.store(), scope: self.scope, source: intake.source };
+                let archive = Committed { store: self.appender.store(), source: intake.source };
                 let last = intake.intake.finish(&archive)?;
                 self.captures(intake.source, &Map::new(), last, &mut report)?;
             }
@@ -210,7 +206,7 @@ impl Importer<'_, '_> {
 
     /// What a source held back until all containers were read, each counted with its own.
     fn finish(&mut self, intake: &mut SourceIntake, reports: &mut [ContainerReport]) -> Result<()> {
-        let archive = Committed { store: self.appender.store(), scope: self.scope, source: intake.source };
+        let archive = Committed { store: self.appender.store(), source: intake.source };
         let last = intake.intake.finish(&archive)?;
         let problems = intake.intake.problems();
         let Some(end) = reports.len().checked_sub(1) else { return Ok(()) };
@@ -269,8 +265,7 @@ impl Importer<'_, '_> {
                 };
                 elements += 1;
                 self.progress.advance(0, bytes.len() as u64);
-                let archive =
-                    Committed { store: self.appender.store(), scope: self.scope, source: intake.source };
+                let archive = Committed { store: self.appender.store(), source: intake.source };
                 let framed = memchr::memchr(super::ingest::parse::SEQUENCE_END, bytes).is_none();
                 let taken = match torn || !framed {
                     true => None,
@@ -336,7 +331,7 @@ impl Importer<'_, '_> {
             }
         };
         let member = Member { name: &name, size, modified, head: &head };
-        let archive = Committed { store: self.appender.store(), scope: self.scope, source: intake.source };
+        let archive = Committed { store: self.appender.store(), source: intake.source };
         let captures = intake.intake.take(&member, &head, &archive)?.unwrap_or_default();
         for capture in captures {
             let ElementBody::Member = capture.body else {
@@ -356,7 +351,7 @@ impl Importer<'_, '_> {
                 }
             };
             let now = (self.environment.now)();
-            let mut writer = self.store.writer(&self.scope, now)?;
+            let mut writer = self.store.writer(now)?;
             let mut captured = 0;
             let added = container.read(plan.at, |input| {
                 self.appender.stream(&target, &hash, input, &mut |batch| {
@@ -380,16 +375,15 @@ impl Importer<'_, '_> {
 /// The home that imports of a source belong to; a member has one of their own.
 pub fn instance_of(
     store: &Store,
-    scope: &Scope,
     source: &'static dyn Source,
     environment: &Environment<'_>,
     member: Option<&str>,
 ) -> Result<i64> {
     let root = member.map_or_else(|| ROOT.to_owned(), |member| format!("{ROOT}/{member}"));
     let (name, now) = (source.manifest().source, (environment.now)());
-    let instance = store.instance(scope, name, &environment.machine, &root, now)?;
+    let instance = store.instance(name, &environment.machine, &root, now)?;
     if let Some(member) = member {
-        store.give_homes(scope, &[instance], member)?;
+        store.give_homes(&[instance], member)?;
     }
     Ok(instance)
 }
@@ -415,13 +409,12 @@ impl From<Error> for Stopped {
 /// What the archive had before the elements at hand.
 struct Committed<'s> {
     store: &'s Store,
-    scope: Scope,
     source: &'static dyn Source,
 }
 
-impl Archive for Committed<'_> {
+impl KnownRecords for Committed<'_> {
     fn session_of(&self, stream: &str, key: &str) -> Result<Option<String>> {
-        Ok(self.store.record_session(&self.scope, self.source.manifest().source, stream, key)?)
+        Ok(self.store.scoped(Scope::Owner).record_session(self.source.manifest().source, stream, key)?)
     }
 }
 

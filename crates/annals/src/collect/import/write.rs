@@ -98,13 +98,13 @@ impl Importer<'_, '_> {
             ));
         }
         let instance = self.instance(intake.source)?;
-        let open = self.store.open_gaps(&self.scope, instance, "imports")?;
+        let open = self.store.open_gaps(instance, "imports")?;
         if missing.is_empty() && open.is_empty() {
             return Ok(());
         }
         self.flush()?;
         let now = (self.environment.now)();
-        let mut writer = self.store.writer(&self.scope, now)?;
+        let mut writer = self.store.writer(now)?;
         for member in report.members.iter().filter(|member| member.verdict == "taken") {
             let base = member.name.rsplit('/').next().unwrap_or_default();
             if open.iter().any(|name| name == base) {
@@ -160,7 +160,7 @@ impl Importer<'_, '_> {
             return Ok(*known);
         }
         self.flush()?;
-        let instance = instance_of(self.store, &self.scope, source, self.environment, self.member)?;
+        let instance = instance_of(self.store, source, self.environment, self.member)?;
         self.instances.insert(name, instance);
         Ok(instance)
     }
@@ -182,7 +182,7 @@ impl Importer<'_, '_> {
         if self.batches.is_empty() {
             return Ok(());
         }
-        let mut writer = self.store.writer(&self.scope, (self.environment.now)())?;
+        let mut writer = self.store.writer((self.environment.now)())?;
         for batch in self.batches.drain(..) {
             writer.apply(batch)?;
         }
@@ -193,7 +193,7 @@ impl Importer<'_, '_> {
     }
 
     pub fn settle(&mut self, now: Time) -> Result<()> {
-        let mut writer = self.store.writer(&self.scope, now)?;
+        let mut writer = self.store.writer(now)?;
         writer.resolve_summaries()?;
         for instance in self.instances.values() {
             writer.set_instance_status(*instance, "available", "", now)?;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::content::CHUNK;
 use super::parse::{Parse, SEQUENCE_END};
 use super::target::Target;
-use annals_core::{Framing, Result, Scope};
+use annals_core::{Framing, Result};
 use annals_store::{Batch, CapturedFile, Packer, SEGMENT, Store};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,13 +19,12 @@ pub enum Added {
 /// Makes batches; sees what is committed.
 pub struct Appender {
     store: Store,
-    scope: Scope,
     packer: Packer,
 }
 
 impl Appender {
-    pub fn new(store: Store, scope: &Scope) -> Result<Appender> {
-        Ok(Appender { store, scope: *scope, packer: Packer::new()? })
+    pub fn new(store: Store) -> Result<Appender> {
+        Ok(Appender { store, packer: Packer::new()? })
     }
 
     pub fn store(&self) -> &Store {
@@ -38,12 +37,12 @@ impl Appender {
         target: &Target,
         texts: &[(Map<String, Value>, &[u8])],
     ) -> Result<(Vec<Option<Added>>, Option<Batch>)> {
-        let known = self.store.captured_file(&self.scope, target.instance, &target.part.path)?;
+        let known = self.store.captured_file(target.instance, &target.part.path)?;
         let (mut pieces, mut hashes, mut told) = (Vec::new(), Vec::new(), Vec::new());
         for (header, body) in texts {
             let hash = short(&blake3::hash(body));
             let captured = match &known {
-                Some(file) => self.store.has_capture(&self.scope, file.id, &hash)?,
+                Some(file) => self.store.has_capture(file.id, &hash)?,
                 None => false,
             };
             if captured || hashes.contains(&hash) {
@@ -67,7 +66,7 @@ impl Appender {
 
     /// Adds whole lines as they are.
     pub fn lines(&mut self, target: &Target, lines: &[u8]) -> Result<Batch> {
-        let known = self.store.captured_file(&self.scope, target.instance, &target.part.path)?;
+        let known = self.store.captured_file(target.instance, &target.part.path)?;
         self.append(target.clone().framed(Framing::Lines), known.as_ref(), lines.to_vec())
     }
 
@@ -168,9 +167,9 @@ impl Appender {
 
     /// The file, if there is one; nothing when it has the text.
     fn unless_captured(&self, target: &Target, hash: &[u8; 16]) -> Result<Option<Option<CapturedFile>>> {
-        let known = self.store.captured_file(&self.scope, target.instance, &target.part.path)?;
+        let known = self.store.captured_file(target.instance, &target.part.path)?;
         match &known {
-            Some(file) if self.store.has_capture(&self.scope, file.id, hash)? => Ok(None),
+            Some(file) if self.store.has_capture(file.id, hash)? => Ok(None),
             _ => Ok(Some(known)),
         }
     }
@@ -178,7 +177,7 @@ impl Appender {
     /// The reader sees all earlier captures again: they are what it knows, and few files have many. Answers the bytes of
     /// the last segment, unless it is full.
     fn replay(&self, known: &CapturedFile, parse: &mut Parse) -> Result<Vec<u8>> {
-        let mut stored = self.store.bytes(&self.scope, known.id, known.version);
+        let mut stored = self.store.bytes(known.id, known.version);
         let mut chunk = Vec::new();
         loop {
             chunk.clear();

@@ -9,7 +9,7 @@ use super::parse::Parse;
 use super::target::Target;
 use crate::collect::home::plan::{Job, RowsPlan};
 use crate::collect::home::walk::stat_of;
-use annals_core::{Encoding, FailureKind, Framing, Scope};
+use annals_core::{Encoding, FailureKind, Framing};
 use annals_store::{Batch, CapturedFile, Packer, Rows, RowsOwner, SEGMENT, Segment, Stat, Store};
 
 /// What a worker reports to the writer.
@@ -48,14 +48,13 @@ pub enum CaptureOutcome {
 /// A thread's tools, kept over many files.
 pub struct Capturer {
     store: Store,
-    scope: Scope,
     packer: Packer,
     buffer: Vec<u8>,
 }
 
 impl Capturer {
-    pub fn new(store: Store, scope: &Scope) -> io::Result<Capturer> {
-        Ok(Capturer { store, scope: *scope, packer: Packer::new()?, buffer: Vec::new() })
+    pub fn new(store: Store) -> io::Result<Capturer> {
+        Ok(Capturer { store, packer: Packer::new()?, buffer: Vec::new() })
     }
 
     /// Everything that is new in the file, as batches in order.
@@ -129,8 +128,8 @@ impl Capturer {
     /// True when the disk still has the bytes of these segments at their places.
     fn holds(&mut self, file: &mut File, known: i64, version: i64, reach: Reach) -> io::Result<bool> {
         let hashes = match reach {
-            Reach::All => self.store.segment_hashes(&self.scope, known, version),
-            Reach::Edges => self.store.edge_hashes(&self.scope, known, version),
+            Reach::All => self.store.segment_hashes(known, version),
+            Reach::Edges => self.store.edge_hashes(known, version),
         };
         for (offset, length, hash) in hashes.map_err(io::Error::other)? {
             self.buffer.clear();
@@ -146,7 +145,7 @@ impl Capturer {
     /// True when the file is an earlier state of what the archive has: cut short, nothing else.
     fn is_prefix(&mut self, file: &mut File, size: u64, known: i64, version: i64) -> io::Result<bool> {
         file.seek(SeekFrom::Start(0))?;
-        let stored = self.store.bytes(&self.scope, known, version).take(size);
+        let stored = self.store.bytes(known, version).take(size);
         same_bytes(file.by_ref().take(size), stored)
     }
 
@@ -255,9 +254,7 @@ impl Capturer {
     ) -> io::Result<Parse> {
         let parsed = work.rows.parsed();
         let saved = match &job.known {
-            Some(known) if parsed > 0 => {
-                self.store.reader_state(&self.scope, known.id).map_err(io::Error::other)?
-            }
+            Some(known) if parsed > 0 => self.store.reader_state(known.id).map_err(io::Error::other)?,
             _ => String::new(),
         };
         let saved = Some(saved.as_str()).filter(|saved| !saved.is_empty());
@@ -295,7 +292,7 @@ impl Capturer {
         let mut segments = Vec::new();
         for (number, raw) in chunk.chunks(SEGMENT).enumerate() {
             let offset = start + (number * SEGMENT) as u64;
-            let base = self.store.base_blob(&self.scope, known.id, known.version, offset);
+            let base = self.store.base_blob(known.id, known.version, offset);
             segments.push(self.packer.pack_one(offset, raw, base.map_err(io::Error::other)?.as_ref())?);
         }
         Ok(segments)
@@ -306,7 +303,7 @@ impl Capturer {
         let Some(sibling) = job.sibling.as_ref().filter(|_| !job.sibling_stays) else {
             return Ok(RowsOwner::This);
         };
-        let stored = self.store.bytes(&self.scope, sibling.id, sibling.rows_version);
+        let stored = self.store.bytes(sibling.id, sibling.rows_version);
         let theirs = decoded(stored, sibling.encoding)?;
         let same = same_bytes(decoded(open(&job.found.disk)?, job.found.rule.encoding)?, theirs);
         let broken = if same.is_err() { decoding_error(job)? } else { None };

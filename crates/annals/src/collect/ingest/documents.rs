@@ -1,12 +1,12 @@
 //! Documents that are replaced as a whole: each change is a new version.
 
 use super::target::Target;
-use annals_core::{Result, Scope};
+use annals_core::Result;
 use annals_store::{Batch, CapturedFile, Packer, SEGMENT, Store};
 
 /// Whether the archive has the bytes as the file's newest version.
-pub fn is_same(store: &Store, scope: &Scope, known: &CapturedFile, bytes: &[u8]) -> Result<bool> {
-    let hashes = store.segment_hashes(scope, known.id, known.version)?;
+pub fn is_same(store: &Store, known: &CapturedFile, bytes: &[u8]) -> Result<bool> {
+    let hashes = store.segment_hashes(known.id, known.version)?;
     Ok(hashes.len() == bytes.chunks(SEGMENT).count()
         && hashes
             .iter()

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::import::instance_of;
 use super::options::Environment;
 use super::run::{self, Run};
-use annals_core::{Error, FailureKind, Result, Scope, Time};
+use annals_core::{Error, FailureKind, Result, Time};
 use annals_sources::{Judged, Listed, Live, Source, Way};
 use annals_store::{DueGap, Lease, Store};
 use browser::BrowserSetup;
@@ -141,12 +141,7 @@ pub fn profile_of(home: &std::path::Path, source: &str) -> std::path::PathBuf {
 }
 
 /// Opens a window for the owner to log in, once. The caller holds the lock.
-pub fn connect(
-    ask: &LiveOptions,
-    environment: &Environment<'_>,
-    scope: &Scope,
-    patience: Duration,
-) -> Result<Option<Stop>> {
+pub fn connect(ask: &LiveOptions, environment: &Environment<'_>, patience: Duration) -> Result<Option<Stop>> {
     let (live, name) = (live_of(ask.source)?, ask.source.manifest());
     let origin = live.origin(environment.settings);
     let opened = Talk::open(live, name.label, &ask.setup, origin, ask.pace, environment.now);
@@ -160,7 +155,7 @@ pub fn connect(
         return Ok(Some(stop));
     }
     let mut store = Store::open(environment.home)?;
-    let mut writer = store.writer(scope, (environment.now)())?;
+    let mut writer = store.writer((environment.now)())?;
     writer.connect(name.source)?;
     writer.commit()?;
     Ok(None)
@@ -170,27 +165,26 @@ pub fn connect(
 pub fn collect_live(
     ask: &LiveOptions,
     environment: &Environment<'_>,
-    scope: &Scope,
     tell: &mut dyn FnMut(LiveNews),
 ) -> Result<LiveReport> {
     let (live, manifest) = (live_of(ask.source)?, ask.source.manifest());
     let now = (environment.now)();
-    let mut store = run::open(environment, scope, [ask.source])?;
-    let instance = instance_of(&store, scope, ask.source, environment, None)?;
-    let run = Run::start(&store, environment, scope, "sync live")?;
+    let mut store = run::open(environment, [ask.source])?;
+    let instance = instance_of(&store, ask.source, environment, None)?;
+    let run = Run::start(&store, environment, "sync live")?;
     // The lock is held: whoever had gaps is dead.
-    let mut writer = store.writer(scope, now)?;
+    let mut writer = store.writer(now)?;
     writer.release_gaps(instance, None)?;
     writer.reopen_gaps(instance, live.version(), now)?;
     writer.commit()?;
-    let learnt = learnt(&store, scope, instance)?;
+    let learnt = learnt(&store, instance)?;
     let origin = live.origin(environment.settings);
     let mut report = LiveReport { source: manifest.source, label: manifest.label, ..LiveReport::default() };
     let opened = Talk::open(live, manifest.label, &ask.setup, origin.clone(), ask.pace, environment.now);
     match opened {
         Err(stop) => report.stop = Some(stop),
         Ok(talk) => {
-            let keeper = Keeper::new(environment, scope, ask.source, instance, origin)?;
+            let keeper = Keeper::new(environment, ask.source, instance, origin)?;
             let mut live_run = LiveRun {
                 live,
                 talk,
@@ -212,12 +206,12 @@ pub fn collect_live(
             live_run.talk.close();
         }
     }
-    let mut writer = store.writer(scope, (environment.now)())?;
+    let mut writer = store.writer((environment.now)())?;
     writer.release_gaps(instance, None)?;
     writer.set_instance_status(instance, "available", "", (environment.now)())?;
     writer.commit()?;
-    report.gaps_open = store.open_gaps(scope, instance, THINGS)?.len() as u64;
-    let bucket = self::learnt(&store, scope, instance)?.bucket;
+    report.gaps_open = store.open_gaps(instance, THINGS)?.len() as u64;
+    let bucket = self::learnt(&store, instance)?.bucket;
     report.time_left = bucket.time_for(report.gaps_open, ask.pace, (environment.now)());
     let summary = format!("{} fetched, {} gaps open", report.fetched, report.gaps_open);
     run.finish(&mut store, &summary)?;
@@ -228,25 +222,24 @@ pub fn collect_live(
 pub fn time_left(
     source: &'static dyn Source,
     environment: &Environment<'_>,
-    scope: &Scope,
     pace: Pace,
 ) -> Result<Option<(u64, Duration)>> {
     let store = Store::open(environment.home)?;
-    let instance = instance_of(&store, scope, source, environment, None)?;
-    let open = store.open_gaps(scope, instance, THINGS)?.len() as u64;
-    let learnt = learnt(&store, scope, instance)?;
+    let instance = instance_of(&store, source, environment, None)?;
+    let open = store.open_gaps(instance, THINGS)?.len() as u64;
+    let learnt = learnt(&store, instance)?;
     Ok((open > 0).then(|| (open, learnt.bucket.time_for(open, pace, (environment.now)()))))
 }
 
 /// Ends it: the profile goes, with the session in it, and what was learnt about the provider. Whose archive it is stays:
 /// what another account does not list has not ended.
-pub fn disconnect(source: &'static dyn Source, environment: &Environment<'_>, scope: &Scope) -> Result<()> {
+pub fn disconnect(source: &'static dyn Source, environment: &Environment<'_>) -> Result<()> {
     let name = source.manifest().source;
     let mut store = Store::open(environment.home)?;
-    if store.is_connected(scope, name)? {
-        let instance = instance_of(&store, scope, source, environment, None)?;
-        let kept = Learnt { owner: learnt(&store, scope, instance)?.owner, ..Learnt::default() };
-        let mut writer = store.writer(scope, (environment.now)())?;
+    if store.is_connected(name)? {
+        let instance = instance_of(&store, source, environment, None)?;
+        let kept = Learnt { owner: learnt(&store, instance)?.owner, ..Learnt::default() };
+        let mut writer = store.writer((environment.now)())?;
         writer.disconnect(name)?;
         writer.set_cursor(instance, LEARNT, &serde_json::to_string(&kept)?)?;
         writer.commit()?;
@@ -259,8 +252,8 @@ pub fn disconnect(source: &'static dyn Source, environment: &Environment<'_>, sc
 }
 
 /// What earlier runs learnt about the provider.
-fn learnt(store: &Store, scope: &Scope, instance: i64) -> Result<Learnt> {
-    let kept = store.cursor(scope, instance, LEARNT)?;
+fn learnt(store: &Store, instance: i64) -> Result<Learnt> {
+    let kept = store.cursor(instance, LEARNT)?;
     Ok(kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }
 

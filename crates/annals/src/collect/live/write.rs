@@ -28,7 +28,6 @@ const BYTES: &str = "live bytes";
 pub struct Keeper {
     store: Store,
     appender: Appender,
-    scope: Scope,
     source: &'static dyn Source,
     instance: i64,
     now: fn() -> Time,
@@ -53,15 +52,13 @@ struct Held {
 impl Keeper {
     pub fn new(
         environment: &Environment<'_>,
-        scope: &Scope,
         source: &'static dyn Source,
         instance: i64,
         origin: String,
     ) -> Result<Keeper> {
         Ok(Keeper {
             store: Store::open(environment.home)?,
-            appender: Appender::new(Store::open(environment.home)?, scope)?,
-            scope: *scope,
+            appender: Appender::new(Store::open(environment.home)?)?,
             source,
             instance,
             now: environment.now,
@@ -95,7 +92,7 @@ impl Keeper {
     pub fn files(&self) -> Result<Vec<(String, Option<String>)>> {
         let mut files = Vec::new();
         let name = self.source.manifest().source;
-        self.store.each_record(&self.scope, name, FILES, None, 0, &mut |record| {
+        self.store.scoped(Scope::Owner).each_record(name, FILES, None, 0, &mut |record| {
             files.push((record.key, record.session));
             Ok(true)
         })?;
@@ -103,7 +100,7 @@ impl Keeper {
     }
 
     pub fn has(&self, path: &str) -> Result<bool> {
-        Ok(self.store.captured_file(&self.scope, self.instance, path)?.is_some())
+        Ok(self.store.captured_file(self.instance, path)?.is_some())
     }
 
     pub fn fail_thing(&mut self, thing: FetchItem, why: FailureKind, reason: &str) {
@@ -181,8 +178,8 @@ impl Keeper {
         let held = std::mem::take(&mut self.held);
         self.since = Instant::now();
         let now = (self.now)();
-        let before = self.store.cursor(&self.scope, self.instance, BYTES)?;
-        let mut writer = self.store.writer(&self.scope, now)?;
+        let before = self.store.cursor(self.instance, BYTES)?;
+        let mut writer = self.store.writer(now)?;
         for batch in held.batches {
             writer.apply(batch)?;
         }
@@ -225,16 +222,16 @@ impl Keeper {
         let (pages, details) = (pages.join(","), details.join(","));
         let body = format!("{{\"listing\":{name},\"pages\":[{pages}],\"details\":[{details}]}}");
         let path = format!("live/{}.json", listing.name);
-        let known = self.store.captured_file(&self.scope, self.instance, &path)?;
+        let known = self.store.captured_file(self.instance, &path)?;
         let same = match &known {
-            Some(known) => is_same(&self.store, &self.scope, known, body.as_bytes())?,
+            Some(known) => is_same(&self.store, known, body.as_bytes())?,
             None => false,
         };
         let store = "documents of the account";
         let target = Target::archived(self.instance, self.source, &path, store, "listing").mutable();
         let now = (self.now)();
         let mut added = 0;
-        let mut writer = self.store.writer(&self.scope, now)?;
+        let mut writer = self.store.writer(now)?;
         if !same {
             let batch = replace(&target, known.as_ref(), body.as_bytes(), &mut Packer::new()?)?;
             added = batch.new_bytes;
@@ -249,11 +246,11 @@ impl Keeper {
     /// Whether the archive has something of a listing that these ids are not.
     pub fn would_end(&self, listing: &Listing, ids: &[String]) -> Result<bool> {
         let path = format!("live/{}.json", listing.name);
-        let Some(known) = self.store.captured_file(&self.scope, self.instance, &path)? else {
+        let Some(known) = self.store.captured_file(self.instance, &path)? else {
             return Ok(false);
         };
         let (name, mut found) = (self.source.manifest().source, false);
-        self.store.each_record(&self.scope, name, listing.stream, None, 0, &mut |record| {
+        self.store.scoped(Scope::Owner).each_record(name, listing.stream, None, 0, &mut |record| {
             found |= record.file == known.id && record.deleted_at.is_none() && !ids.contains(&record.key);
             Ok(!found)
         })?;
@@ -271,7 +268,7 @@ impl Keeper {
     ) -> Result<()> {
         let failure =
             Failure { instance: self.instance, stream, key, locator, why, reason, version: self.version };
-        let mut writer = self.store.writer(&self.scope, now)?;
+        let mut writer = self.store.writer(now)?;
         writer.fail(&failure, now)?;
         Ok(writer.commit()?)
     }
@@ -279,13 +276,13 @@ impl Keeper {
     /// Nothing is lacking there any more.
     pub fn close(&mut self, stream: &str, key: &str) -> Result<()> {
         let now = (self.now)();
-        let mut writer = self.store.writer(&self.scope, now)?;
+        let mut writer = self.store.writer(now)?;
         writer.close_gap(self.instance, stream, key, now)?;
         Ok(writer.commit()?)
     }
 
     pub fn claim(&mut self, lease: Lease<'_>, now: Time) -> Result<Vec<DueGap>> {
-        let mut writer = self.store.writer(&self.scope, now)?;
+        let mut writer = self.store.writer(now)?;
         let gaps = writer.claim_gaps(self.instance, lease, usize::MAX, now)?;
         writer.commit()?;
         Ok(gaps)
@@ -293,16 +290,16 @@ impl Keeper {
 
     /// When each thing was changed that is here.
     pub fn seen(&self) -> Result<HashMap<String, String>> {
-        Ok(self.store.cursors(&self.scope, self.instance, SEEN)?.into_iter().collect())
+        Ok(self.store.cursors(self.instance, SEEN)?.into_iter().collect())
     }
 
     /// When each thing was changed that is known to be lacking.
     pub fn lacking(&self, stream: &str) -> Result<HashMap<String, String>> {
-        Ok(self.store.gap_locators(&self.scope, self.instance, stream)?.into_iter().collect())
+        Ok(self.store.gap_locators(self.instance, stream)?.into_iter().collect())
     }
 
     pub fn list_cursor(&self, list: &str) -> Result<Option<Time>> {
-        let value = self.store.cursor(&self.scope, self.instance, &format!("{LIST}{list}"))?;
+        let value = self.store.cursor(self.instance, &format!("{LIST}{list}"))?;
         Ok(value.and_then(|value| value.parse().ok()).map(Time::from_micros))
     }
 }

@@ -12,10 +12,7 @@ use super::parameters::{
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Refusals, answer};
-use crate::view;
-use crate::view::{
-    Activity, Branch, DailyUsage, LineView, Outline, SessionList, SessionQuery, exact_session,
-};
+use crate::view::{Activity, Branch, DailyUsage, LineView, Outline, SessionList, SessionQuery};
 
 /// Days of a heat map.
 const YEAR: i64 = 371;
@@ -30,9 +27,9 @@ pub async fn all_sessions(
     Params(parameters): Params<AllSessionParameters>,
 ) -> Answered {
     let (filter, page) = parameters.read()?;
-    Ok(answer(app, asker, headers, move |desk| {
-        let ask = SessionQuery { filter, page, brief: true };
-        view::sessions(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
+    Ok(answer(app, asker, headers, move |view| {
+        let query = SessionQuery { filter, page, brief: true };
+        view.sessions(&query).map(Some)
     })
     .await)
 }
@@ -46,7 +43,7 @@ pub async fn year(
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    answer(app, asker, headers, |desk| view::activity(desk.scope, desk.store, YEAR, desk.now).map(Some)).await
+    answer(app, asker, headers, |view| view.activity(YEAR).map(Some)).await
 }
 
 /// Get tokens and estimated cost by day and model
@@ -59,10 +56,7 @@ pub async fn days(
     Params(parameters): Params<DailyParameters>,
 ) -> Answered {
     let (filter, days) = parameters.read()?;
-    Ok(answer(app, asker, headers, move |desk| {
-        view::daily_usage(desk.scope, desk.store, desk.door, &filter, days, desk.now).map(Some)
-    })
-    .await)
+    Ok(answer(app, asker, headers, move |view| view.daily_usage(&filter, days).map(Some)).await)
 }
 
 /// Get the prompts of a session and its number of steps
@@ -78,10 +72,10 @@ pub async fn outline(
     headers: HeaderMap,
     Params(parameters): Params<BranchParameters>,
 ) -> Response {
-    answer(app, asker, headers, move |desk| {
-        let found = exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)?;
+    answer(app, asker, headers, move |view| {
+        let found = view.exact_session(source, &path.session_id)?;
         let branch = Branch::named(parameters.branch.as_deref());
-        found.map(|session| view::outline(desk.scope, desk.store, desk.door, &session, &branch)).transpose()
+        found.map(|session| view.outline(&session, &branch)).transpose()
     })
     .await
 }
@@ -106,10 +100,10 @@ pub async fn lines(
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    answer(app, asker, headers, move |desk| {
-        let found = exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)?;
+    answer(app, asker, headers, move |view| {
+        let found = view.exact_session(source, &path.session_id)?;
         let Some(session) = found else { return Ok(None) };
-        let lines = view::lines(desk.scope, desk.store, desk.door, &session, &path.key)?;
+        let lines = view.lines(&session, &path.key)?;
         Ok(lines.map(|lines| LineAnswer { lines, next_cursor: None }))
     })
     .await

@@ -12,12 +12,9 @@ use utoipa::ToSchema;
 use super::parameters::{GapParameters, InPath, Nothing, OfSource, PageParameters, Params};
 use crate::serve::App;
 use crate::serve::access::Asker;
-use crate::serve::answer::{Answered, Desk, Refusals, answer};
-use crate::view;
-use crate::view::cards;
+use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view::{
-    Audit, GapList, IndexAudit, Paging, RecordPage, RecordsQuery, SourceCard, record_page, source_named,
-    used_sources,
+    Audit, GapList, IndexAudit, Paging, RecordPage, RecordsQuery, SourceCard, View, source_named,
 };
 use annals_core::Result;
 
@@ -57,8 +54,8 @@ pub async fn sources(
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    answer(app, asker, headers, |desk| {
-        let sources = cards(desk.scope, Some(desk.store), desk.door, desk.disk, desk.now)?;
+    answer(app, asker, headers, |view| {
+        let sources = view.cards()?;
         Ok(Some(SourceAnswer { sources, next_cursor: None }))
     })
     .await
@@ -92,7 +89,7 @@ pub async fn records(
     Params(parameters): Params<PageParameters>,
 ) -> Answered {
     let page = parameters.read()?;
-    Ok(answer(app, asker, headers, move |desk| page_of(desk, source, &path.stream, None, page)).await)
+    Ok(answer(app, asker, headers, move |view| page_of(view, source, &path.stream, None, page)).await)
 }
 
 /// Get all versions of a native record
@@ -111,15 +108,15 @@ pub async fn record(
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let page = Paging { limit: 500, cursor: None };
-    answer(app, asker, headers, move |desk| {
-        let found = page_of(desk, source, &path.stream, Some(path.key), page)?;
+    answer(app, asker, headers, move |view| {
+        let found = page_of(view, source, &path.stream, Some(path.key), page)?;
         Ok(found.filter(|page| !page.records.is_empty()))
     })
     .await
 }
 
 fn page_of(
-    desk: &Desk<'_>,
+    view: &View<'_>,
     source: &str,
     stream: &str,
     key: Option<String>,
@@ -129,8 +126,8 @@ fn page_of(
     let Some(stream) = source.manifest().stream(stream) else { return Ok(None) };
     let limit = u64::try_from(page.limit).ok();
     let full = key.is_some();
-    let ask = RecordsQuery { source, stream, key, within: None, limit, cursor: page.cursor, full };
-    record_page(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
+    let query = RecordsQuery { source, stream, key, within: None, limit, cursor: page.cursor, full };
+    view.record_page(&query).map(Some)
 }
 
 #[derive(Serialize, ToSchema)]
@@ -149,13 +146,13 @@ pub async fn audit(
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    answer(app, asker, headers, |desk| {
+    answer(app, asker, headers, |view| {
         let mut sources = Vec::new();
-        for source in used_sources(desk.scope, Some(desk.store))? {
-            let captured = view::captured(desk.scope, desk.store, source)?;
-            sources.push(view::audit(desk.scope, desk.store, desk.door, source, &captured, desk.now)?);
+        for source in view.used_sources()? {
+            let captured = view.captured(source)?;
+            sources.push(view.audit(source, &captured)?);
         }
-        let index = view::index_audit(desk.scope, desk.store)?;
+        let index = view.index_audit()?;
         Ok(Some(AuditAnswer { sources, index, next_cursor: None }))
     })
     .await
@@ -170,9 +167,6 @@ pub async fn gaps(
     headers: HeaderMap,
     Params(parameters): Params<GapParameters>,
 ) -> Answered {
-    let ask = parameters.read()?;
-    Ok(answer(app, asker, headers, move |desk| {
-        view::gaps(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
-    })
-    .await)
+    let query = parameters.read()?;
+    Ok(answer(app, asker, headers, move |view| view.gaps(&query).map(Some)).await)
 }

@@ -11,7 +11,6 @@ use super::parameters::{ItemParameters, LibraryParameters, Params};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Refusals, answer};
-use crate::view;
 use crate::view::{ItemVersion, LibraryItem};
 
 #[derive(Serialize, ToSchema)]
@@ -30,9 +29,9 @@ pub async fn items(
     headers: HeaderMap,
     Params(parameters): Params<LibraryParameters>,
 ) -> Answered {
-    let (ask, then) = parameters.read()?;
-    Ok(answer(app, asker, headers, move |desk| {
-        let items = view::library(desk.scope, desk.store, desk.door, &ask, then)?;
+    let (query, then) = parameters.read()?;
+    Ok(answer(app, asker, headers, move |view| {
+        let items = view.library(&query, then)?;
         Ok(Some(LibraryAnswer { items, next_cursor: None }))
     })
     .await)
@@ -55,9 +54,9 @@ pub async fn item(
     headers: HeaderMap,
     Params(parameters): Params<ItemParameters>,
 ) -> Answered {
-    let (ask, id) = parameters.read()?;
-    Ok(answer(app, asker, headers, move |desk| {
-        let mut found = view::history(desk.scope, desk.store, desk.door, &ask, &id)?;
+    let (query, id) = parameters.read()?;
+    Ok(answer(app, asker, headers, move |view| {
+        let mut found = view.history(&query, &id)?;
         let exact = found.iter().position(|(item, _)| item.id.as_str() == id).unwrap_or(0);
         let first = (!found.is_empty()).then(|| found.swap_remove(exact));
         Ok(first.map(|(item, history)| ItemAnswer { item, history }))

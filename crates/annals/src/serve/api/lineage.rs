@@ -9,7 +9,6 @@ use super::parameters::{LineageParameters, Params};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Refusals, answer};
-use crate::view;
 use crate::view::Lineage;
 
 /// Get which session, prompt and tool call wrote each line of a file
@@ -24,6 +23,6 @@ pub async fn of_file(
     headers: HeaderMap,
     Params(parameters): Params<LineageParameters>,
 ) -> Answered {
-    let ask = parameters.read()?;
-    Ok(answer(app, asker, headers, move |desk| view::lineage(desk.scope, desk.store, desk.door, &ask)).await)
+    let query = parameters.read()?;
+    Ok(answer(app, asker, headers, move |view| view.lineage(&query)).await)
 }

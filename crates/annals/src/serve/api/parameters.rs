@@ -181,13 +181,13 @@ pub struct MessageParameters {
 
 impl MessageParameters {
     pub fn read(self) -> Answered<(crate::view::TranscriptQuery, Paging)> {
-        let ask = crate::view::TranscriptQuery {
+        let query = crate::view::TranscriptQuery {
             full: self.full.unwrap_or(false),
             copies: self.copies.unwrap_or(false),
             changes: false,
             branch: crate::view::Branch::named(self.branch.as_deref()),
         };
-        Ok((ask, paging(self.limit, self.cursor)?))
+        Ok((query, paging(self.limit, self.cursor)?))
     }
 }
 
@@ -248,7 +248,7 @@ impl UsageParameters {
                 return Err(Error::bad_request("`session_id` requires `source`").hint("add source=NAME"));
             }
         };
-        let ask = UsageQuery {
+        let query = UsageQuery {
             by,
             days: days_of(self.days.as_deref())?,
             filter: ResponseFilter {
@@ -259,7 +259,7 @@ impl UsageParameters {
             },
             page: paging(self.limit, self.cursor)?,
         };
-        Ok((ask, session))
+        Ok((query, session))
     }
 }
 

@@ -9,7 +9,6 @@ use super::parameters::{Params, SearchParameters};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Refusals, answer};
-use crate::view;
 use crate::view::SearchAnswer;
 
 /// Search sessions and the library
@@ -22,9 +21,6 @@ pub async fn found(
     headers: HeaderMap,
     Params(parameters): Params<SearchParameters>,
 ) -> Answered {
-    let ask = parameters.read()?;
-    Ok(answer(app, asker, headers, move |desk| {
-        view::search(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
-    })
-    .await)
+    let query = parameters.read()?;
+    Ok(answer(app, asker, headers, move |view| view.search(&query).map(Some)).await)
 }

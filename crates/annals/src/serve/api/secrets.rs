@@ -15,9 +15,8 @@ use super::parameters::{Nothing, Params};
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Refusals, answer};
-use crate::view;
 use crate::view::SecretView;
-use annals_core::{Error, Result, Scope, Time};
+use annals_core::{Error, Result, Scope};
 use annals_store::SessionFilter;
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -57,8 +56,8 @@ pub async fn list(
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let looking = app.clone();
-    answer(app, asker, headers, move |desk| {
-        let run = desk.store.last_run(desk.scope)?;
+    answer(app, asker, headers, move |view| {
+        let run = view.last_run()?;
         Ok(Some(found(&looking, asker.scope, run)))
     })
     .await
@@ -102,8 +101,7 @@ pub fn found(app: &Arc<App>, scope: Scope, run: i64) -> SecretAnswer {
 fn look_through(app: &Arc<App>, scope: Scope, key: &str) -> Result<Vec<SecretView>> {
     let store = app.reader()?;
     let filter = SessionFilter { with_agents: true, ..SessionFilter::default() };
-    let now: Time = (app.now)();
-    let found = view::secrets_watched(&scope, &store, &app.door, &filter, now, &mut |done, all| {
+    let found = app.view(&store, scope, &[]).secrets_watched(&filter, &mut |done, all| {
         app.events.secrets(Some((done, all)));
         change(app, key, |answer| (answer.sessions_looked_at, answer.session_count) = (done, all));
     });

@@ -16,11 +16,9 @@ use super::parameters::{
 use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Refusals, answer};
-use crate::view::sessions;
-use crate::view::tools;
 use crate::view::{
     SessionList, SessionQuery, SessionView, SourceState, ToolAnalytics, ToolsQuery, TranscriptPage,
-    exact_session, source_named, source_state, transcript_page,
+    source_named,
 };
 
 /// Below `/api/v1/agent-sessions/{source}`, and below the route of each source.
@@ -55,11 +53,11 @@ pub async fn list(
     Params(parameters): Params<SessionParameters>,
 ) -> Answered {
     let (filter, page) = parameters.read(source)?;
-    Ok(answer(app, asker, headers, move |desk| {
+    Ok(answer(app, asker, headers, move |view| {
         let Some(source) = source_named(source) else { return Ok(None) };
-        let state = source_state(desk.scope, desk.store, desk.door, source, desk.disk)?;
-        let ask = SessionQuery { filter, page, brief: true };
-        let list = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?;
+        let state = view.source_state(source)?;
+        let query = SessionQuery { filter, page, brief: true };
+        let list = view.sessions(&query)?;
         Ok(Some(SessionAnswer { state, list }))
     })
     .await)
@@ -78,10 +76,7 @@ pub async fn one(
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    answer(app, asker, headers, move |desk| {
-        exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)
-    })
-    .await
+    answer(app, asker, headers, move |view| view.exact_session(source, &path.session_id)).await
 }
 
 #[derive(Serialize, ToSchema)]
@@ -106,11 +101,11 @@ pub async fn messages(
     headers: HeaderMap,
     Params(parameters): Params<MessageParameters>,
 ) -> Answered {
-    let (ask, page) = parameters.read()?;
-    Ok(answer(app, asker, headers, move |desk| {
-        let found = exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)?;
+    let (query, page) = parameters.read()?;
+    Ok(answer(app, asker, headers, move |view| {
+        let found = view.exact_session(source, &path.session_id)?;
         let Some(session) = found else { return Ok(None) };
-        let page = transcript_page(desk.scope, desk.store, desk.door, &session, ask, &page)?;
+        let page = view.transcript_page(&session, query, &page)?;
         Ok(Some(MessageAnswer { source, session_id: session.session_id, page }))
     })
     .await)
@@ -129,10 +124,10 @@ pub async fn analytics(
 ) -> Answered {
     let days = parameters.read()?;
     let project = parameters.project;
-    Ok(answer(app, asker, headers, move |desk| {
+    Ok(answer(app, asker, headers, move |view| {
         let Some(source) = source_named(source) else { return Ok(None) };
-        let ask = ToolsQuery { source, days, project };
-        tools(desk.scope, desk.store, desk.door, &ask, desk.disk, desk.now).map(Some)
+        let query = ToolsQuery { source, days, project };
+        view.tools(&query).map(Some)
     })
     .await)
 }

@@ -8,9 +8,8 @@ use axum::http::HeaderMap;
 use super::parameters::{Params, UsageParameters};
 use crate::serve::App;
 use crate::serve::access::Asker;
-use crate::serve::answer::{Answered, Desk, Refusals, answer};
-use crate::view;
-use crate::view::{ResponsePage, UsageQuery, UsageReport, exact_session};
+use crate::serve::answer::{Answered, Refusals, answer};
+use crate::view::{ResponsePage, UsageQuery, UsageReport, View};
 use annals_core::Result;
 
 /// Get tokens and estimated cost, each response counted once
@@ -22,7 +21,7 @@ pub async fn sums(
     headers: HeaderMap,
     Params(parameters): Params<UsageParameters>,
 ) -> Answered {
-    ask(app, asker, headers, parameters, view::usage).await
+    answer_usage(app, asker, headers, parameters, |view, query| view.usage(query)).await
 }
 
 /// List the responses behind the sums, and copies that are not counted
@@ -35,29 +34,28 @@ pub async fn responses(
     headers: HeaderMap,
     Params(parameters): Params<UsageParameters>,
 ) -> Answered {
-    ask(app, asker, headers, parameters, view::responses).await
+    answer_usage(app, asker, headers, parameters, |view, query| view.responses(query)).await
 }
 
-type Question<T> =
-    fn(&annals_core::Scope, &annals_store::Store, &view::Door, &UsageQuery, annals_core::Time) -> Result<T>;
+type Question<T> = fn(&View<'_>, &UsageQuery) -> Result<T>;
 
-async fn ask<T: serde::Serialize + 'static>(
+async fn answer_usage<T: serde::Serialize + 'static>(
     app: Arc<App>,
     asker: Asker,
     headers: HeaderMap,
     parameters: UsageParameters,
     question: Question<T>,
 ) -> Answered {
-    let (mut ask, session) = parameters.read()?;
-    Ok(answer(app, asker, headers, move |desk: &Desk<'_>| {
+    let (mut query, session) = parameters.read()?;
+    Ok(answer(app, asker, headers, move |view: &View<'_>| {
         if let Some((source, id)) = session {
-            let found = exact_session(desk.scope, desk.store, desk.door, &source, &id, desk.now)?;
+            let found = view.exact_session(&source, &id)?;
             let Some(session) = found else { return Ok(None) };
-            ask.filter.session = Some(session.row);
+            query.filter.session = Some(session.row);
             // One session is wanted whole, however old it is.
-            ask.days = None;
+            query.days = None;
         }
-        question(desk.scope, desk.store, desk.door, &ask, desk.now).map(Some)
+        question(view, &query).map(Some)
     })
     .await)
 }

@@ -10,11 +10,10 @@ use axum::response::Response;
 use super::{Frame, Theme, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
-use crate::serve::answer::Desk;
 use crate::serve::api::parameters::{Nothing, Params};
 use crate::view;
 use crate::view::format;
-use crate::view::{Audit, GapQuery, Paging, used_sources};
+use crate::view::{Audit, GapQuery, Paging, View};
 use annals_core::Result;
 
 /// Gaps and lines that a page names.
@@ -53,22 +52,22 @@ pub(super) async fn page(
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let theme = Theme::of(&headers);
-    shown(app, asker, move |desk| audit_page(desk, theme).map(Some)).await
+    shown(app, asker, move |view| audit_page(view, theme).map(Some)).await
 }
 
-fn audit_page(desk: &Desk<'_>, theme: Theme) -> Result<AuditPage> {
+fn audit_page(view: &View<'_>, theme: Theme) -> Result<AuditPage> {
     let (mut sources, mut labels) = (Vec::new(), Vec::new());
-    for source in used_sources(desk.scope, Some(desk.store))? {
-        let captured = view::captured(desk.scope, desk.store, source)?;
-        let audit = view::audit(desk.scope, desk.store, desk.door, source, &captured, desk.now)?;
+    for source in view.used_sources()? {
+        let captured = view.captured(source)?;
+        let audit = view.audit(source, &captured)?;
         labels.push((audit.source, audit.provider_label));
         sources.push(source_html(&audit));
     }
     let page = Paging { limit: NAMED as i64, cursor: None };
     let lacking = view::LACKING.iter().map(ToString::to_string).collect();
-    let ask = GapQuery { source: None, statuses: lacking, page };
-    let gaps = view::gaps(desk.scope, desk.store, desk.door, &ask, desk.now)?;
-    let index = view::index_audit(desk.scope, desk.store)?;
+    let query = GapQuery { source: None, statuses: lacking, page };
+    let gaps = view.gaps(&query)?;
+    let index = view.index_audit()?;
     Ok(AuditPage {
         frame: Frame::new("/audit", "Audit", theme),
         sources,

@@ -15,14 +15,11 @@ use super::usage::{Figure, figures};
 use super::{Frame, Theme, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
-use crate::serve::answer::Desk;
 use crate::serve::api::parameters::{Nothing, Params};
-use crate::view::activity;
-use crate::view::cards;
+use crate::serve::refresh::RefreshFailure;
 use crate::view::format;
-use crate::view::sessions;
-use crate::view::{Paging, SessionQuery, SourceCard, daily_usage};
-use annals_core::{Result, Time};
+use crate::view::{Paging, SessionQuery, SourceCard, View};
+use annals_core::{Result, Scope, Time};
 use annals_store::ResponseFilter;
 
 /// Whole weeks, and the days of this one.
@@ -68,15 +65,21 @@ pub(super) async fn page(
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let theme = Theme::of(&headers);
-    shown(app, asker, move |desk| home(desk, theme).map(Some)).await
+    let asked = app.clone();
+    shown(app, asker, move |view| {
+        // Only the owner is told what fails on this machine.
+        let failure = if asker.scope == Scope::Owner { asked.freshness.failure() } else { None };
+        home(view, failure, theme).map(Some)
+    })
+    .await
 }
 
-fn home(desk: &Desk<'_>, theme: Theme) -> Result<HomePage> {
-    let cards = cards(desk.scope, Some(desk.store), desk.door, desk.disk, desk.now)?;
-    let year = activity(desk.scope, desk.store, DAYS, desk.now)?;
+fn home(view: &View<'_>, failure: Option<RefreshFailure>, theme: Theme) -> Result<HomePage> {
+    let cards = view.cards()?;
+    let year = view.activity(DAYS)?;
     let by_date: HashMap<&str, i64> =
         year.days.iter().map(|day| (day.date.as_str(), day.message_count)).collect();
-    let today = desk.now.day();
+    let today = view.now().day();
     let days: Vec<HeatDay> = (today - DAYS + 1..=today)
         .map(|day| {
             let date = Time::from_day(day).date();
@@ -85,22 +88,15 @@ fn home(desk: &Desk<'_>, theme: Theme) -> Result<HomePage> {
         })
         .collect();
     let messages_in_year = year.days.iter().map(|day| day.message_count).sum();
-    let usage = daily_usage(
-        desk.scope,
-        desk.store,
-        desk.door,
-        &ResponseFilter::default(),
-        Some(USAGE_DAYS),
-        desk.now,
-    )?;
-    let (plots, legend) = figures(&usage, USAGE_DAYS, desk.now, "");
-    let ask =
+    let usage = view.daily_usage(&ResponseFilter::default(), Some(USAGE_DAYS))?;
+    let (plots, legend) = figures(&usage, USAGE_DAYS, view.now(), "");
+    let query =
         SessionQuery { page: Paging { limit: RECENT, cursor: None }, brief: true, ..SessionQuery::default() };
-    let recent = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?;
+    let recent = view.sessions(&query)?;
     let count: i64 = cards.iter().map(|card| card.session_count).sum();
     let kept: i64 = cards.iter().map(|card| card.bytes).sum();
-    let failure = desk.failure.as_ref().map(|failure| {
-        let what = desk.door.show(desk.scope, &failure.what);
+    let failure = failure.map(|failure| {
+        let what = view.show(&failure.what);
         format!("New data has not been captured since {}: {what}", failure.since.rfc3339())
     });
     Ok(HomePage {

@@ -12,13 +12,10 @@ use super::html::{Html, in_address, text};
 use super::{Frame, Theme, code, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
-use crate::serve::answer::{Answered, Desk};
+use crate::serve::answer::Answered;
 use crate::serve::api::parameters::{ItemParameters, LibraryParameters, Params};
 use crate::view::format;
-use crate::view::{
-    ItemVersion, LibraryItem, LibraryQuery, choices, history, library, library_kinds, library_moments,
-    source_labels,
-};
+use crate::view::{ItemVersion, LibraryItem, LibraryQuery, View, library_kinds, source_labels};
 use annals_core::{Result, Shown, Time};
 
 #[derive(Template)]
@@ -68,19 +65,19 @@ pub(super) async fn page(
         *field = field.take().filter(|text| !text.trim().is_empty());
     }
     let filters = parameters.clone();
-    let (ask, then) = parameters.read()?;
-    Ok(shown(app, asker, move |desk| library_page(desk, &filters, &ask, then, theme).map(Some)).await)
+    let (query, then) = parameters.read()?;
+    Ok(shown(app, asker, move |view| library_page(view, &filters, &query, then, theme).map(Some)).await)
 }
 
 fn library_page(
-    desk: &Desk<'_>,
+    view: &View<'_>,
     filters: &LibraryParameters,
-    ask: &LibraryQuery,
+    query: &LibraryQuery,
     then: Time,
     theme: Theme,
 ) -> Result<LibraryPage> {
-    let items = library(desk.scope, desk.store, desk.door, ask, then)?;
-    let changes = library_moments(desk.scope, desk.store)?;
+    let items = view.library(query, then)?;
+    let changes = view.library_moments()?;
     let moments: Vec<String> = changes.iter().map(|moment| moment.rfc3339()).collect();
     let chosen = filters.as_of.as_ref().map(|_| then);
     let moment = chosen.map_or(moments.len(), |then| changes.partition_point(|change| *change <= then));
@@ -103,11 +100,11 @@ fn library_page(
     Ok(LibraryPage {
         frame: Frame::new("/library", "Library", theme),
         sources: source_labels()
-            .map(|(source, label)| (source, label, ask.source.as_deref() == Some(source)))
+            .map(|(source, label)| (source, label, query.source.as_deref() == Some(source)))
             .collect(),
-        kinds: kinds.into_iter().map(|kind| (kind, ask.kind.as_deref() == Some(kind))).collect(),
-        project: ask.project.clone().unwrap_or_default(),
-        projects: choices(desk.scope, desk.store, desk.door)?.projects,
+        kinds: kinds.into_iter().map(|kind| (kind, query.kind.as_deref() == Some(kind))).collect(),
+        project: query.project.clone().unwrap_or_default(),
+        projects: view.choices()?.projects,
         as_of: chosen.map_or(String::new(), |then| then.rfc3339().get(..19).unwrap_or_default().to_owned()),
         as_of_words: chosen
             .map_or("current".into(), |then| format!("as of {} UTC", format::minute(&then.rfc3339()))),
@@ -163,9 +160,9 @@ pub(super) async fn item(
     Params(parameters): Params<ItemParameters>,
 ) -> std::result::Result<Response, crate::serve::answer::Refusal> {
     let theme = Theme::of(&headers);
-    let (ask, id) = parameters.read()?;
-    Ok(shown(app, asker, move |desk| {
-        let found = history(desk.scope, desk.store, desk.door, &ask, &id)?;
+    let (query, id) = parameters.read()?;
+    Ok(shown(app, asker, move |view| {
+        let found = view.history(&query, &id)?;
         let mut exact = found.into_iter().filter(|(item, _)| item.id.as_str() == id);
         Ok(exact.next().map(|(item, versions)| item_page(&item, &versions, theme)))
     })

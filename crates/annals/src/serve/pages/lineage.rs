@@ -13,7 +13,7 @@ use crate::serve::access::Asker;
 use crate::serve::answer::Answered;
 use crate::serve::api::parameters::{LineageParameters, Params};
 use crate::view::format;
-use crate::view::{Lineage, Origin, lineage_with_text};
+use crate::view::{Lineage, Origin};
 use annals_core::Shown;
 
 #[derive(Template)]
@@ -41,9 +41,9 @@ pub(super) async fn page(
     Params(parameters): Params<LineageParameters>,
 ) -> Answered {
     let theme = Theme::of(&headers);
-    let ask = parameters.read()?;
-    Ok(shown(app, asker, move |desk| {
-        let found = lineage_with_text(desk.scope, desk.store, desk.door, &ask)?;
+    let query = parameters.read()?;
+    Ok(shown(app, asker, move |view| {
+        let found = view.lineage_with_text(&query)?;
         Ok(found.map(|(lineage, lines)| lineage_page(&lineage, &lines, theme)))
     })
     .await)

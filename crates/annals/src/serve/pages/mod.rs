@@ -31,7 +31,8 @@ use axum::routing::get;
 
 use super::App;
 use super::access::Asker;
-use super::answer::{Desk, Refusal, with_view};
+use super::answer::{Refusal, with_view};
+use crate::view::View;
 use annals_core::Result;
 
 pub(super) use assets::is_asset;
@@ -127,10 +128,10 @@ impl Theme {
 async fn shown<T: Template + Send + 'static>(
     app: Arc<App>,
     asker: Asker,
-    question: impl FnOnce(&Desk<'_>) -> Result<Option<T>> + Send + 'static,
+    question: impl FnOnce(&View<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> Response {
-    let made = with_view(app, asker, move |desk| {
-        let found = question(desk)?;
+    let made = with_view(app, asker, move |view| {
+        let found = question(view)?;
         let shown = found.map(|found| found.render()).transpose();
         shown.map_err(|_| annals_core::Error::new("cannot render the page"))
     });

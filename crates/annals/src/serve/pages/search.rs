@@ -12,11 +12,9 @@ use super::html::{Html, in_address, push_text};
 use super::{Frame, Theme, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
-use crate::serve::answer::Desk;
 use crate::serve::api::parameters::{Params, SearchParameters};
-use crate::view;
 use crate::view::format;
-use crate::view::{PassageView, SearchAnswer, SearchResult, source_labels};
+use crate::view::{PassageView, SearchAnswer, SearchResult, View, source_labels};
 use annals_core::Result;
 
 #[derive(Template)]
@@ -122,10 +120,10 @@ pub(super) async fn page(
     Params(words): Params<Words>,
 ) -> Response {
     let theme = Theme::of(&headers);
-    shown(app, asker, move |desk| search_page(desk, &words, theme).map(Some)).await
+    shown(app, asker, move |view| search_page(view, &words, theme).map(Some)).await
 }
 
-fn search_page(desk: &Desk<'_>, words: &Words, theme: Theme) -> Result<SearchPage> {
+fn search_page(view: &View<'_>, words: &Words, theme: Theme) -> Result<SearchPage> {
     let mut page = SearchPage {
         frame: Frame::new("/search", if words.q.is_empty() { "Search" } else { &words.q }, theme),
         query: words.q.clone(),
@@ -152,8 +150,7 @@ fn search_page(desk: &Desk<'_>, words: &Words, theme: Theme) -> Result<SearchPag
     if words.q.trim().is_empty() {
         return Ok(page);
     }
-    let found =
-        words.ask().read().and_then(|ask| view::search(desk.scope, desk.store, desk.door, &ask, desk.now));
+    let found = words.ask().read().and_then(|query| view.search(&query));
     match found {
         Ok(found) => {
             page.total = summary(&words.q, &found);

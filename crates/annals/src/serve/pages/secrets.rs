@@ -51,8 +51,8 @@ pub(super) async fn page(
 ) -> Response {
     let theme = Theme::of(&headers);
     let looking = app.clone();
-    shown(app, asker, move |desk| {
-        let run = desk.store.last_run(desk.scope)?;
+    shown(app, asker, move |view| {
+        let run = view.last_run()?;
         Ok(Some(secrets_page(&found(&looking, asker.scope, run), theme)))
     })
     .await

@@ -15,15 +15,10 @@ use super::rows::{SessionLine, address, title};
 use super::{Frame, Theme, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
-use crate::serve::answer::{Desk, Refusal, answer, with_view};
+use crate::serve::answer::{Refusal, answer, with_view};
 use crate::serve::api::parameters::{BranchParameters, InPath, Nothing, OfSource, Params};
-use crate::view;
 use crate::view::format;
-use crate::view::sessions;
-use crate::view::{
-    Branch, Paging, SearchQuery, SessionQuery, SessionView, TranscriptQuery, count_steps, exact_session,
-    is_off_branch, step_of, steps_from,
-};
+use crate::view::{Branch, Paging, SearchQuery, SessionQuery, SessionView, TranscriptQuery, View};
 use annals_core::Result;
 use annals_store::SessionFilter;
 
@@ -83,19 +78,19 @@ pub(super) async fn page(
     Params(place): Params<PlaceParameters>,
 ) -> Response {
     let theme = Theme::of(&headers);
-    shown(app, asker, move |desk| {
-        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
-        session_page(desk, &session, place, theme).map(Some)
+    shown(app, asker, move |view| {
+        let Some(session) = found(view, source, &path)? else { return Ok(None) };
+        session_page(view, &session, place, theme).map(Some)
     })
     .await
 }
 
-fn found(desk: &Desk<'_>, source: &str, path: &InPath) -> Result<Option<SessionView>> {
-    exact_session(desk.scope, desk.store, desk.door, source, &path.session_id, desk.now)
+fn found(view: &View<'_>, source: &str, path: &InPath) -> Result<Option<SessionView>> {
+    view.exact_session(source, &path.session_id)
 }
 
 fn session_page(
-    desk: &Desk<'_>,
+    view: &View<'_>,
     session: &SessionView,
     place: PlaceParameters,
     theme: Theme,
@@ -103,19 +98,19 @@ fn session_page(
     let mut branch = Branch::named(place.branch.as_deref());
     // What a search found may be on a branch that the client does not show.
     if let (Branch::Current, Some(at)) = (&branch, &place.at)
-        && is_off_branch(desk.scope, desk.store, session.row, at)?
+        && view.is_off_branch(session, at)?
     {
         branch = Branch::Through(at.clone());
     }
-    let total = count_steps(desk.scope, desk.store, session, &branch)?;
+    let total = view.count_steps(session, &branch)?;
     let step = match &place.at {
-        Some(id) => step_of(desk.scope, desk.store, session, &branch, id)?.unwrap_or(0),
+        Some(id) => view.step_of(session, &branch, id)?.unwrap_or(0),
         None => place.from.unwrap_or(0),
     };
     let from = step.clamp(0, (total - 1).max(0)) / SIZE * SIZE;
     let base = address(session);
     let line = SessionLine::of(session);
-    let shown = steps_html(desk, session, &branch, from)?.render();
+    let shown = steps_html(view, session, &branch, from)?.render();
     let label = session.provider_label;
     Ok(SessionPage {
         frame: Frame::new("/sessions", title(session), theme),
@@ -126,7 +121,7 @@ fn session_page(
         branch: line.branch,
         numbers: numbers(session),
         marks: line.marks,
-        ties: ties(desk, session)?,
+        ties: ties(view, session)?,
         resume: session.resume_command.clone(),
         instructions: instructions(session),
         api: format!(
@@ -150,8 +145,8 @@ fn session_page(
     })
 }
 
-fn steps_html(desk: &Desk<'_>, session: &SessionView, branch: &Branch, from: i64) -> Result<Entries> {
-    let page = steps_from(desk.scope, desk.store, desk.door, session, branch, from, SIZE)?;
+fn steps_html(view: &View<'_>, session: &SessionView, branch: &Branch, from: i64) -> Result<Entries> {
+    let page = view.steps_from(session, branch, from, SIZE)?;
     Ok(entries(&address(session), &page.messages))
 }
 
@@ -181,9 +176,9 @@ fn numbers(session: &SessionView) -> Vec<String> {
 }
 
 /// Where it comes from, and what it started.
-fn ties(desk: &Desk<'_>, session: &SessionView) -> Result<Vec<(&'static str, String, String)>> {
+fn ties(view: &View<'_>, session: &SessionView) -> Result<Vec<(&'static str, String, String)>> {
     let mut ties = Vec::new();
-    let other = |id: &str| exact_session(desk.scope, desk.store, desk.door, &session.source, id, desk.now);
+    let other = |id: &str| view.exact_session(&session.source, id);
     let origin = session.parent_session_id.as_deref().or(session.copied_from.as_deref());
     if let Some(parent) = origin.map(other).transpose()?.flatten() {
         let kind = match session.parent_kind.as_deref() {
@@ -201,8 +196,8 @@ fn ties(desk: &Desk<'_>, session: &SessionView) -> Result<Vec<(&'static str, Str
         with_agents: true,
         ..SessionFilter::default()
     };
-    let ask = SessionQuery { filter, page: Paging { limit: AGENTS, cursor: None }, brief: true };
-    let mut children = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?.sessions;
+    let query = SessionQuery { filter, page: Paging { limit: AGENTS, cursor: None }, brief: true };
+    let mut children = view.sessions(&query)?.sessions;
     children.reverse();
     for child in &children {
         let kind = match child.parent_kind.as_deref() {
@@ -264,10 +259,10 @@ pub(super) async fn steps(
     path: InPath,
     Params(place): Params<PlaceParameters>,
 ) -> Response {
-    shown(app, asker, move |desk| {
-        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
+    shown(app, asker, move |view| {
+        let Some(session) = found(view, source, &path)? else { return Ok(None) };
         let branch = Branch::named(place.branch.as_deref());
-        steps_html(desk, &session, &branch, place.from.unwrap_or(0)).map(Some)
+        steps_html(view, &session, &branch, place.from.unwrap_or(0)).map(Some)
     })
     .await
 }
@@ -295,10 +290,10 @@ pub(super) async fn outline(
     path: InPath,
     Params(parameters): Params<BranchParameters>,
 ) -> Response {
-    shown(app, asker, move |desk| {
-        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
+    shown(app, asker, move |view| {
+        let Some(session) = found(view, source, &path)? else { return Ok(None) };
         let branch = Branch::named(parameters.branch.as_deref());
-        let outline = view::outline(desk.scope, desk.store, desk.door, &session, &branch)?;
+        let outline = view.outline(&session, &branch)?;
         let prompts = outline.prompts.into_iter().map(|prompt| PromptHtml {
             id: prompt.id,
             seq: prompt.seq,
@@ -344,10 +339,10 @@ pub(super) async fn find(
     headers: HeaderMap,
     Params(parameters): Params<FindParameters>,
 ) -> Response {
-    answer(app, asker, headers, move |desk| {
-        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
-        let ask = SearchQuery { query: parameters.q, session: Some(session.row), ..SearchQuery::default() };
-        let (found, complete) = view::find_in_session(desk.scope, desk.store, desk.door, &ask, desk.now)?;
+    answer(app, asker, headers, move |view| {
+        let Some(session) = found(view, source, &path)? else { return Ok(None) };
+        let query = SearchQuery { query: parameters.q, session: Some(session.row), ..SearchQuery::default() };
+        let (found, complete) = view.find_in_session(&query)?;
         let matches = found.into_iter().map(|(id, seq)| Match { id, seq }).collect();
         Ok(Some(Matches { matches, complete }))
     })
@@ -372,9 +367,9 @@ pub(super) async fn raw(
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let theme = Theme::of(&headers);
-    shown(app, asker, move |desk| {
-        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
-        let lines = view::lines(desk.scope, desk.store, desk.door, &session, &path.key)?;
+    shown(app, asker, move |view| {
+        let Some(session) = found(view, source, &path)? else { return Ok(None) };
+        let lines = view.lines(&session, &path.key)?;
         let Some(lines) = lines else { return Ok(None) };
         let lines = lines.into_iter().map(|line| {
             let about = format!(
@@ -402,10 +397,10 @@ pub(super) async fn output(
     path: InPath,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let found = with_view(app, asker, move |desk| {
-        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
+    let found = with_view(app, asker, move |view| {
+        let Some(session) = found(view, source, &path)? else { return Ok(None) };
         let Ok(number) = path.number.parse() else { return Ok(None) };
-        view::whole_output(desk.scope, desk.store, desk.door, &session, &path.key, number)
+        view.whole_output(&session, &path.key, number)
     });
     match found.await {
         Ok(Some(output)) => plain("text/plain; charset=utf-8", output.to_string()),
@@ -426,10 +421,10 @@ pub(super) async fn picture(
     path: InPath,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let found = with_view(app, asker, move |desk| {
-        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
+    let found = with_view(app, asker, move |view| {
+        let Some(session) = found(view, source, &path)? else { return Ok(None) };
         let Ok(number) = path.number.parse() else { return Ok(None) };
-        view::picture(desk.scope, desk.store, &session, &path.key, number)
+        view.picture(&session, &path.key, number)
     });
     match found.await {
         Ok(Some(picture)) => {
@@ -453,23 +448,16 @@ pub(super) async fn markdown(
     path: InPath,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let found = with_view(app, asker, move |desk| {
-        let Some(session) = found(desk, source, &path)? else { return Ok(None) };
+    let found = with_view(app, asker, move |view| {
+        let Some(session) = found(view, source, &path)? else { return Ok(None) };
         let mut out = format!("# {}\n\n", title(&session));
         for line in numbers(&session) {
             out.push_str(&format!("- {line}\n"));
         }
-        view::transcript(
-            desk.scope,
-            desk.store,
-            desk.door,
-            &session,
-            TranscriptQuery::default(),
-            &mut |entry| {
-                super::paste::push_entry(&mut out, &entry);
-                Ok(())
-            },
-        )?;
+        view.transcript(&session, TranscriptQuery::default(), &mut |entry| {
+            super::paste::push_entry(&mut out, &entry);
+            Ok(())
+        })?;
         Ok(Some(out))
     });
     match found.await {

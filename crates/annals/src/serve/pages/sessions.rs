@@ -14,8 +14,7 @@ use crate::serve::access::Asker;
 use crate::serve::answer::Answered;
 use crate::serve::api::parameters::{AllSessionParameters, Params};
 use crate::view::format;
-use crate::view::sessions;
-use crate::view::{Choices, SessionQuery, choices, source_labels};
+use crate::view::{Choices, SessionQuery, source_labels};
 
 #[derive(Template)]
 #[template(path = "sessions.html")]
@@ -58,9 +57,9 @@ pub(super) async fn page(
     let theme = Theme::of(&headers);
     let parameters = parameters.without_blanks();
     let (filter, page) = parameters.clone().read()?;
-    Ok(shown(app, asker, move |desk| {
-        let ask = SessionQuery { filter, page, brief: true };
-        let list = sessions(desk.scope, desk.store, desk.door, &ask, desk.now)?;
+    Ok(shown(app, asker, move |view| {
+        let query = SessionQuery { filter, page, brief: true };
+        let list = view.sessions(&query)?;
         let without = |name: &str| address(&parameters, &[name, "cursor"]);
         let mut providers =
             vec![Provider { href: without("source"), name: "All", chosen: parameters.source.is_none() }];
@@ -91,7 +90,7 @@ pub(super) async fn page(
                 since: format::day(&words_of(&parameters.since)).to_owned(),
                 until: format::day(&words_of(&parameters.until)).to_owned(),
             },
-            choices: choices(desk.scope, desk.store, desk.door)?,
+            choices: view.choices()?,
             flags: vec![
                 ("errors", "with errors", parameters.errors == Some(true)),
                 ("include_subagents", "include sub-agents", parameters.include_subagents == Some(true)),

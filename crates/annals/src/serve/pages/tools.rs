@@ -12,11 +12,10 @@ use super::html::in_address;
 use super::{Frame, Theme, plot, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
-use crate::serve::answer::{Answered, Desk};
+use crate::serve::answer::Answered;
 use crate::serve::api::parameters::{Params, days_of, known_source};
 use crate::view::format;
-use crate::view::tools;
-use crate::view::{ToolAnalytics, ToolsQuery, choices, source_labels, source_named};
+use crate::view::{ToolAnalytics, ToolsQuery, View, source_labels, source_named};
 use annals_core::{Result, Shown};
 
 /// Lines of each list.
@@ -86,11 +85,11 @@ pub(super) async fn page(
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     let days = days_of(given(&parameters.days).as_deref())?;
     known_source(given(&parameters.source).as_deref())?;
-    Ok(shown(app, asker, move |desk| tools_page(desk, &parameters, days, theme).map(Some)).await)
+    Ok(shown(app, asker, move |view| tools_page(view, &parameters, days, theme).map(Some)).await)
 }
 
 fn tools_page(
-    desk: &Desk<'_>,
+    view: &View<'_>,
     parameters: &Parameters,
     days: Option<i64>,
     theme: Theme,
@@ -101,8 +100,8 @@ fn tools_page(
     {
         let Some(source) = source_named(name) else { continue };
         let project = Some(parameters.project.trim().to_owned()).filter(|project| !project.is_empty());
-        let ask = ToolsQuery { source, days, project };
-        sums.add(&tools(desk.scope, desk.store, desk.door, &ask, desk.disk, desk.now)?);
+        let query = ToolsQuery { source, days, project };
+        sums.add(&view.tools(&query)?);
     }
     let days_word = days.map_or("all".to_owned(), |days| days.to_string());
     let ranges = [("7 days", "7"), ("30 days", "30"), ("90 days", "90"), ("all time", "all")];
@@ -121,7 +120,7 @@ fn tools_page(
         days: days_word,
         source: parameters.source.clone(),
         project: parameters.project.clone(),
-        projects: choices(desk.scope, desk.store, desk.door)?.projects,
+        projects: view.choices()?.projects,
         numbers: format!(
             "{} in {}, {} failed ({:.1} %)",
             format::counted(sums.calls, "call"),

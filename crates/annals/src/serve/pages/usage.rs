@@ -13,10 +13,10 @@ use super::plot::{Bar, FILLS, Unit, stacked_bars};
 use super::{Frame, Theme, plot, shown};
 use crate::serve::App;
 use crate::serve::access::Asker;
-use crate::serve::answer::{Answered, Desk};
+use crate::serve::answer::Answered;
 use crate::serve::api::parameters::{Params, days_of, known_source};
 use crate::view::format;
-use crate::view::{DailyUsage, ModelUsage, Paging, UsageQuery, UsageRow, daily_usage, source_labels, usage};
+use crate::view::{DailyUsage, ModelUsage, Paging, UsageQuery, UsageRow, View, source_labels};
 use annals_core::{Result, Time};
 use annals_store::{ResponseFilter, UsageBy};
 
@@ -80,30 +80,30 @@ pub(super) async fn page(
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     let days = days_of(given(&parameters.days).as_deref())?;
     known_source(given(&parameters.source).as_deref())?;
-    Ok(shown(app, asker, move |desk| usage_page(desk, &parameters, days, theme).map(Some)).await)
+    Ok(shown(app, asker, move |view| usage_page(view, &parameters, days, theme).map(Some)).await)
 }
 
 fn usage_page(
-    desk: &Desk<'_>,
+    view: &View<'_>,
     parameters: &Parameters,
     days: Option<i64>,
     theme: Theme,
 ) -> Result<UsagePage> {
     let source = Some(parameters.source.clone()).filter(|source| !source.is_empty());
     let filter = ResponseFilter { source, ..ResponseFilter::default() };
-    let daily = daily_usage(desk.scope, desk.store, desk.door, &filter, days, desk.now)?;
+    let daily = view.daily_usage(&filter, days)?;
     let with_source = match parameters.source.as_str() {
         "" => String::new(),
         source => format!("&source={source}"),
     };
-    let span = days.unwrap_or_else(|| days_since(&daily, desk.now)).min(WIDEST);
-    let (plots, legend) = figures(&daily, span, desk.now, &with_source);
+    let span = days.unwrap_or_else(|| days_since(&daily, view.now())).min(WIDEST);
+    let (plots, legend) = figures(&daily, span, view.now(), &with_source);
     let report = |by: UsageBy| {
         let page = Paging { limit: LINES, cursor: None };
-        let ask = UsageQuery { by, days, filter: filter.clone(), page };
-        usage(desk.scope, desk.store, desk.door, &ask, desk.now)
+        let query = UsageQuery { by, days, filter: filter.clone(), page };
+        view.usage(&query)
     };
-    let since = days.map(|days| Time::from_day(desk.now.day() - days + 1).date());
+    let since = days.map(|days| Time::from_day(view.now().day() - days + 1).date());
     let mut tables = Vec::new();
     let by_day = report(UsageBy::Day)?;
     for (by, kind, report) in [

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::view::context::View;
 use crate::view::door::Door;
-use annals_core::{Result, Scope, Shown};
-use annals_store::{CoverageRow, FileRow, Store};
+use annals_core::{Result, Shown};
+use annals_store::{CoverageRow, FileRow};
 
 #[derive(Debug, Serialize)]
 pub struct FileAccount {
@@ -37,18 +38,20 @@ pub struct Sum {
     pub bytes: i64,
 }
 
-pub fn accounts(scope: &Scope, store: &Store, door: &Door, source: Option<&str>) -> Result<Vec<FileAccount>> {
-    let mut by_file: HashMap<i64, Vec<CoverageRow>> = HashMap::new();
-    for row in store.coverage(scope, source)? {
-        by_file.entry(row.file).or_default().push(row);
+impl View<'_> {
+    pub fn accounts(&self, source: Option<&str>) -> Result<Vec<FileAccount>> {
+        let mut by_file: HashMap<i64, Vec<CoverageRow>> = HashMap::new();
+        for row in self.archive.coverage(source)? {
+            by_file.entry(row.file).or_default().push(row);
+        }
+        let files = self.archive.files(source)?.into_iter();
+        Ok(files
+            .map(|file| {
+                let rows = by_file.remove(&file.id).unwrap_or_default();
+                account(self.door, &file, &rows)
+            })
+            .collect())
     }
-    let files = store.files(scope, source)?.into_iter();
-    Ok(files
-        .map(|file| {
-            let rows = by_file.remove(&file.id).unwrap_or_default();
-            account(door, &file, &rows)
-        })
-        .collect())
 }
 
 fn account(door: &Door, file: &FileRow, rows: &[CoverageRow]) -> FileAccount {

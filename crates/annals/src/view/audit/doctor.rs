@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::view::door::Door;
-use annals_core::{Result, Scope, Shown};
+use annals_core::{Result, Shown};
 use annals_store::{Damage, Store};
 
 #[derive(Debug, Serialize)]
@@ -15,10 +15,10 @@ pub struct Finding {
     pub hint: Option<&'static str>,
 }
 
-/// Database, segments against their hashes, rows against their bytes.
-pub fn examine(scope: &Scope, store: &Store, door: &Door) -> Result<Vec<Finding>> {
+/// Database, segments against their hashes, rows against their bytes; of all homes, for the person at this machine.
+pub fn examine(store: &Store, door: &Door) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let broken = store.integrity(scope)?;
+    let broken = store.integrity()?;
     findings.push(finding(
         "database",
         broken.is_empty(),
@@ -26,7 +26,7 @@ pub fn examine(scope: &Scope, store: &Store, door: &Door) -> Result<Vec<Finding>
         "restore annals.db from a backup; `annals restore --to DIR` still writes what can be read",
     ));
     let mut damages: Vec<Damage> = Vec::new();
-    let checked = store.check_segments(scope, &mut |damage| damages.push(damage))?;
+    let checked = store.check_segments(&mut |damage| damages.push(damage))?;
     if damages.is_empty() {
         findings.push(finding("segments", true, format!("{checked} segments match their hashes"), ""));
     }
@@ -36,7 +36,7 @@ pub fn examine(scope: &Scope, store: &Store, door: &Door) -> Result<Vec<Finding>
         let hint = "annals sync --full (if the client still has the file)";
         findings.push(Finding { check: "segments", ok: false, what: door.text(&what), hint: Some(hint) });
     }
-    let lost = store.rows_without_bytes(scope)?;
+    let lost = store.rows_without_bytes()?;
     let what = if lost.is_empty() { "all rows have their bytes".to_owned() } else { lost.join(", ") };
     let mut rows = finding("rows", lost.is_empty(), String::new(), "annals rebuild");
     rows.what = door.text(&what);

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::view::door::Door;
+use crate::view::context::View;
 use crate::view::format::wait;
 use crate::view::paging::{Paging, read_numbers, write_numbers};
-use annals_core::{Result, Scope, Shown, Time};
-use annals_store::{GapFilter, GapRow, Store};
+use annals_core::{Result, Shown, Time};
+use annals_store::{GapFilter, GapRow};
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct GapList {
@@ -54,32 +54,34 @@ pub struct GapQuery {
     pub page: Paging,
 }
 
-pub fn gaps(scope: &Scope, store: &Store, door: &Door, ask: &GapQuery, now: Time) -> Result<GapList> {
-    let [after] = ask.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
-    let limit = ask.page.limit.max(1);
-    let statuses: Vec<&str> = ask.statuses.iter().map(String::as_str).collect();
-    let filter = GapFilter { source: ask.source.as_deref(), statuses: &statuses };
-    let mut rows = store.gaps(scope, &filter, after, limit.saturating_add(1), now)?;
-    let more = rows.len() as i64 > limit;
-    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    let next_cursor = rows.last().filter(|_| more).map(|row| write_numbers(&[row.id]));
-    let gaps = rows.into_iter().map(|row| GapView {
-        id: row.id,
-        eta: eta(&row, now),
-        source: row.source,
-        stream: row.stream,
-        key: door.raw(&row.key),
-        why: row.why,
-        reason: door.raw(&row.reason),
-        leased_until_at: row.leased_until.filter(|_| row.status == "in_progress").map(Time::rfc3339),
-        status: row.status,
-        ended: row.ended,
-        attempts: row.attempts,
-        first_seen_at: row.first_seen.rfc3339(),
-        last_tried_at: row.last_tried.rfc3339(),
-        next_try_at: row.next_try.map(Time::rfc3339),
-    });
-    Ok(GapList { gaps: gaps.collect(), next_cursor })
+impl View<'_> {
+    pub fn gaps(&self, query: &GapQuery) -> Result<GapList> {
+        let [after] = query.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
+        let limit = query.page.limit.max(1);
+        let statuses: Vec<&str> = query.statuses.iter().map(String::as_str).collect();
+        let filter = GapFilter { source: query.source.as_deref(), statuses: &statuses };
+        let mut rows = self.archive.gaps(&filter, after, limit.saturating_add(1), self.now)?;
+        let more = rows.len() as i64 > limit;
+        rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let next_cursor = rows.last().filter(|_| more).map(|row| write_numbers(&[row.id]));
+        let gaps = rows.into_iter().map(|row| GapView {
+            id: row.id,
+            eta: eta(&row, self.now),
+            source: row.source,
+            stream: row.stream,
+            key: self.door.raw(&row.key),
+            why: row.why,
+            reason: self.door.raw(&row.reason),
+            leased_until_at: row.leased_until.filter(|_| row.status == "in_progress").map(Time::rfc3339),
+            status: row.status,
+            ended: row.ended,
+            attempts: row.attempts,
+            first_seen_at: row.first_seen.rfc3339(),
+            last_tried_at: row.last_tried.rfc3339(),
+            next_try_at: row.next_try.map(Time::rfc3339),
+        });
+        Ok(GapList { gaps: gaps.collect(), next_cursor })
+    }
 }
 
 fn eta(row: &GapRow, now: Time) -> String {

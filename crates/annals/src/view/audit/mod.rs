@@ -14,13 +14,13 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::context::View;
 use super::door::Door;
-use super::records::{RecordsQuery, records};
-use accounts::{Sum, accounts};
-use annals_core::{Result, Rows, Scope, Shown, Stream, Surface, Time};
+use super::records::RecordsQuery;
+use accounts::Sum;
+use annals_core::{Result, Rows, Shown, Stream, Surface};
 use annals_sources::Source;
-use annals_store::Store;
-use imports::{Imported, imported};
+use imports::Imported;
 
 /// Records of a stream whose fields are compared with its declaration.
 const SAMPLE: u64 = 200;
@@ -127,83 +127,80 @@ pub struct SurfaceLine {
     pub count: i64,
 }
 
-pub fn audit(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    source: &'static dyn Source,
-    disk: &OnDisk,
-    now: Time,
-) -> Result<Audit> {
-    let manifest = source.manifest();
-    let imported = imported(scope, store, source)?;
-    let (files, bytes) = balance(scope, store, manifest.source, disk, &imported)?;
-    let accounts = accounts(scope, store, door, Some(manifest.source))?;
-    let mut lines = Lines::default();
-    let mut types: BTreeMap<String, BTreeMap<String, Sum>> = BTreeMap::new();
-    for account in accounts.iter().filter(|account| !account.twin) {
-        lines.found += account.lines;
-        for (status, kinds) in &account.types {
-            for (kind, more) in kinds {
-                let sum = types.entry(status.clone()).or_default().entry(kind.clone()).or_default();
-                *sum = Sum { lines: sum.lines + more.lines, bytes: sum.bytes + more.bytes };
+impl View<'_> {
+    pub fn audit(&self, source: &'static dyn Source, disk: &OnDisk) -> Result<Audit> {
+        let manifest = source.manifest();
+        let imported = self.imported(source)?;
+        let (files, bytes) = self.balance(manifest.source, disk, &imported)?;
+        let accounts = self.accounts(Some(manifest.source))?;
+        let mut lines = Lines::default();
+        let mut types: BTreeMap<String, BTreeMap<String, Sum>> = BTreeMap::new();
+        for account in accounts.iter().filter(|account| !account.twin) {
+            lines.found += account.lines;
+            for (status, kinds) in &account.types {
+                for (kind, more) in kinds {
+                    let sum = types.entry(status.clone()).or_default().entry(kind.clone()).or_default();
+                    *sum = Sum { lines: sum.lines + more.lines, bytes: sum.bytes + more.bytes };
+                }
+            }
+            for (sum, more) in [
+                (&mut lines.kept, account.kept),
+                (&mut lines.unknown, account.unknown),
+                (&mut lines.malformed, account.malformed),
+                (&mut lines.skipped, account.skipped),
+            ] {
+                sum.lines += more.lines;
+                sum.bytes += more.bytes;
             }
         }
-        for (sum, more) in [
-            (&mut lines.kept, account.kept),
-            (&mut lines.unknown, account.unknown),
-            (&mut lines.malformed, account.malformed),
-            (&mut lines.skipped, account.skipped),
-        ] {
-            sum.lines += more.lines;
-            sum.bytes += more.bytes;
+        let missing =
+            bytes.unaccounted + bytes.gaps + (lines.unknown.bytes + lines.malformed.bytes).max(0) as u64;
+        let unknown = self.archive.unknown_types(manifest.source)?.into_iter().map(|unknown| LineType {
+            kind: self.door.text(&unknown.kind),
+            lines: unknown.lines,
+            bytes: unknown.bytes,
+            client_version: unknown.client_version.map(|version| self.door.text(&version)),
+        });
+        let malformed =
+            self.archive.problems(manifest.source)?.into_iter().map(|(path, span, what)| Malformed {
+                path: self.door.text(&path),
+                offset: span.offset,
+                length: span.length,
+                what: self.door.text(&what),
+            });
+        let mut streams = Vec::new();
+        for stream in manifest.streams {
+            streams.push(self.stream_audit(source, stream)?);
         }
+        let mut surface = Vec::new();
+        for line in manifest.surface {
+            let stream = manifest.stream(line.stream);
+            let count = stream.map_or(Ok(0), |stream| {
+                self.archive.count_stream(manifest.source, stream.name, stream.rows)
+            })?;
+            surface.push(SurfaceLine { surface: line, count });
+        }
+        Ok(Audit {
+            source: manifest.source,
+            provider_label: manifest.label,
+            percent: percent(bytes.found, missing).min(percent(files.found, imported.gaps)),
+            files,
+            bytes,
+            lines,
+            types,
+            stores: stores(self.door, disk, &imported),
+            unaccounted: disk
+                .unaccounted
+                .iter()
+                .chain(&imported.unknown)
+                .map(|(path, bytes)| Unaccounted { path: self.door.text(path), bytes: *bytes })
+                .collect(),
+            unknown: unknown.collect(),
+            malformed: malformed.collect(),
+            streams,
+            surface,
+        })
     }
-    let missing =
-        bytes.unaccounted + bytes.gaps + (lines.unknown.bytes + lines.malformed.bytes).max(0) as u64;
-    let unknown = store.unknown_types(scope, manifest.source)?.into_iter().map(|unknown| LineType {
-        kind: door.text(&unknown.kind),
-        lines: unknown.lines,
-        bytes: unknown.bytes,
-        client_version: unknown.client_version.map(|version| door.text(&version)),
-    });
-    let malformed = store.problems(scope, manifest.source)?.into_iter().map(|(path, span, what)| Malformed {
-        path: door.text(&path),
-        offset: span.offset,
-        length: span.length,
-        what: door.text(&what),
-    });
-    let mut streams = Vec::new();
-    for stream in manifest.streams {
-        streams.push(stream_audit(scope, store, door, source, stream, now)?);
-    }
-    let mut surface = Vec::new();
-    for line in manifest.surface {
-        let stream = manifest.stream(line.stream);
-        let count = stream
-            .map_or(Ok(0), |stream| store.count_stream(scope, manifest.source, stream.name, stream.rows))?;
-        surface.push(SurfaceLine { surface: line, count });
-    }
-    Ok(Audit {
-        source: manifest.source,
-        provider_label: manifest.label,
-        percent: percent(bytes.found, missing).min(percent(files.found, imported.gaps)),
-        files,
-        bytes,
-        lines,
-        types,
-        stores: stores(door, disk, &imported),
-        unaccounted: disk
-            .unaccounted
-            .iter()
-            .chain(&imported.unknown)
-            .map(|(path, bytes)| Unaccounted { path: door.text(path), bytes: *bytes })
-            .collect(),
-        unknown: unknown.collect(),
-        malformed: malformed.collect(),
-        streams,
-        surface,
-    })
 }
 
 /// What the text index holds, and what it leaves out.
@@ -218,80 +215,77 @@ pub struct IndexAudit {
     pub left_out: &'static [&'static str],
 }
 
-pub fn index_audit(scope: &Scope, store: &Store) -> Result<IndexAudit> {
-    let (segments, passages, bytes) = store.index_size(scope)?;
-    Ok(IndexAudit {
-        passages,
-        segments,
-        bytes,
-        lineage_bytes: store.fingerprint_size(scope)?,
-        indexed: &[
-            "prompts, answers and thinking",
-            "names and inputs of tool calls, and paths of the files they touched",
-            "tool outputs, including those stored in separate files",
-            "the newest version of skills, commands, prompts, rules, instructions and memory",
-            "current session titles",
-            "fingerprints of lines that tool calls wrote, and of a quarter of those they read",
-        ],
-        left_out: &[
-            "text after the first 256 KiB of a message, input or output",
-            "words longer than 64 letters, such as Base64 data",
-            "context that the client adds, and its internal records",
-            "images and settings",
-            "copies in forks and resumed sessions: found only in the original session",
-        ],
-    })
-}
+impl View<'_> {
+    pub fn index_audit(&self) -> Result<IndexAudit> {
+        let (segments, passages, bytes) = self.archive.index_size()?;
+        Ok(IndexAudit {
+            passages,
+            segments,
+            bytes,
+            lineage_bytes: self.archive.fingerprint_size()?,
+            indexed: &[
+                "prompts, answers and thinking",
+                "names and inputs of tool calls, and paths of the files they touched",
+                "tool outputs, including those stored in separate files",
+                "the newest version of skills, commands, prompts, rules, instructions and memory",
+                "current session titles",
+                "fingerprints of lines that tool calls wrote, and of a quarter of those they read",
+            ],
+            left_out: &[
+                "text after the first 256 KiB of a message, input or output",
+                "words longer than 64 letters, such as Base64 data",
+                "context that the client adds, and its internal records",
+                "images and settings",
+                "copies in forks and resumed sessions: found only in the original session",
+            ],
+        })
+    }
 
-/// What the archive itself says was there, for those who may not look at the disk.
-pub fn captured(scope: &Scope, store: &Store, source: &'static dyn Source) -> Result<OnDisk> {
-    if source.import().is_some() {
-        return Ok(OnDisk::default());
+    /// What the archive itself says was there, for those who may not look at the disk.
+    pub fn captured(&self, source: &'static dyn Source) -> Result<OnDisk> {
+        if source.import().is_some() {
+            return Ok(OnDisk::default());
+        }
+        let files = self.archive.files(Some(source.manifest().source))?.into_iter();
+        let files = files.filter(|file| !file.gone && !file.document);
+        let found = files.map(|file| (file.path, u64::try_from(file.size).unwrap_or(0), "captured"));
+        Ok(OnDisk { found: found.collect(), ..OnDisk::default() })
     }
-    let files = store.files(scope, Some(source.manifest().source))?.into_iter();
-    let files = files.filter(|file| !file.gone && !file.document);
-    let found = files.map(|file| (file.path, u64::try_from(file.size).unwrap_or(0), "captured"));
-    Ok(OnDisk { found: found.collect(), ..OnDisk::default() })
-}
 
-fn balance(
-    scope: &Scope,
-    store: &Store,
-    source: &str,
-    disk: &OnDisk,
-    imported: &Imported,
-) -> Result<(Balance, Balance)> {
-    let captured: HashSet<String> = store
-        .files(scope, Some(source))?
-        .into_iter()
-        .filter(|file| !file.gone)
-        .map(|file| file.path)
-        .collect();
-    let (mut files, mut bytes) = (Balance::default(), Balance::default());
-    for (path, size, _) in &disk.found {
-        let there = captured.contains(path);
-        files.kept += u64::from(there);
-        files.gaps += u64::from(!there);
-        *(if there { &mut bytes.kept } else { &mut bytes.gaps }) += size;
+    fn balance(&self, source: &str, disk: &OnDisk, imported: &Imported) -> Result<(Balance, Balance)> {
+        let captured: HashSet<String> = self
+            .archive
+            .files(Some(source))?
+            .into_iter()
+            .filter(|file| !file.gone)
+            .map(|file| file.path)
+            .collect();
+        let (mut files, mut bytes) = (Balance::default(), Balance::default());
+        for (path, size, _) in &disk.found {
+            let there = captured.contains(path);
+            files.kept += u64::from(there);
+            files.gaps += u64::from(!there);
+            *(if there { &mut bytes.kept } else { &mut bytes.gaps }) += size;
+        }
+        for (_, count, size, ..) in &disk.left_out {
+            files.left_out += count;
+            bytes.left_out += size;
+        }
+        files.kept += imported.kept.0 + imported.asked.0;
+        bytes.kept += imported.kept.1 + imported.asked.1;
+        files.gaps += imported.gaps;
+        for (count, size) in imported.left_out.values() {
+            files.left_out += count;
+            bytes.left_out += size;
+        }
+        let unaccounted = disk.unaccounted.iter().chain(&imported.unknown);
+        files.unaccounted = unaccounted.clone().count() as u64;
+        bytes.unaccounted = unaccounted.map(|(_, size)| size).sum();
+        for sums in [&mut files, &mut bytes] {
+            sums.found = sums.kept + sums.left_out + sums.unaccounted + sums.gaps;
+        }
+        Ok((files, bytes))
     }
-    for (_, count, size, ..) in &disk.left_out {
-        files.left_out += count;
-        bytes.left_out += size;
-    }
-    files.kept += imported.kept.0 + imported.asked.0;
-    bytes.kept += imported.kept.1 + imported.asked.1;
-    files.gaps += imported.gaps;
-    for (count, size) in imported.left_out.values() {
-        files.left_out += count;
-        bytes.left_out += size;
-    }
-    let unaccounted = disk.unaccounted.iter().chain(&imported.unknown);
-    files.unaccounted = unaccounted.clone().count() as u64;
-    bytes.unaccounted = unaccounted.map(|(_, size)| size).sum();
-    for sums in [&mut files, &mut bytes] {
-        sums.found = sums.kept + sums.left_out + sums.unaccounted + sums.gaps;
-    }
-    Ok((files, bytes))
 }
 
 /// Never rounded up to 100.
@@ -339,57 +333,52 @@ fn stores(door: &Door, disk: &OnDisk, imported: &Imported) -> Vec<StoreLine> {
     lines.chain(taken).chain(others).collect()
 }
 
-/// Fields that records have against fields that the manifest declares.
-fn stream_audit(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    source: &'static dyn Source,
-    stream: &'static Stream,
-    now: Time,
-) -> Result<StreamAudit> {
-    let ask = RecordsQuery {
-        source,
-        stream,
-        key: None,
-        within: None,
-        limit: Some(SAMPLE),
-        cursor: None,
-        full: false,
-    };
-    let mut audit = StreamAudit {
-        stream: stream.name,
-        sampled: 0,
-        undeclared: BTreeSet::new(),
-        never_filled: stream.fields.iter().map(|field| field.name).collect(),
-        other_type: BTreeSet::new(),
-        previews: stream.fields.iter().filter_map(|field| Some((field.name, field.preview?))).collect(),
-    };
-    // A stream that declares little more than its key hands its records out as they were found.
-    let open = stream.fields.len() <= 1;
-    audit.sampled = records(scope, store, door, &ask, now, &mut |record| {
-        let value = record.value();
-        let fields = if stream.rows == Rows::Records { &value["data"] } else { value };
-        for (name, value) in fields.as_object().into_iter().flatten() {
-            let Some(field) = stream.fields.iter().find(|field| field.name == name) else {
-                if !open && !name.ends_with("_truncated") && !name.ends_with("_full_bytes") {
-                    audit.undeclared.insert(name.clone());
+impl View<'_> {
+    /// Fields that records have against fields that the manifest declares.
+    fn stream_audit(&self, source: &'static dyn Source, stream: &'static Stream) -> Result<StreamAudit> {
+        let query = RecordsQuery {
+            source,
+            stream,
+            key: None,
+            within: None,
+            limit: Some(SAMPLE),
+            cursor: None,
+            full: false,
+        };
+        let mut audit = StreamAudit {
+            stream: stream.name,
+            sampled: 0,
+            undeclared: BTreeSet::new(),
+            never_filled: stream.fields.iter().map(|field| field.name).collect(),
+            other_type: BTreeSet::new(),
+            previews: stream.fields.iter().filter_map(|field| Some((field.name, field.preview?))).collect(),
+        };
+        // A stream that declares little more than its key hands its records out as they were found.
+        let open = stream.fields.len() <= 1;
+        audit.sampled = self.records(&query, &mut |record| {
+            let value = record.value();
+            let fields = if stream.rows == Rows::Records { &value["data"] } else { value };
+            for (name, value) in fields.as_object().into_iter().flatten() {
+                let Some(field) = stream.fields.iter().find(|field| field.name == name) else {
+                    if !open && !name.ends_with("_truncated") && !name.ends_with("_full_bytes") {
+                        audit.undeclared.insert(name.clone());
+                    }
+                    continue;
+                };
+                if !value.is_null() {
+                    audit.never_filled.remove(field.name);
                 }
-                continue;
-            };
-            if !value.is_null() {
-                audit.never_filled.remove(field.name);
+                if !field.kind.split('|').any(|kind| is_kind(value, kind)) {
+                    audit.other_type.insert(format!("{name} is not {}", field.kind));
+                }
             }
-            if !field.kind.split('|').any(|kind| is_kind(value, kind)) {
-                audit.other_type.insert(format!("{name} is not {}", field.kind));
-            }
+            Ok(())
+        })?;
+        if audit.sampled == 0 {
+            audit.never_filled.clear();
         }
-        Ok(())
-    })?;
-    if audit.sampled == 0 {
-        audit.never_filled.clear();
+        Ok(audit)
     }
-    Ok(audit)
 }
 
 fn is_kind(value: &Value, kind: &str) -> bool {

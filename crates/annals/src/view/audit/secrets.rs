@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::view::door::Door;
-use crate::view::library::{LibraryQuery, history_texts};
+use crate::view::context::View;
+use crate::view::library::LibraryQuery;
 use crate::view::paging::Paging;
 use crate::view::session::branches::Branch;
-use crate::view::session::list::{SessionQuery, SessionView, sessions};
-use crate::view::session::transcript::{BlockView, Entry, TranscriptQuery, transcript};
-use annals_core::{Result, Scope, Shown, Time};
-use annals_store::{SessionFilter, Store};
+use crate::view::session::list::{SessionQuery, SessionView};
+use crate::view::session::transcript::{BlockView, Entry, TranscriptQuery};
+use annals_core::{Result, Shown};
+use annals_store::SessionFilter;
 
 /// Sessions of a secret that are named; all are counted.
 const NAMED: usize = 20;
@@ -43,62 +43,55 @@ struct Sightings {
     places: BTreeSet<&'static str>,
 }
 
-/// Reads everything that the filter lets through, and notes the marks in it.
-pub fn secrets(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    filter: &SessionFilter,
-    now: Time,
-) -> Result<Vec<SecretView>> {
-    secrets_watched(scope, store, door, filter, now, &mut |_, _| {})
-}
+impl View<'_> {
+    /// Reads everything that the filter lets through, and notes the marks in it.
+    pub fn secrets(&self, filter: &SessionFilter) -> Result<Vec<SecretView>> {
+        self.secrets_watched(filter, &mut |_, _| {})
+    }
 
-/// The same for somebody who watches: sessions looked through so far, and all.
-pub fn secrets_watched(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    filter: &SessionFilter,
-    now: Time,
-    watch: &mut dyn FnMut(u64, u64),
-) -> Result<Vec<SecretView>> {
-    let mut done = 0;
-    let mut found: BTreeMap<String, Sightings> = BTreeMap::new();
-    let mut ask =
-        SessionQuery { filter: filter.clone(), page: Paging { limit: 200, cursor: None }, brief: true };
-    loop {
-        let list = sessions(scope, store, door, &ask, now)?;
-        for session in &list.sessions {
-            watch(done, u64::try_from(list.total).unwrap_or(0));
-            done += 1;
-            of_session(&mut found, session);
-            let whole = TranscriptQuery { full: true, branch: Branch::All, ..TranscriptQuery::default() };
-            transcript(scope, store, door, session, whole, &mut |entry| {
-                of_entry(&mut found, &session.session_id, &entry);
-                Ok(())
+    /// The same for somebody who watches: sessions looked through so far, and all.
+    pub fn secrets_watched(
+        &self,
+        filter: &SessionFilter,
+        watch: &mut dyn FnMut(u64, u64),
+    ) -> Result<Vec<SecretView>> {
+        let mut done = 0;
+        let mut found: BTreeMap<String, Sightings> = BTreeMap::new();
+        let mut query =
+            SessionQuery { filter: filter.clone(), page: Paging { limit: 200, cursor: None }, brief: true };
+        loop {
+            let list = self.sessions(&query)?;
+            for session in &list.sessions {
+                watch(done, u64::try_from(list.total).unwrap_or(0));
+                done += 1;
+                of_session(&mut found, session);
+                let whole = TranscriptQuery { full: true, branch: Branch::All, ..TranscriptQuery::default() };
+                self.transcript(session, whole, &mut |entry| {
+                    of_entry(&mut found, &session.session_id, &entry);
+                    Ok(())
+                })?;
+            }
+            query.page.cursor = list.next_cursor;
+            if query.page.cursor.is_none() {
+                break;
+            }
+        }
+        if filter.project.is_none() && filter.since.is_none() && filter.until.is_none() {
+            let shelf = LibraryQuery { source: filter.source.clone(), kind: None, project: None };
+            self.history_texts(&shelf, &mut |text, changed_at| {
+                note(
+                    &mut found,
+                    text,
+                    &Sighting { place: "library", at: Some(changed_at), ..Sighting::default() },
+                );
             })?;
         }
-        ask.page.cursor = list.next_cursor;
-        if ask.page.cursor.is_none() {
-            break;
-        }
+        let mut secrets: Vec<SecretView> = found.into_iter().map(|(mark, seen)| view(mark, seen)).collect();
+        secrets.sort_by(|left, right| {
+            right.occurrences.cmp(&left.occurrences).then_with(|| left.mark.cmp(&right.mark))
+        });
+        Ok(secrets)
     }
-    if filter.project.is_none() && filter.since.is_none() && filter.until.is_none() {
-        let shelf = LibraryQuery { source: filter.source.clone(), kind: None, project: None };
-        history_texts(scope, store, door, &shelf, &mut |text, changed_at| {
-            note(
-                &mut found,
-                text,
-                &Sighting { place: "library", at: Some(changed_at), ..Sighting::default() },
-            );
-        })?;
-    }
-    let mut secrets: Vec<SecretView> = found.into_iter().map(|(mark, seen)| view(mark, seen)).collect();
-    secrets.sort_by(|left, right| {
-        right.occurrences.cmp(&left.occurrences).then_with(|| left.mark.cmp(&right.mark))
-    });
-    Ok(secrets)
 }
 
 /// Where a text stands.

@@ -8,11 +8,11 @@ use similar::{ChangeTag, TextDiff};
 use super::matching::{Hunk, HunkLine};
 use crate::view::door::between_letters;
 use annals_core::{
-    Block, CallKind, ContentKey, FileWork, FingerprintTerm, LineFingerprint, Operation, Raw, Result, Scope,
-    Span, Time, each_gram_term, line_fingerprint,
+    Block, CallKind, ContentKey, FileWork, FingerprintTerm, LineFingerprint, Operation, Raw, Result, Span,
+    Time, each_gram_term, line_fingerprint,
 };
 use annals_sources::{CallLines, Recorder, by_name};
-use annals_store::{CallRow, Contents, FingerprintHits, MOST_HOLDERS, PlacedCalls, Store};
+use annals_store::{Archive, CallRow, Contents, FingerprintHits, MOST_HOLDERS, PlacedCalls};
 
 /// Calls whose texts are read for one file at most.
 const MOST_CALLS: usize = 1_500;
@@ -82,8 +82,7 @@ pub fn rarity(hits: &FingerprintHits, print: &LineFingerprint) -> f32 {
 }
 
 pub struct HunkReader<'a> {
-    pub scope: &'a Scope,
-    pub store: &'a Store,
+    pub archive: Archive<'a>,
     pub contents: Contents<'a>,
     /// Source and folder of sessions.
     pub sessions: HashMap<i64, Option<(String, Option<String>)>>,
@@ -91,9 +90,9 @@ pub struct HunkReader<'a> {
 }
 
 impl<'a> HunkReader<'a> {
-    pub fn new(scope: &'a Scope, store: &'a Store) -> HunkReader<'a> {
-        let (contents, sessions, prompts) = (store.contents(scope), HashMap::new(), HashMap::new());
-        HunkReader { scope, store, contents, sessions, prompts }
+    pub fn new(archive: Archive<'a>) -> HunkReader<'a> {
+        let (contents, sessions, prompts) = (archive.contents(), HashMap::new(), HashMap::new());
+        HunkReader { archive, contents, sessions, prompts }
     }
 
     pub fn read(
@@ -137,7 +136,7 @@ impl<'a> HunkReader<'a> {
         if session == 0 {
             return self.copy(file, in_file, found);
         }
-        let Some(row) = self.store.call_at(self.scope, session, in_file, place)? else { return Ok(()) };
+        let Some(row) = self.archive.call_at(session, in_file, place)? else { return Ok(()) };
         // What is copied is in its own session too.
         if row.copied || row.ok == Some(false) {
             return Ok(());
@@ -180,7 +179,7 @@ impl<'a> HunkReader<'a> {
     }
 
     fn prompt(&mut self, source: &str, row: &CallRow) -> Result<Option<(ContentKey, Rc<str>)>> {
-        let found = self.store.prompt_before(self.scope, row.session_id, row.file, row.span.offset)?;
+        let found = self.archive.prompt_before(row.session_id, row.file, row.span.offset)?;
         let (Some(message), Some(source)) = (found, by_name(source)) else { return Ok(None) };
         if let Some(known) = self.prompts.get(&message.key) {
             return Ok(Some((message.key, known.clone())));
@@ -198,21 +197,21 @@ impl<'a> HunkReader<'a> {
 
     /// A copy of a file that a client kept: its session saw what is in it.
     fn copy(&mut self, file: &CodeFile, kept: i64, found: &mut Candidates) -> Result<()> {
-        let Some(copy) = self.store.kept_copy(self.scope, kept)? else { return Ok(()) };
+        let Some(copy) = self.archive.kept_copy(kept)? else { return Ok(()) };
         let source = by_name(&copy.source);
         let named =
             source.and_then(|source| source.recorder()).and_then(|recorder| recorder.snapshot(&copy.path));
         let (Some(source), Some(named)) = (source, named) else { return Ok(()) };
-        let session = self.store.session_in(self.scope, copy.instance, &named.session)?;
+        let session = self.archive.session_in(copy.instance, &named.session)?;
         let Some(session_id) = session else { return Ok(()) };
         let folder = self.session(session_id)?.and_then(|(_, folder)| folder);
         let mut path = None;
-        let (scope, store, contents) = (self.scope, self.store, &mut self.contents);
-        store.each_record(scope, &copy.source, named.stream, Some(&named.key), 0, &mut |record| {
+        let contents = &mut self.contents;
+        self.archive.each_record(&copy.source, named.stream, Some(&named.key), 0, &mut |record| {
             let bytes =
                 contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
-            let told = source.record(named.stream, &named.key, bytes.expose());
-            path = told.and_then(|told| told.get("path")?.as_str().map(str::to_owned));
+            let record = source.record(named.stream, &named.key, bytes.expose());
+            path = record.and_then(|record| record.get("path")?.as_str().map(str::to_owned));
             Ok(path.is_none())
         })?;
         let Some(path) = path else { return Ok(()) };
@@ -269,14 +268,14 @@ impl<'a> HunkReader<'a> {
         recorder: &dyn Recorder,
         folder: Option<&str>,
     ) -> Result<Vec<FileWork>> {
-        work_of(self.scope, self.store, &mut self.contents, row, recorder, folder)
+        work_of(self.archive, &mut self.contents, row, recorder, folder)
     }
 
     pub fn session(&mut self, session: i64) -> Result<Option<(String, Option<String>)>> {
         if let Some(known) = self.sessions.get(&session) {
             return Ok(known.clone());
         }
-        let found = self.store.session_home(self.scope, session)?;
+        let found = self.archive.session_home(session)?;
         self.sessions.insert(session, found.clone());
         Ok(found)
     }
@@ -383,14 +382,13 @@ fn is_same_file(file: &CodeFile, path: &str, folder: Option<&str>) -> bool {
 
 /// What a call did to files or saw of them; nothing that is not certain.
 pub fn work_of(
-    scope: &Scope,
-    store: &Store,
+    archive: Archive<'_>,
     contents: &mut Contents<'_>,
     row: &CallRow,
     recorder: &dyn Recorder,
     folder: Option<&str>,
 ) -> Result<Vec<FileWork>> {
-    let touches = store.touches(scope, row.session_id, row.file, row.span.offset)?;
+    let touches = archive.touches(row.session_id, row.file, row.span.offset)?;
     let changed = touches.iter().any(|touch| touch.operation != Operation::Read);
     let call = contents.span(row.file, row.span)?;
     let output = row.output.map(|span| contents.span(row.file, span)).transpose()?;

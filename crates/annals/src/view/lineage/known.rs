@@ -3,12 +3,11 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Blame;
 use super::hunks::{CodeFile, HunkReader};
-use super::{Blame, blame};
-use crate::view::door::Door;
-use annals_core::{Error, FileWork, Operation, Result, Scope, Shown, Time};
+use crate::view::context::View;
+use annals_core::{Error, FileWork, Operation, Result, Shown, Time};
 use annals_sources::by_name;
-use annals_store::Store;
 
 /// Calls on one file that are played; a file that was worked on more often is known by its last ones.
 const MOST_CALLS: i64 = 5_000;
@@ -37,43 +36,41 @@ pub struct Lineage {
     pub blame: Blame,
 }
 
-/// For the owner alone, and for files below the folder of a session: whatever else is asked for is not there.
-pub fn lineage(scope: &Scope, store: &Store, door: &Door, ask: &LineageQuery) -> Result<Option<Lineage>> {
-    Ok(lineage_with_text(scope, store, door, ask)?.map(|(lineage, _)| lineage))
-}
+impl View<'_> {
+    /// For the owner alone, and for files below the folder of a session: whatever else is asked for is not there.
+    pub fn lineage(&self, query: &LineageQuery) -> Result<Option<Lineage>> {
+        Ok(self.lineage_with_text(query)?.map(|(lineage, _)| lineage))
+    }
 
-/// The same, with every line of the file as it may be shown.
-pub fn lineage_with_text(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    ask: &LineageQuery,
-) -> Result<Option<(Lineage, Vec<Shown>)>> {
-    let start = ask.start.unwrap_or(1);
-    let end = ask.end.unwrap_or(usize::MAX);
-    if start == 0 || end < start {
-        return Err(Error::bad_request("invalid range of lines")
-            .hint("`start` must be at least 1, and `end` at least `start`"));
+    /// The same, with every line of the file as it may be shown.
+    pub fn lineage_with_text(&self, query: &LineageQuery) -> Result<Option<(Lineage, Vec<Shown>)>> {
+        let start = query.start.unwrap_or(1);
+        let end = query.end.unwrap_or(usize::MAX);
+        if start == 0 || end < start {
+            return Err(Error::bad_request("invalid range of lines")
+                .hint("`start` must be at least 1, and `end` at least `start`"));
+        }
+        if !self.archive.is_whole() || !is_plain_path(&query.file) {
+            return Ok(None);
+        }
+        let Some(known) = self.known_file(&query.file, RENAMES)? else { return Ok(None) };
+        let Some(folder) = known.folder else { return Ok(None) };
+        let Some(text) = known.text else { return Ok(None) };
+        let lines = self.door.lines(&text);
+        let file = CodeFile { path: query.file.clone(), root: Some(folder), text, modified: None };
+        let Some(mut blame) = self.blame(&[file])?.pop() else { return Ok(None) };
+        blame.spans.retain(|span| span.start <= end && span.end >= start);
+        for span in &mut blame.spans {
+            let cut = start.saturating_sub(span.start);
+            span.start += cut;
+            span.end = span.end.min(end);
+            let step = u32::try_from(cut).ok();
+            span.written_at_line =
+                span.written_at_line.zip(step).and_then(|(line, step)| line.checked_add(step));
+        }
+        let seen_at = known.at.map(Time::rfc3339);
+        Ok(Some((Lineage { seen_at, complete: known.complete, blame }, lines)))
     }
-    if *scope != Scope::Owner || !is_plain_path(&ask.file) {
-        return Ok(None);
-    }
-    let Some(known) = known_file(scope, store, &ask.file, RENAMES)? else { return Ok(None) };
-    let Some(folder) = known.folder else { return Ok(None) };
-    let Some(text) = known.text else { return Ok(None) };
-    let lines = door.lines(&text);
-    let file = CodeFile { path: ask.file.clone(), root: Some(folder), text, modified: None };
-    let Some(mut told) = blame(scope, store, door, &[file])?.pop() else { return Ok(None) };
-    told.spans.retain(|span| span.start <= end && span.end >= start);
-    for span in &mut told.spans {
-        let cut = start.saturating_sub(span.start);
-        span.start += cut;
-        span.end = span.end.min(end);
-        let step = u32::try_from(cut).ok();
-        span.written_at_line = span.written_at_line.zip(step).and_then(|(line, step)| line.checked_add(step));
-    }
-    let seen_at = known.at.map(Time::rfc3339);
-    Ok(Some((Lineage { seen_at, complete: known.complete, blame: told }, lines)))
 }
 
 /// Whole, and without steps back: names of files, not ways to them.
@@ -93,47 +90,50 @@ struct KnownFile {
     folder: Option<String>,
 }
 
-/// Plays what calls did to a file, in the order of their times.
-fn known_file(scope: &Scope, store: &Store, path: &str, renames: usize) -> Result<Option<KnownFile>> {
-    let calls = store.calls_on_file(scope, path, MOST_CALLS)?;
-    if calls.is_empty() {
-        return Ok(None);
-    }
-    let mut reader = HunkReader::new(scope, store);
-    let mut known = KnownFile { text: None, at: None, complete: true, folder: None };
-    for (session, file, place) in calls {
-        let Some(row) = store.call_at(scope, session, file, place)? else { continue };
-        let Some((source, folder)) = reader.session(session)? else { continue };
-        let Some(recorder) = by_name(&source).and_then(|source| source.recorder()) else { continue };
-        let below = |folder: &str| {
-            let folder = folder.trim_end_matches('/');
-            !folder.is_empty() && path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
-        };
-        if known.folder.is_none() {
-            known.folder = folder.clone().filter(|folder| below(folder));
+impl View<'_> {
+    /// Plays what calls did to a file, in the order of their times.
+    fn known_file(&self, path: &str, renames: usize) -> Result<Option<KnownFile>> {
+        let calls = self.archive.calls_on_file(path, MOST_CALLS)?;
+        if calls.is_empty() {
+            return Ok(None);
         }
-        if row.copied || row.ok == Some(false) {
-            continue;
-        }
-        for work in reader.work(&row, recorder, folder.as_deref())? {
-            if work.moved_from.as_deref() == Some(path) {
-                known.text = None;
+        let mut reader = HunkReader::new(self.archive);
+        let mut known = KnownFile { text: None, at: None, complete: true, folder: None };
+        for (session, file, place) in calls {
+            let Some(row) = self.archive.call_at(session, file, place)? else { continue };
+            let Some((source, folder)) = reader.session(session)? else { continue };
+            let Some(recorder) = by_name(&source).and_then(|source| source.recorder()) else { continue };
+            let below = |folder: &str| {
+                let folder = folder.trim_end_matches('/');
+                !folder.is_empty() && path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+            };
+            if known.folder.is_none() {
+                known.folder = folder.clone().filter(|folder| below(folder));
             }
-            if work.path != path {
+            if row.copied || row.ok == Some(false) {
                 continue;
             }
-            if let Some(from) = work.moved_from.as_deref().filter(|_| renames > 0 && known.text.is_none()) {
-                let before = known_file(scope, store, from, renames - 1)?;
-                known.text = before.and_then(|before| before.text);
-            }
-            known.at = known.at.max(row.at);
-            known.complete &= play(&mut known.text, &work);
-            if known.text.as_ref().is_some_and(|text| text.len() > LARGEST) {
-                return Ok(None);
+            for work in reader.work(&row, recorder, folder.as_deref())? {
+                if work.moved_from.as_deref() == Some(path) {
+                    known.text = None;
+                }
+                if work.path != path {
+                    continue;
+                }
+                if let Some(from) = work.moved_from.as_deref().filter(|_| renames > 0 && known.text.is_none())
+                {
+                    let before = self.known_file(from, renames - 1)?;
+                    known.text = before.and_then(|before| before.text);
+                }
+                known.at = known.at.max(row.at);
+                known.complete &= play(&mut known.text, &work);
+                if known.text.as_ref().is_some_and(|text| text.len() > LARGEST) {
+                    return Ok(None);
+                }
             }
         }
+        Ok(Some(known))
     }
-    Ok(Some(known))
 }
 
 /// Does what was done; false when there was no place for it.

@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::context::View;
 use super::door::{Door, between_letters};
 use super::search::passages::PassageReader;
-use annals_core::{Result, Scope, Shown, Time};
+use annals_core::{Result, Shown, Time};
 use annals_sources::by_name;
-use annals_store::Store;
 pub use hunks::CodeFile;
 use hunks::{Candidates, CodeCall, HunkReader, rarity, wanted_fingerprints};
 use matching::{Claim, HunkLine, claim_lines};
@@ -83,31 +83,31 @@ pub struct Origin {
     pub file: Shown,
 }
 
-/// Traces every line of these files. Many files cost little more than one: the index is read once for all.
-pub fn blame(scope: &Scope, store: &Store, door: &Door, files: &[CodeFile]) -> Result<Vec<Blame>> {
-    let hits = store.fingerprint_hits(scope, &wanted_fingerprints(files))?;
-    let name_of = |file: &CodeFile| file.path.rsplit('/').next().unwrap_or_default().to_owned();
-    let named = store.calls_by_file_name(scope, &files.iter().map(name_of).collect())?;
-    let none = BTreeMap::new();
-    let mut reader = HunkReader::new(scope, store);
-    let steps = PassageReader { scope, store, door, contents: store.contents(scope) };
-    let mut builder = OriginBuilder { scope, store, door, steps, titles: HashMap::new() };
-    let mut told = Vec::with_capacity(files.len());
-    for file in files {
-        let of_name = named.get(&name_of(file)).unwrap_or(&none);
-        let candidates = reader.read(file, &hits, of_name)?;
-        let lines: Vec<HunkLine> = file.text.lines().map(|line| HunkLine::new(line, false)).collect();
-        let claims = claim_lines(&lines, &candidates.hunks, &|print| rarity(&hits, print));
-        told.push(builder.blame(file, &claims, &candidates)?);
+impl View<'_> {
+    /// Traces every line of these files. Many files cost little more than one: the index is read once for all.
+    pub fn blame(&self, files: &[CodeFile]) -> Result<Vec<Blame>> {
+        let hits = self.archive.fingerprint_hits(&wanted_fingerprints(files))?;
+        let name_of = |file: &CodeFile| file.path.rsplit('/').next().unwrap_or_default().to_owned();
+        let named = self.archive.calls_by_file_name(&files.iter().map(name_of).collect())?;
+        let none = BTreeMap::new();
+        let mut reader = HunkReader::new(self.archive);
+        let steps = PassageReader { view: self, contents: self.archive.contents() };
+        let mut builder = OriginBuilder { view: self, steps, titles: HashMap::new() };
+        let mut blames = Vec::with_capacity(files.len());
+        for file in files {
+            let of_name = named.get(&name_of(file)).unwrap_or(&none);
+            let candidates = reader.read(file, &hits, of_name)?;
+            let lines: Vec<HunkLine> = file.text.lines().map(|line| HunkLine::new(line, false)).collect();
+            let claims = claim_lines(&lines, &candidates.hunks, &|print| rarity(&hits, print));
+            blames.push(builder.blame(file, &claims, &candidates)?);
+        }
+        Ok(blames)
     }
-    Ok(told)
 }
 
 /// Makes answers of claims.
 struct OriginBuilder<'a> {
-    scope: &'a Scope,
-    store: &'a Store,
-    door: &'a Door,
+    view: &'a View<'a>,
     steps: PassageReader<'a>,
     titles: HashMap<i64, Option<Shown>>,
 }
@@ -145,7 +145,7 @@ impl OriginBuilder<'_> {
                 }),
             }
         }
-        Ok(Blame { file: self.door.text(&file.path), lines: grades, spans, origins })
+        Ok(Blame { file: self.view.door.text(&file.path), lines: grades, spans, origins })
     }
 
     /// Every call that has a line, numbered as they come in the file.
@@ -168,8 +168,8 @@ impl OriginBuilder<'_> {
     fn origin(&mut self, call: &CodeCall) -> Result<Origin> {
         let row = &call.row;
         if !self.titles.contains_key(&row.session_id) {
-            let title = self.store.session_title(self.scope, row.session_id)?;
-            self.titles.insert(row.session_id, title.map(|title| self.door.raw(&title)));
+            let title = self.view.archive.session_title(row.session_id)?;
+            self.titles.insert(row.session_id, title.map(|title| self.view.door.raw(&title)));
         }
         let step = self.steps.step_of(row)?;
         let prompt = call.prompt.as_ref();
@@ -181,13 +181,13 @@ impl OriginBuilder<'_> {
             session_id: row.session.clone(),
             title: self.titles[&row.session_id].clone(),
             message_id: step.id,
-            call_id: self.door.text(&row.call_id),
+            call_id: self.view.door.text(&row.call_id),
             tool: row.name.clone(),
             at: row.at.map(Time::rfc3339),
             model: row.model.clone(),
-            prompt: prompt.map(|(_, text)| prompt_start(self.door, text)),
+            prompt: prompt.map(|(_, text)| prompt_start(self.view.door, text)),
             prompt_id: prompt.map(|(key, _)| key.hex()),
-            file: self.door.text(&call.path),
+            file: self.view.door.text(&call.path),
         })
     }
 }
@@ -249,7 +249,7 @@ pub struct Share {
 }
 
 /// Adds up what was traced; lines that were only read belong to nobody.
-pub fn blame_sums(_scope: &Scope, blames: &[Blame]) -> BlameSums {
+pub fn blame_sums(blames: &[Blame]) -> BlameSums {
     let mut sums = BlameSums::default();
     let mut sessions: BTreeMap<String, (Option<Shown>, usize)> = BTreeMap::new();
     let mut sources: BTreeMap<String, usize> = BTreeMap::new();
@@ -276,7 +276,9 @@ pub fn blame_sums(_scope: &Scope, blames: &[Blame]) -> BlameSums {
     sums
 }
 
-/// A file's lines to show beside where they come from.
-pub fn shown_lines(_scope: &Scope, door: &Door, text: &str) -> Vec<Shown> {
-    door.lines(text)
+impl View<'_> {
+    /// A file's lines to show beside where they come from.
+    pub fn shown_lines(&self, text: &str) -> Vec<Shown> {
+        self.door.lines(text)
+    }
 }

@@ -6,11 +6,10 @@ use serde::Serialize;
 
 use super::hunks::{HunkReader, written_lines};
 use super::matching::{Hunk, HunkLine, claim_lines};
-use crate::view::door::Door;
+use crate::view::context::View;
 use crate::view::session::list::SessionView;
-use annals_core::{CallKind, Result, Scope, Shown, Time};
+use annals_core::{CallKind, Result, Shown, Time};
 use annals_sources::by_name;
-use annals_store::Store;
 
 /// What is left of one call's work on one file.
 #[derive(Debug, Serialize)]
@@ -24,71 +23,71 @@ pub struct Survivor {
     pub lines: Vec<[usize; 2]>,
 }
 
-/// Looks at every edit of a session. `read` gives the text of a file by its path, or nothing.
-pub fn survivors(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    session: &SessionView,
-    read: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<Vec<Survivor>> {
-    let mut found = Vec::new();
-    let Some(recorder) = by_name(&session.source).and_then(|source| source.recorder()) else {
-        return Ok(found);
-    };
-    let mut reader = HunkReader::new(scope, store);
-    let folder = reader.session(session.row)?.and_then(|(_, folder)| folder);
-    let mut files: HashMap<String, Option<Vec<HunkLine>>> = HashMap::new();
-    for (file, place) in store.calls_of_kind(scope, session.row, CallKind::Edit)? {
-        let Some(row) = store.call_at(scope, session.row, file, place)? else { continue };
-        if row.copied || row.ok == Some(false) {
-            continue;
-        }
-        let mut of_path: Vec<(String, Vec<Hunk>)> = Vec::new();
-        for work in reader.work(&row, recorder, folder.as_deref())? {
-            let lines = written_lines(&work);
-            let hunk = Hunk {
-                call: 0,
-                read: false,
-                same_file: true,
-                nearness: 1,
-                at: row.at.map_or(0, Time::micros),
-                late: false,
-                start: None,
-                lines,
-                loose: false,
-            };
-            match of_path.iter_mut().find(|(path, _)| *path == work.path) {
-                Some((_, hunks)) => hunks.push(hunk),
-                None => of_path.push((work.path, vec![hunk])),
+impl View<'_> {
+    /// Looks at every edit of a session. `read` gives the text of a file by its path, or nothing.
+    pub fn survivors(
+        &self,
+        session: &SessionView,
+        read: &mut dyn FnMut(&str) -> Option<String>,
+    ) -> Result<Vec<Survivor>> {
+        let mut found = Vec::new();
+        let Some(recorder) = by_name(&session.source).and_then(|source| source.recorder()) else {
+            return Ok(found);
+        };
+        let mut reader = HunkReader::new(self.archive);
+        let folder = reader.session(session.row)?.and_then(|(_, folder)| folder);
+        let mut files: HashMap<String, Option<Vec<HunkLine>>> = HashMap::new();
+        for (file, place) in self.archive.calls_of_kind(session.row, CallKind::Edit)? {
+            let Some(row) = self.archive.call_at(session.row, file, place)? else { continue };
+            if row.copied || row.ok == Some(false) {
+                continue;
+            }
+            let mut of_path: Vec<(String, Vec<Hunk>)> = Vec::new();
+            for work in reader.work(&row, recorder, folder.as_deref())? {
+                let lines = written_lines(&work);
+                let hunk = Hunk {
+                    call: 0,
+                    read: false,
+                    same_file: true,
+                    nearness: 1,
+                    at: row.at.map_or(0, Time::micros),
+                    late: false,
+                    start: None,
+                    lines,
+                    loose: false,
+                };
+                match of_path.iter_mut().find(|(path, _)| *path == work.path) {
+                    Some((_, hunks)) => hunks.push(hunk),
+                    None => of_path.push((work.path, vec![hunk])),
+                }
+            }
+            for (path, hunks) in of_path {
+                let lines_now = files.entry(path.clone()).or_insert_with(|| {
+                    let text = read(&path)?;
+                    Some(text.lines().map(|line| HunkLine::new(line, false)).collect())
+                });
+                let written = hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| !line.context).count();
+                let claims = match lines_now {
+                    Some(lines) => claim_lines(lines, &hunks, &|_| 1.0),
+                    None => Vec::new(),
+                };
+                let standing: Vec<usize> = claims
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, claim)| claim.is_some())
+                    .map(|(at, _)| at + 1)
+                    .collect();
+                found.push(Survivor {
+                    call_id: self.door.text(&row.call_id),
+                    file: self.door.text(&path),
+                    written,
+                    standing: standing.len(),
+                    lines: stretches(&standing),
+                });
             }
         }
-        for (path, hunks) in of_path {
-            let now = files.entry(path.clone()).or_insert_with(|| {
-                let text = read(&path)?;
-                Some(text.lines().map(|line| HunkLine::new(line, false)).collect())
-            });
-            let written = hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| !line.context).count();
-            let claims = match now {
-                Some(lines) => claim_lines(lines, &hunks, &|_| 1.0),
-                None => Vec::new(),
-            };
-            let standing: Vec<usize> = claims
-                .iter()
-                .enumerate()
-                .filter(|(_, claim)| claim.is_some())
-                .map(|(at, _)| at + 1)
-                .collect();
-            found.push(Survivor {
-                call_id: door.text(&row.call_id),
-                file: door.text(&path),
-                written,
-                standing: standing.len(),
-                lines: stretches(&standing),
-            });
-        }
+        Ok(found)
     }
-    Ok(found)
 }
 
 fn stretches(lines: &[usize]) -> Vec<[usize; 2]> {

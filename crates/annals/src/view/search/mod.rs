@@ -14,11 +14,11 @@ use std::rc::Rc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::door::Door;
+use super::context::View;
 use super::paging::{Paging, read_numbers, write_numbers};
-use annals_core::{Error, PassageKind, Result, Scope, Shown, Time};
+use annals_core::{Error, PassageKind, Result, Shown, Time};
 use annals_sources::by_name;
-use annals_store::{PassageHit, Store, TermQuery};
+use annals_store::{PassageHit, TermQuery};
 use passages::{FoundPassage, PassageReader, closeness, fits};
 use query::{Clause, Query, kinds, narrowed, plain, read_query, roles};
 
@@ -39,6 +39,8 @@ const LONGEST_WORD: usize = 256;
 const MOST_RECORDS: usize = 1_000;
 /// Hits that are put in order; nobody pages further.
 const MOST: usize = 5_000;
+/// Steps that are returned of one session.
+const FOUND_IN_SESSION: usize = 300;
 
 #[derive(Debug, Clone, Default)]
 pub struct SearchQuery {
@@ -108,93 +110,69 @@ pub struct PassageView {
     pub highlights: Vec<[usize; 2]>,
 }
 
-pub fn search(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    ask: &SearchQuery,
-    now: Time,
-) -> Result<SearchAnswer> {
-    let query = understood(ask, now)?;
-    let [skipped] = ask.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
-    let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
-    let limit = usize::try_from(ask.page.limit).unwrap_or(usize::MAX).max(1);
-    let end = skipped.saturating_add(limit);
-    let searcher = searcher(scope, store, door, ask, now);
-    let mut mode = "all";
-    let mut found = searcher.run(&query, MatchMode::All)?;
-    let loose = query.clauses.len() > 1 && query.clauses.iter().any(|clause| clause.forms().is_some());
-    if found.groups.is_empty() && loose {
-        mode = "any";
-        found = searcher.run(&query, MatchMode::Any)?;
+impl View<'_> {
+    pub fn search(&self, asked: &SearchQuery) -> Result<SearchAnswer> {
+        let query = understood(asked, self.now)?;
+        let [skipped] = asked.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
+        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        let limit = usize::try_from(asked.page.limit).unwrap_or(usize::MAX).max(1);
+        let end = skipped.saturating_add(limit);
+        let searcher = Searcher::new(self, asked);
+        let mut mode = "all";
+        let mut found = searcher.run(&query, MatchMode::All)?;
+        let loose = query.clauses.len() > 1 && query.clauses.iter().any(|clause| clause.forms().is_some());
+        if found.groups.is_empty() && loose {
+            mode = "any";
+            found = searcher.run(&query, MatchMode::Any)?;
+        }
+        let total = found.groups.len();
+        let mut results = Vec::new();
+        for (number, group) in found.groups.into_iter().skip(skipped).take(limit).enumerate() {
+            let shown = if number < FIRST { SHOWN } else { 1 };
+            results.extend(searcher.result(group, &query, shown)?);
+        }
+        let more = total > end;
+        Ok(SearchAnswer {
+            query: asked.query.clone(),
+            mode,
+            results,
+            next_cursor: more.then(|| write_numbers(&[end as i64])),
+            total,
+            complete: found.complete,
+        })
     }
-    let total = found.groups.len();
-    let mut results = Vec::new();
-    for (number, group) in found.groups.into_iter().skip(skipped).take(limit).enumerate() {
-        let shown = if number < FIRST { SHOWN } else { 1 };
-        results.extend(searcher.result(group, &query, shown)?);
+
+    /// Steps of one session that hold what was asked for, by id and number, in their order; whether these are all.
+    pub fn find_in_session(&self, asked: &SearchQuery) -> Result<(Vec<(String, i64)>, bool)> {
+        let query = understood(asked, self.now)?;
+        let searcher = Searcher::new(self, asked);
+        let found = searcher.run(&query, MatchMode::All)?;
+        let hits: Vec<(f32, PassageHit)> = found.groups.into_iter().flat_map(|group| group.hits).collect();
+        let complete = found.complete && hits.len() <= FOUND_IN_SESSION;
+        let mut reader = searcher.reader();
+        let mut steps = Vec::new();
+        for (_, hit) in hits.iter().take(FOUND_IN_SESSION) {
+            let found = searcher.read(&mut reader, hit)?;
+            let Some(step) = found.as_ref().and_then(|found| found.step.as_ref()) else { continue };
+            let number = self.archive.steps_before(step.session, step.file, step.place)?;
+            steps.push((step.id.clone(), number));
+        }
+        steps.sort_by_key(|(_, number)| *number);
+        steps.dedup();
+        Ok((steps, complete))
     }
-    let more = total > end;
-    Ok(SearchAnswer {
-        query: ask.query.clone(),
-        mode,
-        results,
-        next_cursor: more.then(|| write_numbers(&[end as i64])),
-        total,
-        complete: found.complete,
-    })
 }
 
-/// Steps that are told of one session.
-const FOUND_IN_SESSION: usize = 300;
-
-/// Steps of one session that hold what was asked for, by id and number, in their order; whether these are all.
-pub fn find_in_session(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    ask: &SearchQuery,
-    now: Time,
-) -> Result<(Vec<(String, i64)>, bool)> {
-    let query = understood(ask, now)?;
-    let searcher = searcher(scope, store, door, ask, now);
-    let found = searcher.run(&query, MatchMode::All)?;
-    let hits: Vec<(f32, PassageHit)> = found.groups.into_iter().flat_map(|group| group.hits).collect();
-    let complete = found.complete && hits.len() <= FOUND_IN_SESSION;
-    let mut reader = searcher.reader();
-    let mut steps = Vec::new();
-    for (_, hit) in hits.iter().take(FOUND_IN_SESSION) {
-        let found = searcher.read(&mut reader, hit)?;
-        let Some(step) = found.as_ref().and_then(|found| found.step.as_ref()) else { continue };
-        let number = store.steps_before(scope, step.session, step.file, step.place)?;
-        steps.push((step.id.clone(), number));
-    }
-    steps.sort_by_key(|(_, number)| *number);
-    steps.dedup();
-    Ok((steps, complete))
-}
-
-fn searcher<'a>(
-    scope: &'a Scope,
-    store: &'a Store,
-    door: &'a Door,
-    ask: &SearchQuery,
-    now: Time,
-) -> Searcher<'a> {
-    let (recent, session) = (ask.recent, ask.session);
-    Searcher { scope, store, door, now, recent, session, texts: RefCell::default() }
-}
-
-fn understood(ask: &SearchQuery, now: Time) -> Result<Query> {
-    let mut query = read_query(&ask.query, now)?;
-    query.source = ask.source.clone().or(query.source);
-    query.project = ask.project.clone().or(query.project);
-    query.since = ask.since.or(query.since);
-    query.until = ask.until.or(query.until);
-    if let Some(role) = &ask.role {
+fn understood(asked: &SearchQuery, now: Time) -> Result<Query> {
+    let mut query = read_query(&asked.query, now)?;
+    query.source = asked.source.clone().or(query.source);
+    query.project = asked.project.clone().or(query.project);
+    query.since = asked.since.or(query.since);
+    query.until = asked.until.or(query.until);
+    if let Some(role) = &asked.role {
         query.kinds = narrowed(query.kinds.as_deref(), roles(role)?);
     }
-    if let Some(kind) = &ask.kind {
+    if let Some(kind) = &asked.kind {
         query.kinds = narrowed(query.kinds.as_deref(), kinds(kind)?);
     }
     if query.is_empty() {
@@ -216,10 +194,7 @@ pub enum MatchMode {
 }
 
 pub struct Searcher<'a> {
-    pub scope: &'a Scope,
-    pub store: &'a Store,
-    pub door: &'a Door,
-    pub now: Time,
+    pub view: &'a View<'a>,
     pub recent: bool,
     pub session: Option<i64>,
     pub texts: RefCell<Texts>,
@@ -241,10 +216,14 @@ struct Groups {
     complete: bool,
 }
 
-impl Searcher<'_> {
+impl<'a> Searcher<'a> {
+    fn new(view: &'a View<'a>, asked: &SearchQuery) -> Searcher<'a> {
+        Searcher { view, recent: asked.recent, session: asked.session, texts: RefCell::default() }
+    }
+
     fn run(&self, query: &Query, mode: MatchMode) -> Result<Groups> {
         let asked = self.term_query(query, mode)?;
-        let (mut hits, all) = self.store.passages(self.scope, &asked, MOST, |hit| match self.recent {
+        let (mut hits, all) = self.view.archive.passages(&asked, MOST, |hit| match self.recent {
             true => hit.minutes as f32,
             false => self.score(hit, mode),
         })?;
@@ -264,8 +243,8 @@ impl Searcher<'_> {
             hits.truncate(MOST);
         }
         hits.sort_unstable_by(order);
-        let mut told = HashSet::new();
-        hits.retain(|(_, hit)| told.insert((hit.file, hit.place, hit.kind as u8)));
+        let mut seen = HashSet::new();
+        hits.retain(|(_, hit)| seen.insert((hit.file, hit.place, hit.kind as u8)));
         let mut hits = self.placed(hits, query, &asked)?;
         let exact: Vec<&Clause> =
             query.clauses.iter().filter(|clause| clause.is_exact() && mode == MatchMode::All).collect();
@@ -323,10 +302,10 @@ impl Searcher<'_> {
                 if records > MOST_RECORDS {
                     continue;
                 }
-                let Some(record) = self.store.record_at(self.scope, hit.file, hit.place)? else { continue };
+                let Some(record) = self.view.archive.record_at(hit.file, hit.place)? else { continue };
                 let name = format!("{}/{}", record.stream, record.key);
                 let call = match hit.kind {
-                    PassageKind::Output => self.store.call_with_output(self.scope, &name)?,
+                    PassageKind::Output => self.view.archive.call_with_output(&name)?,
                     _ => None,
                 };
                 let fits = match &call {
@@ -375,7 +354,7 @@ impl Searcher<'_> {
         let Some(words) = words else { return Ok(()) };
         let known: HashMap<i64, usize> =
             groups.iter().enumerate().map(|(at, group)| (group.session, at)).collect();
-        for row in self.store.titled_sessions(self.scope, &words)? {
+        for row in self.view.archive.titled_sessions(&words)? {
             if asked.sessions.as_ref().is_some_and(|sessions| !sessions.contains(&row)) {
                 continue;
             }
@@ -407,7 +386,7 @@ impl Searcher<'_> {
             PassageKind::Result | PassageKind::Output => 0.8,
         };
         let length = 1.0 + 0.06 * f32::from(hit.length.saturating_sub(4));
-        let minutes = self.now.minute().saturating_sub(hit.minutes).max(0);
+        let minutes = self.view.now.minute().saturating_sub(hit.minutes).max(0);
         let days = if hit.minutes == 0 { 365.0 } else { minutes as f32 / 1_440.0 };
         let recency = 1.0 + 0.25 / (1.0 + days / 30.0);
         // Of a question's words, many are worth more than one that is rare.
@@ -468,12 +447,7 @@ impl Searcher<'_> {
     }
 
     pub fn reader(&self) -> PassageReader<'_> {
-        PassageReader {
-            scope: self.scope,
-            store: self.store,
-            door: self.door,
-            contents: self.store.contents(self.scope),
-        }
+        PassageReader { view: self.view, contents: self.view.archive.contents() }
     }
 
     /// A text that was read to put it in order is shown soon after.
@@ -484,7 +458,7 @@ impl Searcher<'_> {
         }
         let source = match hit.session {
             0 => None,
-            session => self.store.session_source(self.scope, session)?,
+            session => self.view.archive.session_source(session)?,
         };
         let found = reader.read(hit, source.as_deref())?.map(Rc::new);
         let mut texts = self.texts.borrow_mut();
@@ -495,7 +469,7 @@ impl Searcher<'_> {
     }
 
     fn touches(&self, hit: &PassageHit, path: &str) -> Result<bool> {
-        let touches = self.store.touches(self.scope, hit.session, hit.file, hit.place)?;
+        let touches = self.view.archive.touches(hit.session, hit.file, hit.place)?;
         Ok(touches.iter().any(|touch| plain(&String::from_utf8_lossy(touch.path.expose())).ends_with(path)))
     }
 }

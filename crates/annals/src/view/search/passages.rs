@@ -1,13 +1,12 @@
 //! The texts of search results, and their snippets.
 
 use super::query::{Clause, plain};
+use crate::view::context::View;
 use crate::view::door::{Door, between_letters};
 use crate::view::session::entry_builder::EntryBuilder;
-use annals_core::{
-    Block, LONGEST_TEXT, MessageKind, PassageKind, Result, Scope, Shown, Time, each_text, each_told,
-};
+use annals_core::{Block, LONGEST_TEXT, MessageKind, PassageKind, Result, Shown, Time, each_text, each_told};
 use annals_sources::{Source, by_name};
-use annals_store::{CallRow, Contents, PassageHit, PlacedRecord, Store};
+use annals_store::{CallRow, Contents, PassageHit, PlacedRecord};
 
 /// Letters of a snippet, about.
 const SNIPPET: usize = 200;
@@ -38,9 +37,7 @@ pub struct PassageStep {
 
 /// Reads the rows and texts of hits.
 pub struct PassageReader<'a> {
-    pub scope: &'a Scope,
-    pub store: &'a Store,
-    pub door: &'a Door,
+    pub view: &'a View<'a>,
     pub contents: Contents<'a>,
 }
 
@@ -50,7 +47,7 @@ impl PassageReader<'_> {
         match hit.kind {
             PassageKind::User | PassageKind::Assistant | PassageKind::Thinking => self.message(hit, source),
             PassageKind::Call | PassageKind::Result | PassageKind::Files => {
-                let row = self.store.call_at(self.scope, hit.session, hit.file, hit.place)?;
+                let row = self.view.archive.call_at(hit.session, hit.file, hit.place)?;
                 match (row, source.and_then(by_name)) {
                     (Some(row), Some(source)) if !row.copied => self.call(hit, &row, source).map(Some),
                     // An output that was written before its call is a message.
@@ -63,11 +60,11 @@ impl PassageReader<'_> {
     }
 
     fn message(&mut self, hit: &PassageHit, source: Option<&str>) -> Result<Option<FoundPassage>> {
-        let row = self.store.message_at(self.scope, hit.session, hit.file, hit.place)?;
+        let row = self.view.archive.message_at(hit.session, hit.file, hit.place)?;
         let row = row.filter(|row| !row.copied && row.kind != MessageKind::Injected);
         let (Some(row), Some(source)) = (row, source.and_then(by_name)) else { return Ok(None) };
         let mut lines = vec![self.contents.span(row.file, row.span)?];
-        for line in self.store.message_lines(self.scope, row.session_id, row.file, row.span.offset)? {
+        for line in self.view.archive.message_lines(row.session_id, row.file, row.span.offset)? {
             lines.push(self.contents.span(row.file, line)?);
         }
         let lines: Vec<&[u8]> = lines.iter().map(|line| line.expose()).collect();
@@ -103,14 +100,7 @@ impl PassageReader<'_> {
     }
 
     fn call(&mut self, hit: &PassageHit, row: &CallRow, source: &'static dyn Source) -> Result<FoundPassage> {
-        let builder = EntryBuilder {
-            scope: self.scope,
-            store: self.store,
-            door: self.door,
-            source,
-            full: true,
-            changes: false,
-        };
+        let builder = EntryBuilder { view: self.view, source, full: true, changes: false };
         let mut text = String::new();
         match hit.kind {
             PassageKind::Result => {
@@ -118,7 +108,7 @@ impl PassageReader<'_> {
                 each_told(&output, &mut |part| add(&mut text, part));
             }
             PassageKind::Files => {
-                for touch in self.store.touches(self.scope, row.session_id, row.file, row.span.offset)? {
+                for touch in self.view.archive.touches(row.session_id, row.file, row.span.offset)? {
                     add(&mut text, &String::from_utf8_lossy(touch.path.expose()));
                 }
             }
@@ -141,8 +131,8 @@ impl PassageReader<'_> {
 
     /// A call within a message is shown with it.
     pub fn step_of(&self, row: &CallRow) -> Result<PassageStep> {
-        let message = match self.store.message_of_call(self.scope, row)? {
-            Some(place) => self.store.message_at(self.scope, row.session_id, row.file, place)?,
+        let message = match self.view.archive.message_of_call(row)? {
+            Some(place) => self.view.archive.message_at(row.session_id, row.file, place)?,
             None => None,
         };
         Ok(match message {
@@ -162,7 +152,7 @@ impl PassageReader<'_> {
     }
 
     fn record(&mut self, hit: &PassageHit) -> Result<Option<FoundPassage>> {
-        let Some(record) = self.store.record_at(self.scope, hit.file, hit.place)? else { return Ok(None) };
+        let Some(record) = self.view.archive.record_at(hit.file, hit.place)? else { return Ok(None) };
         let bytes =
             self.contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
         let mut text = String::new();
@@ -172,7 +162,7 @@ impl PassageReader<'_> {
         add(&mut text, &String::from_utf8_lossy(bytes.expose()));
         // An output that was kept apart belongs to its call.
         let name = format!("{}/{}", record.stream, record.key);
-        let call = self.store.call_with_output(self.scope, &name)?;
+        let call = self.view.archive.call_with_output(&name)?;
         let (step, tool) = match &call {
             Some(row) => (Some(self.step_of(row)?), Some(row.name.clone())),
             None => (None, None),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::passages::{FoundPassage, PassageStep, snippet};
 use super::query::Query;
 use super::{Group, PassageView, SHOWN, SearchResult, Searcher};
-use crate::view::session::list::{SessionView, session_of_row};
+use crate::view::session::list::SessionView;
 use annals_core::{PassageKind, Result, Shown, Time};
 use annals_sources::by_name;
 
@@ -29,7 +29,7 @@ impl Searcher<'_> {
         }
         let row = founds.first().and_then(|(_, first)| first.step.as_ref()).map(|step| step.session);
         let session = match row.or(by_title.then_some(group.session)) {
-            Some(row) => match session_of_row(self.scope, self.store, self.door, row, self.now)? {
+            Some(row) => match self.view.session_of_row(row)? {
                 Some(session) => Some(session),
                 None => return Ok(None),
             },
@@ -75,7 +75,8 @@ impl Searcher<'_> {
                     source,
                     session_id: None,
                     stream: record.map(|record| record.stream.clone()),
-                    title: record.map(|record| self.door.text(&format!("{} {}", record.stream, record.key))),
+                    title: record
+                        .map(|record| self.view.door.text(&format!("{} {}", record.stream, record.key))),
                     cwd: None,
                     git_branch: None,
                     last_message_at: record.and_then(|record| record.at).map(Time::rfc3339),
@@ -91,14 +92,14 @@ impl Searcher<'_> {
     /// The number of a step, and whether it is on a branch that is not shown.
     fn position(&self, step: &PassageStep) -> Result<(Option<i64>, bool)> {
         let PassageStep { session, file, place, .. } = *step;
-        match self.store.node_at(self.scope, session, file, place)? {
-            Some(node) => Ok((self.store.steps_on_branch(self.scope, session, file, place)?, !node.current)),
-            None => Ok((Some(self.store.steps_before(self.scope, session, file, place)?), false)),
+        match self.view.archive.node_at(session, file, place)? {
+            Some(node) => Ok((self.view.archive.steps_on_branch(session, file, place)?, !node.current)),
+            None => Ok((Some(self.view.archive.steps_before(session, file, place)?), false)),
         }
     }
 
     fn passage(&self, found: &FoundPassage, score: f32, query: &Query) -> Result<PassageView> {
-        let (snippet, highlights) = snippet(self.door, &found.text, &query.clauses);
+        let (snippet, highlights) = snippet(self.view.door, &found.text, &query.clauses);
         let (position, off_branch) = match &found.step {
             Some(step) => self.position(step)?,
             None => (None, false),
@@ -114,14 +115,14 @@ impl Searcher<'_> {
         Ok(PassageView {
             message_id: match (&found.step, &found.record) {
                 (Some(step), _) => Shown::new(step.id.clone()),
-                (None, Some(record)) => self.door.text(&record.key),
+                (None, Some(record)) => self.view.door.text(&record.key),
                 (None, None) => Shown::default(),
             },
             position,
             off_branch,
             role,
             kind,
-            tool: found.tool.as_deref().map(|tool| self.door.text(tool)),
+            tool: found.tool.as_deref().map(|tool| self.view.door.text(tool)),
             at: found.at.map(Time::rfc3339),
             score: f64::from(score),
             snippet,

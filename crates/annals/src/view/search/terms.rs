@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::query::{Clause, Query};
 use super::{MOST_WANTED, MatchMode, Searcher};
-use annals_core::{FILE_MARK, MODEL_MARK, Result, Scope, TOOL_MARK, Time};
+use annals_core::{FILE_MARK, MODEL_MARK, Result, TOOL_MARK, Time};
 use annals_store::{SessionFilter, TermGroup, TermQuery};
 
 impl Searcher<'_> {
@@ -54,12 +54,12 @@ impl Searcher<'_> {
     fn sessions(&self, query: &Query) -> Result<Option<HashSet<i64>>> {
         if let Some(session) = self.session {
             let filter = SessionFilter { row: Some(session), with_agents: true, ..SessionFilter::default() };
-            let mut rows = self.store.session_rows(self.scope, &filter)?;
+            let mut rows = self.view.archive.session_rows(&filter)?;
             rows.insert(0);
             return Ok(Some(rows));
         }
         let narrowed = query.source.is_some() || query.project.is_some() || query.branch.is_some();
-        if !narrowed && *self.scope == Scope::Owner {
+        if !narrowed && self.view.archive.is_whole() {
             return Ok(None);
         }
         let path = query.project.as_deref().is_some_and(|project| project.starts_with('/'));
@@ -71,7 +71,7 @@ impl Searcher<'_> {
             with_agents: true,
             ..SessionFilter::default()
         };
-        let mut rows = self.store.session_rows(self.scope, &filter)?;
+        let mut rows = self.view.archive.session_rows(&filter)?;
         // Records have no session; whose they are is seen when they are placed.
         rows.insert(0);
         Ok(Some(rows))

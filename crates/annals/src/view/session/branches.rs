@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use annals_core::{ContentKey, Error, Result, Scope};
-use annals_store::{MessageRow, NodeRow, Store};
+use super::list::SessionView;
+use crate::view::context::View;
+use annals_core::{ContentKey, Error, Result};
+use annals_store::{Archive, MessageRow, NodeRow};
 
 /// Which steps of a conversation that branches are wanted; others have one branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,7 +24,6 @@ pub enum Branch {
 
 impl Branch {
     /// `all`, or the id of a step.
-    // no scope: reads what was asked for
     pub fn named(name: Option<&str>) -> Branch {
         match name {
             None | Some("" | "current") => Branch::Current,
@@ -53,8 +54,8 @@ pub struct Branches {
 
 impl Branches {
     /// Nothing when the session does not branch.
-    pub fn of(scope: &Scope, store: &Store, session: i64, branch: &Branch) -> Result<Option<Branches>> {
-        let nodes = store.tree(scope, session)?;
+    pub fn of(archive: Archive<'_>, session: i64, branch: &Branch) -> Result<Option<Branches>> {
+        let nodes = archive.tree(session)?;
         if nodes.is_empty() {
             return match branch {
                 Branch::Current | Branch::All => Ok(None),
@@ -101,13 +102,12 @@ impl Kin {
     /// The node of a row and the keys of those that follow it; nothing when its session does not branch.
     pub fn of(
         &mut self,
-        scope: &Scope,
-        store: &Store,
+        archive: Archive<'_>,
         row: &MessageRow,
     ) -> Result<Option<(NodeRow, Vec<ContentKey>)>> {
         if self.session != row.session_id {
             *self = Kin { session: row.session_id, ..Kin::default() };
-            for node in store.tree(scope, row.session_id)? {
+            for node in archive.tree(row.session_id)? {
                 self.nodes.insert((node.file, node.place), node);
                 if let Some(parent) = node.parent {
                     self.below.entry(parent).or_default().push(node.key);
@@ -119,11 +119,14 @@ impl Kin {
     }
 }
 
-/// Whether a step that begins so is on a branch that the client does not show.
-pub fn is_off_branch(scope: &Scope, store: &Store, session: i64, id: &str) -> Result<bool> {
-    let nodes = store.tree(scope, session)?;
-    let mut found = nodes.iter().filter(|node| id.len() >= 4 && node.key.hex().starts_with(id)).peekable();
-    Ok(found.peek().is_some() && found.all(|node| !node.current))
+impl View<'_> {
+    /// Whether a step that begins so is on a branch that the client does not show.
+    pub fn is_off_branch(&self, session: &SessionView, id: &str) -> Result<bool> {
+        let nodes = self.archive.tree(session.row)?;
+        let mut found =
+            nodes.iter().filter(|node| id.len() >= 4 && node.key.hex().starts_with(id)).peekable();
+        Ok(found.peek().is_some() && found.all(|node| !node.current))
+    }
 }
 
 fn through(

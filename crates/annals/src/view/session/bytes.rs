@@ -6,10 +6,10 @@ use utoipa::ToSchema;
 
 use super::entry_builder::EntryBuilder;
 use super::list::SessionView;
-use crate::view::door::Door;
-use annals_core::{ContentKey, Result, Scope, Shown, Span, from_base64};
+use crate::view::context::View;
+use annals_core::{ContentKey, Result, Shown, Span, from_base64};
 use annals_sources::by_name;
-use annals_store::{CallRow, Contents, Store};
+use annals_store::{Archive, CallRow, Contents};
 
 /// A line of a captured file.
 #[derive(Debug, Serialize, ToSchema)]
@@ -22,46 +22,40 @@ pub struct LineView {
     pub text: Shown,
 }
 
-/// The lines of a message or call, by its id.
-pub fn lines(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    session: &SessionView,
-    id: &str,
-) -> Result<Option<Vec<LineView>>> {
-    let Some(step) = Step::find(scope, store, session, id)? else { return Ok(None) };
-    let mut contents = store.contents(scope);
-    let mut lines = Vec::new();
-    let mut told = Vec::new();
-    for (part, file, span) in step.spans() {
-        // Several calls may share a line, and a call may be one of its message's.
-        if told.contains(&(file, span.offset)) {
-            continue;
+impl View<'_> {
+    /// The lines of a message or call, by its id.
+    pub fn lines(&self, session: &SessionView, id: &str) -> Result<Option<Vec<LineView>>> {
+        let Some(step) = Step::find(self.archive, session, id)? else { return Ok(None) };
+        let mut contents = self.archive.contents();
+        let mut lines = Vec::new();
+        let mut emitted = Vec::new();
+        for (part, file, span) in step.spans() {
+            // Several calls may share a line, and a call may be one of its message's.
+            if emitted.contains(&(file, span.offset)) {
+                continue;
+            }
+            emitted.push((file, span.offset));
+            let raw = contents.span(file, span)?;
+            lines.push(LineView {
+                part,
+                offset: span.offset,
+                length: span.length,
+                text: self.door.raw(&raw),
+            });
         }
-        told.push((file, span.offset));
-        let raw = contents.span(file, span)?;
-        lines.push(LineView { part, offset: span.offset, length: span.length, text: door.raw(&raw) });
+        Ok(Some(lines))
     }
-    Ok(Some(lines))
-}
 
-/// The whole output of a step's call, by its number within the step.
-pub fn whole_output(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    session: &SessionView,
-    id: &str,
-    number: usize,
-) -> Result<Option<Shown>> {
-    let Some(step) = Step::find(scope, store, session, id)? else { return Ok(None) };
-    let (Some(call), Some(source)) = (step.calls.get(number), by_name(&session.source)) else {
-        return Ok(None);
-    };
-    let builder = EntryBuilder { scope, store, door, source, full: true, changes: false };
-    let output = builder.output(&mut store.contents(scope), call)?;
-    Ok(output.map(|output| door.text(&output)))
+    /// The whole output of a step's call, by its number within the step.
+    pub fn whole_output(&self, session: &SessionView, id: &str, number: usize) -> Result<Option<Shown>> {
+        let Some(step) = Step::find(self.archive, session, id)? else { return Ok(None) };
+        let (Some(call), Some(source)) = (step.calls.get(number), by_name(&session.source)) else {
+            return Ok(None);
+        };
+        let builder = EntryBuilder { view: self, source, full: true, changes: false };
+        let output = builder.output(&mut self.archive.contents(), call)?;
+        Ok(output.map(|output| self.door.text(&output)))
+    }
 }
 
 /// A picture of a step: its type and its bytes.
@@ -74,23 +68,19 @@ pub struct Picture {
 /// Types that a browser shows without running anything in them.
 const SHOWN_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// The picture of this number among those of a message.
-pub fn picture(
-    scope: &Scope,
-    store: &Store,
-    session: &SessionView,
-    id: &str,
-    number: usize,
-) -> Result<Option<Picture>> {
-    let Some(step) = Step::find(scope, store, session, id)? else { return Ok(None) };
-    let mut contents = store.contents(scope);
-    let mut found = Vec::new();
-    for (part, file, span) in step.spans() {
-        if part == "message" || part == "output" {
-            gather_pictures(&mut contents, file, span, &mut found)?;
+impl View<'_> {
+    /// The picture of this number among those of a message.
+    pub fn picture(&self, session: &SessionView, id: &str, number: usize) -> Result<Option<Picture>> {
+        let Some(step) = Step::find(self.archive, session, id)? else { return Ok(None) };
+        let mut contents = self.archive.contents();
+        let mut found = Vec::new();
+        for (part, file, span) in step.spans() {
+            if part == "message" || part == "output" {
+                gather_pictures(&mut contents, file, span, &mut found)?;
+            }
         }
+        Ok(found.into_iter().nth(number).flatten())
     }
-    Ok(found.into_iter().nth(number).flatten())
 }
 
 fn gather_pictures(
@@ -107,21 +97,21 @@ fn gather_pictures(
 }
 
 /// Pictures are in transcripts as data addresses, or as their type beside their Base64.
-fn each_picture(value: &Value, see: &mut dyn FnMut(&str, &str)) {
+fn each_picture(value: &Value, visit: &mut dyn FnMut(&str, &str)) {
     match value {
         Value::String(text) => {
             let data = text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
             if let Some((media_type, data)) = data.filter(|(media_type, _)| media_type.starts_with("image/"))
             {
-                see(media_type, data);
+                visit(media_type, data);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| each_picture(item, see)),
+        Value::Array(items) => items.iter().for_each(|item| each_picture(item, visit)),
         Value::Object(fields) => {
             let text = |name: &str| fields.get(name).and_then(Value::as_str);
             match (text("media_type").or_else(|| text("mimeType")), text("data")) {
-                (Some(media_type), Some(data)) if media_type.starts_with("image/") => see(media_type, data),
-                _ => fields.values().for_each(|field| each_picture(field, see)),
+                (Some(media_type), Some(data)) if media_type.starts_with("image/") => visit(media_type, data),
+                _ => fields.values().for_each(|field| each_picture(field, visit)),
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -140,16 +130,16 @@ struct Step {
 }
 
 impl Step {
-    fn find(scope: &Scope, store: &Store, session: &SessionView, id: &str) -> Result<Option<Step>> {
+    fn find(archive: Archive<'_>, session: &SessionView, id: &str) -> Result<Option<Step>> {
         let Some(key) = ContentKey::from_hex(id) else { return Ok(None) };
-        if let Some(message) = store.message_by_key(scope, session.row, key)? {
+        if let Some(message) = archive.message_by_key(session.row, key)? {
             let mut spans = vec![message.span];
-            spans.extend(store.message_lines(scope, session.row, message.file, message.span.offset)?);
+            spans.extend(archive.message_lines(session.row, message.file, message.span.offset)?);
             let end = spans.iter().map(|span| span.offset + span.length).max().unwrap_or_default();
-            let calls = store.calls_of_message(scope, &message, end)?;
+            let calls = archive.calls_of_message(&message, end)?;
             return Ok(Some(Step { message: Some((message.file, spans)), calls }));
         }
-        let call = store.call_by_key(scope, session.row, key)?;
+        let call = archive.call_by_key(session.row, key)?;
         Ok(call.map(|call| Step { message: None, calls: vec![call] }))
     }
 

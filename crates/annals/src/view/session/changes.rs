@@ -18,9 +18,9 @@ impl EntryBuilder<'_> {
         let Some(recorder) = self.source.recorder().filter(|_| row.ok != Some(false)) else {
             return Ok(Vec::new());
         };
-        let work = work_of(self.scope, self.store, contents, row, recorder, None)?;
+        let work = work_of(self.view.archive, contents, row, recorder, None)?;
         let changed = work.iter().filter(|work| !work.is_read()).take(MOST);
-        Ok(changed.map(|work| change(self.door, work)).collect())
+        Ok(changed.map(|work| change(self.view.door, work)).collect())
     }
 }
 

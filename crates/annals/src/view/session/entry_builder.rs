@@ -3,16 +3,15 @@
 use serde_json::Value;
 
 use super::transcript::{BlockView, Cut, Entry, FileView};
-use crate::view::door::{Door, Extent};
-use annals_core::{Block, CallKind, Result, Scope, Shown, Span, Time};
+use crate::view::context::View;
+use crate::view::door::Extent;
+use annals_core::{Block, CallKind, Result, Shown, Span, Time};
 use annals_sources::Source;
-use annals_store::{CallRow, Contents, MessageRow, Store};
+use annals_store::{Archive, CallRow, Contents, MessageRow};
 
 /// Makes entries of rows.
 pub struct EntryBuilder<'a> {
-    pub scope: &'a Scope,
-    pub store: &'a Store,
-    pub door: &'a Door,
+    pub view: &'a View<'a>,
     pub source: &'static dyn Source,
     pub full: bool,
     pub changes: bool,
@@ -20,7 +19,7 @@ pub struct EntryBuilder<'a> {
 
 impl EntryBuilder<'_> {
     pub fn message(&self, contents: &mut Contents<'_>, row: &MessageRow) -> Result<Entry> {
-        let further = self.store.message_lines(self.scope, row.session_id, row.file, row.span.offset)?;
+        let further = self.view.archive.message_lines(row.session_id, row.file, row.span.offset)?;
         self.message_of(contents, row, &further)
     }
 
@@ -52,11 +51,11 @@ impl EntryBuilder<'_> {
     }
 
     pub fn message_with_calls(&self, contents: &mut Contents<'_>, row: &MessageRow) -> Result<Entry> {
-        let further = self.store.message_lines(self.scope, row.session_id, row.file, row.span.offset)?;
+        let further = self.view.archive.message_lines(row.session_id, row.file, row.span.offset)?;
         let mut entry = self.message_of(contents, row, &further)?;
         let ends = further.iter().chain([&row.span]).map(|line| line.offset + line.length);
         let end = ends.max().unwrap_or(row.span.offset);
-        for call in self.store.calls_of_message(self.scope, row, end)? {
+        for call in self.view.archive.calls_of_message(row, end)? {
             entry.blocks.extend(self.call(contents, &call)?.blocks);
         }
         Ok(entry)
@@ -64,14 +63,14 @@ impl EntryBuilder<'_> {
 
     pub fn call(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Entry> {
         let input = self.input(contents, row)?;
-        let (input, full_bytes) = self.door.json_preview(input, Extent::of(self.full));
+        let (input, full_bytes) = self.view.door.json_preview(input, Extent::of(self.full));
         let cut = Cut { truncated: full_bytes.is_some(), full_bytes };
-        let call_id = self.door.text(&row.call_id);
+        let call_id = self.view.door.text(&row.call_id);
         let mut blocks = vec![BlockView::ToolCall {
             call_id: call_id.clone(),
             name: row.name.clone(),
             kind: row.kind.name(),
-            title: self.door.raw(&row.title),
+            title: self.view.door.raw(&row.title),
             input,
             cut,
             files: self.files(row)?,
@@ -79,7 +78,7 @@ impl EntryBuilder<'_> {
             agent_session_id: self.agent(row)?,
         }];
         if let Some(output) = self.output(contents, row)? {
-            let (output, full_bytes) = self.door.preview(&output, Extent::of(self.full));
+            let (output, full_bytes) = self.view.door.preview(&output, Extent::of(self.full));
             blocks.push(BlockView::ToolResult {
                 call_id,
                 ok: row.ok,
@@ -110,16 +109,13 @@ impl EntryBuilder<'_> {
         if row.kind != CallKind::Agent {
             return Ok(None);
         }
-        Ok(self.store.agent_of_call(self.scope, row.session_id, &row.call_id)?)
+        Ok(self.view.archive.agent_of_call(row.session_id, &row.call_id)?)
     }
 
     /// The call whose script made this one.
     pub fn parent(&self, row: &CallRow) -> Result<Option<String>> {
         let Some(place) = row.parent.filter(|place| *place != row.span.offset) else { return Ok(None) };
-        Ok(self
-            .store
-            .call_key(self.scope, row.session_id, row.file, place)?
-            .map(annals_core::ContentKey::hex))
+        Ok(self.view.archive.call_key(row.session_id, row.file, place)?.map(annals_core::ContentKey::hex))
     }
 
     /// What the call asked for; JSON in a string is opened.
@@ -141,8 +137,7 @@ impl EntryBuilder<'_> {
 
     /// The whole output where it was kept apart, else what the model saw, else the client's own record of it.
     pub fn output(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Option<String>> {
-        if let Some(whole) =
-            kept_apart(self.scope, self.store, contents, self.source, row.full_output.as_deref())?
+        if let Some(whole) = kept_apart(self.view.archive, contents, self.source, row.full_output.as_deref())?
         {
             return Ok(Some(whole));
         }
@@ -160,9 +155,9 @@ impl EntryBuilder<'_> {
     }
 
     pub fn files(&self, row: &CallRow) -> Result<Vec<FileView>> {
-        let touches = self.store.touches(self.scope, row.session_id, row.file, row.span.offset)?;
+        let touches = self.view.archive.touches(row.session_id, row.file, row.span.offset)?;
         let view = touches.iter().map(|touch| FileView {
-            path: self.door.raw(&touch.path),
+            path: self.view.door.raw(&touch.path),
             operation: touch.operation.name(),
             before: touch.before.map(|range| [range.start, range.end]),
             after: touch.after.map(|range| [range.start, range.end]),
@@ -172,7 +167,7 @@ impl EntryBuilder<'_> {
 
     pub fn block(&self, block: Block) -> BlockView {
         let text = |text: &str| {
-            let (shown, full_bytes) = self.door.preview(text, Extent::of(self.full));
+            let (shown, full_bytes) = self.view.door.preview(text, Extent::of(self.full));
             (shown, Cut { truncated: full_bytes.is_some(), full_bytes })
         };
         match block {
@@ -185,16 +180,16 @@ impl EntryBuilder<'_> {
                 BlockView::Thinking { text, cut }
             }
             Block::Image { media_type, bytes, path } => {
-                BlockView::Image { media_type, bytes, path: path.map(|path| self.door.text(&path)) }
+                BlockView::Image { media_type, bytes, path: path.map(|path| self.view.door.text(&path)) }
             }
-            Block::Attachment { name } => BlockView::Attachment { name: self.door.text(&name) },
+            Block::Attachment { name } => BlockView::Attachment { name: self.view.door.text(&name) },
             Block::Event { name, text: whole } => BlockView::Event { name, text: text(&whole).0 },
             Block::ToolCall { call_id, name, input } => BlockView::ToolCall {
-                call_id: self.door.text(&call_id),
+                call_id: self.view.door.text(&call_id),
                 name,
                 kind: "function",
                 title: Shown::default(),
-                input: self.door.json(input),
+                input: self.view.door.json(input),
                 cut: Cut::default(),
                 files: Vec::new(),
                 changes: Vec::new(),
@@ -202,7 +197,7 @@ impl EntryBuilder<'_> {
             },
             Block::ToolResult { call_id, output } => {
                 let (output, cut) = text(&output);
-                let call_id = self.door.text(&call_id);
+                let call_id = self.view.door.text(&call_id);
                 BlockView::ToolResult { call_id, ok: None, exit_code: None, duration_ms: None, output, cut }
             }
         }
@@ -211,15 +206,14 @@ impl EntryBuilder<'_> {
 
 /// An output that its client kept apart, by the name of its record: `stream/key`.
 pub fn kept_apart(
-    scope: &Scope,
-    store: &Store,
+    archive: Archive<'_>,
     contents: &mut Contents<'_>,
     source: &'static dyn Source,
     name: Option<&str>,
 ) -> Result<Option<String>> {
     let Some((stream, key)) = name.and_then(|name| name.split_once('/')) else { return Ok(None) };
     let mut whole = None;
-    store.each_record(scope, source.manifest().source, stream, Some(key), 0, &mut |record| {
+    archive.each_record(source.manifest().source, stream, Some(key), 0, &mut |record| {
         let bytes =
             contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
         whole = Some(String::from_utf8_lossy(bytes.expose()).into_owned());

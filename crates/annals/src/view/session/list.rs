@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::view::door::Door;
+use crate::view::context::View;
 use crate::view::paging::{Paging, read_keyed, write_keyed};
 use crate::view::usage::prices::Cost;
-use annals_core::{Error, Result, Scope, SessionFacts, Shown, ShownJson, Time};
+use annals_core::{Error, Result, SessionFacts, Shown, ShownJson, Time};
 use annals_sources::by_name;
-use annals_store::{Page, SessionFilter, SessionRow, Store};
+use annals_store::{Page, SessionFilter, SessionRow};
 
 /// A session that said something in the last five minutes.
 const ACTIVE: i64 = 300_000_000;
@@ -97,86 +97,64 @@ impl Tokens {
     }
 }
 
-pub fn sessions(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    ask: &SessionQuery,
-    now: Time,
-) -> Result<SessionList> {
-    let after = ask.page.cursor.as_deref().map(read_keyed).transpose()?;
-    let limit = ask.page.limit.max(1);
-    let mut rows = store.sessions(scope, &ask.filter, Page { limit: limit.saturating_add(1), after })?;
-    let more = rows.len() as i64 > limit;
-    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    let native = if ask.brief { Native::LeftOut } else { Native::Told };
-    let mut sessions = Vec::with_capacity(rows.len());
-    for row in rows {
-        sessions.push(session_view(scope, store, door, row, native, now)?);
+impl View<'_> {
+    pub fn sessions(&self, query: &SessionQuery) -> Result<SessionList> {
+        let after = query.page.cursor.as_deref().map(read_keyed).transpose()?;
+        let limit = query.page.limit.max(1);
+        let mut rows =
+            self.archive.sessions(&query.filter, Page { limit: limit.saturating_add(1), after })?;
+        let more = rows.len() as i64 > limit;
+        rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let native = if query.brief { Native::LeftOut } else { Native::Told };
+        let mut sessions = Vec::with_capacity(rows.len());
+        for row in rows {
+            sessions.push(self.session_view(row, native)?);
+        }
+        let next_cursor = sessions.last().filter(|_| more).map(session_cursor);
+        Ok(SessionList { sessions, next_cursor, total: self.archive.count_sessions(&query.filter)? })
     }
-    let next_cursor = sessions.last().filter(|_| more).map(session_cursor);
-    Ok(SessionList { sessions, next_cursor, total: store.count_sessions(scope, &ask.filter)? })
-}
 
-/// A session by its id, or by the start of it when only one begins so.
-pub fn find_session(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    id: &str,
-    now: Time,
-) -> Result<Option<SessionView>> {
-    let (source, id) = match id.split_once(':') {
-        Some((source, id)) if by_name(source).is_some() => (Some(source.to_owned()), id),
-        _ => (None, id),
-    };
-    let filter =
-        SessionFilter { source, id: Some(id.to_owned()), with_agents: true, ..SessionFilter::default() };
-    let mut rows = store.sessions(scope, &filter, Page { limit: 50, after: None })?;
-    if let Some(exact) = rows.iter().position(|row| row.key == id) {
-        return session_view(scope, store, door, rows.swap_remove(exact), Native::Told, now).map(Some);
-    }
-    match rows.len() {
-        0 => Ok(None),
-        1 => rows.pop().map(|row| session_view(scope, store, door, row, Native::Told, now)).transpose(),
-        many => {
-            let some: Vec<&str> = rows.iter().take(3).map(|row| row.key.as_str()).collect();
-            Err(Error::new(format!("ambiguous session id {id:?}: {many} sessions match"))
-                .hint(format!("use a longer id, for example {}", some.join(", "))))
+    /// A session by its id, or by the start of it when only one begins so.
+    pub fn find_session(&self, id: &str) -> Result<Option<SessionView>> {
+        let (source, id) = match id.split_once(':') {
+            Some((source, id)) if by_name(source).is_some() => (Some(source.to_owned()), id),
+            _ => (None, id),
+        };
+        let filter =
+            SessionFilter { source, id: Some(id.to_owned()), with_agents: true, ..SessionFilter::default() };
+        let mut rows = self.archive.sessions(&filter, Page { limit: 50, after: None })?;
+        if let Some(exact) = rows.iter().position(|row| row.key == id) {
+            return self.session_view(rows.swap_remove(exact), Native::Told).map(Some);
+        }
+        match rows.len() {
+            0 => Ok(None),
+            1 => rows.pop().map(|row| self.session_view(row, Native::Told)).transpose(),
+            many => {
+                let some: Vec<&str> = rows.iter().take(3).map(|row| row.key.as_str()).collect();
+                Err(Error::new(format!("ambiguous session id {id:?}: {many} sessions match"))
+                    .hint(format!("use a longer id, for example {}", some.join(", "))))
+            }
         }
     }
-}
 
-/// A session of a source by its whole id.
-pub fn exact_session(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    source: &str,
-    id: &str,
-    now: Time,
-) -> Result<Option<SessionView>> {
-    let filter = SessionFilter {
-        source: Some(source.to_owned()),
-        exact_id: Some(id.to_owned()),
-        with_agents: true,
-        ..SessionFilter::default()
-    };
-    let row = store.sessions(scope, &filter, Page { limit: 1, after: None })?.pop();
-    row.map(|row| session_view(scope, store, door, row, Native::Told, now)).transpose()
-}
+    /// A session of a source by its whole id.
+    pub fn exact_session(&self, source: &str, id: &str) -> Result<Option<SessionView>> {
+        let filter = SessionFilter {
+            source: Some(source.to_owned()),
+            exact_id: Some(id.to_owned()),
+            with_agents: true,
+            ..SessionFilter::default()
+        };
+        let row = self.archive.sessions(&filter, Page { limit: 1, after: None })?.pop();
+        row.map(|row| self.session_view(row, Native::Told)).transpose()
+    }
 
-/// A session by its row, which a hit of a search names.
-pub fn session_of_row(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    row: i64,
-    now: Time,
-) -> Result<Option<SessionView>> {
-    let filter = SessionFilter { row: Some(row), with_agents: true, ..SessionFilter::default() };
-    let row = store.sessions(scope, &filter, Page { limit: 1, after: None })?.pop();
-    row.map(|row| session_view(scope, store, door, row, Native::Told, now)).transpose()
+    /// A session by its row, which a hit of a search names.
+    pub fn session_of_row(&self, row: i64) -> Result<Option<SessionView>> {
+        let filter = SessionFilter { row: Some(row), with_agents: true, ..SessionFilter::default() };
+        let row = self.archive.sessions(&filter, Page { limit: 1, after: None })?.pop();
+        row.map(|row| self.session_view(row, Native::Told)).transpose()
+    }
 }
 
 /// What ties a session to others, and what each file says about it.
@@ -201,21 +179,23 @@ pub struct PartView {
     pub facts: ShownJson,
 }
 
-pub fn session_ties(scope: &Scope, store: &Store, door: &Door, session: &SessionView) -> Result<SessionTies> {
-    let links = store.links(scope, session.row)?.into_iter();
-    let parts = store.session_parts(scope, session.row)?.into_iter();
-    Ok(SessionTies {
-        links: links
-            .map(|link| LinkView { kind: link.kind, session_id: link.other, position: link.position })
-            .collect(),
-        parts: parts
-            .map(|(path, rank, facts)| PartView {
-                path: door.text(&path),
-                rank,
-                facts: door.json(serde_json::from_slice(facts.expose()).unwrap_or_default()),
-            })
-            .collect(),
-    })
+impl View<'_> {
+    pub fn session_ties(&self, session: &SessionView) -> Result<SessionTies> {
+        let links = self.archive.links(session.row)?.into_iter();
+        let parts = self.archive.session_parts(session.row)?.into_iter();
+        Ok(SessionTies {
+            links: links
+                .map(|link| LinkView { kind: link.kind, session_id: link.other, position: link.position })
+                .collect(),
+            parts: parts
+                .map(|(path, rank, facts)| PartView {
+                    path: self.door.text(&path),
+                    rank,
+                    facts: self.door.json(serde_json::from_slice(facts.expose()).unwrap_or_default()),
+                })
+                .collect(),
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,71 +219,68 @@ struct BriefFacts<'f> {
     cost_usd: Option<f64>,
 }
 
-fn session_view(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    row: SessionRow,
-    native: Native,
-    now: Time,
-) -> Result<SessionView> {
-    let manifest = by_name(&row.source).map(|source| source.manifest());
-    let facts: BriefFacts<'_> = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
-    let native = match native {
-        Native::Told => {
-            let facts: SessionFacts = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
-            Some(door.json(Value::Object(facts.native)))
-        }
-        Native::LeftOut => None,
-    };
-    let cwd = row.cwd.as_ref().map(|cwd| door.raw(cwd));
-    let optional = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| door.text(text));
-    // The client's own figure covers what a session inherited and what its agents used; those count elsewhere.
-    let alone = row.parent.is_none() && row.copied_from.is_none();
-    let reported = match facts.cost_usd {
-        Some(cost) if alone && !store.has_agents(scope, row.id)? => Some(cost),
-        _ => None,
-    };
-    let cost = Cost::of(&store.session_usage(scope, row.id)?);
-    let (cost_usd, billing_source) = match reported {
-        Some(reported) => (Some(reported), "reported"),
-        None => (cost.whole(), cost.billing_source()),
-    };
-    Ok(SessionView {
-        resume_command: manifest
-            .map_or("", |manifest| manifest.resume_command)
-            .replace("{id}", &shell_word(&row.key)),
-        provider_label: manifest.map_or("", |manifest| manifest.label),
-        project_dir: cwd.clone(),
-        cwd,
-        title: row.title.as_ref().map(|title| door.raw(title)),
-        models: row.models,
-        tokens: Tokens::of(&row.tokens),
-        cost_usd,
-        billing_source,
-        message_count: row.messages,
-        user_message_count: row.user_messages,
-        assistant_message_count: row.assistant_messages,
-        tool_call_count: row.tool_calls,
-        first_message_at: row.started_at.map(Time::rfc3339),
-        last_message_at: row.last_at.map(Time::rfc3339),
-        is_active: row.last_at.is_some_and(|last| now.micros().saturating_sub(last.micros()) < ACTIVE),
-        entrypoints: optional(&facts.entrypoint).into_iter().collect(),
-        git_branch: row.git_branch.as_ref().map(|branch| door.raw(branch)),
-        git_commit: optional(&facts.git_commit),
-        git_origin_url: optional(&facts.git_url),
-        parent_session_id: row.parent,
-        parent_kind: row.parent_kind,
-        copied_from: row.copied_from,
-        archived: row.archived,
-        source_gone: row.gone,
-        client_version: optional(&facts.client_version),
-        native,
-        session_id: row.key,
-        source: row.source,
-        row: row.id,
-        last: row.last_at,
-    })
+impl View<'_> {
+    fn session_view(&self, row: SessionRow, native: Native) -> Result<SessionView> {
+        let manifest = by_name(&row.source).map(|source| source.manifest());
+        let facts: BriefFacts<'_> = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
+        let native = match native {
+            Native::Told => {
+                let facts: SessionFacts = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
+                Some(self.door.json(Value::Object(facts.native)))
+            }
+            Native::LeftOut => None,
+        };
+        let cwd = row.cwd.as_ref().map(|cwd| self.door.raw(cwd));
+        let optional = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| self.door.text(text));
+        // The client's own figure covers what a session inherited and what its agents used; those count elsewhere.
+        let alone = row.parent.is_none() && row.copied_from.is_none();
+        let reported = match facts.cost_usd {
+            Some(cost) if alone && !self.archive.has_agents(row.id)? => Some(cost),
+            _ => None,
+        };
+        let cost = Cost::of(&self.archive.session_usage(row.id)?);
+        let (cost_usd, billing_source) = match reported {
+            Some(reported) => (Some(reported), "reported"),
+            None => (cost.whole(), cost.billing_source()),
+        };
+        Ok(SessionView {
+            resume_command: manifest
+                .map_or("", |manifest| manifest.resume_command)
+                .replace("{id}", &shell_word(&row.key)),
+            provider_label: manifest.map_or("", |manifest| manifest.label),
+            project_dir: cwd.clone(),
+            cwd,
+            title: row.title.as_ref().map(|title| self.door.raw(title)),
+            models: row.models,
+            tokens: Tokens::of(&row.tokens),
+            cost_usd,
+            billing_source,
+            message_count: row.messages,
+            user_message_count: row.user_messages,
+            assistant_message_count: row.assistant_messages,
+            tool_call_count: row.tool_calls,
+            first_message_at: row.started_at.map(Time::rfc3339),
+            last_message_at: row.last_at.map(Time::rfc3339),
+            is_active: row
+                .last_at
+                .is_some_and(|last| self.now.micros().saturating_sub(last.micros()) < ACTIVE),
+            entrypoints: optional(&facts.entrypoint).into_iter().collect(),
+            git_branch: row.git_branch.as_ref().map(|branch| self.door.raw(branch)),
+            git_commit: optional(&facts.git_commit),
+            git_origin_url: optional(&facts.git_url),
+            parent_session_id: row.parent,
+            parent_kind: row.parent_kind,
+            copied_from: row.copied_from,
+            archived: row.archived,
+            source_gone: row.gone,
+            client_version: optional(&facts.client_version),
+            native,
+            session_id: row.key,
+            source: row.source,
+            row: row.id,
+            last: row.last_at,
+        })
+    }
 }
 
 /// Where a list goes on behind this session.

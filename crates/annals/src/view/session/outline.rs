@@ -5,12 +5,13 @@ use utoipa::ToSchema;
 
 use super::branches::{Branch, Branches};
 use super::list::SessionView;
-use super::transcript::{TranscriptPage, TranscriptQuery, transcript_page};
+use super::transcript::{TranscriptPage, TranscriptQuery};
+use crate::view::context::View;
 use crate::view::door::{Door, between_letters};
 use crate::view::paging::{Paging, write_numbers};
-use annals_core::{Block, ContentKey, MessageKind, Result, Scope, Shown, Time};
+use annals_core::{Block, ContentKey, MessageKind, Result, Shown, Time};
 use annals_sources::by_name;
-use annals_store::{PromptPlace, Store};
+use annals_store::PromptPlace;
 
 /// Prompts that are told; a session with more is paged through by its steps.
 const MOST: usize = 2_000;
@@ -35,60 +36,94 @@ pub struct PromptLine {
     pub text: Shown,
 }
 
-pub fn outline(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    session: &SessionView,
-    branch: &Branch,
-) -> Result<Outline> {
-    let mut contents = store.contents(scope);
-    let (mut prompts, mut complete) = (Vec::new(), true);
-    let source = by_name(&session.source);
-    each_prompt(scope, store, session, branch, &mut |place| {
-        if prompts.len() == MOST {
-            complete = false;
-            return Ok(false);
-        }
-        let raw = contents.span(place.file, place.span)?;
-        let blocks = source.map_or(Vec::new(), |source| source.blocks(&[raw.expose()]));
-        let text = blocks.into_iter().find_map(|block| match block {
-            Block::Text(text) if !text.trim().is_empty() => Some(text),
-            Block::Image { .. } | Block::Attachment { .. } => Some("(attachment)".into()),
-            _ => None,
-        });
-        prompts.push(PromptLine {
-            id: place.key.hex(),
-            seq: place.step,
-            at: place.at.map(Time::rfc3339),
-            text: line(door, &text.unwrap_or_default()),
-        });
-        Ok(true)
-    })?;
-    Ok(Outline { step_count: count_steps(scope, store, session, branch)?, prompts, complete })
-}
+impl View<'_> {
+    pub fn outline(&self, session: &SessionView, branch: &Branch) -> Result<Outline> {
+        let mut contents = self.archive.contents();
+        let (mut prompts, mut complete) = (Vec::new(), true);
+        let source = by_name(&session.source);
+        self.each_prompt(session, branch, &mut |place| {
+            if prompts.len() == MOST {
+                complete = false;
+                return Ok(false);
+            }
+            let raw = contents.span(place.file, place.span)?;
+            let blocks = source.map_or(Vec::new(), |source| source.blocks(&[raw.expose()]));
+            let text = blocks.into_iter().find_map(|block| match block {
+                Block::Text(text) if !text.trim().is_empty() => Some(text),
+                Block::Image { .. } | Block::Attachment { .. } => Some("(attachment)".into()),
+                _ => None,
+            });
+            prompts.push(PromptLine {
+                id: place.key.hex(),
+                seq: place.step,
+                at: place.at.map(Time::rfc3339),
+                text: line(self.door, &text.unwrap_or_default()),
+            });
+            Ok(true)
+        })?;
+        Ok(Outline { step_count: self.count_steps(session, branch)?, prompts, complete })
+    }
 
-/// In the order of the transcript, or of the branch.
-fn each_prompt(
-    scope: &Scope,
-    store: &Store,
-    session: &SessionView,
-    branch: &Branch,
-    see: &mut dyn FnMut(PromptPlace) -> Result<bool>,
-) -> Result<()> {
-    let Some(branches) = Branches::of(scope, store, session.row, branch)? else {
-        return Ok(store.each_prompt(scope, session.row, &mut |place| Ok(see(place)?))?);
-    };
-    for (step, (_, node)) in branches.steps().enumerate() {
-        let row = store.message_at(scope, session.row, node.file, node.place)?;
-        let Some(row) = row.filter(|row| row.kind == MessageKind::Prompt) else { continue };
-        let place =
-            PromptPlace { step: step as i64, key: row.key, file: row.file, span: row.span, at: row.at };
-        if !see(place)? {
-            break;
+    /// In the order of the transcript, or of the branch.
+    fn each_prompt(
+        &self,
+        session: &SessionView,
+        branch: &Branch,
+        visit: &mut dyn FnMut(PromptPlace) -> Result<bool>,
+    ) -> Result<()> {
+        let Some(branches) = Branches::of(self.archive, session.row, branch)? else {
+            return Ok(self.archive.each_prompt(session.row, &mut |place| Ok(visit(place)?))?);
+        };
+        for (step, (_, node)) in branches.steps().enumerate() {
+            let row = self.archive.message_at(session.row, node.file, node.place)?;
+            let Some(row) = row.filter(|row| row.kind == MessageKind::Prompt) else { continue };
+            let place =
+                PromptPlace { step: step as i64, key: row.key, file: row.file, span: row.span, at: row.at };
+            if !visit(place)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many steps a session has.
+    pub fn count_steps(&self, session: &SessionView, branch: &Branch) -> Result<i64> {
+        match Branches::of(self.archive, session.row, branch)? {
+            Some(branches) => Ok(branches.steps().count() as i64),
+            None => Ok(self.archive.count_steps(session.row)?),
         }
     }
-    Ok(())
+
+    /// The number of a step by its id; a call within a message is that message.
+    pub fn step_of(&self, session: &SessionView, branch: &Branch, id: &str) -> Result<Option<i64>> {
+        let Some(key) = ContentKey::from_hex(id) else { return Ok(None) };
+        match Branches::of(self.archive, session.row, branch)? {
+            Some(branches) => {
+                Ok(branches.steps().position(|(_, node)| node.key == key).map(|number| number as i64))
+            }
+            None => Ok(self.archive.step_of_key(session.row, key)?),
+        }
+    }
+
+    /// Steps of a session from a number on.
+    pub fn steps_from(
+        &self,
+        session: &SessionView,
+        branch: &Branch,
+        step: i64,
+        limit: i64,
+    ) -> Result<TranscriptPage> {
+        let (file, place) = match Branches::of(self.archive, session.row, branch)? {
+            Some(branches) => {
+                let before = usize::try_from(step - 1).ok().and_then(|before| branches.steps().nth(before));
+                (0, before.map_or(-1, |(at, _)| at as i64))
+            }
+            None => self.archive.place_before_step(session.row, step)?,
+        };
+        let cursor = Some(write_numbers(&[file as i64, place, step.max(0)]));
+        let query = TranscriptQuery { changes: true, branch: branch.clone(), ..TranscriptQuery::default() };
+        self.transcript_page(session, query, &Paging { limit, cursor })
+    }
 }
 
 /// Masked before it is cut: half a secret does not look like one.
@@ -99,51 +134,4 @@ fn line(door: &Door, text: &str) -> Shown {
     let line = words.join(" ");
     let cut = between_letters(&line, LINE);
     if cut < line.len() { Shown::new(format!("{}…", &line[..cut])) } else { Shown::new(line) }
-}
-
-/// How many steps a session has.
-pub fn count_steps(scope: &Scope, store: &Store, session: &SessionView, branch: &Branch) -> Result<i64> {
-    match Branches::of(scope, store, session.row, branch)? {
-        Some(branches) => Ok(branches.steps().count() as i64),
-        None => Ok(store.count_steps(scope, session.row)?),
-    }
-}
-
-/// The number of a step by its id; a call within a message is that message.
-pub fn step_of(
-    scope: &Scope,
-    store: &Store,
-    session: &SessionView,
-    branch: &Branch,
-    id: &str,
-) -> Result<Option<i64>> {
-    let Some(key) = ContentKey::from_hex(id) else { return Ok(None) };
-    match Branches::of(scope, store, session.row, branch)? {
-        Some(branches) => {
-            Ok(branches.steps().position(|(_, node)| node.key == key).map(|number| number as i64))
-        }
-        None => Ok(store.step_of_key(scope, session.row, key)?),
-    }
-}
-
-/// Steps of a session from a number on.
-pub fn steps_from(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    session: &SessionView,
-    branch: &Branch,
-    step: i64,
-    limit: i64,
-) -> Result<TranscriptPage> {
-    let (file, place) = match Branches::of(scope, store, session.row, branch)? {
-        Some(branches) => {
-            let before = usize::try_from(step - 1).ok().and_then(|before| branches.steps().nth(before));
-            (0, before.map_or(-1, |(at, _)| at as i64))
-        }
-        None => store.place_before_step(scope, session.row, step)?,
-    };
-    let cursor = Some(write_numbers(&[file as i64, place, step.max(0)]));
-    let ask = TranscriptQuery { changes: true, branch: branch.clone(), ..TranscriptQuery::default() };
-    transcript_page(scope, store, door, session, ask, &Paging { limit, cursor })
 }

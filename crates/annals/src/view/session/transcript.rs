@@ -6,12 +6,12 @@ use utoipa::ToSchema;
 use super::branches::{Branch, BranchView, Branches};
 use super::entry_builder::EntryBuilder;
 use super::list::{SessionView, Tokens};
-use crate::view::door::Door;
+use crate::view::context::View;
 use crate::view::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
 use crate::view::usage::prices::Cost;
-use annals_core::{MessageKind, Result, Scope, Shown, ShownJson};
+use annals_core::{MessageKind, Result, Shown, ShownJson};
 use annals_sources::by_name;
-use annals_store::{Store, Stretch};
+use annals_store::Stretch;
 
 #[derive(Debug, Clone, Default)]
 pub struct TranscriptQuery {
@@ -142,20 +142,20 @@ type Visit<'s> = dyn FnMut(Entry, Bookmark) -> Result<bool> + 's;
 /// Rows read at a time: a long session is never in memory as a whole.
 const STRETCH: i64 = 200;
 
-/// Entries in the order of the transcript, one at a time.
-pub fn transcript(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    session: &SessionView,
-    ask: TranscriptQuery,
-    see: &mut dyn FnMut(Entry) -> Result<()>,
-) -> Result<()> {
-    let start = Bookmark { file: 0, place: -1, seq: 0 };
-    walk(scope, store, door, session, ask, start, &mut |entry, _| {
-        see(entry)?;
-        Ok(true)
-    })
+impl View<'_> {
+    /// Entries in the order of the transcript, one at a time.
+    pub fn transcript(
+        &self,
+        session: &SessionView,
+        query: TranscriptQuery,
+        visit: &mut dyn FnMut(Entry) -> Result<()>,
+    ) -> Result<()> {
+        let start = Bookmark { file: 0, place: -1, seq: 0 };
+        self.walk(session, query, start, &mut |entry, _| {
+            visit(entry)?;
+            Ok(true)
+        })
+    }
 }
 
 /// Some entries of a session, and where the next ones start.
@@ -165,120 +165,121 @@ pub struct TranscriptPage {
     pub next_cursor: Option<String>,
 }
 
-/// At most `limit` entries, from the start or from the cursor of the page before.
-pub fn transcript_page(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    session: &SessionView,
-    ask: TranscriptQuery,
-    page: &Paging,
-) -> Result<TranscriptPage> {
-    let [file, place, seq] = match &page.cursor {
-        Some(cursor) => read_numbers(cursor)?,
-        None => [0, -1, 0],
-    };
-    let unclear = |_| not_a_cursor(page.cursor.as_deref().unwrap_or_default());
-    let start = Bookmark {
-        file: usize::try_from(file).map_err(unclear)?,
-        place,
-        seq: usize::try_from(seq).map_err(unclear)?,
-    };
-    let limit = usize::try_from(page.limit).unwrap_or(usize::MAX).max(1);
-    let (mut messages, mut next_cursor, mut last) = (Vec::new(), None, start);
-    walk(scope, store, door, session, ask, start, &mut |entry, bookmark| {
-        if messages.len() == limit {
-            next_cursor = Some(write_numbers(&[last.file as i64, last.place, last.seq as i64]));
-            return Ok(false);
-        }
-        messages.push(entry);
-        last = bookmark;
-        Ok(true)
-    })?;
-    Ok(TranscriptPage { messages, next_cursor })
-}
+impl View<'_> {
+    /// At most `limit` entries, from the start or from the cursor of the page before.
+    pub fn transcript_page(
+        &self,
+        session: &SessionView,
+        query: TranscriptQuery,
+        page: &Paging,
+    ) -> Result<TranscriptPage> {
+        let [file, place, seq] = match &page.cursor {
+            Some(cursor) => read_numbers(cursor)?,
+            None => [0, -1, 0],
+        };
+        let unclear = |_| not_a_cursor(page.cursor.as_deref().unwrap_or_default());
+        let start = Bookmark {
+            file: usize::try_from(file).map_err(unclear)?,
+            place,
+            seq: usize::try_from(seq).map_err(unclear)?,
+        };
+        let limit = usize::try_from(page.limit).unwrap_or(usize::MAX).max(1);
+        let (mut messages, mut next_cursor, mut last) = (Vec::new(), None, start);
+        self.walk(session, query, start, &mut |entry, bookmark| {
+            if messages.len() == limit {
+                next_cursor = Some(write_numbers(&[last.file as i64, last.place, last.seq as i64]));
+                return Ok(false);
+            }
+            messages.push(entry);
+            last = bookmark;
+            Ok(true)
+        })?;
+        Ok(TranscriptPage { messages, next_cursor })
+    }
 
-/// Messages and calls of each file in the order of their places, until `see` has enough.
-fn walk(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    session: &SessionView,
-    ask: TranscriptQuery,
-    start: Bookmark,
-    see: &mut Visit<'_>,
-) -> Result<()> {
-    let Some(source) = by_name(&session.source) else { return Ok(()) };
-    let builder = EntryBuilder { scope, store, door, source, full: ask.full, changes: ask.changes };
-    let mut contents = store.contents(scope);
-    if let Some(branches) = Branches::of(scope, store, session.row, &ask.branch)? {
-        return walk_branch(&builder, &branches, session.row, ask.copies, start, see);
-    }
-    let files = store.transcript_files(scope, session.row)?;
-    let mut seq = start.seq;
-    // A step is told when it is known where the next one begins: what was used until then is its own.
-    let tell = |held: &mut Option<(Entry, Bookmark)>, until: i64, see: &mut Visit<'_>| -> Result<bool> {
-        let Some((mut entry, bookmark)) = held.take() else { return Ok(true) };
-        let file = files.get(bookmark.file).copied().unwrap_or_default();
-        let used = store.usage_between(scope, session.row, file, bookmark.place, until)?;
-        if !used.is_empty() {
-            let mut cost = Cost::default();
-            let mut tokens = [0; 6];
-            for sum in &used {
-                cost.add(sum);
-                tokens.iter_mut().zip(sum.tokens).for_each(|(total, more)| *total += more);
-            }
-            entry.usage = Some(Tokens::of(&tokens));
-            entry.cost_usd = cost.whole();
+    /// Messages and calls of each file in the order of their places, until `see` has enough.
+    fn walk(
+        &self,
+        session: &SessionView,
+        query: TranscriptQuery,
+        start: Bookmark,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let Some(source) = by_name(&session.source) else { return Ok(()) };
+        let builder = EntryBuilder { view: self, source, full: query.full, changes: query.changes };
+        let mut contents = self.archive.contents();
+        if let Some(branches) = Branches::of(self.archive, session.row, &query.branch)? {
+            return walk_branch(&builder, &branches, session.row, query.copies, start, visit);
         }
-        see(entry, bookmark)
-    };
-    for (number, file) in files.iter().copied().enumerate().skip(start.file) {
-        let mut held = None;
-        let mut after = if number == start.file { start.place } else { -1 };
-        loop {
-            let stretch = Stretch { session: session.row, file, after, limit: STRETCH, copies: ask.copies };
-            let messages = store.messages_in(scope, &stretch)?;
-            let calls = store.lone_calls_in(scope, &stretch)?;
-            // Where one list was cut, the other may go no further.
-            let full = |count: usize| count as i64 == STRETCH;
-            let last_message = messages.last().map(|row| row.span.offset).filter(|_| full(messages.len()));
-            let last_call = calls.last().map(|row| row.span.offset).filter(|_| full(calls.len()));
-            let cut = last_message.into_iter().chain(last_call).min();
-            let within = |place: u64| cut.is_none_or(|cut| place <= cut);
-            let mut messages = messages.iter().filter(|row| within(row.span.offset)).peekable();
-            let mut calls = calls.iter().filter(|row| within(row.span.offset)).peekable();
-            loop {
-                let message_first = match (messages.peek(), calls.peek()) {
-                    (None, None) => break,
-                    (Some(_), None) => true,
-                    (None, Some(_)) => false,
-                    (Some(message), Some(call)) => message.span.offset <= call.span.offset,
-                };
-                let (mut entry, place) = if message_first {
-                    let Some(message) = messages.next() else { break };
-                    (builder.message_with_calls(&mut contents, message)?, message.span.offset)
-                } else {
-                    let Some(call) = calls.next() else { break };
-                    (builder.call(&mut contents, call)?, call.span.offset)
-                };
-                entry.seq = seq;
-                seq += 1;
-                if !tell(&mut held, place as i64, see)? {
-                    return Ok(());
+        let files = self.archive.transcript_files(session.row)?;
+        let mut seq = start.seq;
+        // A step is told when it is known where the next one begins: what was used until then is its own.
+        let tell =
+            |held: &mut Option<(Entry, Bookmark)>, until: i64, visit: &mut Visit<'_>| -> Result<bool> {
+                let Some((mut entry, bookmark)) = held.take() else { return Ok(true) };
+                let file = files.get(bookmark.file).copied().unwrap_or_default();
+                let used = self.archive.usage_between(session.row, file, bookmark.place, until)?;
+                if !used.is_empty() {
+                    let mut cost = Cost::default();
+                    let mut tokens = [0; 6];
+                    for sum in &used {
+                        cost.add(sum);
+                        tokens.iter_mut().zip(sum.tokens).for_each(|(total, more)| *total += more);
+                    }
+                    entry.usage = Some(Tokens::of(&tokens));
+                    entry.cost_usd = cost.whole();
                 }
-                held = Some((entry, Bookmark { file: number, place: place as i64, seq }));
+                visit(entry, bookmark)
+            };
+        for (number, file) in files.iter().copied().enumerate().skip(start.file) {
+            let mut held = None;
+            let mut after = if number == start.file { start.place } else { -1 };
+            loop {
+                let stretch =
+                    Stretch { session: session.row, file, after, limit: STRETCH, copies: query.copies };
+                let messages = self.archive.messages_in(&stretch)?;
+                let calls = self.archive.lone_calls_in(&stretch)?;
+                // Where one list was cut, the other may go no further.
+                let full = |count: usize| count as i64 == STRETCH;
+                let last_message =
+                    messages.last().map(|row| row.span.offset).filter(|_| full(messages.len()));
+                let last_call = calls.last().map(|row| row.span.offset).filter(|_| full(calls.len()));
+                let cut = last_message.into_iter().chain(last_call).min();
+                let within = |place: u64| cut.is_none_or(|cut| place <= cut);
+                let mut messages = messages.iter().filter(|row| within(row.span.offset)).peekable();
+                let mut calls = calls.iter().filter(|row| within(row.span.offset)).peekable();
+                loop {
+                    let message_first = match (messages.peek(), calls.peek()) {
+                        (None, None) => break,
+                        (Some(_), None) => true,
+                        (None, Some(_)) => false,
+                        (Some(message), Some(call)) => message.span.offset <= call.span.offset,
+                    };
+                    let (mut entry, place) = if message_first {
+                        let Some(message) = messages.next() else { break };
+                        (builder.message_with_calls(&mut contents, message)?, message.span.offset)
+                    } else {
+                        let Some(call) = calls.next() else { break };
+                        (builder.call(&mut contents, call)?, call.span.offset)
+                    };
+                    entry.seq = seq;
+                    seq += 1;
+                    if !tell(&mut held, place as i64, visit)? {
+                        return Ok(());
+                    }
+                    held = Some((entry, Bookmark { file: number, place: place as i64, seq }));
+                }
+                match cut {
+                    Some(cut) => after = cut as i64,
+                    None => break,
+                }
             }
-            match cut {
-                Some(cut) => after = cut as i64,
-                None => break,
+            if !tell(&mut held, i64::MAX, visit)? {
+                return Ok(());
             }
         }
-        if !tell(&mut held, i64::MAX, see)? {
-            return Ok(());
-        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Steps of a conversation that branches, in the order of its tree. A bookmark's place is a node's there.
@@ -288,12 +289,12 @@ fn walk_branch(
     session: i64,
     copies: bool,
     start: Bookmark,
-    see: &mut Visit<'_>,
+    visit: &mut Visit<'_>,
 ) -> Result<()> {
-    let mut contents = builder.store.contents(builder.scope);
+    let mut contents = builder.view.archive.contents();
     let mut seq = start.seq;
     for (at, node) in branches.steps().filter(|(at, _)| *at as i64 > start.place) {
-        let row = builder.store.message_at(builder.scope, session, node.file, node.place)?;
+        let row = builder.view.archive.message_at(session, node.file, node.place)?;
         let Some(row) = row.filter(|row| copies || !row.copied) else { continue };
         let mut entry = builder.message_with_calls(&mut contents, &row)?;
         entry.seq = seq;
@@ -301,7 +302,7 @@ fn walk_branch(
         entry.parent_id = node.parent.map(annals_core::ContentKey::hex);
         entry.on_current_branch = Some(node.current);
         entry.branches = branches.siblings(node);
-        if !see(entry, Bookmark { file: 0, place: at as i64, seq })? {
+        if !visit(entry, Bookmark { file: 0, place: at as i64, seq })? {
             return Ok(());
         }
     }
@@ -310,7 +311,6 @@ fn walk_branch(
 
 impl Entry {
     /// A step that a person would count or read; not context that the client put in.
-    // no scope: looks at an answer that was given
     pub fn is_conversation(&self) -> bool {
         let hidden = [MessageKind::Injected.name(), MessageKind::Summary.name()];
         !hidden.contains(&self.kind)

@@ -4,31 +4,29 @@ use std::io::{self, Read};
 
 use super::{Recording, TapeFormat, TapeOptions, record};
 use crate::view::door::Door;
-use annals_core::{Framing, Scope};
+use annals_core::Framing;
 use annals_sources::registry;
 
 /// The tapes and traces that every source makes of these bytes, when they come in pieces of this size.
-// no scope: the bytes are the fuzzer's own
 pub fn fuzz_record(bytes: &[u8], piece: usize) -> Vec<String> {
-    let scope = Scope::owner();
-    let door = Door::masking_alone(&scope);
-    let mut told = Vec::new();
+    let door = Door::masking_alone();
+    let mut emitted = Vec::new();
     for source in registry().iter().filter(|source| source.recorder().is_some()) {
         for format in [TapeFormat::Tape, TapeFormat::AgentTrace] {
             for (path, framing) in [(None, Framing::Lines), (Some("a/b.json"), Framing::Whole)] {
                 let recording = Recording { source: *source, path, framing };
-                let ask = TapeOptions { format, ..TapeOptions::default() };
+                let options = TapeOptions { format, ..TapeOptions::default() };
                 let mut lines = Vec::new();
-                let end = record(&scope, &door, &recording, ask, &mut Pieces { bytes, piece }, &mut |line| {
+                let end = record(&door, &recording, options, &mut Pieces { bytes, piece }, &mut |line| {
                     lines.push(line.value().to_string());
                     Ok(())
                 });
-                told.push(format!("{:?}", end.map(|end| (end.first, end.drift_count))));
-                told.append(&mut lines);
+                emitted.push(format!("{:?}", end.map(|end| (end.first, end.drift_count))));
+                emitted.append(&mut lines);
             }
         }
     }
-    told
+    emitted
 }
 
 /// Gives so many bytes at a time, as a pipe does.

@@ -12,12 +12,13 @@ use std::io::Read;
 
 use serde_json::{Map, Value, json};
 
+use super::context::View;
 use super::door::Door;
 use super::session::entry_builder::kept_apart;
 use super::session::list::SessionView;
-use annals_core::{Encoding, Error, Framing, Result, Scope, SessionFacts, ShownJson};
+use annals_core::{Encoding, Error, Framing, Result, SessionFacts, ShownJson};
 use annals_sources::{FileContext, Recorder, Source, TapeForm, by_name};
-use annals_store::{Store, TranscriptFile};
+use annals_store::{Archive, TranscriptFile};
 use event::{Event, moment};
 use grades::CoverageGrades;
 use lines::{Ending, each_line};
@@ -66,59 +67,59 @@ type Visit<'s> = dyn FnMut(ShownJson) -> Result<()> + 's;
 
 /// The tape of lines that need not be in any archive.
 pub fn record(
-    _scope: &Scope,
     door: &Door,
     recording: &Recording<'_>,
-    ask: TapeOptions,
+    options: TapeOptions,
     input: &mut dyn Read,
-    see: &mut Visit<'_>,
+    visit: &mut Visit<'_>,
 ) -> Result<TapeEnd> {
     let recorder = recorder_of(recording.source)?;
     let form = recorder.form();
     let document = form.document_reader.filter(|_| recording.framing == Framing::Whole);
     let reader = document.unwrap_or(form.lines_reader);
-    let mut taping = Taping::new(recording.source, recorder, ask);
+    let mut taping = Taping::new(recording.source, recorder, options);
     let context = recording.path.map(|path| FileContext { path: path.to_owned(), modified: None });
     let file = Reading { reader, context, framing: recording.framing, resolve: None };
-    taping.file(door, file, input, see)?;
-    taping.end(door, see)
+    taping.file(door, file, input, visit)?;
+    taping.end(door, visit)
 }
 
-/// The tape of a session in the archive: of each of its transcripts, in order.
-pub fn tape(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    session: &SessionView,
-    ask: TapeOptions,
-    see: &mut Visit<'_>,
-) -> Result<TapeEnd> {
-    let source =
-        by_name(&session.source).ok_or_else(|| Error::new(format!("unknown source {:?}", session.source)))?;
-    let recorder = recorder_of(source)?;
-    let form = recorder.form();
-    let mut taping = Taping::new(source, recorder, ask);
-    for file in store.transcript_sources(scope, session.row)? {
-        let known = file.reader == form.lines_reader || Some(file.reader.as_str()) == form.document_reader;
-        if !known {
-            continue;
+impl View<'_> {
+    /// The tape of a session in the archive: of each of its transcripts, in order.
+    pub fn tape(
+        &self,
+        session: &SessionView,
+        options: TapeOptions,
+        visit: &mut Visit<'_>,
+    ) -> Result<TapeEnd> {
+        let source = by_name(&session.source)
+            .ok_or_else(|| Error::new(format!("unknown source {:?}", session.source)))?;
+        let recorder = recorder_of(source)?;
+        let form = recorder.form();
+        let mut taping = Taping::new(source, recorder, options);
+        for file in self.archive.transcript_sources(session.row)? {
+            let known =
+                file.reader == form.lines_reader || Some(file.reader.as_str()) == form.document_reader;
+            if !known {
+                continue;
+            }
+            let from = FromArchive { archive: self.archive, source, file: &file };
+            let resolve: Option<&dyn Resolve> = if options.resolve { Some(&from) } else { None };
+            let stored = self.archive.transcript_bytes(&file);
+            let mut content: Box<dyn Read + '_> = match file.encoding {
+                Encoding::Plain => Box::new(stored),
+                Encoding::Zstd => Box::new(zstd::stream::read::Decoder::new(stored)?),
+            };
+            let context = Some(FileContext { path: file.path.clone(), modified: file.modified });
+            let reading = Reading { reader: &file.reader, context, framing: file.framing, resolve };
+            taping.file(self.door, reading, &mut content, visit)?;
         }
-        let from = FromArchive { scope, store, source, file: &file };
-        let resolve: Option<&dyn Resolve> = if ask.resolve { Some(&from) } else { None };
-        let stored = store.bytes(scope, file.id, file.version);
-        let mut content: Box<dyn Read + '_> = match file.encoding {
-            Encoding::Plain => Box::new(stored),
-            Encoding::Zstd => Box::new(zstd::stream::read::Decoder::new(stored)?),
-        };
-        let context = Some(FileContext { path: file.path.clone(), modified: file.modified });
-        let reading = Reading { reader: &file.reader, context, framing: file.framing, resolve };
-        taping.file(door, reading, &mut content, see)?;
+        taping.end(self.door, visit)
     }
-    taping.end(door, see)
 }
 
 /// Whether sessions of this source can be told as tapes.
-pub fn has_tape(_scope: &Scope, source: &str) -> bool {
+pub fn has_tape(source: &str) -> bool {
     by_name(source).is_some_and(|source| source.recorder().is_some())
 }
 
@@ -141,7 +142,7 @@ struct Reading<'r> {
 struct Taping {
     source: &'static dyn Source,
     recorder: &'static dyn Recorder,
-    ask: TapeOptions,
+    options: TapeOptions,
     session: String,
     facts: Option<SessionFacts>,
     grades: CoverageGrades,
@@ -151,11 +152,11 @@ struct Taping {
 }
 
 impl Taping {
-    fn new(source: &'static dyn Source, recorder: &'static dyn Recorder, ask: TapeOptions) -> Taping {
+    fn new(source: &'static dyn Source, recorder: &'static dyn Recorder, options: TapeOptions) -> Taping {
         Taping {
             source,
             recorder,
-            ask,
+            options,
             session: String::new(),
             facts: None,
             grades: CoverageGrades::default(),
@@ -170,7 +171,7 @@ impl Taping {
         door: &Door,
         file: Reading<'_>,
         input: &mut dyn Read,
-        see: &mut Visit<'_>,
+        visit: &mut Visit<'_>,
     ) -> Result<()> {
         let (source, recorder, form) = (self.source, self.recorder, self.recorder.form());
         let open = |context: &FileContext| {
@@ -193,13 +194,13 @@ impl Taping {
             }
             let Some(maker) = maker.as_mut() else { return Ok(()) };
             for (number, offset, bytes) in std::mem::take(&mut waiting) {
-                self.line(maker, form, number, (offset, &bytes, Ending::Line), see)?;
+                self.line(maker, form, number, (offset, &bytes, Ending::Line), visit)?;
             }
-            self.line(maker, form, number, (offset, bytes, ending), see)
+            self.line(maker, form, number, (offset, bytes, ending), visit)
         })?;
         let mut maker = maker.unwrap_or_else(|| open(&nameless));
         for (number, offset, bytes) in waiting {
-            self.line(&mut maker, form, number, (offset, &bytes, Ending::Line), see)?;
+            self.line(&mut maker, form, number, (offset, &bytes, Ending::Line), visit)?;
         }
         let (session, facts) = maker.facts();
         self.grades.join(&maker.grades);
@@ -219,31 +220,31 @@ impl Taping {
         form: &TapeForm,
         number: u64,
         (offset, bytes, ending): (u64, &[u8], Ending),
-        see: &mut Visit<'_>,
+        visit: &mut Visit<'_>,
     ) -> Result<()> {
         maker.line = number;
         let drift = match ending {
             Ending::Line => {
-                let (traces, format) = (&mut self.traces, self.ask.format);
-                let mut told = 0;
+                let (traces, format) = (&mut self.traces, self.options.format);
+                let mut emitted = 0;
                 let drift = maker.read(offset, bytes, &mut |event: Event| {
-                    told += 1;
+                    emitted += 1;
                     match format {
-                        TapeFormat::Tape => see(event.line(form)),
+                        TapeFormat::Tape => visit(event.line(form)),
                         TapeFormat::AgentTrace => {
                             traces.add(event);
                             Ok(())
                         }
                     }
                 })?;
-                maker.grades.lines += u64::from(drift.is_none() || told > 0);
+                maker.grades.lines += u64::from(drift.is_none() || emitted > 0);
                 drift
             }
             Ending::CutOff => Some(maker.drift("the last line is truncated")),
             Ending::TooLong => Some(maker.drift("the line is too long")),
         };
         let Some(drift) = drift else { return Ok(()) };
-        if self.ask.strict {
+        if self.options.strict {
             return Err(Error::new(format!("line {}: {}", drift.line, drift.what))
                 .hint("without --strict, such lines are skipped with a warning"));
         }
@@ -254,14 +255,14 @@ impl Taping {
         Ok(())
     }
 
-    fn end(self, door: &Door, see: &mut Visit<'_>) -> Result<TapeEnd> {
+    fn end(self, door: &Door, visit: &mut Visit<'_>) -> Result<TapeEnd> {
         let facts = self.facts.unwrap_or_default();
         let form = self.recorder.form();
         let mut first = None;
-        match self.ask.format {
+        match self.options.format {
             TapeFormat::Tape => first = Some(meta(door, form, &self.session, &facts, &self.grades)),
             TapeFormat::AgentTrace => {
-                self.traces.tell(door, form, self.source.manifest().source, &facts, see)?;
+                self.traces.tell(door, form, self.source.manifest().source, &facts, visit)?;
             }
         }
         Ok(TapeEnd { first, drifts: self.drifts, drift_count: self.drift_count })
@@ -300,20 +301,19 @@ fn meta(
 
 /// What the archive keeps beside a transcript.
 struct FromArchive<'a> {
-    scope: &'a Scope,
-    store: &'a Store,
+    archive: Archive<'a>,
     source: &'static dyn Source,
     file: &'a TranscriptFile,
 }
 
 impl Resolve for FromArchive<'_> {
     fn output(&self, record: &str) -> Result<Option<String>> {
-        let mut contents = self.store.contents(self.scope);
-        kept_apart(self.scope, self.store, &mut contents, self.source, Some(record))
+        let mut contents = self.archive.contents();
+        kept_apart(self.archive, &mut contents, self.source, Some(record))
     }
 
     fn snapshot(&self, path: &str) -> Result<Option<String>> {
-        let kept = self.store.captured_whole(self.scope, self.file.instance, path)?;
+        let kept = self.archive.captured_whole(self.file.instance, path)?;
         Ok(kept.and_then(|kept| String::from_utf8(kept.expose().to_vec()).ok()))
     }
 }

@@ -6,10 +6,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::prices::Cost;
-use crate::view::door::Door;
+use crate::view::context::View;
 use crate::view::session::list::Tokens;
-use annals_core::{Result, Scope, Shown, Time};
-use annals_store::{ResponseFilter, Store, UsageBy};
+use annals_core::{Result, Shown, Time};
+use annals_store::{ResponseFilter, UsageBy};
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Activity {
@@ -24,14 +24,17 @@ pub struct DayActivity {
     pub message_count: i64,
 }
 
-/// Messages of the last days, today among them.
-pub fn activity(scope: &Scope, store: &Store, days: i64, now: Time) -> Result<Activity> {
-    let first = now.day().saturating_sub(days.max(1) - 1);
-    let counts = store.messages_by_day(scope, first)?.into_iter();
-    let days_told = counts
-        .filter(|count| count.day <= now.day())
-        .map(|count| DayActivity { date: Time::from_day(count.day).date(), message_count: count.messages });
-    Ok(Activity { date_range_days: days, days: days_told.collect() })
+impl View<'_> {
+    /// Messages of the last days, today among them.
+    pub fn activity(&self, days: i64) -> Result<Activity> {
+        let first = self.now.day().saturating_sub(days.max(1) - 1);
+        let counts = self.archive.messages_by_day(first)?.into_iter();
+        let days_told = counts.filter(|count| count.day <= self.now.day()).map(|count| DayActivity {
+            date: Time::from_day(count.day).date(),
+            message_count: count.messages,
+        });
+        Ok(Activity { date_range_days: days, days: days_told.collect() })
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -64,42 +67,37 @@ struct Sums {
     cost: Cost,
 }
 
-/// Tokens and cost of each day by model, each response once.
-pub fn daily_usage(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    filter: &ResponseFilter,
-    days: Option<i64>,
-    now: Time,
-) -> Result<DailyUsage> {
-    let since = days.map(|days| now.day().saturating_sub(days.max(1) - 1));
-    let filter = ResponseFilter { since_day: filter.since_day.or(since), ..filter.clone() };
-    let mut by_day: BTreeMap<i64, BTreeMap<Option<String>, Sums>> = BTreeMap::new();
-    for sum in store.usage_sums(scope, UsageBy::Day, &filter)? {
-        let sums = by_day.entry(sum.day).or_default().entry(sum.model.clone()).or_default();
-        sums.responses += sum.responses;
-        sums.cost.add(&sum);
-        for (total, tokens) in sums.tokens.iter_mut().zip(sum.tokens) {
-            *total += tokens;
+impl View<'_> {
+    /// Tokens and cost of each day by model, each response once.
+    pub fn daily_usage(&self, filter: &ResponseFilter, days: Option<i64>) -> Result<DailyUsage> {
+        let since = days.map(|days| self.now.day().saturating_sub(days.max(1) - 1));
+        let filter = ResponseFilter { since_day: filter.since_day.or(since), ..filter.clone() };
+        let mut by_day: BTreeMap<i64, BTreeMap<Option<String>, Sums>> = BTreeMap::new();
+        for sum in self.archive.usage_sums(UsageBy::Day, &filter)? {
+            let sums = by_day.entry(sum.day).or_default().entry(sum.model.clone()).or_default();
+            sums.responses += sum.responses;
+            sums.cost.add(&sum);
+            for (total, tokens) in sums.tokens.iter_mut().zip(sum.tokens) {
+                *total += tokens;
+            }
         }
+        // Responses without a time are in no day.
+        by_day.remove(&0);
+        let days_told = by_day.into_iter().map(|(day, models)| {
+            let mut models: Vec<ModelUsage> = models
+                .into_iter()
+                .map(|(model, sums)| ModelUsage {
+                    model: model.map(|model| self.door.text(&model)),
+                    response_count: sums.responses,
+                    tokens: Tokens::of(&sums.tokens),
+                    cost_usd: sums.cost.known(),
+                })
+                .collect();
+            models.sort_by_key(|model| std::cmp::Reverse(model.tokens.total));
+            DayUsage { date: Time::from_day(day).date(), models }
+        });
+        Ok(DailyUsage { date_range_days: days, days: days_told.collect() })
     }
-    // Responses without a time are in no day.
-    by_day.remove(&0);
-    let days_told = by_day.into_iter().map(|(day, models)| {
-        let mut models: Vec<ModelUsage> = models
-            .into_iter()
-            .map(|(model, sums)| ModelUsage {
-                model: model.map(|model| door.text(&model)),
-                response_count: sums.responses,
-                tokens: Tokens::of(&sums.tokens),
-                cost_usd: sums.cost.known(),
-            })
-            .collect();
-        models.sort_by_key(|model| std::cmp::Reverse(model.tokens.total));
-        DayUsage { date: Time::from_day(day).date(), models }
-    });
-    Ok(DailyUsage { date_range_days: days, days: days_told.collect() })
 }
 
 /// What lists can be narrowed to: folders that sessions ran in and models that answered.
@@ -109,7 +107,9 @@ pub struct Choices {
     pub models: Vec<Shown>,
 }
 
-pub fn choices(scope: &Scope, store: &Store, door: &Door) -> Result<Choices> {
-    let show = |words: Vec<annals_core::Raw>| words.iter().map(|word| door.raw(word)).collect();
-    Ok(Choices { projects: show(store.projects(scope, 200)?), models: show(store.models(scope)?) })
+impl View<'_> {
+    pub fn choices(&self) -> Result<Choices> {
+        let show = |words: Vec<annals_core::Raw>| words.iter().map(|word| self.door.raw(word)).collect();
+        Ok(Choices { projects: show(self.archive.projects(200)?), models: show(self.archive.models()?) })
+    }
 }

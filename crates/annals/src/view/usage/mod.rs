@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::context::View;
 use super::door::Door;
 use super::paging::{Paging, read_numbers, write_numbers};
 use super::session::list::Tokens;
-use annals_core::{LONG_PROMPTS, Result, Scope, Shown, Time};
+use annals_core::{LONG_PROMPTS, Result, Shown, Time};
 use annals_sources::by_name;
-use annals_store::{ResponseFilter, ResponseRow, RowPlace, Store, UsageBy};
+use annals_store::{ResponseFilter, ResponseRow, RowPlace, UsageBy};
 use prices::{Cost, Price, TokenCounts, price_of};
 
 #[derive(Debug, Clone)]
@@ -69,56 +70,59 @@ struct Group {
     cost: Cost,
 }
 
-pub fn usage(scope: &Scope, store: &Store, door: &Door, ask: &UsageQuery, now: Time) -> Result<UsageReport> {
-    let filter = ranged(&ask.filter, ask.days, now);
-    let mut groups: BTreeMap<GroupKey, Group> = BTreeMap::new();
-    let mut total = Group::default();
-    for sum in store.usage_sums(scope, ask.by, &filter)? {
-        let key = match ask.by {
-            UsageBy::Day => (sum.day != 0).then(|| Time::from_day(sum.day).date()),
+impl View<'_> {
+    pub fn usage(&self, query: &UsageQuery) -> Result<UsageReport> {
+        let filter = ranged(&query.filter, query.days, self.now);
+        let mut groups: BTreeMap<GroupKey, Group> = BTreeMap::new();
+        let mut total = Group::default();
+        for sum in self.archive.usage_sums(query.by, &filter)? {
+            let key = match query.by {
+                UsageBy::Day => (sum.day != 0).then(|| Time::from_day(sum.day).date()),
+                UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Source => {
+                    sum.group.as_ref().map(|group| String::from_utf8_lossy(group.expose()).into_owned())
+                }
+            };
+            let source =
+                (query.by == UsageBy::Session || query.by == UsageBy::Source).then(|| sum.source.clone());
+            let group = groups.entry((key, source)).or_default();
+            for group in [group, &mut total] {
+                group.responses += sum.responses;
+                group.cost.add(&sum);
+                for (total, tokens) in group.tokens.iter_mut().zip(sum.tokens) {
+                    *total += tokens;
+                }
+            }
+        }
+        let mut groups: Vec<(GroupKey, Group)> = groups.into_iter().collect();
+        match query.by {
+            UsageBy::Day => groups.reverse(),
             UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Source => {
-                sum.group.as_ref().map(|group| String::from_utf8_lossy(group.expose()).into_owned())
-            }
-        };
-        let source = (ask.by == UsageBy::Session || ask.by == UsageBy::Source).then(|| sum.source.clone());
-        let group = groups.entry((key, source)).or_default();
-        for group in [group, &mut total] {
-            group.responses += sum.responses;
-            group.cost.add(&sum);
-            for (total, tokens) in group.tokens.iter_mut().zip(sum.tokens) {
-                *total += tokens;
+                let dear = |group: &Group| (group.cost.known().unwrap_or(0.0), whole(&group.tokens));
+                groups.sort_by(|(_, left), (_, right)| {
+                    dear(right).partial_cmp(&dear(left)).unwrap_or(std::cmp::Ordering::Equal)
+                });
             }
         }
+        let [skipped] = query.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
+        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        let limit = usize::try_from(query.page.limit).unwrap_or(usize::MAX).max(1);
+        let more = groups.len().saturating_sub(skipped) > limit;
+        let rows = groups.into_iter().skip(skipped).take(limit);
+        let unpriced = total.cost.unpriced.iter().map(|(model, unpriced)| UnpricedModel {
+            model: self.door.text(model),
+            response_count: unpriced.responses,
+            tokens: unpriced.tokens,
+        });
+        Ok(UsageReport {
+            by: query.by.name(),
+            date_range_days: query.days,
+            rows: rows.map(|((key, source), group)| row(self.door, key, source, &group)).collect(),
+            next_cursor: more.then(|| write_numbers(&[skipped.saturating_add(limit) as i64])),
+            unpriced_models: unpriced.collect(),
+            total: row(self.door, None, None, &total),
+            excluded_copies: self.archive.count_copied_responses(&filter)?,
+        })
     }
-    let mut groups: Vec<(GroupKey, Group)> = groups.into_iter().collect();
-    match ask.by {
-        UsageBy::Day => groups.reverse(),
-        UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Source => {
-            let dear = |group: &Group| (group.cost.known().unwrap_or(0.0), whole(&group.tokens));
-            groups.sort_by(|(_, left), (_, right)| {
-                dear(right).partial_cmp(&dear(left)).unwrap_or(std::cmp::Ordering::Equal)
-            });
-        }
-    }
-    let [skipped] = ask.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
-    let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
-    let limit = usize::try_from(ask.page.limit).unwrap_or(usize::MAX).max(1);
-    let more = groups.len().saturating_sub(skipped) > limit;
-    let rows = groups.into_iter().skip(skipped).take(limit);
-    let unpriced = total.cost.unpriced.iter().map(|(model, unpriced)| UnpricedModel {
-        model: door.text(model),
-        response_count: unpriced.responses,
-        tokens: unpriced.tokens,
-    });
-    Ok(UsageReport {
-        by: ask.by.name(),
-        date_range_days: ask.days,
-        rows: rows.map(|((key, source), group)| row(door, key, source, &group)).collect(),
-        next_cursor: more.then(|| write_numbers(&[skipped.saturating_add(limit) as i64])),
-        unpriced_models: unpriced.collect(),
-        total: row(door, None, None, &total),
-        excluded_copies: store.count_copied_responses(scope, &filter)?,
-    })
 }
 
 /// Days are whole ones in UTC.
@@ -168,42 +172,38 @@ pub struct ResponseView {
     pub counted_in: Option<String>,
 }
 
-/// The responses and excluded copies behind a sum.
-pub fn responses(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    ask: &UsageQuery,
-    now: Time,
-) -> Result<ResponsePage> {
-    let filter = ranged(&ask.filter, ask.days, now);
-    let after = match &ask.page.cursor {
-        Some(cursor) => {
-            let [session, file, place] = read_numbers(cursor)?;
-            RowPlace(session, file, place)
+impl View<'_> {
+    /// The responses and excluded copies behind a sum.
+    pub fn responses(&self, query: &UsageQuery) -> Result<ResponsePage> {
+        let filter = ranged(&query.filter, query.days, self.now);
+        let after = match &query.page.cursor {
+            Some(cursor) => {
+                let [session, file, place] = read_numbers(cursor)?;
+                RowPlace(session, file, place)
+            }
+            None => RowPlace::default(),
+        };
+        let limit = usize::try_from(query.page.limit).unwrap_or(usize::MAX).max(1);
+        let mut contents = self.archive.contents();
+        let mut rows: Vec<ResponseRow> = Vec::new();
+        self.archive.each_response(&filter, after, &mut |row| {
+            rows.push(row);
+            Ok(rows.len() <= limit)
+        })?;
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let next_cursor = rows.last().filter(|_| more).map(|row| {
+            let RowPlace(session, file, place) = row.place;
+            write_numbers(&[session, file, place])
+        });
+        let mut responses = Vec::with_capacity(rows.len());
+        for row in rows {
+            let line = contents.span(row.file, row.span)?;
+            let id = by_name(&row.source).and_then(|source| source.response_id(line.expose()));
+            responses.push(response(self.door, row, id));
         }
-        None => RowPlace::default(),
-    };
-    let limit = usize::try_from(ask.page.limit).unwrap_or(usize::MAX).max(1);
-    let mut contents = store.contents(scope);
-    let mut rows: Vec<ResponseRow> = Vec::new();
-    store.each_response(scope, &filter, after, &mut |row| {
-        rows.push(row);
-        Ok(rows.len() <= limit)
-    })?;
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let next_cursor = rows.last().filter(|_| more).map(|row| {
-        let RowPlace(session, file, place) = row.place;
-        write_numbers(&[session, file, place])
-    });
-    let mut responses = Vec::with_capacity(rows.len());
-    for row in rows {
-        let line = contents.span(row.file, row.span)?;
-        let id = by_name(&row.source).and_then(|source| source.response_id(line.expose()));
-        responses.push(response(door, row, id));
+        Ok(ResponsePage { responses, next_cursor })
     }
-    Ok(ResponsePage { responses, next_cursor })
 }
 
 fn response(door: &Door, row: ResponseRow, id: Option<String>) -> ResponseView {

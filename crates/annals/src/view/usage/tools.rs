@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::view::audit::status::{DiskState, SourceState, source_state};
-use crate::view::door::Door;
-use annals_core::{CallKind, Operation, Result, Scope, Shown, Time};
+use crate::view::audit::status::SourceState;
+use crate::view::context::View;
+use annals_core::{CallKind, Operation, Result, Shown, Time};
 use annals_sources::Source;
-use annals_store::{CallFilter, SessionFilter, Store};
+use annals_store::{CallFilter, NameId, SessionFilter};
 
 /// Entries of each list.
 const TOP: usize = 20;
@@ -69,79 +69,74 @@ pub struct ToolsQuery {
     pub project: Option<String>,
 }
 
-pub fn tools(
-    scope: &Scope,
-    store: &Store,
-    door: &Door,
-    ask: &ToolsQuery,
-    disk: &[DiskState],
-    now: Time,
-) -> Result<ToolAnalytics> {
-    let ToolsQuery { source, days, project } = ask;
-    let (days, manifest) = (*days, source.manifest());
-    let since = days.map_or(i64::MIN, |days| now.micros().saturating_sub(days.saturating_mul(DAY)));
-    let since = Time::from_micros(since);
-    let calls_of = CallFilter { source: manifest.source, since, project: project.as_deref() };
-    let mut counts: HashMap<i64, (i64, i64)> = HashMap::new();
-    let mut commands: HashMap<String, i64> = HashMap::new();
-    let (mut calls, mut failed) = (0, 0);
-    store.each_call_tally(scope, &calls_of, &mut |call| {
-        if call.kind == CallKind::Shell && !call.title.is_empty() {
-            match commands.get_mut(call.title) {
-                Some(count) => *count += 1,
-                None => drop(commands.insert(call.title.to_owned(), 1)),
+impl View<'_> {
+    pub fn tools(&self, query: &ToolsQuery) -> Result<ToolAnalytics> {
+        let ToolsQuery { source, days, project } = query;
+        let (days, manifest) = (*days, source.manifest());
+        let since = days.map_or(i64::MIN, |days| self.now.micros().saturating_sub(days.saturating_mul(DAY)));
+        let since = Time::from_micros(since);
+        let calls_of = CallFilter { source: manifest.source, since, project: project.as_deref() };
+        let mut counts: HashMap<NameId, (i64, i64)> = HashMap::new();
+        let mut commands: HashMap<String, i64> = HashMap::new();
+        let (mut calls, mut failed) = (0, 0);
+        self.archive.each_call_tally(&calls_of, &mut |call| {
+            if call.kind == CallKind::Shell && !call.title.is_empty() {
+                match commands.get_mut(call.title) {
+                    Some(count) => *count += 1,
+                    None => drop(commands.insert(call.title.to_owned(), 1)),
+                }
             }
+            // A script's own calls are told by the script.
+            if !call.inner {
+                let failure = i64::from(call.ok == Some(false));
+                let count = counts.entry(call.name).or_default();
+                *count = (count.0 + 1, count.1 + failure);
+                calls += 1;
+                failed += failure;
+            }
+        })?;
+        let mut read: HashMap<NameId, i64> = HashMap::new();
+        let mut written: HashMap<NameId, i64> = HashMap::new();
+        self.archive.each_touch_tally(&calls_of, &mut |path, operation| {
+            let counts = if operation == Operation::Read { &mut read } else { &mut written };
+            *counts.entry(path).or_default() += 1;
+        })?;
+        let mut tool_counts = Vec::with_capacity(counts.len());
+        let mut failed_counts = Vec::new();
+        for (name, (count, failures)) in counts {
+            let name = self.door.raw(&self.archive.name(name)?).to_string();
+            if failures > 0 {
+                failed_counts.push((name.clone(), failures));
+            }
+            tool_counts.push((name, count));
         }
-        // A script's own calls are told by the script.
-        if !call.inner {
-            let failure = i64::from(call.ok == Some(false));
-            let count = counts.entry(call.name).or_default();
-            *count = (count.0 + 1, count.1 + failure);
-            calls += 1;
-            failed += failure;
-        }
-    })?;
-    let mut read: HashMap<i64, i64> = HashMap::new();
-    let mut written: HashMap<i64, i64> = HashMap::new();
-    store.each_touch_tally(scope, &calls_of, &mut |path, operation| {
-        let counts = if operation == Operation::Read { &mut read } else { &mut written };
-        *counts.entry(path).or_default() += 1;
-    })?;
-    let mut tool_counts = Vec::with_capacity(counts.len());
-    let mut failed_counts = Vec::new();
-    for (name, (count, failures)) in counts {
-        let name = door.raw(&store.word(scope, name)?).to_string();
-        if failures > 0 {
-            failed_counts.push((name.clone(), failures));
-        }
-        tool_counts.push((name, count));
+        most_first(&mut tool_counts);
+        most_first(&mut failed_counts);
+        let mut commands: Vec<(String, i64)> = commands.into_iter().collect();
+        most_first(&mut commands);
+        let filter = SessionFilter {
+            source: Some(manifest.source.to_owned()),
+            since: days.map(|_| since),
+            project: project.clone(),
+            ..SessionFilter::default()
+        };
+        Ok(ToolAnalytics {
+            state: self.source_state(*source)?,
+            date_range_days: days,
+            session_count: self.archive.count_sessions(&filter)?,
+            tool_call_count: calls,
+            failed_call_count: failed,
+            tool_counts: ToolCounts::of(tool_counts),
+            failed_counts: ToolCounts::of(failed_counts),
+            top_files_read: self.top_files(read)?,
+            top_files_written: self.top_files(written)?,
+            top_commands: commands
+                .into_iter()
+                .take(TOP)
+                .map(|(command, count)| CommandCount { command: self.door.text(&command), count })
+                .collect(),
+        })
     }
-    most_first(&mut tool_counts);
-    most_first(&mut failed_counts);
-    let mut commands: Vec<(String, i64)> = commands.into_iter().collect();
-    most_first(&mut commands);
-    let filter = SessionFilter {
-        source: Some(manifest.source.to_owned()),
-        since: days.map(|_| since),
-        project: project.clone(),
-        ..SessionFilter::default()
-    };
-    Ok(ToolAnalytics {
-        state: source_state(scope, store, door, *source, disk)?,
-        date_range_days: days,
-        session_count: store.count_sessions(scope, &filter)?,
-        tool_call_count: calls,
-        failed_call_count: failed,
-        tool_counts: ToolCounts::of(tool_counts),
-        failed_counts: ToolCounts::of(failed_counts),
-        top_files_read: top_files(scope, store, door, read)?,
-        top_files_written: top_files(scope, store, door, written)?,
-        top_commands: commands
-            .into_iter()
-            .take(TOP)
-            .map(|(command, count)| CommandCount { command: door.text(&command), count })
-            .collect(),
-    })
 }
 
 /// Equal counts by name, so that an answer does not depend on luck.
@@ -149,17 +144,19 @@ fn most_first(counts: &mut [(String, i64)]) {
     counts.sort_unstable_by(|(left, many), (right, more)| more.cmp(many).then_with(|| left.cmp(right)));
 }
 
-fn top_files(scope: &Scope, store: &Store, door: &Door, counts: HashMap<i64, i64>) -> Result<Vec<FileCount>> {
-    let mut counts: Vec<(i64, i64)> = counts.into_iter().collect();
-    counts.sort_unstable_by_key(|(path, count)| (std::cmp::Reverse(*count), *path));
-    // Names decide among equals: all that are as many as the last have to be looked at.
-    let least = counts.get(TOP - 1).map_or(0, |(_, count)| *count);
-    let mut named = Vec::new();
-    for (path, count) in counts.into_iter().take_while(|(_, count)| *count >= least).take(2_000) {
-        let path = store.word(scope, path)?;
-        named.push((String::from_utf8_lossy(path.expose()).into_owned(), count));
+impl View<'_> {
+    fn top_files(&self, counts: HashMap<NameId, i64>) -> Result<Vec<FileCount>> {
+        let mut counts: Vec<(NameId, i64)> = counts.into_iter().collect();
+        counts.sort_unstable_by_key(|(path, count)| (std::cmp::Reverse(*count), *path));
+        // Names decide among equals: all that are as many as the last have to be looked at.
+        let least = counts.get(TOP - 1).map_or(0, |(_, count)| *count);
+        let mut named = Vec::new();
+        for (path, count) in counts.into_iter().take_while(|(_, count)| *count >= least).take(2_000) {
+            let path = self.archive.name(path)?;
+            named.push((String::from_utf8_lossy(path.expose()).into_owned(), count));
+        }
+        most_first(&mut named);
+        named.truncate(TOP);
+        Ok(named.into_iter().map(|(path, count)| FileCount { path: self.door.text(&path), count }).collect())
     }
-    most_first(&mut named);
-    named.truncate(TOP);
-    Ok(named.into_iter().map(|(path, count)| FileCount { path: door.text(&path), count }).collect())
 }

@@ -1,0 +1,45 @@
+//! What every answer is made from: the archive as the asker sees it, the door for its texts, and the time.
+
+use super::audit::status::DiskState;
+use super::door::Door;
+use annals_core::{Result, Shown, Time};
+use annals_store::Archive;
+
+/// Answers questions. Each is a method, in the file of its subject.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub(super) archive: Archive<'a>,
+    pub(super) door: &'a Door,
+    pub(super) now: Time,
+    /// The state of the sources' homes at the last refresh; nothing for those who may not know.
+    pub(super) disk: &'a [DiskState],
+}
+
+impl<'a> View<'a> {
+    pub fn new(archive: Archive<'a>, door: &'a Door, now: Time) -> View<'a> {
+        View { archive, door, now, disk: &[] }
+    }
+
+    pub fn with_disk(self, disk: &'a [DiskState]) -> View<'a> {
+        View { disk, ..self }
+    }
+
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// For words of a run itself, such as a file's name in a warning.
+    pub fn show(&self, text: &str) -> Shown {
+        self.door.text(text)
+    }
+
+    /// All answers of `work` are about the same state of the archive.
+    pub fn at_once<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.archive.at_once(work)
+    }
+
+    /// The number of the run that wrote last; answers are the same while it stays the same.
+    pub fn last_run(&self) -> Result<i64> {
+        Ok(self.archive.last_run()?)
+    }
+}
