@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use strum::{FromRepr, IntoStaticStr};
 
 use super::{ContentKey, Span, Time};
+use crate::stored::stored_by_number;
 
 /// One invocation of a tool; its result comes as its own item, perhaps in a later run.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,58 +28,22 @@ pub struct Call {
     pub model: Option<Arc<str>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, FromRepr, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[repr(i64)]
 pub enum CallKind {
-    Function,
-    Shell,
-    Edit,
-    Read,
-    Search,
-    Web,
-    Mcp,
-    Agent,
-    Script,
+    Function = 0,
+    Shell = 1,
+    Edit = 2,
+    Read = 3,
+    Search = 4,
+    Web = 5,
+    Mcp = 6,
+    Agent = 7,
+    Script = 8,
     /// A result whose call is nowhere in the file.
-    Orphan,
-}
-
-impl CallKind {
-    const ALL: [CallKind; 10] = [
-        CallKind::Function,
-        CallKind::Shell,
-        CallKind::Edit,
-        CallKind::Read,
-        CallKind::Search,
-        CallKind::Web,
-        CallKind::Mcp,
-        CallKind::Agent,
-        CallKind::Script,
-        CallKind::Orphan,
-    ];
-
-    pub fn stored(self) -> i64 {
-        self as i64
-    }
-
-    pub fn from_stored(stored: i64) -> CallKind {
-        usize::try_from(stored).ok().and_then(|at| Self::ALL.get(at).copied()).unwrap_or(CallKind::Function)
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            CallKind::Function => "function",
-            CallKind::Shell => "shell",
-            CallKind::Edit => "edit",
-            CallKind::Read => "read",
-            CallKind::Search => "search",
-            CallKind::Web => "web",
-            CallKind::Mcp => "mcp",
-            CallKind::Agent => "agent",
-            CallKind::Script => "script",
-            CallKind::Orphan => "orphan",
-        }
-    }
+    Orphan = 9,
 }
 
 /// What became of a call. Fields that are `None` leave what an earlier result said.
@@ -117,45 +83,19 @@ pub struct Range {
     pub end: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, FromRepr, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[repr(i64)]
 pub enum Operation {
-    Read,
-    Create,
-    Update,
-    Delete,
+    Read = 0,
+    Create = 1,
+    Update = 2,
+    Delete = 3,
     /// The path is where the file went.
-    MoveTo,
+    MoveTo = 4,
     /// The path is where the file was.
-    MoveFrom,
+    MoveFrom = 5,
 }
 
-impl Operation {
-    const ALL: [Operation; 6] = [
-        Operation::Read,
-        Operation::Create,
-        Operation::Update,
-        Operation::Delete,
-        Operation::MoveTo,
-        Operation::MoveFrom,
-    ];
-
-    pub fn stored(self) -> i64 {
-        self as i64
-    }
-
-    pub fn from_stored(stored: i64) -> Operation {
-        usize::try_from(stored).ok().and_then(|at| Self::ALL.get(at).copied()).unwrap_or(Operation::Read)
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Operation::Read => "read",
-            Operation::Create => "create",
-            Operation::Update => "update",
-            Operation::Delete => "delete",
-            Operation::MoveTo => "move_to",
-            Operation::MoveFrom => "move_from",
-        }
-    }
-}
+stored_by_number!(CallKind else Function, Operation else Read);

@@ -9,6 +9,7 @@ mod manifest;
 mod moment;
 mod retry;
 mod scope;
+mod stored;
 mod terms;
 mod text;
 mod time;

@@ -1,9 +1,13 @@
 //! The retry policy: when something that could not be fetched is retried or given up.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 use super::Time;
+use crate::stored::named;
 
 /// Why a try failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum FailureKind {
     /// A file, folder or database that could not be read.
     Unreadable,
@@ -40,7 +44,8 @@ pub enum RetryStep {
 }
 
 /// Why a gap is tried no more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum GiveUp {
     NotFound,
     Gone,
@@ -107,20 +112,6 @@ pub fn urgency(attempts: u32, first_seen: Time, now: Time) -> i64 {
 }
 
 impl FailureKind {
-    pub const ALL: [FailureKind; 11] = [
-        FailureKind::Unreadable,
-        FailureKind::Changing,
-        FailureKind::SignIn,
-        FailureKind::RateLimited,
-        FailureKind::Pressure,
-        FailureKind::Timeout,
-        FailureKind::NotFound,
-        FailureKind::Gone,
-        FailureKind::Forbidden,
-        FailureKind::Malformed,
-        FailureKind::Failed,
-    ];
-
     /// What an HTTP status other than success says.
     pub fn of_status(status: u16) -> FailureKind {
         match status {
@@ -151,37 +142,9 @@ impl FailureKind {
             | FailureKind::Failed => false,
         }
     }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            FailureKind::Unreadable => "unreadable",
-            FailureKind::Changing => "changing",
-            FailureKind::SignIn => "sign_in",
-            FailureKind::RateLimited => "rate_limited",
-            FailureKind::Pressure => "pressure",
-            FailureKind::Timeout => "timeout",
-            FailureKind::NotFound => "not_found",
-            FailureKind::Gone => "gone",
-            FailureKind::Forbidden => "forbidden",
-            FailureKind::Malformed => "malformed",
-            FailureKind::Failed => "failed",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<FailureKind> {
-        FailureKind::ALL.into_iter().find(|why| why.name() == name)
-    }
 }
 
-impl GiveUp {
-    pub fn name(self) -> &'static str {
-        match self {
-            GiveUp::NotFound => "not_found",
-            GiveUp::Gone => "gone",
-            GiveUp::Quarantined => "quarantined",
-        }
-    }
-}
+named!(FailureKind, GiveUp);
 
 #[cfg(test)]
 mod tests {
@@ -213,7 +176,7 @@ mod tests {
             (FailureKind::Malformed, ["5", "10", "20", "quarantined", "quarantined"]),
             (FailureKind::Failed, ["5", "10", "20", "quarantined", "quarantined"]),
         ];
-        assert_eq!(table.map(|(why, _)| why), FailureKind::ALL);
+        assert_eq!(table.map(|(why, _)| why), FailureKind::VARIANTS);
         for (why, course) in table {
             let steps = [1, 2, 3, 8, 100].map(|attempts| match next_step(history(why, attempts), NOW) {
                 RetryStep::EachRun => "run".to_owned(),
@@ -228,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_newer_version_tries_once_what_was_quarantined() {
-        for why in FailureKind::ALL {
+        for why in FailureKind::VARIANTS.iter().copied() {
             let newer = Attempts { running: "2", ..history(why, 100) };
             let step = next_step(newer, NOW);
             let quarantined = next_step(history(why, 100), NOW) == RetryStep::GivenUp(GiveUp::Quarantined);
@@ -280,7 +243,7 @@ mod tests {
     }
 
     fn any_why() -> impl Strategy<Value = FailureKind> {
-        proptest::sample::select(FailureKind::ALL.to_vec())
+        proptest::sample::select(FailureKind::VARIANTS.to_vec())
     }
 
     proptest! {

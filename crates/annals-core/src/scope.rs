@@ -1,5 +1,9 @@
 //! Who is asking: every question to the store and the views starts with one.
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
+use crate::stored::named;
+
 /// Whose homes an asker may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
@@ -18,25 +22,12 @@ impl Scope {
 }
 
 /// What a member may see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum MemberRole {
     Owner,
     Admin,
     Member,
 }
 
-impl MemberRole {
-    pub const ALL: [MemberRole; 3] = [MemberRole::Owner, MemberRole::Admin, MemberRole::Member];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            MemberRole::Owner => "owner",
-            MemberRole::Admin => "admin",
-            MemberRole::Member => "member",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<MemberRole> {
-        MemberRole::ALL.into_iter().find(|role| role.name() == name)
-    }
-}
+named!(MemberRole);

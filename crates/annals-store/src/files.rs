@@ -33,7 +33,7 @@ pub struct Batch {
     /// Another file whose rows these replace.
     pub supersedes: Option<i64>,
     /// None where the batch has only bytes: rows stay where they are.
-    pub rows: Option<Rows>,
+    pub rows: Option<ReadRows>,
     pub reader_version: u32,
     /// Hashes of the imported texts that this batch adds to the file.
     pub captures: Vec<[u8; 16]>,
@@ -63,7 +63,7 @@ impl Batch {
 
 /// What a reader found in a stretch of a file, and where it stands now.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub struct ReadRows {
     pub items: Vec<Item>,
     pub counts: Vec<Count>,
     /// Lines that are not JSON, and why.

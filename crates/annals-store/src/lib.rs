@@ -15,7 +15,7 @@ mod write;
 pub use archive::Archive;
 pub use blobs::{BaseBlob, Packer, Packing, SEGMENT, Segment};
 pub use error::{Result, StoreError};
-pub use files::{Batch, CapturedFile, Contents, Count, FilePart, Rows, RowsOwner, Stat, VersionRow};
+pub use files::{Batch, CapturedFile, Contents, Count, FilePart, ReadRows, RowsOwner, Stat, VersionRow};
 pub use foreign::{Unreadable, read_table};
 pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
 #[cfg(feature = "fuzzing")]

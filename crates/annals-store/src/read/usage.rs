@@ -1,6 +1,7 @@
 //! Queries about tokens and tools: sums, the responses behind them, calls and files.
 
 use rusqlite::{Row, ToSql, params};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use super::{optional_raw, span, time};
 use crate::error::Result;
@@ -8,7 +9,8 @@ use crate::{Archive, sql};
 use annals_core::{CallKind, Operation, Raw, Span, Time};
 
 /// What sums are made by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum UsageBy {
     Day,
     Model,
@@ -18,21 +20,12 @@ pub enum UsageBy {
 }
 
 impl UsageBy {
-    pub const ALL: [UsageBy; 5] =
-        [UsageBy::Day, UsageBy::Model, UsageBy::Project, UsageBy::Session, UsageBy::Source];
-
     pub fn name(self) -> &'static str {
-        match self {
-            UsageBy::Day => "day",
-            UsageBy::Model => "model",
-            UsageBy::Project => "project",
-            UsageBy::Session => "session",
-            UsageBy::Source => "source",
-        }
+        self.into()
     }
 
     pub fn from_name(name: &str) -> Option<UsageBy> {
-        UsageBy::ALL.into_iter().find(|by| by.name() == name)
+        name.parse().ok()
     }
 }
 

@@ -14,7 +14,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use crate::error::Result;
 use crate::index::write::IndexBuilder;
-use crate::{Batch, Count, Rows, Segment, Store, blobs, sql};
+use crate::{Batch, Count, ReadRows, Segment, Store, blobs, sql};
 use annals_core::{Encoding, Framing, Item, SessionFacts, Span, Time};
 
 /// Problems of one file that are kept with their places; all are counted.
@@ -136,7 +136,7 @@ impl Writer<'_> {
         instance: i64,
         file: i64,
         version: i64,
-        rows: Rows,
+        rows: ReadRows,
         reader_version: u32,
     ) -> Result<()> {
         self.apply_counts(file, &rows.counts, &rows.malformed)?;

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use strum::VariantNames as _;
 
 use crate::cli::ui::table::table;
 use crate::cli::ui::time;
@@ -26,7 +27,7 @@ enum Action {
         name: String,
         /// owner sees the whole archive, admin the sessions of the organisation, member only their own
         #[arg(long, value_name = "ROLE", default_value = "member",
-              value_parser = clap::builder::PossibleValuesParser::new(MemberRole::ALL.map(MemberRole::name)))]
+              value_parser = clap::builder::PossibleValuesParser::new(MemberRole::VARIANTS))]
         role: String,
         /// Organisation of the member
         #[arg(long, value_name = "NAME", default_value = "home")]

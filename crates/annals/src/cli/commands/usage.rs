@@ -1,6 +1,7 @@
 //! `annals usage`: tokens and estimated cost, with the responses behind every figure.
 
 use clap::Args;
+use strum::VariantNames as _;
 
 use crate::cli::ui::table::{fit, table};
 use crate::cli::ui::time;
@@ -14,7 +15,7 @@ use annals_store::{ResponseFilter, UsageBy};
 pub struct UsageArguments {
     /// Group by
     #[arg(long, value_name = "WHAT", default_value = "day",
-          value_parser = clap::builder::PossibleValuesParser::new(UsageBy::ALL.map(UsageBy::name)))]
+          value_parser = clap::builder::PossibleValuesParser::new(UsageBy::VARIANTS))]
     by: String,
     /// Number of days to include (UTC), or `all`
     #[arg(long, value_name = "N", default_value = "30")]

@@ -10,7 +10,7 @@ use super::target::Target;
 use crate::collect::home::plan::{Job, RowsPlan};
 use crate::collect::home::walk::stat_of;
 use annals_core::{Encoding, FailureKind, Framing};
-use annals_store::{Batch, CapturedFile, Packer, Rows, RowsOwner, SEGMENT, Segment, Stat, Store};
+use annals_store::{Batch, CapturedFile, Packer, ReadRows, RowsOwner, SEGMENT, Segment, Stat, Store};
 
 /// What a worker reports to the writer.
 pub enum Report {
@@ -394,7 +394,7 @@ struct CaptureRun<'j> {
 }
 
 impl CaptureRun<'_> {
-    fn batch(&mut self, segments: Vec<Segment>, rows: Option<Rows>, is_complete: bool) -> Report {
+    fn batch(&mut self, segments: Vec<Segment>, rows: Option<ReadRows>, is_complete: bool) -> Report {
         let job = self.job;
         let is_first = std::mem::replace(&mut self.is_first, false);
         let owns_rows = self.owner == RowsOwner::This;

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use super::parse::Parse;
 use annals_core::{Encoding, Result};
-use annals_store::{Rows, SEGMENT};
+use annals_store::{ReadRows, SEGMENT};
 
 /// Raw bytes of a batch: whole segments, so that rows never point at bytes that are not stored yet.
 pub const CHUNK: usize = 4 * SEGMENT;
@@ -23,7 +23,7 @@ pub fn decoded<'r>(bytes: impl Read + 'r, encoding: Encoding) -> io::Result<Box<
 
 /// A chunk of content that was read.
 pub struct ReadChunk {
-    pub rows: Rows,
+    pub rows: ReadRows,
     pub bytes: u64,
     /// Why nothing follows, where something should.
     pub broken: Option<String>,

@@ -7,7 +7,7 @@ use super::passages::Passages;
 use annals_core::{Framing, Item, Span, Verdict};
 use annals_sources::json::{Scan, ScanRoom};
 use annals_sources::{Reader, Source};
-use annals_store::{Count, Rows};
+use annals_store::{Count, ReadRows};
 
 /// A line longer than this is kept in the bytes and counted, but not read.
 const LONGEST_LINE: usize = 160 << 20;
@@ -164,7 +164,7 @@ impl Parse {
     }
 
     /// What was read since the last take.
-    pub fn take(&mut self) -> Rows {
+    pub fn take(&mut self) -> ReadRows {
         if self.line_ends > 0 {
             self.counts.insert(("kept", "line end".into()), (0, std::mem::take(&mut self.line_ends)));
         }
@@ -174,7 +174,7 @@ impl Parse {
         }
         let counts = std::mem::take(&mut self.counts).into_iter();
         let facts = self.reader.facts().into_iter();
-        Rows {
+        ReadRows {
             items: std::mem::take(&mut self.items),
             counts: counts
                 .map(|((status, kind), (lines, bytes))| Count { status, kind, lines, bytes })

@@ -3,7 +3,7 @@
 use super::parse::Parse;
 use annals_core::{Encoding, Framing, Time};
 use annals_sources::{FileContext, Source};
-use annals_store::{Batch, FilePart, Rows};
+use annals_store::{Batch, FilePart, ReadRows};
 
 #[derive(Clone)]
 pub struct Target {
@@ -69,7 +69,7 @@ impl Target {
         Parse::new(self.source, reader, self.part.framing, parsed, inside_line)
     }
 
-    pub fn batch(&self, known: Option<i64>, rows: Option<Rows>) -> Batch {
+    pub fn batch(&self, known: Option<i64>, rows: Option<ReadRows>) -> Batch {
         let reader_version = self.source.manifest().reader_version;
         Batch { rows, reader_version, ..Batch::new(self.instance, known, self.part.clone()) }
     }

@@ -1,0 +1,54 @@
+//! Enums as archives have them: by number or by name.
+
+/// Enums that are stored by their numbers, which are written out: a new variant must not relabel what is stored. A number
+/// that a later version wrote reads as the variant after `else`.
+macro_rules! stored_by_number {
+    ($($name:ident else $unknown:ident),+) => {$(
+        impl $name {
+            pub fn stored(self) -> i64 {
+                self as i64
+            }
+
+            pub fn from_stored(number: i64) -> $name {
+                $name::from_repr(number).unwrap_or($name::$unknown)
+            }
+
+            pub fn name(self) -> &'static str {
+                self.into()
+            }
+        }
+    )+};
+}
+
+/// Enums that are stored, asked for or answered by their names.
+macro_rules! named {
+    ($($name:ident),+) => {$(
+        impl $name {
+            pub fn name(self) -> &'static str {
+                self.into()
+            }
+
+            pub fn from_name(name: &str) -> Option<$name> {
+                name.parse().ok()
+            }
+        }
+    )+};
+}
+
+pub(crate) use {named, stored_by_number};
+
+#[cfg(test)]
+mod tests {
+    use crate::{CallKind, Operation};
+
+    #[test]
+    fn numbers_in_archives_keep_their_meaning() {
+        let kinds = "function shell edit read search web mcp agent script orphan";
+        let names: Vec<&str> = (0..10).map(|number| CallKind::from_stored(number).name()).collect();
+        assert_eq!(names.join(" "), kinds);
+        let operations = "read create update delete move_to move_from";
+        let names: Vec<&str> = (0..6).map(|number| Operation::from_stored(number).name()).collect();
+        assert_eq!(names.join(" "), operations);
+        assert_eq!((CallKind::from_stored(99), Operation::Delete.stored()), (CallKind::Function, 3));
+    }
+}
