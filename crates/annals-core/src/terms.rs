@@ -28,7 +28,7 @@ fn cut(text: &str, mut word: Word, mut see: impl FnMut(&[u8])) {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         if CLASSES[usize::from(byte)] == SEPARATOR {
-            at += 1;
+            at = if byte == ESCAPE { after_colour(bytes, at + 1) } else { at + 1 };
             continue;
         }
         let start = at;
@@ -41,21 +41,46 @@ fn cut(text: &str, mut word: Word, mut see: impl FnMut(&[u8])) {
             classes |= class;
             at += 1;
         }
-        match &bytes[start..at] {
-            // What nearly every word is: ready as it stands.
-            plain if classes == PLAIN => {
-                if plain.len() <= LONGEST_TERM {
-                    see(plain);
-                }
-            }
-            mixed if classes & FOREIGN == 0 => {
-                if mixed.len() <= LONGEST_TERM {
-                    mixed.iter().for_each(|byte| word.push_ascii(*byte));
-                    word.end(&mut see);
-                }
-            }
-            _ => each_foreign_term(&text[start..at], &mut word, &mut see),
+        let escaped = start > 0 && bytes[start - 1] == b'\\';
+        if escaped && &bytes[start..at] == b"u001b" {
+            at = after_colour(bytes, at);
+            continue;
         }
+        each_term_of_run(&text[start..at], classes, &mut word, &mut see);
+        // Within JSON in a text, a line break is two letters: what a person sees begins behind them. It may also be the
+        // path of a file, so that both are terms.
+        if escaped && !word.undivided && at > start + 1 && matches!(byte, b'n' | b't' | b'r') {
+            each_term_of_run(&text[start + 1..at], classes, &mut word, &mut see);
+        }
+    }
+}
+
+/// What a terminal shows begins behind a sequence such as `[31m`.
+fn after_colour(bytes: &[u8], at: usize) -> usize {
+    if bytes.get(at) != Some(&b'[') {
+        return at;
+    }
+    let parameters = bytes[at + 1..].iter().take_while(|byte| matches!(byte, 0x20..=0x3f)).count();
+    let end = at + 1 + parameters;
+    if bytes.get(end).is_some_and(u8::is_ascii_alphabetic) { end + 1 } else { at }
+}
+
+/// A run without a separator in it.
+fn each_term_of_run(run: &str, classes: u8, word: &mut Word, see: &mut impl FnMut(&[u8])) {
+    match run.as_bytes() {
+        // What nearly every word is: ready as it stands.
+        plain if classes == PLAIN => {
+            if plain.len() <= LONGEST_TERM {
+                see(plain);
+            }
+        }
+        mixed if classes & FOREIGN == 0 => {
+            if mixed.len() <= LONGEST_TERM {
+                mixed.iter().for_each(|byte| word.push_ascii(*byte));
+                word.end(see);
+            }
+        }
+        _ => each_foreign_term(run, word, see),
     }
 }
 
@@ -85,12 +110,18 @@ fn each_foreign_term(run: &str, word: &mut Word, see: &mut impl FnMut(&[u8])) {
         match u8::try_from(letter).ok().filter(u8::is_ascii) {
             Some(byte) => word.push_ascii(byte),
             None if letter.is_alphanumeric() => word.push(letter),
-            None => word.end(see),
+            None => {
+                word.end(see);
+                if is_pictogram(letter) {
+                    see(letter.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+            }
         }
     }
     word.end(see);
 }
 
+const ESCAPE: u8 = 0x1b;
 const SEPARATOR: u8 = 0;
 /// Small letters and digits.
 const PLAIN: u8 = 1;
@@ -118,6 +149,12 @@ const CLASSES: [u8; 256] = {
 fn is_unspaced(letter: char) -> bool {
     matches!(letter as u32, 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x4DBF
         | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0x20000..=0x3134F)
+}
+
+/// Emoji and other signs that people search for; not what only changes the look of another one.
+fn is_pictogram(letter: char) -> bool {
+    matches!(letter as u32, 0x203C | 0x2049 | 0x2139 | 0x231A..=0x231B | 0x2328 | 0x23CF | 0x23E9..=0x23FA
+        | 0x2600..=0x27BF | 0x2B1B..=0x2B1C | 0x2B50 | 0x2B55 | 0x1F000..=0x1F3FA | 0x1F400..=0x1FAFF)
 }
 
 /// A word as it grows, with the places where its parts begin.
@@ -387,7 +424,19 @@ mod tests {
         assert_eq!(terms("a修b"), ["a", "修", "b"]);
         assert_eq!(terms(&"x".repeat(65)), Vec::<String>::new());
         assert_eq!(terms(&"x".repeat(64)), ["x".repeat(64)]);
-        assert_eq!(terms("\u{0}\u{1b}[31m \u{fffd}"), ["31m"]);
+        assert_eq!(terms("\u{0}\u{1b}[31m \u{fffd}"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn terms_are_what_a_person_sees() {
+        assert_eq!(terms("\u{1b}[1;31merror\u{1b}[0m: no"), ["error", "no"]);
+        assert_eq!(terms(r"\u001b[31merror\u001b[0m"), ["error"]);
+        assert_eq!(terms("\u{1b}[ \u{1b}]x [31m"), ["x", "31m"]);
+        assert_eq!(terms(r#"{"a":"one\ntwo\tthree"}"#), ["a", "one", "ntwo", "two", "tthree", "three"]);
+        assert_eq!(terms(r"     7\tlet gauge"), ["7", "tlet", "let", "gauge"]);
+        assert_eq!(terms(r"C:\new"), ["c", "new", "ew"]);
+        assert_eq!(terms("     7→let gauge"), ["7", "let", "gauge"]);
+        assert_eq!(terms("done 🎉✅ 👍🏽!"), ["done", "🎉", "✅", "👍"]);
     }
 
     #[test]

@@ -63,6 +63,53 @@ fn words_at_the_start_of_a_line_are_found_in_inputs_and_outputs() {
     }
 }
 
+/// The word is everywhere and the flag once, in the oldest message: the index alone cannot tell them apart.
+#[test]
+fn what_only_the_text_can_tell_is_found_however_common_its_words_are() {
+    let bench = Bench::new();
+    let mut lines = vec![meta(&id(1))];
+    lines.extend(prompt("Run it with --dry-run, then gauge:needle in dials/needle.toml and water-level"));
+    bench.transcript(&rollout(&id(1)), &lines);
+    let mut lines = vec![meta(&id(2))];
+    for number in 0..3_000 {
+        lines.extend(prompt(&format!("dry run {number}: gauge and needle, dials needle toml, water level")));
+    }
+    bench.transcript(&rollout(&id(2)), &lines);
+    bench.sync();
+    let server = Server::start(&bench);
+    for query in
+        ["--dry-run", "\"--dry-run\"", "gauge:needle", "dials/needle.toml", "water-level", "dry-run then"]
+    {
+        let found = ask(&bench, query, &[]);
+        assert_eq!(names(&found), [id(1)], "{query}");
+        assert_eq!(found["complete"], true, "{query}");
+        let answer = server.get(&format!("/api/v1/search?q={}", escaped(query))).json();
+        assert_eq!(names(&answer), [id(1)], "{query}");
+    }
+    let found = ask(&bench, "\"dry run 2999\"", &[]);
+    assert_eq!((names(&found), passages(&found).len()), (vec![id(2)], 1));
+    assert!(names(&ask(&bench, "--dry-walk", &[])).is_empty());
+}
+
+/// Colours, escaped line breaks and numbers of lines are not part of words; emoji are words.
+#[test]
+fn texts_are_found_by_what_a_person_sees() {
+    let bench = Bench::new();
+    let output = "\u{1b}[31mwalrus\u{1b}[0m\n  12\tlet seal = 1;\nlog {\"text\":\"a\\nheron\\tosprey\"}";
+    let call = json!({"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c"});
+    let told = json!({"type": "function_call_output", "call_id": "c", "output": output});
+    let mut lines = vec![meta(&id(1))];
+    lines.extend(prompt("All green 🎉 now"));
+    lines.extend([line(3, "response_item", &call.to_string()), line(4, "response_item", &told.to_string())]);
+    bench.transcript(&rollout(&id(1)), &lines);
+    bench.sync();
+    for query in ["walrus", "seal", "heron", "osprey", "🎉", "\"green 🎉\""] {
+        let found = passages(&ask(&bench, query, &[]));
+        assert_eq!(found.len(), 1, "{query}: {found:#?}");
+        assert!(!found[0]["highlights"].as_array().unwrap().is_empty(), "{query}: {found:#?}");
+    }
+}
+
 /// What the client keeps beside an output is not shown, and leads nobody there.
 #[test]
 fn an_output_is_found_by_what_is_shown_of_it() {

@@ -213,7 +213,7 @@ fn odd_parameters_are_refused() {
         "q=gears&limit=501",
         "q=gears&limit=x",
         "q=gears&cursor=zz",
-        "q=gears&cursor=1.1",
+        "q=gears&cursor=1.1.1",
         "q=gears&sort=worst",
         "q=gears&role=king",
         "q=gears&kind=word",

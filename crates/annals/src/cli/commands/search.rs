@@ -42,6 +42,8 @@ pub fn run(context: &mut Context, options: &SearchArguments) -> Result<Outcome> 
         query: options.query.join(" "),
         recent: options.sort == "recent",
         page: Paging { limit: options.limit, cursor: options.cursor.clone() },
+        // Somebody waits for the answer, and it has to be sure.
+        effort: Some(usize::MAX),
         ..SearchQuery::default()
     };
     let answer = view.search(&query)?;
@@ -55,8 +57,11 @@ pub fn run(context: &mut Context, options: &SearchArguments) -> Result<Outcome> 
 
 fn print(context: &mut Context, query: &str, answer: &SearchAnswer) -> Result<()> {
     if answer.results.is_empty() {
-        if !context.quiet {
-            context.output.note(format!("no matches for {:?}", query));
+        if !context.quiet && !answer.complete {
+            context.output.note(format!("no matches for {query:?} in the most relevant messages"));
+            context.output.note("hint: add a word or a filter such as project: or since:");
+        } else if !context.quiet {
+            context.output.note(format!("no matches for {query:?}"));
             context.output.note("hint: try fewer words, or run `annals sync` to capture new sessions");
         }
         return Ok(());

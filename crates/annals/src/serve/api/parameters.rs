@@ -316,6 +316,7 @@ impl SearchParameters {
             recent,
             session: None,
             page: paging(self.limit, self.cursor)?,
+            effort: None,
         })
     }
 }

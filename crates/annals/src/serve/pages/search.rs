@@ -193,6 +193,9 @@ fn chips(words: &Words) -> Vec<(String, String, bool)> {
 
 /// `9 sessions, 26 matches`; matches are counted when all of them are on this page.
 fn summary(query: &str, found: &SearchAnswer) -> String {
+    if found.results.is_empty() && !found.complete {
+        return format!("No matches for \u{201c}{query}\u{201d} so far");
+    }
     if found.results.is_empty() {
         return format!("No matches for \u{201c}{query}\u{201d}");
     }

@@ -8,6 +8,7 @@ pub(super) mod show;
 pub(super) mod terms;
 
 use std::cell::RefCell;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -19,13 +20,17 @@ use super::paging::{Paging, read_numbers, write_numbers};
 use annals_core::{Error, PassageKind, Result, Shown, Time};
 use annals_sources::by_name;
 use annals_store::{PassageHit, TermQuery};
-use passages::{FoundPassage, PassageReader, closeness, fits};
+use passages::{FoundPassage, PassageReader, closeness, fits, fragment};
 use query::{Clause, Query, kinds, narrowed, plain, read_query, roles};
 
 /// Hits whose texts are read to see how well they fit.
 const READ: usize = 40;
-/// The same when a phrase must be as it was typed: rarer, and each has to be looked at.
-const READ_EXACT: usize = 400;
+/// Hits that are verified at a time, where something must be in the text as it was typed.
+const WINDOW: usize = 2_000;
+/// Hits that may have to be verified for one query.
+const MOST_UNVERIFIED: usize = 500_000;
+/// Hits that a page verifies before it hands out a cursor instead, unless the caller has more patience.
+pub const USUAL_EFFORT: usize = 20_000;
 /// Passages that are shown of one session, as long as it is among the first; then one.
 pub const SHOWN: usize = 3;
 const FIRST: usize = 10;
@@ -56,6 +61,8 @@ pub struct SearchQuery {
     /// Only the session of this row.
     pub session: Option<i64>,
     pub page: Paging,
+    /// Hits to verify before an answer that is not complete; `USUAL_EFFORT` if not set.
+    pub effort: Option<usize>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -67,6 +74,7 @@ pub struct SearchAnswer {
     pub next_cursor: Option<String>,
     /// Number of results; a lower bound if `complete` is false.
     pub total: usize,
+    /// False if more may be found: follow `next_cursor`, even if this page is empty.
     pub complete: bool,
 }
 
@@ -113,17 +121,17 @@ pub struct PassageView {
 impl View<'_> {
     pub fn search(&self, asked: &SearchQuery) -> Result<SearchAnswer> {
         let query = understood(asked, self.now)?;
-        let [skipped] = asked.page.cursor.as_deref().map_or(Ok([0]), read_numbers)?;
-        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        let [skipped, from] = asked.page.cursor.as_deref().map_or(Ok([0, 0]), read_numbers)?;
+        let [skipped, from] = [skipped, from].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
         let limit = usize::try_from(asked.page.limit).unwrap_or(usize::MAX).max(1);
         let end = skipped.saturating_add(limit);
         let searcher = Searcher::new(self, asked);
         let mut mode = "all";
-        let mut found = searcher.run(&query, MatchMode::All)?;
+        let mut found = searcher.run(&query, MatchMode::All, from, end)?;
         let loose = query.clauses.len() > 1 && query.clauses.iter().any(|clause| clause.forms().is_some());
-        if found.groups.is_empty() && loose {
+        if found.groups.is_empty() && found.complete && from == 0 && loose {
             mode = "any";
-            found = searcher.run(&query, MatchMode::Any)?;
+            found = searcher.run(&query, MatchMode::Any, 0, end)?;
         }
         let total = found.groups.len();
         let mut results = Vec::new();
@@ -131,24 +139,22 @@ impl View<'_> {
             let shown = if number < FIRST { SHOWN } else { 1 };
             results.extend(searcher.result(group, &query, shown)?);
         }
-        let more = total > end;
-        Ok(SearchAnswer {
-            query: asked.query.clone(),
-            mode,
-            results,
-            next_cursor: more.then(|| write_numbers(&[end as i64])),
-            total,
-            complete: found.complete,
-        })
+        let next_cursor = match found.next {
+            _ if total > end => Some(write_numbers(&[end as i64, from as i64])),
+            Some(next) => Some(write_numbers(&[0, next as i64])),
+            None => None,
+        };
+        let complete = found.complete && found.next.is_none();
+        Ok(SearchAnswer { query: asked.query.clone(), mode, results, next_cursor, total, complete })
     }
 
     /// Steps of one session that hold what was asked for, by id and number, in their order; whether these are all.
     pub fn find_in_session(&self, asked: &SearchQuery) -> Result<(Vec<(String, i64)>, bool)> {
         let query = understood(asked, self.now)?;
         let searcher = Searcher::new(self, asked);
-        let found = searcher.run(&query, MatchMode::All)?;
+        let found = searcher.run(&query, MatchMode::All, 0, usize::MAX)?;
         let hits: Vec<(f32, PassageHit)> = found.groups.into_iter().flat_map(|group| group.hits).collect();
-        let complete = found.complete && hits.len() <= FOUND_IN_SESSION;
+        let complete = found.complete && found.next.is_none() && hits.len() <= FOUND_IN_SESSION;
         let mut reader = searcher.reader();
         let mut steps = Vec::new();
         for (_, hit) in hits.iter().take(FOUND_IN_SESSION) {
@@ -197,6 +203,7 @@ pub struct Searcher<'a> {
     pub view: &'a View<'a>,
     pub recent: bool,
     pub session: Option<i64>,
+    effort: usize,
     pub texts: RefCell<Texts>,
 }
 
@@ -213,78 +220,117 @@ pub struct Group {
 
 struct Groups {
     groups: Vec<Group>,
+    /// The index was asked for everything.
     complete: bool,
+    /// The first hit that is not verified.
+    next: Option<usize>,
 }
 
 impl<'a> Searcher<'a> {
     fn new(view: &'a View<'a>, asked: &SearchQuery) -> Searcher<'a> {
-        Searcher { view, recent: asked.recent, session: asked.session, texts: RefCell::default() }
+        Searcher {
+            view,
+            recent: asked.recent,
+            session: asked.session,
+            effort: asked.effort.unwrap_or(USUAL_EFFORT),
+            texts: RefCell::default(),
+        }
     }
 
-    fn run(&self, query: &Query, mode: MatchMode) -> Result<Groups> {
+    /// Sessions from the best down. Where the index cannot tell whether a hit fits, hits are verified from `from` on,
+    /// until there are more than `enough` sessions.
+    fn run(&self, query: &Query, mode: MatchMode, from: usize, enough: usize) -> Result<Groups> {
         let asked = self.term_query(query, mode)?;
-        let (mut hits, all) = self.view.archive.passages(&asked, MOST, |hit| match self.recent {
+        let test = Verification::of(query, mode);
+        let most = if test.is_some() { MOST_UNVERIFIED } else { MOST };
+        let (mut hits, all) = self.view.archive.passages(&asked, most, |hit| match self.recent {
             true => hit.minutes as f32,
             false => self.score(hit, mode),
         })?;
-        let complete = all && hits.len() <= MOST;
+        let complete = all && hits.len() <= most;
         if self.recent {
             hits.iter_mut().for_each(|(score, hit)| *score = self.score(hit, mode));
         }
-        // A result may be told twice, once for the model and once for the client.
+        // A result may be there twice, once for the model and once for the client.
         let order = |(left, a): &(f32, PassageHit), (right, b): &(f32, PassageHit)| {
             let newest = b.minutes.cmp(&a.minutes);
             let best = right.total_cmp(left);
             let first = if self.recent { newest.then(best) } else { best.then(newest) };
             first.then((a.file, a.place, a.kind as u8).cmp(&(b.file, b.place, b.kind as u8)))
         };
-        if hits.len() > MOST {
-            hits.select_nth_unstable_by(MOST, order);
-            hits.truncate(MOST);
+        if hits.len() > most {
+            hits.select_nth_unstable_by(most, order);
+            hits.truncate(most);
         }
         hits.sort_unstable_by(order);
         let mut seen = HashSet::new();
         hits.retain(|(_, hit)| seen.insert((hit.file, hit.place, hit.kind as u8)));
-        let mut hits = self.placed(hits, query, &asked)?;
-        let exact: Vec<&Clause> =
-            query.clauses.iter().filter(|clause| clause.is_exact() && mode == MatchMode::All).collect();
-        let unwanted: Vec<&Clause> = query.unwanted.iter().filter(|clause| clause.is_exact()).collect();
-        let path = query.file.as_deref().map(plain);
-        let verified = !exact.is_empty() || !unwanted.is_empty() || path.is_some();
-        let mut looked_at_all = true;
-        if verified {
-            let mut reader = self.reader();
-            let mut kept = Vec::new();
-            let mut kept_of: HashMap<(i64, i64), usize> = HashMap::new();
-            let mut looked_at = 0;
-            for (score, hit) in &hits {
-                // Enough of one session is known by a few; the others need their place.
-                let of = kept_of.entry(group_of(hit)).or_default();
-                if *of > COUNTED {
-                    kept.push((*score, *hit));
-                    continue;
-                }
-                if looked_at == READ_EXACT {
-                    looked_at_all = false;
-                    break;
-                }
-                looked_at += 1;
-                let Some(found) = self.read(&mut reader, hit)? else { continue };
-                let on_path = path.as_ref().is_none_or(|path| self.touches(hit, path).unwrap_or(false));
-                if on_path && fits(&found.text, &exact, &unwanted) {
-                    kept.push((*score, *hit));
-                    *of += 1;
-                }
+        let (mut groups, next) = match test {
+            Some(test) => self.verified_groups(&hits, &asked, &test, from, enough)?,
+            None => {
+                let mut hits = self.placed(hits, query, &asked)?;
+                self.refine(&mut hits, query)?;
+                (self.grouped(hits, mode), None)
             }
-            hits = kept;
-        } else {
-            self.refine(&mut hits, query)?;
-        }
-        let mut groups = self.grouped(hits, mode);
-        if mode == MatchMode::All {
+        };
+        if mode == MatchMode::All && from == 0 {
             self.add_titles(&mut groups, query, &asked)?;
         }
-        Ok(Groups { groups, complete: complete && looked_at_all })
+        Ok(Groups { groups, complete, next })
+    }
+
+    /// Sessions in the order in which windows of hits confirm them, so that each page goes on where the last one ended.
+    fn verified_groups(
+        &self,
+        hits: &[(f32, PassageHit)],
+        asked: &TermQuery,
+        test: &Verification<'_>,
+        from: usize,
+        enough: usize,
+    ) -> Result<(Vec<Group>, Option<usize>)> {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut known: HashMap<(i64, i64), usize> = HashMap::new();
+        let mut at = from.min(hits.len());
+        while at < hits.len() && groups.len() <= enough && at - from < self.effort {
+            let end = at.saturating_add(WINDOW).min(hits.len());
+            let window = self.placed(hits[at..end].to_vec(), test.query, asked)?;
+            for group in self.grouped(self.verified(window, test)?, MatchMode::All) {
+                let Some((_, first)) = group.hits.first() else { continue };
+                match known.entry(group_of(first)) {
+                    Entry::Occupied(place) => groups[*place.get()].hits.extend(group.hits),
+                    Entry::Vacant(place) => {
+                        place.insert(groups.len());
+                        groups.push(group);
+                    }
+                }
+            }
+            at = end;
+        }
+        Ok((groups, Some(at).filter(|at| *at < hits.len())))
+    }
+
+    fn verified(
+        &self,
+        mut hits: Vec<(f32, PassageHit)>,
+        test: &Verification<'_>,
+    ) -> Result<Vec<(f32, PassageHit)>> {
+        let mut reader = self.reader();
+        // In the order of their bytes, so that each segment is unpacked once.
+        let mut order: Vec<usize> = (0..hits.len()).collect();
+        order.sort_unstable_by_key(|at| (hits[*at].1.file, hits[*at].1.place));
+        let mut fitting = vec![false; hits.len()];
+        for at in order {
+            let hit = &hits[at].1;
+            if reader.rules_out(hit, &test.fragments)? {
+                continue;
+            }
+            let Some(found) = self.read(&mut reader, hit)? else { continue };
+            fitting[at] = fits(&found.text, &test.exact, &test.unwanted)
+                && test.path.as_ref().is_none_or(|path| self.touches(hit, path).unwrap_or(false));
+        }
+        let mut fitting = fitting.into_iter();
+        hits.retain(|_| fitting.next().unwrap_or(false));
+        Ok(hits)
     }
 
     /// Outputs that were kept apart get the session of their call; what is gone, or others', is left out.
@@ -471,6 +517,35 @@ impl<'a> Searcher<'a> {
     fn touches(&self, hit: &PassageHit, path: &str) -> Result<bool> {
         let touches = self.view.archive.touches(hit.session, hit.file, hit.place)?;
         Ok(touches.iter().any(|touch| plain(&String::from_utf8_lossy(touch.path.expose())).ends_with(path)))
+    }
+}
+
+/// What must be true of a text besides containing the words.
+struct Verification<'q> {
+    query: &'q Query,
+    exact: Vec<&'q Clause>,
+    unwanted: Vec<&'q Clause>,
+    path: Option<String>,
+    /// Without these in the bytes, `exact` is not in the text.
+    fragments: Vec<&'q str>,
+}
+
+impl<'q> Verification<'q> {
+    /// Nothing where the index knows.
+    fn of(query: &'q Query, mode: MatchMode) -> Option<Verification<'q>> {
+        let exact: Vec<&Clause> =
+            query.clauses.iter().filter(|clause| clause.is_exact() && mode == MatchMode::All).collect();
+        let unwanted: Vec<&Clause> = query.unwanted.iter().filter(|clause| clause.is_exact()).collect();
+        let path = query.file.as_deref().map(plain);
+        if exact.is_empty() && unwanted.is_empty() && path.is_none() {
+            return None;
+        }
+        let fragments = exact.iter().filter_map(|clause| match clause.pieces.as_slice() {
+            [piece] => fragment(&piece.text),
+            _ => None,
+        });
+        let fragments = fragments.collect();
+        Some(Verification { query, exact, unwanted, path, fragments })
     }
 }
 

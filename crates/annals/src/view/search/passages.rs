@@ -59,6 +59,46 @@ impl PassageReader<'_> {
         }
     }
 
+    /// Whether the bytes of a hit cannot have a text that contains all of these: most hits end here, unread.
+    pub fn rules_out(&mut self, hit: &PassageHit, fragments: &[&str]) -> Result<bool> {
+        if fragments.is_empty() {
+            return Ok(false);
+        }
+        let archive = &self.view.archive;
+        let mut bytes = Vec::new();
+        match hit.kind {
+            PassageKind::User | PassageKind::Assistant | PassageKind::Thinking => {
+                let Some(row) = archive.message_at(hit.session, hit.file, hit.place)? else {
+                    return Ok(true);
+                };
+                bytes.push(self.contents.span(row.file, row.span)?);
+                for line in archive.message_lines(row.session_id, row.file, row.span.offset)? {
+                    bytes.push(self.contents.span(row.file, line)?);
+                }
+            }
+            PassageKind::Call | PassageKind::Result => {
+                let row = archive.call_at(hit.session, hit.file, hit.place)?;
+                let Some(row) = row.filter(|row| row.full_output.is_none()) else { return Ok(false) };
+                let output = [row.output, row.detail];
+                let spans = if hit.kind == PassageKind::Call { [Some(row.span), None] } else { output };
+                for span in spans.into_iter().flatten() {
+                    bytes.push(self.contents.span(row.file, span)?);
+                }
+                // A name may be made up by the reader.
+                if fragments.iter().any(|fragment| row.name.to_lowercase().contains(fragment)) {
+                    return Ok(false);
+                }
+            }
+            PassageKind::Files | PassageKind::Record | PassageKind::Output => return Ok(false),
+        }
+        // Letters that are written as numbers are read as letters.
+        let is_hidden = |bytes: &[u8]| memchr::memmem::find(bytes, b"\\u00").is_some();
+        let has = |fragment: &&str| {
+            bytes.iter().any(|bytes| find_folded_bytes(bytes.expose(), fragment.as_bytes()).is_some())
+        };
+        Ok(!fragments.iter().all(has) && !bytes.iter().any(|bytes| is_hidden(bytes.expose())))
+    }
+
     fn message(&mut self, hit: &PassageHit, source: Option<&str>) -> Result<Option<FoundPassage>> {
         let row = self.view.archive.message_at(hit.session, hit.file, hit.place)?;
         let row = row.filter(|row| !row.copied && row.kind != MessageKind::Injected);
@@ -179,6 +219,16 @@ fn add(text: &mut String, part: &str) {
     text.push_str(part);
 }
 
+/// The longest part of a phrase that is in JSON as it is in the text, whoever wrote the JSON.
+pub fn fragment(phrase: &str) -> Option<&str> {
+    let is_plain =
+        |letter: char| letter.is_ascii_alphanumeric() || "_-.:=+,;@#%*()[]{}|~!?$".contains(letter);
+    let parts = phrase.split(|letter| !is_plain(letter));
+    // Between a name and its value, readers put signs of their own.
+    let parts = parts.map(|part| part.trim_matches([':', '=', ',', ';', '.']));
+    parts.max_by_key(|part| part.len()).filter(|part| part.len() > 1)
+}
+
 /// Whether a text holds what must be as it was typed, and nothing of what must not.
 pub fn fits(text: &str, exact: &[&Clause], unwanted: &[&Clause]) -> bool {
     if exact.is_empty() && unwanted.is_empty() {
@@ -258,7 +308,10 @@ fn around<'t>(text: &'t str, needles: &[&str]) -> (&'t str, bool) {
 
 /// Where a text holds what is written in lower case; large ones are seen through only where they are ASCII.
 fn find_folded(text: &str, needle: &str) -> Option<usize> {
-    let (bytes, needle) = (text.as_bytes(), needle.as_bytes());
+    find_folded_bytes(text.as_bytes(), needle.as_bytes())
+}
+
+fn find_folded_bytes(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     let first = *needle.first()?;
     memchr::memchr2_iter(first, first.to_ascii_uppercase(), bytes)
         .find(|at| bytes[*at..].get(..needle.len()).is_some_and(|found| found.eq_ignore_ascii_case(needle)))
