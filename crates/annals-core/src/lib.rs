@@ -1,7 +1,7 @@
 //! The nouns that every crate shares: time, raw and shown text, scope, manifest and transcript.
 
-mod base64;
 mod calls;
+mod encode;
 mod error;
 mod fingerprints;
 mod key;
@@ -16,8 +16,8 @@ mod time;
 mod transcript;
 mod work;
 
-pub use base64::from_base64;
 pub use calls::{Call, CallKind, CallResult, Operation, Range, Touch};
+pub use encode::{from_base64, from_hex, in_address, to_hex};
 pub use error::{Error, ErrorKind, Result};
 pub use fingerprints::{
     FingerprintTerm, GRAM_MARK, LINE_MARK, LineFingerprint, each_gram_term, each_line_term,

@@ -142,8 +142,6 @@ fn json(value: ValueRef<'_>) -> Value {
         ValueRef::Integer(number) => Value::from(number),
         ValueRef::Real(number) => Number::from_f64(number).map_or(Value::Null, Value::Number),
         ValueRef::Text(text) => Value::from(String::from_utf8_lossy(text)),
-        ValueRef::Blob(bytes) => {
-            Value::from(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
-        }
+        ValueRef::Blob(bytes) => Value::from(annals_core::to_hex(bytes)),
     }
 }

@@ -219,10 +219,7 @@ pub fn with(path: &str, parameter: &str) -> String {
 
 /// A part of an address, with everything escaped that could mean something there.
 pub fn escaped(part: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    part.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
+    annals_core::in_address(part)
 }
 
 #[derive(Debug)]

@@ -221,10 +221,7 @@ fn escaped(text: &str) -> String {
     if ["", ".", ".."].contains(&text) {
         return format!("%25{text}");
     }
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
+    annals_core::in_address(text)
 }
 
 #[cfg(test)]

@@ -164,7 +164,7 @@ fn new_request_id() -> String {
     let mut bytes = [0; 8];
     // Without randomness the id is all zeros, and the log still has the cause.
     let _ = getrandom::fill(&mut bytes);
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    annals_core::to_hex(&bytes)
 }
 
 fn with_etag(headers: &HeaderMap, body: Vec<u8>) -> Response {

@@ -1,14 +1,13 @@
 //! Access tokens of programs and browsers: unguessable, and stored only as a keyed hash.
 
 use super::door::random_bytes;
-use annals_core::{Error, Result};
+use annals_core::{Error, Result, to_hex};
 use annals_store::Store;
 
 const PREFIX: &str = "annals_";
 
 pub fn new_token() -> String {
-    let digits: String = random_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{PREFIX}{digits}")
+    format!("{PREFIX}{}", to_hex(&random_bytes()))
 }
 
 /// The token of the person at this machine; one for each archive, so that a bookmark keeps working.

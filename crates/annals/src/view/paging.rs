@@ -1,6 +1,6 @@
 //! Pages of long lists: a limit, and an opaque cursor for the end of the previous page.
 
-use annals_core::{Error, Result};
+use annals_core::{Error, Result, from_hex, to_hex};
 
 #[derive(Debug, Clone, Default)]
 pub struct Paging {
@@ -26,17 +26,12 @@ pub(super) fn read_numbers<const N: usize>(cursor: &str) -> Result<[i64; N]> {
 
 /// A time and a key.
 pub(super) fn write_keyed(number: i64, key: &str) -> String {
-    let key: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
-    format!("{:x}.{key}", number as u64)
+    format!("{:x}.{}", number as u64, to_hex(key.as_bytes()))
 }
 
 pub(super) fn read_keyed(cursor: &str) -> Result<(i64, String)> {
     let parts = cursor.split_once('.').and_then(|(number, key)| {
-        let bytes = key.as_bytes().chunks(2).map(|digits| {
-            let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.len() == 2)?;
-            u8::from_str_radix(digits, 16).ok()
-        });
-        let key = String::from_utf8(bytes.collect::<Option<Vec<u8>>>()?).ok()?;
+        let key = String::from_utf8(from_hex(key)?).ok()?;
         Some((u64::from_str_radix(number, 16).ok()? as i64, key))
     });
     parts.ok_or_else(|| not_a_cursor(cursor))

@@ -90,17 +90,7 @@ pub(super) fn escaped(text: &str) -> String {
     html
 }
 
-/// A value in a query string.
-pub(super) fn in_address(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
-}
+pub(super) use annals_core::in_address;
 
 #[cfg(test)]
 mod tests {

@@ -63,7 +63,7 @@ impl EditSide {
 }
 
 pub fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    annals_core::to_hex(&Sha256::digest(text.as_bytes()))
 }
 
 impl Event {
