@@ -56,9 +56,17 @@ pub(super) struct Freshness {
     events: Arc<Events>,
 }
 
+#[derive(Clone, Copy)]
 struct LastRefresh {
     ended: Instant,
     took: Duration,
+}
+
+impl LastRefresh {
+    /// Whether a request refreshes again. `worth_it`: something may have changed.
+    fn is_due(self, now: Instant, worth_it: bool) -> bool {
+        self.took <= CHEAP || worth_it && now.duration_since(self.ended) >= self.took * PAUSE
+    }
 }
 
 impl Freshness {
@@ -96,7 +104,7 @@ impl Freshness {
             }
             Err(_) => return,
         };
-        if !last.as_ref().is_none_or(|last| self.is_due(last)) {
+        if last.is_some_and(|last| !last.is_due(Instant::now(), self.is_worth_it())) {
             return;
         }
         self.changed.store(false, Ordering::Relaxed);
@@ -128,15 +136,11 @@ impl Freshness {
         drop(tokio::time::timeout(PATIENCE, running).await);
     }
 
-    fn is_due(&self, last: &LastRefresh) -> bool {
-        if last.took <= CHEAP {
-            return true;
-        }
-        // What fails is tried again whether or not something changes in the homes.
-        let worth_it = self.changed.load(Ordering::Relaxed)
+    /// What fails is tried again whether or not something changes in the homes.
+    fn is_worth_it(&self) -> bool {
+        self.changed.load(Ordering::Relaxed)
             || !self.watched.load(Ordering::Relaxed)
-            || self.failure().is_some();
-        worth_it && last.ended.elapsed() >= last.took * PAUSE
+            || self.failure().is_some()
     }
 }
 
@@ -193,7 +197,68 @@ pub(super) async fn keep_current(app: Arc<App>, changed: Arc<Notify>) {
         if !app.freshness.changed.load(Ordering::Relaxed) {
             drop(tokio::time::timeout(SELDOM, changed.notified()).await);
         }
-        // Clients write a line at a time: one look for many lines.
+        // Clients write a line at a time: one refresh for many lines.
         tokio::time::sleep(GATHER).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
+
+    use super::{CHEAP, Freshness, LastRefresh, PAUSE, Refresh, Refreshed};
+    use crate::serve::events::Events;
+    use annals_core::{Error, Time};
+
+    #[test]
+    fn a_long_refresh_is_followed_by_a_pause_and_needs_a_reason() {
+        let now = Instant::now();
+        let due = |took: Duration, later: Duration, worth_it: bool| {
+            LastRefresh { ended: now, took }.is_due(now + later, worth_it)
+        };
+        assert!(due(CHEAP, Duration::ZERO, false), "a short one costs nothing");
+        let long = CHEAP * 10;
+        assert!(!due(long, long * PAUSE, false), "nothing changed");
+        assert!(!due(long, long * (PAUSE - 1), true), "too soon");
+        assert!(due(long, long * PAUSE, true));
+    }
+
+    /// Counts refreshes; each finds something new, unless it fails.
+    fn counting(fails: bool) -> (Freshness, Arc<AtomicUsize>) {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = count.clone();
+        let refresh: Refresh = Arc::new(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let failure = fails.then(|| Error::new("disk full"));
+            Refreshed { disk: Vec::new(), news: true, failure }
+        });
+        (Freshness::new(Some(refresh), Arc::new(Events::new()), || Time::from_seconds(7)), count)
+    }
+
+    fn wait<F: Future>(future: F) -> F::Output {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+    }
+
+    #[test]
+    fn the_next_request_refreshes_again() {
+        let (freshness, count) = counting(false);
+        for request in 1..=3 {
+            wait(freshness.refresh_on_request());
+            assert_eq!(count.load(Ordering::Relaxed), request);
+        }
+        assert!(freshness.failure().is_none());
+    }
+
+    #[test]
+    fn failures_are_known_since_the_first() {
+        let (freshness, count) = counting(true);
+        wait(freshness.refresh_on_request());
+        wait(freshness.refresh_on_request());
+        let failure = freshness.failure().unwrap();
+        assert_eq!((failure.what.as_str(), failure.since), ("disk full", Time::from_seconds(7)));
+        assert_eq!(count.load(Ordering::Relaxed), 2);
+        assert!(freshness.is_worth_it());
     }
 }
