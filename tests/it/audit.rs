@@ -163,6 +163,29 @@ fn an_unsynced_file_is_a_gap_until_the_next_sync() {
     assert_eq!(audit_of(&bench, "codex_cli")["files"]["gaps"], 0);
 }
 
+/// Lines without files would not add up for anybody.
+#[test]
+fn files_of_a_home_that_is_not_there_any_more_are_counted_as_kept() {
+    let bench = Bench::new();
+    bench.transcript(&rollout(ID), &conversation(ID));
+    bench.sync();
+    let before = audit_of(&bench, "codex_cli");
+    assert_eq!(before["files"]["archived_only"], 0);
+    let home = bench.home_of("codex_cli");
+    std::fs::rename(&home, home.with_extension("elsewhere")).unwrap();
+    for sync in [false, true] {
+        if sync {
+            bench.sync();
+        }
+        let after = audit_of(&bench, "codex_cli");
+        assert_eq!(after["lines"]["found"], before["lines"]["found"]);
+        for unit in ["files", "bytes"] {
+            assert_eq!(after[unit]["found"], before[unit]["kept"], "{unit} {after:#}");
+            assert_eq!(after[unit]["archived_only"], before[unit]["kept"], "{unit}");
+        }
+    }
+}
+
 #[test]
 fn the_doctor_names_the_file_with_a_flipped_byte() {
     let bench = Bench::new();

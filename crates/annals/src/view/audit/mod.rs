@@ -8,7 +8,8 @@ pub(super) mod imports;
 pub(super) mod secrets;
 pub(super) mod status;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -20,10 +21,13 @@ use super::records::RecordsQuery;
 use accounts::Sum;
 use annals_core::{Result, Rows, Shown, Stream, Surface};
 use annals_sources::Source;
+use annals_store::FileRow;
 use imports::Imported;
 
 /// Records of a stream whose fields are compared with its declaration.
 const SAMPLE: u64 = 200;
+/// Where files of repositories are in the archive.
+const REPOSITORIES: &str = "repositories/";
 
 /// What the disk holds of a source now, as a look without opening found it.
 #[derive(Debug, Default)]
@@ -60,6 +64,8 @@ pub struct Audit {
 pub struct Balance {
     pub found: u64,
     pub kept: u64,
+    /// Of `kept`: only the archive has it now, or it is not in a configured home.
+    pub archived_only: u64,
     pub left_out: u64,
     pub unaccounted: u64,
     /// Declared, and not captured yet.
@@ -78,7 +84,8 @@ pub struct Lines {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StoreLine {
-    pub store: &'static str,
+    #[schema(value_type = String)]
+    pub store: Cow<'static, str>,
     pub treatment: &'static str,
     pub reason: Shown,
     pub files: u64,
@@ -131,7 +138,7 @@ impl View<'_> {
     pub fn audit(&self, source: &'static dyn Source, disk: &OnDisk) -> Result<Audit> {
         let manifest = source.manifest();
         let imported = self.imported(source)?;
-        let (files, bytes) = self.balance(manifest.source, disk, &imported)?;
+        let Balances { files, bytes, archived_only } = self.balance(source, disk, &imported)?;
         let accounts = self.accounts(Some(manifest.source))?;
         let mut lines = Lines::default();
         let mut types: BTreeMap<String, BTreeMap<String, Sum>> = BTreeMap::new();
@@ -188,7 +195,7 @@ impl View<'_> {
             bytes,
             lines,
             types,
-            stores: stores(self.door, disk, &imported),
+            stores: stores(self.door, disk, &imported, &archived_only),
             unaccounted: disk
                 .unaccounted
                 .iter()
@@ -252,20 +259,36 @@ impl View<'_> {
         Ok(OnDisk { found: found.collect(), ..OnDisk::default() })
     }
 
-    fn balance(&self, source: &str, disk: &OnDisk, imported: &Imported) -> Result<(Balance, Balance)> {
-        let captured: HashSet<String> = self
-            .archive
-            .files(Some(source))?
-            .into_iter()
-            .filter(|file| !file.gone)
-            .map(|file| file.path)
-            .collect();
+    fn balance(&self, source: &'static dyn Source, disk: &OnDisk, imported: &Imported) -> Result<Balances> {
+        let mut captured: HashMap<String, Vec<FileRow>> = HashMap::new();
+        for file in self.archive.files(Some(source.manifest().source))? {
+            captured.entry(file.path.clone()).or_default().push(file);
+        }
         let (mut files, mut bytes) = (Balance::default(), Balance::default());
         for (path, size, _) in &disk.found {
-            let there = captured.contains(path);
-            files.kept += u64::from(there);
-            files.gaps += u64::from(!there);
-            *(if there { &mut bytes.kept } else { &mut bytes.gaps }) += size;
+            // Homes may have files of one name.
+            let there = captured.get_mut(path).and_then(|files| {
+                files.iter().position(|file| !file.gone).map(|at| files.swap_remove(at))
+            });
+            files.kept += u64::from(there.is_some());
+            files.gaps += u64::from(there.is_none());
+            *(if there.is_some() { &mut bytes.kept } else { &mut bytes.gaps }) += size;
+        }
+        // Rows of databases are counted with their databases, and files that imports made with what was imported.
+        let rest = captured.into_values().flatten().filter(|file| !file.document);
+        let mut archived_only = ArchivedOnly::new();
+        for file in rest.filter(|_| source.import().is_none()) {
+            let size = u64::try_from(file.size).unwrap_or(0);
+            for (sums, value) in [(&mut files, 1), (&mut bytes, size)] {
+                sums.kept += value;
+                sums.archived_only += value;
+            }
+            let why = match file.path.starts_with(REPOSITORIES) {
+                true => "in repositories that sessions ran in",
+                false => "no longer in a configured home",
+            };
+            let sum = archived_only.entry((file.store, why)).or_default();
+            *sum = (sum.0 + 1, sum.1 + size);
         }
         for (_, count, size, ..) in &disk.left_out {
             files.left_out += count;
@@ -284,9 +307,18 @@ impl View<'_> {
         for sums in [&mut files, &mut bytes] {
             sums.found = sums.kept + sums.left_out + sums.unaccounted + sums.gaps;
         }
-        Ok((files, bytes))
+        Ok(Balances { files, bytes, archived_only })
     }
 }
+
+struct Balances {
+    files: Balance,
+    bytes: Balance,
+    archived_only: ArchivedOnly,
+}
+
+/// Files and bytes that are in the archive and not in a configured home, by what they are and why.
+type ArchivedOnly = BTreeMap<(String, &'static str), (u64, u64)>;
 
 /// Never rounded up to 100.
 fn percent(found: u64, missing: u64) -> f64 {
@@ -297,7 +329,12 @@ fn percent(found: u64, missing: u64) -> f64 {
     (share * 100.0).floor().min(9_999.0) / 100.0
 }
 
-fn stores(door: &Door, disk: &OnDisk, imported: &Imported) -> Vec<StoreLine> {
+fn stores(
+    door: &Door,
+    disk: &OnDisk,
+    imported: &Imported,
+    archived_only: &ArchivedOnly,
+) -> Vec<StoreLine> {
     let mut lines: BTreeMap<(&str, &'static str, &'static str), (u64, u64)> = BTreeMap::new();
     for (_, size, store) in &disk.found {
         let sum = lines.entry(("captured", store, "")).or_default();
@@ -308,7 +345,7 @@ fn stores(door: &Door, disk: &OnDisk, imported: &Imported) -> Vec<StoreLine> {
         *sum = (sum.0 + files, sum.1 + bytes);
     }
     let lines = lines.into_iter().map(|((treatment, store, reason), (files, bytes))| StoreLine {
-        store,
+        store: store.into(),
         treatment: if treatment == "captured" { "captured" } else { "left_out" },
         reason: Shown::new(reason),
         files,
@@ -317,20 +354,27 @@ fn stores(door: &Door, disk: &OnDisk, imported: &Imported) -> Vec<StoreLine> {
     let taken = [("imported files", imported.kept), ("provider responses", imported.asked)];
     let taken = taken.into_iter().filter(|(_, (files, _))| *files > 0);
     let taken = taken.map(|(store, (files, bytes))| StoreLine {
-        store,
+        store: store.into(),
         treatment: "captured",
         reason: Shown::default(),
         files,
         bytes,
     });
     let others = imported.left_out.iter().map(|(why, (files, bytes))| StoreLine {
-        store: "imported files",
+        store: "imported files".into(),
         treatment: "left_out",
         reason: door.text(why),
         files: *files,
         bytes: *bytes,
     });
-    lines.chain(taken).chain(others).collect()
+    let archived_only = archived_only.iter().map(|((store, why), (files, bytes))| StoreLine {
+        store: store.clone().into(),
+        treatment: "captured",
+        reason: Shown::new(*why),
+        files: *files,
+        bytes: *bytes,
+    });
+    lines.chain(archived_only).chain(taken).chain(others).collect()
 }
 
 impl View<'_> {
