@@ -167,7 +167,7 @@ fn an_unsynced_file_is_a_gap_until_the_next_sync() {
 #[test]
 fn files_of_a_home_that_is_not_there_any_more_are_counted_as_kept() {
     let bench = Bench::new();
-    bench.transcript(&rollout(ID), &conversation(ID));
+    bench.transcript(&rollout(ID), &conversation(ID, "gauges"));
     bench.sync();
     let before = audit_of(&bench, "codex_cli");
     assert_eq!(before["files"]["archived_only"], 0);
