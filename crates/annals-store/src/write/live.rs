@@ -65,7 +65,6 @@ impl Archive<'_> {
 }
 
 impl Writer<'_> {
-    // no scope: the writer was opened with one
     pub fn connect(&mut self, source: &str) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into setting (name, value) values ($1, $2) on conflict (name) do nothing"
@@ -74,7 +73,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    // no scope: the writer was opened with one
     pub fn disconnect(&mut self, source: &str) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!("delete from setting where name = $1"))?;
         statement.execute([format!("connected {source}")])?;

@@ -74,13 +74,11 @@ impl Store {
 
 impl Writer<'_> {
     /// Writes as if it were then: rows that are read again keep the times of their first reading.
-    // no scope: the writer was opened with one
     pub fn pretend(&mut self, now: Time) {
         self.now = now;
     }
 
     /// Everything of this batch or nothing; answers the file's id.
-    // no scope: the writer was opened with one
     pub fn apply(&mut self, batch: Batch) -> Result<i64> {
         let (file, version) = self.file_row(&batch)?;
         if batch.replace_rows {
@@ -131,7 +129,6 @@ impl Writer<'_> {
     }
 
     /// Rows of a stretch of a file that is in the archive.
-    // no scope: the writer was opened with one
     pub fn apply_rows(
         &mut self,
         instance: i64,
@@ -159,7 +156,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    // no scope: the writer was opened with one
     pub fn apply_counts(&mut self, file: i64, counts: &[Count], problems: &[(Span, String)]) -> Result<()> {
         for count in counts {
             let mut statement = self.transaction.prepare_cached(sql!(
@@ -187,7 +183,6 @@ impl Writer<'_> {
     }
 
     /// Where reading of a file's rows stands.
-    // no scope: the writer was opened with one
     pub fn apply_place(
         &mut self,
         file: i64,
@@ -216,7 +211,6 @@ impl Writer<'_> {
     }
 
     /// Makes sessions and totals agree with the rows, and commits.
-    // no scope: the writer was opened with one
     pub fn commit(mut self) -> Result<()> {
         self.settle_sessions()?;
         self.write_index()?;
@@ -225,7 +219,6 @@ impl Writer<'_> {
     }
 
     /// Throws away all rows that came from files, so that they can be read again from the bytes.
-    // no scope: the writer was opened with one
     pub fn forget_everything(&mut self) -> Result<()> {
         for table in [
             "message",
@@ -260,7 +253,6 @@ impl Writer<'_> {
     }
 
     /// All rows are there again.
-    // no scope: the writer was opened with one
     pub fn rebuilt(&mut self) -> Result<()> {
         self.transaction.execute_batch("delete from setting where name = 'rebuilding'")?;
         Ok(())

@@ -106,7 +106,6 @@ impl Store {
     }
 
     /// Moves the log into the database file, so that the archive is one file at rest.
-    // no scope: touches no content
     pub fn checkpoint(&self) -> Result<()> {
         self.connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
         Ok(())
@@ -114,7 +113,6 @@ impl Store {
 }
 
 impl Writer<'_> {
-    // no scope: the writer was opened with one
     pub fn set_instance_status(
         &mut self,
         instance: i64,
@@ -129,7 +127,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    // no scope: the writer was opened with one
     pub fn set_cursor(&mut self, instance: i64, name: &str, value: &str) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into cursor (instance, name, value) values ($1, $2, $3)
@@ -140,7 +137,6 @@ impl Writer<'_> {
     }
 
     /// The client no longer has these files. Their bytes and rows stay; a record of a mutable thing gets its end.
-    // no scope: the writer was opened with one
     pub fn mark_gone(&mut self, files: &[i64], now: Time) -> Result<()> {
         for file in files {
             let mut statement = self
@@ -163,7 +159,6 @@ impl Writer<'_> {
     }
 
     /// Records that a new version of their file no longer holds have ended.
-    // no scope: the writer was opened with one
     pub fn end_unseen(&mut self, file: i64, version: i64, at: Time) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update record set deleted_at = $3 where file = $1 and deleted_at is null and seen_version < $2
@@ -176,7 +171,6 @@ impl Writer<'_> {
     }
 
     /// Records of a mutable thing end with it; their content stays.
-    // no scope: the writer was opened with one
     pub fn end_records(&mut self, file: i64, at: Time) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update record set deleted_at = $2 where file = $1 and deleted_at is null
@@ -189,7 +183,6 @@ impl Writer<'_> {
     }
 
     /// A session is gone when all its transcripts are, and back when one is. `gone` are the files of this run.
-    // no scope: the writer was opened with one
     pub fn mark_sessions(&mut self, instance: i64, gone: &[i64], now: Time) -> Result<()> {
         for file in gone {
             let mut statement = self.transaction.prepare_cached(sql!(
@@ -217,7 +210,6 @@ impl Writer<'_> {
     }
 
     /// Only what the disk says of it changed; its content did not.
-    // no scope: the writer was opened with one
     pub fn restat(&mut self, file: i64, path: &str, stat: crate::Stat) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update file set path = $2, inode = $3, modified = $4, changed = $5, gone_at = null where id = $1"

@@ -9,13 +9,11 @@ use annals_core::{LinkKind, SessionFacts, Time};
 
 impl Writer<'_> {
     /// Makes sessions and totals agree with the rows before the commit does.
-    // no scope: the writer was opened with one
     pub fn settle_now(&mut self) -> Result<()> {
         self.settle_sessions()
     }
 
     /// Gives titles that were found to the sessions they name, once both are known.
-    // no scope: the writer was opened with one
     pub fn resolve_summaries(&mut self) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update summary set session = (select min(landmark.session) from landmark
