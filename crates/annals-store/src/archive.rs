@@ -92,3 +92,135 @@ fn visible_to(scope: Scope, text: &str) -> String {
     }
     text.replace("{visible}", homes.as_deref().unwrap_or("1 = 1"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Page, RowPlace, SessionFilter, Stretch};
+    use annals_core::{CallKind, ContentKey, Span, Time};
+
+    /// One home of the first member, with a row of every kind.
+    const HOME: &str = "
+        insert into organisation values (1, 'ours'), (2, 'theirs');
+        insert into member values (1, 1, 'pat', 'member', 0, null), (2, 2, 'sam', 'member', 0, null);
+        insert into instance (id, source, machine, root, status, reason, first_seen, member)
+            values (1, 'somewhere', 'here', '/', 'available', '', 0, 1);
+        insert into file (id, instance, path, unit, store, reader, framing, encoding, document, mutable, version,
+                          rows_version, size, content_size, parsed, reader_version, first_seen)
+            values (1, 1, 'a', 'a', 'files', 'lines', 'lines', 'plain', 0, 0, 1, 1, 4, 4, 4, 1, 0);
+        insert into blob values (1, x'00', 4, 0, null, x'61626364');
+        insert into segment values (1, 1, 0, 4, 1);
+        insert into session (id, instance, key, cwd, models, archived, facts, messages, user_messages,
+                             assistant_messages, tool_calls, input_tokens, output_tokens, cache_read_tokens,
+                             cache_write_tokens, cache_write_hour_tokens, reasoning_tokens, last_at)
+            values (1, 1, 'one', '/w', '[]', 0, '{}', 1, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0),
+                   (2, 1, 'two', '/w', '[]', 0, '{}', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        update session set parent = 'one', parent_kind = 'sub_agent' where id = 2;
+        insert into session_part values (1, 1, 0, '{}');
+        insert into name values (1, 'tool');
+        insert into message values (1, 1, 0, 2, 0, 0, 0, 7, 0, 0, 2, null);
+        insert into message_line values (1, 1, 0, 1, 1);
+        insert into tool_call (session, file, place, length, key, inherited, copied, call_id, name, kind, title,
+                               message, full_output)
+            values (1, 1, 1, 1, 8, 0, 0, 'call', 1, 0, '', 0, 'outputs/x'),
+                   (1, 1, 3, 1, 9, 0, 0, 'lone', 1, 0, '', null, null);
+        insert into file_touch values (1, 1, 1, 0, 1, 0, null, null, null, null);
+        insert into usage values (1, 1, 0, 1, 0, 5, 0, 0, null, 1, 1, 0, 0, 0, 0);
+        insert into usage_sum (session, day, model, prompt_class, responses, input, output, cache_read, cache_write,
+                               cache_write_hour, reasoning) values (1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0);
+        insert into link values (1, 1, 'sub_agent', 'two', 'call');
+        insert into node values (1, 1, 0, 0, 7, null, 1, 1);
+        insert into record values (1, 1, 'outputs', 'x', 1, 'one', 0, 1, 1, 0, 4, 0, 1, 0, null);";
+
+    /// Every read that starts from the id of a row, and whether it returns anything.
+    fn reads(archive: Archive<'_>) -> Result<Vec<(&'static str, bool)>> {
+        let stretch = Stretch { session: 1, file: 1, after: -1, limit: 9, copies: true };
+        let (key, call_key) = (ContentKey::from_stored(7), ContentKey::from_stored(8));
+        let (mut prompts, mut messages, mut records) = (0, 0, 0);
+        archive.each_prompt(1, &mut |_| {
+            prompts += 1;
+            Ok(true)
+        })?;
+        archive.each_message("somewhere", None, RowPlace(0, 0, -1), &mut |_| {
+            messages += 1;
+            Ok(true)
+        })?;
+        archive.each_record("somewhere", "outputs", None, 0, &mut |_| {
+            records += 1;
+            Ok(true)
+        })?;
+        let by_row = SessionFilter { row: Some(1), ..SessionFilter::default() };
+        let steps = archive.steps_in(&stretch)?;
+        let parts = archive.step_parts("somewhere", &steps)?;
+        let message = archive.message_at(1, 1, 0)?;
+        let file_name = std::iter::once("tool".to_owned()).collect();
+        let mut loaded = archive.contents();
+        loaded.load(&[crate::WantedBytes { file: 1, version: None, span: Span { offset: 0, length: 4 } }])?;
+        Ok(vec![
+            ("instances", !archive.instances()?.is_empty()),
+            ("homes", !archive.homes(None)?.is_empty()),
+            ("files", !archive.files(None)?.is_empty()),
+            ("sessions", !archive.sessions(&by_row, Page { limit: 1, after: None })?.is_empty()),
+            ("session_source", archive.session_source(1)?.is_some()),
+            ("session_home", archive.session_home(1)?.is_some()),
+            ("session_in", archive.session_in(1, "one")?.is_some()),
+            ("session_folders", !archive.session_folders(1)?.is_empty()),
+            ("count_idle_since", archive.count_idle_since(1, Time::from_micros(1))? > 0),
+            ("has_agents", archive.has_agents(1)?),
+            ("session_parts", !archive.session_parts(1)?.is_empty()),
+            ("links", !archive.links(1)?.is_empty()),
+            ("session_usage", !archive.session_usage(1)?.is_empty()),
+            ("usage_between", !archive.usage_between(1, 1, 0, 9)?.is_empty()),
+            ("transcript_sources", !archive.transcript_sources(1)?.is_empty()),
+            ("transcript_files", !archive.transcript_files(1)?.is_empty()),
+            ("steps_in", steps.len() == 2),
+            ("step_parts", message.is_some_and(|message| parts.calls(&message).len() == 1)),
+            ("messages_at", !archive.messages_at(1, &[(1, 0)])?.is_empty()),
+            ("message_at", archive.message_at(1, 1, 0)?.is_some()),
+            ("message_by_key", archive.message_by_key(1, key)?.is_some()),
+            ("message_lines", !archive.message_lines(1, 1, 0)?.is_empty()),
+            ("prompt_before", archive.prompt_before(1, 1, 3)?.is_some()),
+            ("call_at", archive.call_at(1, 1, 1)?.is_some()),
+            ("call_by_key", archive.call_by_key(1, call_key)?.is_some()),
+            ("call_with_output", archive.call_with_output("outputs/x")?.is_some()),
+            ("calls_of_kind", !archive.calls_of_kind(1, CallKind::from_stored(0))?.is_empty()),
+            ("calls_on_file", !archive.calls_on_file("tool", 9)?.is_empty()),
+            ("calls_by_file_name", !archive.calls_by_file_name(&file_name)?.is_empty()),
+            ("touches", !archive.touches(1, 1, 1)?.is_empty()),
+            ("tree", !archive.tree(1)?.is_empty()),
+            ("node_at", archive.node_at(1, 1, 0)?.is_some()),
+            ("steps_on_branch", archive.steps_on_branch(1, 1, 0)?.is_some()),
+            ("count_steps", archive.count_steps(1)? > 0),
+            ("step_of_key", archive.step_of_key(1, key)?.is_some()),
+            ("steps_before", archive.steps_before(1, 1, 3)? > 0),
+            ("place_before_step", archive.place_before_step(1, 1)? == (0, 0)),
+            ("each_prompt", prompts > 0),
+            ("each_message", messages > 0),
+            ("each_record", records > 0),
+            ("record_at", archive.record_at(1, 0)?.is_some()),
+            ("record_session", archive.record_session("somewhere", "outputs", "x")?.is_some()),
+            ("newest_records", !archive.newest_records("somewhere", &["outputs/x"])?.is_empty()),
+            ("kept_copy", archive.kept_copy(1)?.is_some()),
+            ("captured_whole", archive.captured_whole(1, "a")?.is_some()),
+            ("span", archive.contents().span(1, Span { offset: 0, length: 4 }).is_ok()),
+            ("load", loaded.span(1, Span { offset: 0, length: 4 }).is_ok()),
+        ])
+    }
+
+    #[test]
+    fn a_member_reaches_no_row_of_another_by_its_id() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        store.connection.execute_batch(HOME).unwrap();
+        for scope in [Scope::Owner, Scope::Organisation(1), Scope::Member(1)] {
+            let unseen: Vec<_> =
+                reads(store.scoped(scope)).unwrap().into_iter().filter(|read| !read.1).collect();
+            assert_eq!(unseen, [], "{scope:?}");
+        }
+        for scope in [Scope::Organisation(2), Scope::Member(2)] {
+            let seen: Vec<_> =
+                reads(store.scoped(scope)).unwrap().into_iter().filter(|read| read.1).collect();
+            assert_eq!(seen, [], "{scope:?}");
+        }
+    }
+}

@@ -1,9 +1,13 @@
 //! The connection to the database: failures to prepare a statement carry its text.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use rusqlite::{CachedStatement, Connection, Statement};
 
+use crate::Store;
 use crate::error::{Result, StoreError};
 
 /// SQLite names the statement only for some errors, and the log is to name it for all.
@@ -24,6 +28,19 @@ impl Database {
             Ok(statement) => Ok(statement),
             Err(error) => Err(StoreError::of_statement(error, sql)),
         }
+    }
+}
+
+impl Store {
+    /// Counts the statements that run from now on: answers must need a handful of them, however long they are.
+    pub fn count_statements(&mut self) -> Result<Arc<AtomicU64>> {
+        let count = Arc::new(AtomicU64::new(0));
+        let counted = count.clone();
+        let count_one = move |_: TraceEvent<'_>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        };
+        self.connection.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(count_one))?;
+        Ok(count)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Files and their versions: what a batch of captured bytes is, and how bytes are read back.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io::{self, Read};
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::blobs::{BaseBlob, PackedRow, Segment, Unpacker};
+use crate::blobs::{BaseBlob, PackedRow, SEGMENT, Segment, Unpacker};
 use crate::error::Result;
 use crate::{Archive, Store, TranscriptFile, sql};
 use annals_core::{Encoding, Framing, Item, Raw, SessionFacts, Span, Time};
@@ -287,6 +287,7 @@ impl<'s> Archive<'s> {
             unpacker: Unpacker::default(),
             files: HashMap::new(),
             segments: VecDeque::new(),
+            room: SEGMENTS,
             stream: None,
         }
     }
@@ -374,6 +375,19 @@ impl Read for Stored<'_> {
     }
 }
 
+/// Ranges in order, those that touch or nearly touch made one.
+fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.sort_unstable();
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in ranges {
+        match joined.last_mut() {
+            Some(last) if start < last.1 + NEAR => last.1 = last.1.max(end),
+            _ => joined.push((start, end)),
+        }
+    }
+    joined
+}
+
 /// Unpacks the segment that covers `place`, and returns where it starts.
 fn segment_at(
     connection: &Connection,
@@ -401,8 +415,19 @@ fn segment_at(
     Ok(Some(start))
 }
 
-/// Segments that are kept unpacked.
+/// Segments that are kept unpacked, and those that are unpacked ahead.
 const SEGMENTS: usize = 4;
+const LOADED: usize = 32;
+/// Bytes between two ranges that are most likely in a segment of one of them.
+const NEAR: u64 = 64 << 10;
+
+/// Bytes that are going to be read: of a row, or of the version of a file that a record points into.
+#[derive(Debug, Clone, Copy)]
+pub struct WantedBytes {
+    pub file: i64,
+    pub version: Option<(i64, Encoding)>,
+    pub span: Span,
+}
 
 /// Bytes of rows. Keeps the last few segments, or the running decoder of a compressed transcript.
 pub struct Contents<'s> {
@@ -412,6 +437,8 @@ pub struct Contents<'s> {
     files: HashMap<i64, (i64, Encoding)>,
     /// The newest first: what belongs together is close to each other.
     segments: VecDeque<Unpacked>,
+    /// How many of them are kept.
+    room: usize,
     stream: Option<Stream<'s>>,
 }
 
@@ -447,6 +474,96 @@ impl<'s> Contents<'s> {
         self.read(file, version, encoding, span)
     }
 
+    /// Unpacks what these bytes are in, each segment once and in two statements. What does not fit is read when it is
+    /// asked for.
+    pub fn load(&mut self, wanted: &[WantedBytes]) -> Result<()> {
+        self.load_files(wanted)?;
+        let mut ranges: BTreeMap<(i64, i64), Vec<(u64, u64)>> = BTreeMap::new();
+        for wanted in wanted {
+            let Some(rows) = self.files.get(&wanted.file) else { continue };
+            let (version, encoding) = wanted.version.unwrap_or(*rows);
+            // A compressed transcript is one stream, and a long line would push out all others.
+            if encoding == Encoding::Plain && wanted.span.length <= (LOADED * SEGMENT / 2) as u64 {
+                let range = (wanted.span.offset, wanted.span.offset + wanted.span.length);
+                ranges.entry((wanted.file, version)).or_default().push(range);
+            }
+        }
+        let ranges: Vec<(i64, i64, u64, u64)> = ranges
+            .into_iter()
+            .flat_map(|((file, version), ranges)| {
+                joined(ranges).into_iter().map(move |(start, end)| (file, version, start, end))
+            })
+            .collect();
+        let is_wanted = |kept: &Unpacked| {
+            ranges.iter().any(|(file, version, start, end)| {
+                (kept.file, kept.version) == (*file, *version)
+                    && kept.start < *end
+                    && *start < kept.start + kept.bytes.len() as u64
+            })
+        };
+        self.segments.retain(is_wanted);
+        if !ranges.is_empty() {
+            self.load_segments(&serde_json::to_string(&ranges)?)?;
+        }
+        self.room = self.segments.len().max(SEGMENTS);
+        Ok(())
+    }
+
+    fn load_segments(&mut self, ranges: &str) -> Result<()> {
+        let connection = &self.archive.store().connection;
+        let mut statement = connection.prepare_cached(sql!(
+            "select segment.file, segment.version, segment.place, segment.length, blob.packing, blob.base, blob.data
+             from json_each($1) wanted cross join segment join blob on blob.id = segment.blob
+             where segment.file = json_extract(wanted.value, '$[0]')
+             and segment.version = json_extract(wanted.value, '$[1]')
+             and segment.place < json_extract(wanted.value, '$[3]')
+             and segment.place >= coalesce((select max(before.place) from segment before
+                 where before.file = json_extract(wanted.value, '$[0]')
+                 and before.version = json_extract(wanted.value, '$[1]')
+                 and before.place <= json_extract(wanted.value, '$[2]')), 0)"
+        ))?;
+        let mut rows = statement.query([ranges])?;
+        while let Some(row) = rows.next()? {
+            if self.segments.len() >= LOADED {
+                break;
+            }
+            let (file, version) = (row.get(0)?, row.get(1)?);
+            let (start, length) = (row.get::<_, i64>(2)? as u64, row.get::<_, i64>(3)? as usize);
+            let is_kept = |kept: &Unpacked| {
+                (kept.file, kept.version, kept.start) == (file, version, start) && kept.bytes.len() >= length
+            };
+            if self.segments.iter().any(is_kept) {
+                continue;
+            }
+            let data = row.get_ref(6)?.as_blob().unwrap_or_default();
+            let packed = PackedRow { length, packing: row.get(4)?, base: row.get(5)?, data };
+            let mut bytes = Vec::new();
+            self.unpacker.unpack(connection, &packed, &mut bytes)?;
+            self.segments.push_front(Unpacked { file, version, start, bytes });
+        }
+        Ok(())
+    }
+
+    fn load_files(&mut self, wanted: &[WantedBytes]) -> Result<()> {
+        let unknown = wanted.iter().map(|wanted| wanted.file).filter(|file| !self.files.contains_key(file));
+        let unknown: BTreeSet<i64> = unknown.collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let mut statement = self.archive.prepare(sql!(
+            "select file.id, rows_version, encoding from file join instance on instance.id = file.instance
+             where file.id in (select value from json_each($1)) and {visible}"
+        ))?;
+        let rows = statement.query_map([serde_json::to_string(&unknown)?], |row| {
+            Ok((row.get(0)?, (row.get(1)?, encoding(row.get_ref(2)?.as_str().unwrap_or_default()))))
+        })?;
+        for row in rows {
+            let (file, known) = row?;
+            self.files.insert(file, known);
+        }
+        Ok(())
+    }
+
     /// A file that the asker may not see is not there.
     fn visible_file(&mut self, file: i64) -> Result<(i64, Encoding)> {
         if let Some(known) = self.files.get(&file) {
@@ -480,13 +597,16 @@ impl<'s> Contents<'s> {
             };
             let Some(kept) = self.segments.iter().position(covers) else {
                 // The oldest makes room, and its memory is used again.
-                let full = self.segments.len() == SEGMENTS;
+                let full = self.segments.len() >= self.room;
                 let oldest = if full { self.segments.pop_back() } else { None };
                 let mut data = oldest.map(|oldest| oldest.bytes).unwrap_or_default();
                 let connection = &self.archive.store().connection;
                 match segment_at(connection, &mut self.unpacker, file, version, at, &mut data)? {
-                    Some(start) => self.segments.push_front(Unpacked { file, version, start, bytes: data }),
-                    None => break,
+                    // A damaged segment may be shorter than it should be.
+                    Some(start) if at < start + data.len() as u64 => {
+                        self.segments.push_front(Unpacked { file, version, start, bytes: data });
+                    }
+                    Some(_) | None => break,
                 }
                 continue;
             };

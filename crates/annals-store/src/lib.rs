@@ -15,7 +15,9 @@ mod write;
 pub use archive::Archive;
 pub use blobs::{BaseBlob, Packer, Packing, SEGMENT, Segment};
 pub use error::{Result, StoreError};
-pub use files::{Batch, CapturedFile, Contents, Count, FilePart, ReadRows, RowsOwner, Stat, VersionRow};
+pub use files::{
+    Batch, CapturedFile, Contents, Count, FilePart, ReadRows, RowsOwner, Stat, VersionRow, WantedBytes,
+};
 pub use foreign::{Unreadable, read_table};
 pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
 #[cfg(feature = "fuzzing")]
@@ -25,12 +27,13 @@ pub use index::search::{PassageHit, TermGroup, TermQuery};
 pub use members::{MemberRow, NewMember};
 pub use read::audit::Damage;
 pub use read::library::ItemRow;
+pub use read::pages::{StepParts, StepRow};
 pub use read::sessions::{Page, SessionFilter, SessionRow};
 pub use read::steps::PromptPlace;
 pub use read::transcript::{PlacedRecord, Stretch, TranscriptFile};
 pub use read::tree::NodeRow;
 pub use read::usage::{CallFilter, NameId, ResponseFilter, ResponseRow, UsageBy, UsageSum};
-pub use read::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow, RowPlace};
+pub use read::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow, RowPlace, TouchRow};
 pub use write::Writer;
 
 use std::cell::RefCell;

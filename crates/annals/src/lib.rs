@@ -11,3 +11,106 @@ pub use cli::run;
 pub use collect::{fuzz_containers, fuzz_elements, fuzz_wire};
 #[cfg(feature = "fuzzing")]
 pub use view::{fuzz_query, fuzz_record};
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::sync::atomic::Ordering;
+
+    use crate::collect::{Environment, Progress, SyncOptions, sync};
+    use crate::view::{Branch, Door, Paging, SessionQuery, TranscriptQuery, View};
+    use annals_core::{Scope, Time};
+    use annals_sources::{Settings, registry};
+    use annals_store::{SessionFilter, Store};
+
+    struct User(PathBuf);
+
+    impl Settings for User {
+        fn get(&self, _variable: &str) -> Option<String> {
+            None
+        }
+
+        fn list(&self, _variable: &str) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn flag(&self, _variable: &str) -> bool {
+            false
+        }
+
+        fn user_home(&self) -> Option<PathBuf> {
+            Some(self.0.clone())
+        }
+    }
+
+    struct Unwatched;
+
+    impl Progress for Unwatched {
+        fn begin(&mut self, _files: u64, _bytes: u64) {}
+        fn advance(&mut self, _files: u64, _bytes: u64) {}
+        fn end(&mut self) {}
+    }
+
+    fn now() -> Time {
+        Time::from_millis(1_794_744_000_000)
+    }
+
+    fn archive(home: &Path) -> Store {
+        let user = home.join("user");
+        annals_testkit::corpora::write_long_sessions(&user).unwrap();
+        let settings = User(user);
+        let environment = Environment {
+            home: &home.join("archive"),
+            machine: "here".into(),
+            settings: &settings,
+            threads: 1,
+            now,
+        };
+        let options = SyncOptions {
+            sources: registry().to_vec(),
+            since: None,
+            verify: false,
+            repositories: false,
+            gaps_only: false,
+            opportunistic: false,
+            member: None,
+        };
+        sync(&options, &environment, &mut Unwatched).unwrap();
+        Store::open(&home.join("archive")).unwrap()
+    }
+
+    /// The statements of a page: its steps, what belongs to them, their bytes. Each of these is one statement, however
+    /// many steps there are.
+    const MOST_STATEMENTS: u64 = 13;
+
+    #[test]
+    fn a_page_needs_a_handful_of_statements_however_long_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = archive(folder.path());
+        let statements = store.count_statements().unwrap();
+        let door = Door::masking(&store).unwrap();
+        let view = View::new(store.scoped(Scope::Owner), &door, now());
+        let query = SessionQuery {
+            filter: SessionFilter { with_agents: true, ..SessionFilter::default() },
+            page: Paging { limit: 100, cursor: None },
+            brief: true,
+        };
+        let (mut pages, mut blocks) = (0, 0);
+        for session in view.sessions(&query).unwrap().sessions {
+            if view.count_steps(&session, &Branch::Current).unwrap() < 80 {
+                continue;
+            }
+            for limit in [1, 40, 80] {
+                let query = TranscriptQuery { changes: true, ..TranscriptQuery::default() };
+                let before = statements.load(Ordering::Relaxed);
+                let page = view.transcript_page(&session, query, &Paging { limit, cursor: None }).unwrap();
+                let used = statements.load(Ordering::Relaxed) - before;
+                assert_eq!(page.messages.len() as i64, limit);
+                assert!(used <= MOST_STATEMENTS, "{used} statements for {limit} steps of {}", session.source);
+                blocks += page.messages.iter().map(|entry| entry.blocks.len()).sum::<usize>();
+                pages += 1;
+            }
+        }
+        assert!(pages >= 6 && blocks >= 500, "{pages} pages with {blocks} blocks");
+    }
+}

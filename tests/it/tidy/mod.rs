@@ -145,7 +145,6 @@ fn answers_come_from_a_scoped_archive() -> io::Result<()> {
     let caught = [
         "crates/annals/src/view/a.rs:1:",
         "crates/annals/src/view/a.rs:3:",
-        "crates/annals/src/view/a.rs:3:",
         "crates/annals/src/serve/api/a.rs:1:",
     ];
     check(unscoped_answers, &planted, &caught)

@@ -86,8 +86,8 @@ impl Archive<'_> {
                         Some(PassageKind::Result | PassageKind::Output) => true,
                         _ => continue,
                     };
-                    let seen_by_asker = visible.as_ref().is_none_or(|files| files.contains(&doc.file));
-                    if !alive || !seen_by_asker {
+                    let is_visible = visible.as_ref().is_none_or(|files| files.contains(&doc.file));
+                    if !alive || !is_visible {
                         continue;
                     }
                     let place = FingerprintPlace {
@@ -163,9 +163,10 @@ impl Archive<'_> {
             archive.connection.prepare_cached(sql!("select path, file, place, session from file_touch"))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let seen_by_asker = |file: i64| visible.as_ref().is_none_or(|files| files.contains(&file));
-            if let Some(name) = of_path.get(&row.get(0)?).filter(|_| seen_by_asker(row.get(1).unwrap_or(0))) {
-                let call = (row.get(1)?, row.get::<_, i64>(2)? as u64);
+            let file: i64 = row.get(1)?;
+            let is_visible = visible.as_ref().is_none_or(|files| files.contains(&file));
+            if let Some(name) = of_path.get(&row.get(0)?).filter(|_| is_visible) {
+                let call = (file, row.get::<_, i64>(2)? as u64);
                 calls.entry((*name).clone()).or_default().insert(call, row.get(3)?);
             }
         }

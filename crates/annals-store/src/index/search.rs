@@ -110,8 +110,8 @@ impl Archive<'_> {
                 let apart = doc.kind == PassageKind::Output.stored();
                 let of_calls = calls.as_ref().is_none_or(|calls| calls.contains(&(doc.file, doc.place)));
                 let alive = last.1 == doc.epoch && (apart || of_calls);
-                let seen_by_asker = visible.as_ref().is_none_or(|files| files.contains(&doc.file));
-                if let Some(hit) = hit(query, doc, seen).filter(|_| alive && seen_by_asker) {
+                let is_visible = visible.as_ref().is_none_or(|files| files.contains(&doc.file));
+                if let Some(hit) = hit(query, doc, seen).filter(|_| alive && is_visible) {
                     hits.push((score(&hit), hit));
                 }
                 if hits.len() > 2 * most {

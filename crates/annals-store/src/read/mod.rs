@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod library;
+pub(crate) mod pages;
 pub(crate) mod sessions;
 pub(crate) mod steps;
 pub(crate) mod transcript;
@@ -226,7 +227,7 @@ impl Archive<'_> {
     ) -> Result<()> {
         let hex = key.and_then(ContentKey::from_hex).map(ContentKey::stored);
         let text = format!(
-            "{CALLS} where instance.source = ?1 and {{visible}}
+            "select {CALL_COLUMNS} from tool_call {CALL_JOINS} where instance.source = ?1 and {{visible}}
              and (?2 is null or tool_call.call_id = ?2 or tool_call.key = ?3)
              and (tool_call.session, tool_call.file, tool_call.place) > (?4, ?5, ?6)
              order by tool_call.session, tool_call.file, tool_call.place"
@@ -252,29 +253,13 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The key of the call at this place.
-    pub fn call_key(&self, session: i64, file: i64, place: u64) -> Result<Option<ContentKey>> {
-        let mut statement = self.prepare(sql!(
-            "select key from tool_call where session = $1 and file = $2 and place = $3 and {visible_session}"
-        ))?;
-        let key = statement.query_row(params![session, file, place as i64], |row| row.get(0)).optional()?;
-        Ok(key.map(ContentKey::from_stored))
-    }
-
     pub fn touches(&self, session: i64, file: i64, call: u64) -> Result<Vec<TouchRow>> {
         let mut statement = self.prepare(sql!(
             "select name.text, operation, before_start, before_end, after_start, after_end
              from file_touch join name on name.id = file_touch.path
              where session = $1 and file = $2 and place = $3 and {visible_session} order by number"
         ))?;
-        let rows = statement.query_map(params![session, file, call as i64], |row| {
-            Ok(TouchRow {
-                path: raw(row, 0)?,
-                operation: Operation::from_stored(row.get(1)?),
-                before: range(row, 2)?,
-                after: range(row, 4)?,
-            })
-        })?;
+        let rows = statement.query_map(params![session, file, call as i64], touch_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -287,31 +272,18 @@ impl Archive<'_> {
         after: i64,
         visit: &mut dyn FnMut(RecordRow) -> Result<bool>,
     ) -> Result<()> {
-        let mut statement = self.prepare(sql!(
-            "select record.key, record.version, record.session, record.at, record.file, record.file_version,
-                    file.encoding, record.place, record.length, record.deleted_at, record.id
+        let mut statement = self.prepare(&format!(
+            "select {RECORD_COLUMNS}
              from record join instance on instance.id = record.instance join file on file.id = record.file
-             where instance.source = $1 and record.stream = $2 and record.id > $4 and {visible}
-             and (record.key = $3 or ($3 is null and record.version =
+             where instance.source = ?1 and record.stream = ?2 and record.id > ?4 and {{visible}}
+             and (record.key = ?3 or (?3 is null and record.version =
                   (select max(version) from record newest where newest.instance = record.instance
                    and newest.stream = record.stream and newest.key = record.key)))
              order by record.id"
         ))?;
         let mut rows = statement.query(params![source, stream, key, after])?;
         while let Some(row) = rows.next()? {
-            let record = RecordRow {
-                key: row.get(0)?,
-                version: row.get(1)?,
-                session: row.get(2)?,
-                at: time(row, 3)?,
-                file: row.get(4)?,
-                file_version: row.get(5)?,
-                encoding: crate::files::encoding(row.get_ref(6)?.as_str().unwrap_or_default()),
-                span: span(row, 7)?,
-                deleted_at: time(row, 9)?,
-                id: row.get(10)?,
-            };
-            if !visit(record)? {
+            if !visit(record_row(row)?)? {
                 break;
             }
         }
@@ -370,14 +342,44 @@ pub(crate) const MESSAGES: &str =
     from message join session on session.id = message.session join instance on instance.id = session.instance
     join file on file.id = message.file left join name on name.id = message.model";
 
-pub(crate) const CALLS: &str =
-    "select session.key, tool_call.file, tool_call.place, tool_call.length, tool_call.at,
+pub(crate) const CALL_COLUMNS: &str =
+    "session.key, tool_call.file, tool_call.place, tool_call.length, tool_call.at,
     tool_call.key, tool_call.copied, tool_call.call_id, name.text, tool_call.kind, tool_call.title,
     tool_call.parent, model.text, output_place, output_length, detail_place, detail_length, ok, exit_code,
-    duration_ms, session.id, full_output
-    from tool_call join session on session.id = tool_call.session
+    duration_ms, session.id, full_output";
+
+pub(crate) const CALL_JOINS: &str = "join session on session.id = tool_call.session
     join instance on instance.id = session.instance join file on file.id = tool_call.file
     join name on name.id = tool_call.name left join name model on model.id = tool_call.model";
+
+pub(crate) const RECORD_COLUMNS: &str =
+    "record.key, record.version, record.session, record.at, record.file, record.file_version, file.encoding,
+    record.place, record.length, record.deleted_at, record.id";
+
+/// With the columns of `RECORD_COLUMNS`.
+pub(crate) fn record_row(row: &Row<'_>) -> rusqlite::Result<RecordRow> {
+    Ok(RecordRow {
+        key: row.get(0)?,
+        version: row.get(1)?,
+        session: row.get(2)?,
+        at: time(row, 3)?,
+        file: row.get(4)?,
+        file_version: row.get(5)?,
+        encoding: crate::files::encoding(row.get_ref(6)?.as_str().unwrap_or_default()),
+        span: span(row, 7)?,
+        deleted_at: time(row, 9)?,
+        id: row.get(10)?,
+    })
+}
+
+pub(crate) fn touch_row(row: &Row<'_>) -> rusqlite::Result<TouchRow> {
+    Ok(TouchRow {
+        path: raw(row, 0)?,
+        operation: Operation::from_stored(row.get(1)?),
+        before: range(row, 2)?,
+        after: range(row, 4)?,
+    })
+}
 
 pub(crate) fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
     Ok(MessageRow {

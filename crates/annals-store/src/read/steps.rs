@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use super::{CALLS, CallRow, MESSAGES, MessageRow, call_row, message_row};
+use super::{CALL_COLUMNS, CALL_JOINS, CallRow, MESSAGES, MessageRow, call_row, message_row};
 use crate::error::Result;
 use crate::{Archive, sql};
 use annals_core::{ContentKey, MessageKind, Raw, Span, Time};
@@ -85,7 +85,8 @@ impl Archive<'_> {
 
     pub fn call_by_key(&self, session: i64, key: ContentKey) -> Result<Option<CallRow>> {
         let text = format!(
-            "{CALLS} where tool_call.key = ?2 and tool_call.session = ?1 and {{visible}}
+            "select {CALL_COLUMNS} from tool_call {CALL_JOINS}
+             where tool_call.key = ?2 and tool_call.session = ?1 and {{visible}}
              order by tool_call.copied limit 1"
         );
         let mut statement = self.prepare(&text)?;

@@ -2,8 +2,7 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use super::usage::{UsageSum, usage_sum};
-use super::{CALLS, CallRow, MESSAGES, MessageRow, call_row, message_row};
+use super::{CALL_COLUMNS, CALL_JOINS, CallRow, MESSAGES, MessageRow, call_row, message_row};
 use crate::Archive;
 use crate::error::Result;
 use annals_core::{Encoding, Framing, Span, Time};
@@ -93,32 +92,6 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Responses that are at or behind a place and before another.
-    pub fn usage_between(&self, session: i64, file: i64, from: i64, until: i64) -> Result<Vec<UsageSum>> {
-        let mut statement = self.prepare(crate::sql!(
-            "select null, '', coalesce(usage.at, 0) / 86400000000, name.text,
-                    (usage.input + cache_read + cache_write + cache_write_hour > 100000)
-                    + (usage.input + cache_read + cache_write + cache_write_hour > 200000)
-                    + (usage.input + cache_read + cache_write + cache_write_hour > 272000),
-                    1, usage.input, usage.output, cache_read, cache_write, cache_write_hour, reasoning
-             from usage left join name on name.id = usage.model
-             where usage.session = $1 and usage.file = $2 and usage.place >= $3 and usage.place < $4
-             and {visible_session}"
-        ))?;
-        let rows = statement.query_map([session, file, from, until], usage_sum)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// The session that a call started.
-    pub fn agent_of_call(&self, session: i64, call_id: &str) -> Result<Option<String>> {
-        let mut statement = self.prepare(crate::sql!(
-            "select link.other from link join session on session.id = link.session
-             join session child on child.instance = session.instance and child.key = link.other
-             where link.session = $1 and {visible_session} and link.kind = 'sub_agent' and link.position = $2 limit 1"
-        ))?;
-        Ok(statement.query_row(params![session, call_id], |row| row.get(0)).optional()?)
-    }
-
     pub fn message_at(&self, session: i64, file: i64, place: u64) -> Result<Option<MessageRow>> {
         let text = format!(
             "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place = ?3 and {{visible}}"
@@ -129,7 +102,8 @@ impl Archive<'_> {
 
     pub fn call_at(&self, session: i64, file: i64, place: u64) -> Result<Option<CallRow>> {
         let text = format!(
-            "{CALLS} where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place = ?3 and {{visible}}"
+            "select {CALL_COLUMNS} from tool_call {CALL_JOINS}
+             where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place = ?3 and {{visible}}"
         );
         let mut statement = self.prepare(&text)?;
         Ok(statement.query_row([session, file, place as i64], call_row).optional()?)
@@ -138,7 +112,8 @@ impl Archive<'_> {
     /// The call whose whole output is kept as this record, `stream/key`.
     pub fn call_with_output(&self, record: &str) -> Result<Option<CallRow>> {
         let text = format!(
-            "{CALLS} where tool_call.full_output = ?1 and {{visible}} order by tool_call.copied limit 1"
+            "select {CALL_COLUMNS} from tool_call {CALL_JOINS}
+             where tool_call.full_output = ?1 and {{visible}} order by tool_call.copied limit 1"
         );
         let mut statement = self.prepare(&text)?;
         Ok(statement.query_row([record], call_row).optional()?)
@@ -217,26 +192,14 @@ impl Archive<'_> {
     /// Calls that are not blocks of a message.
     pub fn lone_calls_in(&self, stretch: &Stretch) -> Result<Vec<CallRow>> {
         let text = format!(
-            "{CALLS} where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place > ?3
+            "select {CALL_COLUMNS} from tool_call {CALL_JOINS}
+             where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place > ?3
              and tool_call.message is null and (?5 or not tool_call.copied) and {{visible}}
              order by tool_call.place limit ?4"
         );
         let mut statement = self.prepare(&text)?;
         let Stretch { session, file, after, limit, copies } = *stretch;
         let rows = statement.query_map(params![session, file, after, limit, copies], call_row)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// Calls that are blocks of a message, whose last line ends at `end`.
-    pub fn calls_of_message(&self, message: &MessageRow, end: u64) -> Result<Vec<CallRow>> {
-        let text = format!(
-            "{CALLS} where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place >= ?3
-             and tool_call.place < ?4 and tool_call.message = ?3 and {{visible}} order by tool_call.place"
-        );
-        let mut statement = self.prepare(&text)?;
-        let place = message.span.offset as i64;
-        let rows =
-            statement.query_map(params![message.session_id, message.file, place, end as i64], call_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 }

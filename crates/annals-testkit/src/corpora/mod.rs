@@ -4,3 +4,15 @@ pub mod chatgpt;
 pub mod claude;
 pub mod codex;
 pub mod words;
+
+use std::io;
+use std::path::Path;
+
+use words::Plan;
+
+/// Writes homes below the home of a user, whose sessions have hundreds of steps with calls, files and outputs.
+pub fn write_long_sessions(user: &Path) -> io::Result<()> {
+    codex::write_codex_home(&user.join(".codex"), &Plan { seed: 7, bytes: 6 << 20, files: 6 })?;
+    claude::write_claude_home(&user.join(".claude"), &Plan { seed: 7, bytes: 6 << 20, files: 6 })?;
+    Ok(())
+}

@@ -199,8 +199,9 @@ fn message_record(
 }
 
 fn call_record(builder: &EntryBuilder<'_>, contents: &mut Contents<'_>, row: &CallRow) -> Result<ShownJson> {
+    let parts = builder.view.archive.call_parts(builder.source.manifest().source, &[row])?;
     let input = builder.input(contents, row)?;
-    let output = builder.output(contents, row)?;
+    let output = builder.output_from(contents, row, parts.output(row))?;
     let mut record = json!({
         "id": row.key.hex(),
         "session_id": row.session,
@@ -213,9 +214,9 @@ fn call_record(builder: &EntryBuilder<'_>, contents: &mut Contents<'_>, row: &Ca
         "ok": row.ok,
         "exit_code": row.exit_code,
         "duration_ms": row.duration_ms,
-        "parent_call": builder.parent(row)?,
+        "parent_call": parts.parent(row).map(ContentKey::hex),
         "copied": row.copied,
-        "files": builder.files(row)?,
+        "files": builder.files(parts.touches(row)),
     });
     let mut put = |name: &str, text: Value| {
         let (shown, full_bytes) = builder.view.door.json_preview(text, Extent::of(builder.full));

@@ -267,9 +267,9 @@ impl View<'_> {
         let (mut files, mut bytes) = (Balance::default(), Balance::default());
         for (path, size, _) in &disk.found {
             // Homes may have files of one name.
-            let there = captured.get_mut(path).and_then(|files| {
-                files.iter().position(|file| !file.gone).map(|at| files.swap_remove(at))
-            });
+            let there = captured
+                .get_mut(path)
+                .and_then(|files| files.iter().position(|file| !file.gone).map(|at| files.swap_remove(at)));
             files.kept += u64::from(there.is_some());
             files.gaps += u64::from(there.is_none());
             *(if there.is_some() { &mut bytes.kept } else { &mut bytes.gaps }) += size;
@@ -329,12 +329,7 @@ fn percent(found: u64, missing: u64) -> f64 {
     (share * 100.0).floor().min(9_999.0) / 100.0
 }
 
-fn stores(
-    door: &Door,
-    disk: &OnDisk,
-    imported: &Imported,
-    archived_only: &ArchivedOnly,
-) -> Vec<StoreLine> {
+fn stores(door: &Door, disk: &OnDisk, imported: &Imported, archived_only: &ArchivedOnly) -> Vec<StoreLine> {
     let mut lines: BTreeMap<(&str, &'static str, &'static str), (u64, u64)> = BTreeMap::new();
     for (_, size, store) in &disk.found {
         let sum = lines.entry(("captured", store, "")).or_default();

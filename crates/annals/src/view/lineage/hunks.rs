@@ -12,7 +12,7 @@ use annals_core::{
     Time, each_gram_term, line_fingerprint,
 };
 use annals_sources::{CallLines, Recorder, by_name};
-use annals_store::{Archive, CallRow, Contents, FingerprintHits, MOST_HOLDERS, PlacedCalls};
+use annals_store::{Archive, CallRow, Contents, FingerprintHits, MOST_HOLDERS, PlacedCalls, TouchRow};
 
 /// Calls whose texts are read for one file at most.
 const MOST_CALLS: usize = 1_500;
@@ -268,7 +268,8 @@ impl<'a> HunkReader<'a> {
         recorder: &dyn Recorder,
         folder: Option<&str>,
     ) -> Result<Vec<FileWork>> {
-        work_of(self.archive, &mut self.contents, row, recorder, folder)
+        let touches = self.archive.touches(row.session_id, row.file, row.span.offset)?;
+        work_of(&mut self.contents, row, &touches, recorder, folder)
     }
 
     pub fn session(&mut self, session: i64) -> Result<Option<(String, Option<String>)>> {
@@ -382,13 +383,12 @@ fn is_same_file(file: &CodeFile, path: &str, folder: Option<&str>) -> bool {
 
 /// What a call did to files or saw of them; nothing that is not certain.
 pub fn work_of(
-    archive: Archive<'_>,
     contents: &mut Contents<'_>,
     row: &CallRow,
+    touches: &[TouchRow],
     recorder: &dyn Recorder,
     folder: Option<&str>,
 ) -> Result<Vec<FileWork>> {
-    let touches = archive.touches(row.session_id, row.file, row.span.offset)?;
     let changed = touches.iter().any(|touch| touch.operation != Operation::Read);
     let call = contents.span(row.file, row.span)?;
     let output = row.output.map(|span| contents.span(row.file, span)).transpose()?;

@@ -9,7 +9,7 @@ use super::list::SessionView;
 use crate::view::context::View;
 use annals_core::{ContentKey, Result, Shown, Span, from_base64};
 use annals_sources::by_name;
-use annals_store::{Archive, CallRow, Contents};
+use annals_store::{Archive, CallRow, Contents, StepParts, StepRow};
 
 /// A line of a captured file.
 #[derive(Debug, Serialize, ToSchema)]
@@ -49,11 +49,11 @@ impl View<'_> {
     /// The whole output of a step's call, by its number within the step.
     pub fn whole_output(&self, session: &SessionView, id: &str, number: usize) -> Result<Option<Shown>> {
         let Some(step) = Step::find(self.archive, session, id)? else { return Ok(None) };
-        let (Some(call), Some(source)) = (step.calls.get(number), by_name(&session.source)) else {
+        let (Some(call), Some(source)) = (step.calls().get(number), by_name(&session.source)) else {
             return Ok(None);
         };
         let builder = EntryBuilder { view: self, source, full: true, changes: false };
-        let output = builder.output(&mut self.archive.contents(), call)?;
+        let output = builder.output_from(&mut self.archive.contents(), call, step.parts.output(call))?;
         Ok(output.map(|output| self.door.text(&output)))
     }
 }
@@ -125,34 +125,40 @@ fn decoded(media_type: &str, data: &str) -> Option<Picture> {
 
 /// The rows of one step.
 struct Step {
-    message: Option<(i64, Vec<Span>)>,
-    calls: Vec<CallRow>,
+    row: StepRow,
+    parts: StepParts,
 }
 
 impl Step {
     fn find(archive: Archive<'_>, session: &SessionView, id: &str) -> Result<Option<Step>> {
         let Some(key) = ContentKey::from_hex(id) else { return Ok(None) };
-        if let Some(message) = archive.message_by_key(session.row, key)? {
-            let mut spans = vec![message.span];
-            spans.extend(archive.message_lines(session.row, message.file, message.span.offset)?);
-            let end = spans.iter().map(|span| span.offset + span.length).max().unwrap_or_default();
-            let calls = archive.calls_of_message(&message, end)?;
-            return Ok(Some(Step { message: Some((message.file, spans)), calls }));
+        let row = match archive.message_by_key(session.row, key)? {
+            Some(message) => Some(StepRow::Message(message)),
+            None => archive.call_by_key(session.row, key)?.map(StepRow::Call),
+        };
+        let Some(row) = row else { return Ok(None) };
+        let parts = archive.step_parts(&session.source, std::slice::from_ref(&row))?;
+        Ok(Some(Step { row, parts }))
+    }
+
+    fn calls(&self) -> &[CallRow] {
+        match &self.row {
+            StepRow::Message(message) => self.parts.calls(message),
+            StepRow::Call(call) => std::slice::from_ref(call),
         }
-        let call = archive.call_by_key(session.row, key)?;
-        Ok(call.map(|call| Step { message: None, calls: vec![call] }))
     }
 
     fn spans(&self) -> Vec<(&'static str, i64, Span)> {
-        let message = self
-            .message
-            .iter()
-            .flat_map(|(file, spans)| spans.iter().map(move |span| ("message", *file, *span)));
-        let calls = self.calls.iter().flat_map(|call| {
+        let mut spans = Vec::new();
+        if let StepRow::Message(message) = &self.row {
+            let lines = [message.span].into_iter().chain(self.parts.lines(message).iter().copied());
+            spans.extend(lines.map(|span| ("message", message.file, span)));
+        }
+        for call in self.calls() {
             let parts = [("call", Some(call.span)), ("output", call.output), ("detail", call.detail)];
-            parts.into_iter().filter_map(move |(part, span)| Some((part, call.file, span?)))
-        });
-        message.chain(calls).collect()
+            spans.extend(parts.into_iter().filter_map(|(part, span)| Some((part, call.file, span?))));
+        }
+        spans
     }
 }
 

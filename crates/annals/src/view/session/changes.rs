@@ -7,18 +7,23 @@ use super::transcript::ChangeView;
 use crate::view::door::{Door, Extent};
 use crate::view::lineage::hunks::work_of;
 use annals_core::{FileWork, Operation, Result, Shown};
-use annals_store::{CallRow, Contents};
+use annals_store::{CallRow, Contents, TouchRow};
 
 /// Places of one call that are told.
 const MOST: usize = 50;
 
 impl EntryBuilder<'_> {
     /// Nothing where the call failed, or where it cannot be known what it did.
-    pub fn changes(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Vec<ChangeView>> {
+    pub fn changes(
+        &self,
+        contents: &mut Contents<'_>,
+        row: &CallRow,
+        touches: &[TouchRow],
+    ) -> Result<Vec<ChangeView>> {
         let Some(recorder) = self.source.recorder().filter(|_| row.ok != Some(false)) else {
             return Ok(Vec::new());
         };
-        let work = work_of(self.view.archive, contents, row, recorder, None)?;
+        let work = work_of(contents, row, touches, recorder, None)?;
         let changed = work.iter().filter(|work| !work.is_read()).take(MOST);
         Ok(changed.map(|work| change(self.view.door, work)).collect())
     }

@@ -5,9 +5,11 @@ use serde_json::Value;
 use super::transcript::{BlockView, Cut, Entry, FileView};
 use crate::view::context::View;
 use crate::view::door::Extent;
-use annals_core::{Block, CallKind, Result, Shown, Span, Time};
+use annals_core::{Block, ContentKey, Result, Shown, Span, Time};
 use annals_sources::Source;
-use annals_store::{Archive, CallRow, Contents, MessageRow};
+use annals_store::{
+    Archive, CallRow, Contents, MessageRow, RecordRow, StepParts, StepRow, TouchRow, WantedBytes,
+};
 
 /// Makes entries of rows.
 pub struct EntryBuilder<'a> {
@@ -18,6 +20,52 @@ pub struct EntryBuilder<'a> {
 }
 
 impl EntryBuilder<'_> {
+    /// Steps of one session and one file, in order. What belongs to them is read for all at once.
+    pub fn each(
+        &self,
+        contents: &mut Contents<'_>,
+        steps: &[StepRow],
+        visit: &mut dyn FnMut(&StepRow, Entry) -> Result<()>,
+    ) -> Result<()> {
+        let parts = self.view.archive.step_parts(self.source.manifest().source, steps)?;
+        contents.load(&self.wanted_bytes(steps, &parts))?;
+        for step in steps {
+            let entry = match step {
+                StepRow::Message(row) => self.message_with_calls(contents, row, &parts)?,
+                StepRow::Call(row) => self.call(contents, row, &parts)?,
+            };
+            visit(step, entry)?;
+        }
+        Ok(())
+    }
+
+    fn wanted_bytes(&self, steps: &[StepRow], parts: &StepParts) -> Vec<WantedBytes> {
+        let mut wanted = Vec::new();
+        for step in steps {
+            let calls = match step {
+                StepRow::Message(row) => {
+                    let lines = [row.span].into_iter().chain(parts.lines(row).iter().copied());
+                    wanted.extend(lines.map(|span| WantedBytes { file: row.file, version: None, span }));
+                    parts.calls(row)
+                }
+                StepRow::Call(row) => std::slice::from_ref(row),
+            };
+            for call in calls {
+                let kept_apart = parts.output(call);
+                wanted.extend(kept_apart.map(|record| WantedBytes {
+                    file: record.file,
+                    version: Some((record.file_version, record.encoding)),
+                    span: record.span,
+                }));
+                let output = call.output.filter(|_| self.changes || kept_apart.is_none());
+                let detail = call.detail.filter(|_| self.changes || kept_apart.is_none() && output.is_none());
+                let spans = [Some(call.span), output, detail].into_iter().flatten();
+                wanted.extend(spans.map(|span| WantedBytes { file: call.file, version: None, span }));
+            }
+        }
+        wanted
+    }
+
     pub fn message(&self, contents: &mut Contents<'_>, row: &MessageRow) -> Result<Entry> {
         let further = self.view.archive.message_lines(row.session_id, row.file, row.span.offset)?;
         self.message_of(contents, row, &further)
@@ -50,18 +98,20 @@ impl EntryBuilder<'_> {
         })
     }
 
-    pub fn message_with_calls(&self, contents: &mut Contents<'_>, row: &MessageRow) -> Result<Entry> {
-        let further = self.view.archive.message_lines(row.session_id, row.file, row.span.offset)?;
-        let mut entry = self.message_of(contents, row, &further)?;
-        let ends = further.iter().chain([&row.span]).map(|line| line.offset + line.length);
-        let end = ends.max().unwrap_or(row.span.offset);
-        for call in self.view.archive.calls_of_message(row, end)? {
-            entry.blocks.extend(self.call(contents, &call)?.blocks);
+    fn message_with_calls(
+        &self,
+        contents: &mut Contents<'_>,
+        row: &MessageRow,
+        parts: &StepParts,
+    ) -> Result<Entry> {
+        let mut entry = self.message_of(contents, row, parts.lines(row))?;
+        for call in parts.calls(row) {
+            entry.blocks.extend(self.call(contents, call, parts)?.blocks);
         }
         Ok(entry)
     }
 
-    pub fn call(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Entry> {
+    fn call(&self, contents: &mut Contents<'_>, row: &CallRow, parts: &StepParts) -> Result<Entry> {
         let input = self.input(contents, row)?;
         let (input, full_bytes) = self.view.door.json_preview(input, Extent::of(self.full));
         let cut = Cut { truncated: full_bytes.is_some(), full_bytes };
@@ -73,11 +123,11 @@ impl EntryBuilder<'_> {
             title: self.view.door.raw(&row.title),
             input,
             cut,
-            files: self.files(row)?,
-            changes: if self.changes { self.changes(contents, row)? } else { Vec::new() },
-            agent_session_id: self.agent(row)?,
+            files: self.files(parts.touches(row)),
+            changes: if self.changes { self.changes(contents, row, parts.touches(row))? } else { Vec::new() },
+            agent_session_id: parts.agent(row).map(str::to_owned),
         }];
-        if let Some(output) = self.output(contents, row)? {
+        if let Some(output) = self.output_from(contents, row, parts.output(row))? {
             let (output, full_bytes) = self.view.door.preview(&output, Extent::of(self.full));
             blocks.push(BlockView::ToolResult {
                 call_id,
@@ -95,7 +145,7 @@ impl EntryBuilder<'_> {
             kind: "call",
             at: row.at.map(Time::rfc3339),
             model: row.model.clone(),
-            parent_id: self.parent(row)?,
+            parent_id: parts.parent(row).map(ContentKey::hex),
             copied: row.copied,
             blocks,
             usage: None,
@@ -103,19 +153,6 @@ impl EntryBuilder<'_> {
             on_current_branch: None,
             branches: Vec::new(),
         })
-    }
-
-    fn agent(&self, row: &CallRow) -> Result<Option<String>> {
-        if row.kind != CallKind::Agent {
-            return Ok(None);
-        }
-        Ok(self.view.archive.agent_of_call(row.session_id, &row.call_id)?)
-    }
-
-    /// The call whose script made this one.
-    pub fn parent(&self, row: &CallRow) -> Result<Option<String>> {
-        let Some(place) = row.parent.filter(|place| *place != row.span.offset) else { return Ok(None) };
-        Ok(self.view.archive.call_key(row.session_id, row.file, place)?.map(annals_core::ContentKey::hex))
     }
 
     /// What the call asked for; JSON in a string is opened.
@@ -137,9 +174,19 @@ impl EntryBuilder<'_> {
 
     /// The whole output where it was kept apart, else what the model saw, else the client's own record of it.
     pub fn output(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Option<String>> {
-        if let Some(whole) = kept_apart(self.view.archive, contents, self.source, row.full_output.as_deref())?
-        {
-            return Ok(Some(whole));
+        let names: Vec<&str> = row.full_output.as_deref().into_iter().collect();
+        let records = self.view.archive.newest_records(self.source.manifest().source, &names)?;
+        self.output_from(contents, row, records.values().next())
+    }
+
+    pub fn output_from(
+        &self,
+        contents: &mut Contents<'_>,
+        row: &CallRow,
+        kept_apart: Option<&RecordRow>,
+    ) -> Result<Option<String>> {
+        if let Some(record) = kept_apart {
+            return record_text(contents, record).map(Some);
         }
         for span in [row.output, row.detail].into_iter().flatten() {
             let bytes = contents.span(row.file, span)?;
@@ -154,15 +201,14 @@ impl EntryBuilder<'_> {
         Ok(None)
     }
 
-    pub fn files(&self, row: &CallRow) -> Result<Vec<FileView>> {
-        let touches = self.view.archive.touches(row.session_id, row.file, row.span.offset)?;
+    pub fn files(&self, touches: &[TouchRow]) -> Vec<FileView> {
         let view = touches.iter().map(|touch| FileView {
             path: self.view.door.raw(&touch.path),
             operation: touch.operation.name(),
             before: touch.before.map(|range| [range.start, range.end]),
             after: touch.after.map(|range| [range.start, range.end]),
         });
-        Ok(view.collect())
+        view.collect()
     }
 
     pub fn block(&self, block: Block) -> BlockView {
@@ -209,15 +255,13 @@ pub fn kept_apart(
     archive: Archive<'_>,
     contents: &mut Contents<'_>,
     source: &'static dyn Source,
-    name: Option<&str>,
+    name: &str,
 ) -> Result<Option<String>> {
-    let Some((stream, key)) = name.and_then(|name| name.split_once('/')) else { return Ok(None) };
-    let mut whole = None;
-    archive.each_record(source.manifest().source, stream, Some(key), 0, &mut |record| {
-        let bytes =
-            contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
-        whole = Some(String::from_utf8_lossy(bytes.expose()).into_owned());
-        Ok(true)
-    })?;
-    Ok(whole)
+    let records = archive.newest_records(source.manifest().source, &[name])?;
+    records.values().next().map(|record| record_text(contents, record)).transpose()
+}
+
+fn record_text(contents: &mut Contents<'_>, record: &RecordRow) -> Result<String> {
+    let bytes = contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
+    Ok(String::from_utf8_lossy(bytes.expose()).into_owned())
 }

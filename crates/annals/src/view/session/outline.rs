@@ -1,5 +1,7 @@
 //! The outline of a session: its number of steps, its prompts, and the position of a step by id.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -11,7 +13,7 @@ use crate::view::door::{Door, between_letters};
 use crate::view::paging::{Paging, write_numbers};
 use annals_core::{Block, ContentKey, MessageKind, Result, Shown, Time};
 use annals_sources::by_name;
-use annals_store::PromptPlace;
+use annals_store::{MessageRow, PromptPlace};
 
 /// Prompts that are told; a session with more is paged through by its steps.
 const MOST: usize = 2_000;
@@ -74,9 +76,14 @@ impl View<'_> {
         let Some(branches) = Branches::of(self.archive, session.row, branch)? else {
             return Ok(self.archive.each_prompt(session.row, &mut |place| Ok(visit(place)?))?);
         };
-        for (step, (_, node)) in branches.steps().enumerate() {
-            let row = self.archive.message_at(session.row, node.file, node.place)?;
-            let Some(row) = row.filter(|row| row.kind == MessageKind::Prompt) else { continue };
+        let places: Vec<(i64, u64)> = branches.steps().map(|(_, node)| (node.file, node.place)).collect();
+        let rows = self.archive.messages_at(session.row, &places)?.into_iter();
+        let prompts: HashMap<(i64, u64), MessageRow> = rows
+            .filter(|row| row.kind == MessageKind::Prompt)
+            .map(|row| ((row.file, row.span.offset), row))
+            .collect();
+        for (step, place) in places.iter().enumerate() {
+            let Some(row) = prompts.get(place) else { continue };
             let place =
                 PromptPlace { step: step as i64, key: row.key, file: row.file, span: row.span, at: row.at };
             if !visit(place)? {

@@ -1,5 +1,7 @@
 //! The conversation of a session in order: messages, and calls with their results.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -11,7 +13,7 @@ use crate::view::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
 use crate::view::usage::prices::Cost;
 use annals_core::{MessageKind, Result, Shown, ShownJson};
 use annals_sources::by_name;
-use annals_store::Stretch;
+use annals_store::{MessageRow, NodeRow, StepRow, Stretch, UsageSum};
 
 #[derive(Debug, Clone, Default)]
 pub struct TranscriptQuery {
@@ -129,7 +131,7 @@ pub struct ChangeView {
     pub diff: Shown,
 }
 
-/// Where a page of a transcript ended: file in the order of the session's, offset, and steps told so far.
+/// Where a page of a transcript ended: file in the order of the session's, offset, and number of steps so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bookmark {
     file: usize,
@@ -137,10 +139,8 @@ struct Bookmark {
     seq: usize,
 }
 
-type Visit<'s> = dyn FnMut(Entry, Bookmark) -> Result<bool> + 's;
-
-/// Rows read at a time: a long session is never in memory as a whole.
-const STRETCH: i64 = 200;
+/// Steps read at a time: a long session is never in memory as a whole.
+const STRETCH: usize = 200;
 
 impl View<'_> {
     /// Entries in the order of the transcript, one at a time.
@@ -151,10 +151,8 @@ impl View<'_> {
         visit: &mut dyn FnMut(Entry) -> Result<()>,
     ) -> Result<()> {
         let start = Bookmark { file: 0, place: -1, seq: 0 };
-        self.walk(session, query, start, &mut |entry, _| {
-            visit(entry)?;
-            Ok(true)
-        })
+        self.walk(session, query, start, usize::MAX, visit)?;
+        Ok(())
     }
 }
 
@@ -184,101 +182,76 @@ impl View<'_> {
             seq: usize::try_from(seq).map_err(unclear)?,
         };
         let limit = usize::try_from(page.limit).unwrap_or(usize::MAX).max(1);
-        let (mut messages, mut next_cursor, mut last) = (Vec::new(), None, start);
-        self.walk(session, query, start, &mut |entry, bookmark| {
-            if messages.len() == limit {
-                next_cursor = Some(write_numbers(&[last.file as i64, last.place, last.seq as i64]));
-                return Ok(false);
-            }
+        let mut messages = Vec::new();
+        let end = self.walk(session, query, start, limit, &mut |entry| {
             messages.push(entry);
-            last = bookmark;
-            Ok(true)
+            Ok(())
         })?;
+        let next_cursor = end.map(|end| write_numbers(&[end.file as i64, end.place, end.seq as i64]));
         Ok(TranscriptPage { messages, next_cursor })
     }
 
-    /// Messages and calls of each file in the order of their places, until `see` has enough.
+    /// At most `limit` steps, file by file in the order of their places. Returns where the next one starts, if there is
+    /// one.
     fn walk(
         &self,
         session: &SessionView,
         query: TranscriptQuery,
         start: Bookmark,
-        visit: &mut Visit<'_>,
-    ) -> Result<()> {
-        let Some(source) = by_name(&session.source) else { return Ok(()) };
+        limit: usize,
+        visit: &mut dyn FnMut(Entry) -> Result<()>,
+    ) -> Result<Option<Bookmark>> {
+        let Some(source) = by_name(&session.source) else { return Ok(None) };
         let builder = EntryBuilder { view: self, source, full: query.full, changes: query.changes };
-        let mut contents = self.archive.contents();
         if let Some(branches) = Branches::of(self.archive, session.row, &query.branch)? {
-            return walk_branch(&builder, &branches, session.row, query.copies, start, visit);
+            return walk_branch(&builder, &branches, session.row, query.copies, (start, limit), visit);
         }
+        let mut contents = self.archive.contents();
+        let mut end = start;
         let files = self.archive.transcript_files(session.row)?;
-        let mut seq = start.seq;
-        // A step is told when it is known where the next one begins: what was used until then is its own.
-        let tell =
-            |held: &mut Option<(Entry, Bookmark)>, until: i64, visit: &mut Visit<'_>| -> Result<bool> {
-                let Some((mut entry, bookmark)) = held.take() else { return Ok(true) };
-                let file = files.get(bookmark.file).copied().unwrap_or_default();
-                let used = self.archive.usage_between(session.row, file, bookmark.place, until)?;
-                if !used.is_empty() {
-                    let mut cost = Cost::default();
-                    let mut tokens = [0; 6];
-                    for sum in &used {
-                        cost.add(sum);
-                        tokens.iter_mut().zip(sum.tokens).for_each(|(total, more)| *total += more);
-                    }
-                    entry.usage = Some(Tokens::of(&tokens));
-                    entry.cost_usd = cost.whole();
-                }
-                visit(entry, bookmark)
-            };
-        for (number, file) in files.iter().copied().enumerate().skip(start.file) {
-            let mut held = None;
+        for (number, file) in files.into_iter().enumerate().skip(start.file) {
             let mut after = if number == start.file { start.place } else { -1 };
             loop {
+                let mut count = STRETCH.min(limit - (end.seq - start.seq));
+                // One more tells whether there are more, and where what the last one used ends.
+                let most = count as i64 + 1;
                 let stretch =
-                    Stretch { session: session.row, file, after, limit: STRETCH, copies: query.copies };
-                let messages = self.archive.messages_in(&stretch)?;
-                let calls = self.archive.lone_calls_in(&stretch)?;
-                // Where one list was cut, the other may go no further.
-                let full = |count: usize| count as i64 == STRETCH;
-                let last_message =
-                    messages.last().map(|row| row.span.offset).filter(|_| full(messages.len()));
-                let last_call = calls.last().map(|row| row.span.offset).filter(|_| full(calls.len()));
-                let cut = last_message.into_iter().chain(last_call).min();
-                let within = |place: u64| cut.is_none_or(|cut| place <= cut);
-                let mut messages = messages.iter().filter(|row| within(row.span.offset)).peekable();
-                let mut calls = calls.iter().filter(|row| within(row.span.offset)).peekable();
-                loop {
-                    let message_first = match (messages.peek(), calls.peek()) {
-                        (None, None) => break,
-                        (Some(_), None) => true,
-                        (None, Some(_)) => false,
-                        (Some(message), Some(call)) => message.span.offset <= call.span.offset,
-                    };
-                    let (mut entry, place) = if message_first {
-                        let Some(message) = messages.next() else { break };
-                        (builder.message_with_calls(&mut contents, message)?, message.span.offset)
-                    } else {
-                        let Some(call) = calls.next() else { break };
-                        (builder.call(&mut contents, call)?, call.span.offset)
-                    };
-                    entry.seq = seq;
-                    seq += 1;
-                    if !tell(&mut held, place as i64, visit)? {
-                        return Ok(());
+                    Stretch { session: session.row, file, after, limit: most, copies: query.copies };
+                let mut steps = self.archive.steps_in(&stretch)?;
+                // Two steps at one place stay together: the next stretch starts behind them.
+                if count > 1 && steps.len() > count && steps[count].place() == steps[count - 1].place() {
+                    count -= 1;
+                }
+                let next = steps.get(count).map(|step| step.place() as i64);
+                steps.truncate(count);
+                if count == 0 {
+                    match next {
+                        Some(_) => return Ok(Some(end)),
+                        None => break,
                     }
-                    held = Some((entry, Bookmark { file: number, place: place as i64, seq }));
                 }
-                match cut {
-                    Some(cut) => after = cut as i64,
+                let Some(first) = steps.first() else { break };
+                let until = next.unwrap_or(i64::MAX);
+                let used = self.archive.usage_between(session.row, file, first.place() as i64, until)?;
+                let mut used = used.into_iter().peekable();
+                let mut places = steps.iter().skip(1).map(|step| step.place() as i64).chain([until]);
+                builder.each(&mut contents, &steps, &mut |step, mut entry| {
+                    // What is used before the next step is this one's.
+                    let until = places.next().unwrap_or(i64::MAX);
+                    let sums = std::iter::from_fn(|| used.next_if(|(place, _)| *place < until));
+                    entry.put_usage(sums.map(|(_, sum)| sum));
+                    entry.seq = end.seq;
+                    end = Bookmark { file: number, place: step.place() as i64, seq: end.seq + 1 };
+                    visit(entry)
+                })?;
+                match next {
                     None => break,
+                    Some(_) if end.seq - start.seq >= limit => return Ok(Some(end)),
+                    Some(_) => after = end.place,
                 }
-            }
-            if !tell(&mut held, i64::MAX, visit)? {
-                return Ok(());
             }
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -288,28 +261,59 @@ fn walk_branch(
     branches: &Branches,
     session: i64,
     copies: bool,
-    start: Bookmark,
-    visit: &mut Visit<'_>,
-) -> Result<()> {
-    let mut contents = builder.view.archive.contents();
-    let mut seq = start.seq;
-    for (at, node) in branches.steps().filter(|(at, _)| *at as i64 > start.place) {
-        let row = builder.view.archive.message_at(session, node.file, node.place)?;
-        let Some(row) = row.filter(|row| copies || !row.copied) else { continue };
-        let mut entry = builder.message_with_calls(&mut contents, &row)?;
-        entry.seq = seq;
-        seq += 1;
-        entry.parent_id = node.parent.map(annals_core::ContentKey::hex);
-        entry.on_current_branch = Some(node.current);
-        entry.branches = branches.siblings(node);
-        if !visit(entry, Bookmark { file: 0, place: at as i64, seq })? {
-            return Ok(());
+    (start, limit): (Bookmark, usize),
+    visit: &mut dyn FnMut(Entry) -> Result<()>,
+) -> Result<Option<Bookmark>> {
+    let archive = builder.view.archive;
+    let mut contents = archive.contents();
+    let mut end = start;
+    let nodes: Vec<(usize, &NodeRow)> = branches.steps().filter(|(at, _)| *at as i64 > start.place).collect();
+    for nodes in nodes.chunks(STRETCH.min(limit.saturating_add(1))) {
+        let places: Vec<(i64, u64)> = nodes.iter().map(|(_, node)| (node.file, node.place)).collect();
+        let rows = archive.messages_at(session, &places)?.into_iter().filter(|row| copies || !row.copied);
+        let mut rows: HashMap<(i64, u64), MessageRow> =
+            rows.map(|row| ((row.file, row.span.offset), row)).collect();
+        let present: Vec<&(usize, &NodeRow)> =
+            nodes.iter().filter(|(_, node)| rows.contains_key(&(node.file, node.place))).collect();
+        let room = limit - (end.seq - start.seq);
+        let shown = &present[..present.len().min(room)];
+        // Of one file after another.
+        for nodes in shown.chunk_by(|(_, left), (_, right)| left.file == right.file) {
+            let steps = nodes.iter().filter_map(|(_, node)| rows.remove(&(node.file, node.place)));
+            let steps: Vec<StepRow> = steps.map(StepRow::Message).collect();
+            let mut nodes = nodes.iter();
+            builder.each(&mut contents, &steps, &mut |_, mut entry| {
+                let Some((at, node)) = nodes.next() else { return Ok(()) };
+                entry.seq = end.seq;
+                entry.parent_id = node.parent.map(annals_core::ContentKey::hex);
+                entry.on_current_branch = Some(node.current);
+                entry.branches = branches.siblings(node);
+                end = Bookmark { file: 0, place: *at as i64, seq: end.seq + 1 };
+                visit(entry)
+            })?;
+        }
+        if present.len() > room {
+            return Ok(Some(end));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 impl Entry {
+    /// Tokens and cost of these responses, if there are any.
+    fn put_usage(&mut self, used: impl Iterator<Item = UsageSum>) {
+        let (mut cost, mut tokens, mut any) = (Cost::default(), [0; 6], false);
+        for sum in used {
+            any = true;
+            cost.add(&sum);
+            tokens.iter_mut().zip(sum.tokens).for_each(|(total, more)| *total += more);
+        }
+        if any {
+            self.usage = Some(Tokens::of(&tokens));
+            self.cost_usd = cost.whole();
+        }
+    }
+
     /// A step that a person would count or read; not context that the client put in.
     pub fn is_conversation(&self) -> bool {
         let hidden = [MessageKind::Injected.name(), MessageKind::Summary.name()];

@@ -309,7 +309,7 @@ struct FromArchive<'a> {
 impl Resolve for FromArchive<'_> {
     fn output(&self, record: &str) -> Result<Option<String>> {
         let mut contents = self.archive.contents();
-        kept_apart(self.archive, &mut contents, self.source, Some(record))
+        kept_apart(self.archive, &mut contents, self.source, record)
     }
 
     fn snapshot(&self, path: &str) -> Result<Option<String>> {

@@ -1,0 +1,302 @@
+//! Queries for a page of a conversation: its steps, and all that belongs to them, in a handful of statements.
+
+use std::collections::HashMap;
+
+use rusqlite::{Row, params};
+use serde_json::json;
+
+use super::transcript::Stretch;
+use super::usage::{UsageSum, usage_sum};
+use super::{
+    CALL_COLUMNS, CALL_JOINS, CallRow, MESSAGES, MessageRow, RECORD_COLUMNS, RecordRow, TouchRow, call_row,
+    message_row, record_row, touch_row,
+};
+use crate::error::Result;
+use crate::{Archive, sql};
+use annals_core::{CallKind, ContentKey, Span};
+
+/// A step of a conversation: a message, or a call that is no block of one.
+#[derive(Debug, Clone)]
+pub enum StepRow {
+    Message(MessageRow),
+    Call(CallRow),
+}
+
+impl StepRow {
+    pub fn place(&self) -> u64 {
+        match self {
+            StepRow::Message(row) => row.span.offset,
+            StepRow::Call(row) => row.span.offset,
+        }
+    }
+
+    fn session_and_file(&self) -> (i64, i64) {
+        match self {
+            StepRow::Message(row) => (row.session_id, row.file),
+            StepRow::Call(row) => (row.session_id, row.file),
+        }
+    }
+}
+
+/// What belongs to steps of one file: further lines of messages, their calls, and what calls refer to.
+#[derive(Debug, Default)]
+pub struct StepParts {
+    /// By the place of the message.
+    lines: HashMap<u64, Vec<Span>>,
+    calls: HashMap<u64, Vec<CallRow>>,
+    /// By the place of the call.
+    touches: HashMap<u64, Vec<TouchRow>>,
+    keys: HashMap<u64, ContentKey>,
+    /// Sessions that calls started, by the id of the call.
+    agents: HashMap<String, String>,
+    /// By the name of the record, `stream/key`.
+    outputs: HashMap<String, RecordRow>,
+}
+
+impl StepParts {
+    /// Where the further lines of a message are.
+    pub fn lines(&self, message: &MessageRow) -> &[Span] {
+        self.lines.get(&message.span.offset).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Calls that are blocks of a message.
+    pub fn calls(&self, message: &MessageRow) -> &[CallRow] {
+        self.calls.get(&message.span.offset).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Files that a call touched.
+    pub fn touches(&self, call: &CallRow) -> &[TouchRow] {
+        self.touches.get(&call.span.offset).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The key of the call whose script made this one.
+    pub fn parent(&self, call: &CallRow) -> Option<ContentKey> {
+        self.keys.get(&parent_of(call)?).copied()
+    }
+
+    /// The session that a call started.
+    pub fn agent(&self, call: &CallRow) -> Option<&str> {
+        self.agents.get(&call.call_id).filter(|_| call.kind == CallKind::Agent).map(String::as_str)
+    }
+
+    /// The record of an output that the client keeps apart.
+    pub fn output(&self, call: &CallRow) -> Option<&RecordRow> {
+        self.outputs.get(call.full_output.as_deref()?)
+    }
+}
+
+fn parent_of(call: &CallRow) -> Option<u64> {
+    call.parent.filter(|place| *place != call.span.offset)
+}
+
+impl Archive<'_> {
+    /// Steps of one file of a session behind a place, in order; as many as the stretch says, if there are.
+    pub fn steps_in(&self, stretch: &Stretch) -> Result<Vec<StepRow>> {
+        let messages = self.messages_in(stretch)?.into_iter().map(StepRow::Message);
+        let mut steps: Vec<StepRow> = messages.collect();
+        steps.extend(self.lone_calls_in(stretch)?.into_iter().map(StepRow::Call));
+        // Stable: of two at one place, the message comes first.
+        steps.sort_by_key(StepRow::place);
+        steps.truncate(usize::try_from(stretch.limit).unwrap_or(0));
+        Ok(steps)
+    }
+
+    /// Messages of a session at these files and places, in no order.
+    pub fn messages_at(&self, session: i64, places: &[(i64, u64)]) -> Result<Vec<MessageRow>> {
+        let text = format!(
+            "{MESSAGES} where message.session = ?1 and {{visible}} and (message.file, message.place) in
+             (select json_extract(value, '$[0]'), json_extract(value, '$[1]') from json_each(?2))"
+        );
+        let mut statement = self.prepare(&text)?;
+        let rows = statement.query_map(params![session, json!(places).to_string()], message_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// All that belongs to steps, which are of one session and one file.
+    pub fn step_parts(&self, source: &str, steps: &[StepRow]) -> Result<StepParts> {
+        let mut parts = StepParts::default();
+        let Some((session, file)) = steps.first().map(StepRow::session_and_file) else { return Ok(parts) };
+        let messages: Vec<&MessageRow> = steps
+            .iter()
+            .filter_map(|step| match step {
+                StepRow::Message(row) => Some(row),
+                StepRow::Call(_) => None,
+            })
+            .collect();
+        if !messages.is_empty() {
+            parts.lines = self.lines_of(session, file, &messages)?;
+            parts.calls = self.calls_of(session, file, &messages, &parts.lines)?;
+        }
+        let lone = steps.iter().filter_map(|step| match step {
+            StepRow::Call(row) => Some(row),
+            StepRow::Message(_) => None,
+        });
+        let calls: Vec<&CallRow> = lone.chain(parts.calls.values().flatten()).collect();
+        let of_calls = self.call_parts(source, &calls)?;
+        Ok(StepParts { lines: parts.lines, calls: parts.calls, ..of_calls })
+    }
+
+    /// What calls refer to, which are of one session and one file.
+    pub fn call_parts(&self, source: &str, calls: &[&CallRow]) -> Result<StepParts> {
+        let Some(first) = calls.first() else { return Ok(StepParts::default()) };
+        let names: Vec<&str> = calls.iter().filter_map(|call| call.full_output.as_deref()).collect();
+        Ok(StepParts {
+            touches: self.touches_of(first.session_id, first.file, calls)?,
+            keys: self.keys_at(first.session_id, first.file, calls)?,
+            agents: self.agents_of(first.session_id, calls)?,
+            outputs: self.newest_records(source, &names)?,
+            ..StepParts::default()
+        })
+    }
+
+    /// Responses of one file of a session that are at or behind a place and before another, with their places.
+    pub fn usage_between(
+        &self,
+        session: i64,
+        file: i64,
+        from: i64,
+        until: i64,
+    ) -> Result<Vec<(i64, UsageSum)>> {
+        let mut statement = self.prepare(sql!(
+            "select null, '', coalesce(usage.at, 0) / 86400000000, name.text,
+                    (usage.input + cache_read + cache_write + cache_write_hour > 100000)
+                    + (usage.input + cache_read + cache_write + cache_write_hour > 200000)
+                    + (usage.input + cache_read + cache_write + cache_write_hour > 272000),
+                    1, usage.input, usage.output, cache_read, cache_write, cache_write_hour, reasoning, usage.place
+             from usage left join name on name.id = usage.model
+             where usage.session = $1 and usage.file = $2 and usage.place >= $3 and usage.place < $4
+             and {visible_session} order by usage.place"
+        ))?;
+        let rows =
+            statement.query_map([session, file, from, until], |row| Ok((row.get(12)?, usage_sum(row)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The newest of each of these records, `stream/key`, by that name.
+    pub fn newest_records(&self, source: &str, names: &[&str]) -> Result<HashMap<String, RecordRow>> {
+        let names: Vec<(&str, &str)> = names.iter().filter_map(|name| name.split_once('/')).collect();
+        if names.is_empty() {
+            return Ok(HashMap::new());
+        }
+        // Names first, then homes: they are few, and in each a record is found by its name.
+        let mut statement = self.prepare(&format!(
+            "select {RECORD_COLUMNS}, record.stream
+             from json_each(?2) wanted cross join instance cross join record join file on file.id = record.file
+             where instance.source = ?1 and {{visible}} and record.instance = instance.id
+             and record.stream = json_extract(wanted.value, '$[0]')
+             and record.key = json_extract(wanted.value, '$[1]') order by record.id"
+        ))?;
+        let rows = statement.query_map(params![source, json!(names).to_string()], |row| {
+            let record = record_row(row)?;
+            Ok((format!("{}/{}", row.get_ref(11)?.as_str().unwrap_or_default(), record.key), record))
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn lines_of(&self, session: i64, file: i64, messages: &[&MessageRow]) -> Result<HashMap<u64, Vec<Span>>> {
+        let mut statement = self.prepare(sql!(
+            "select line, length, place from message_line
+             where session = $1 and file = $2 and place in (select value from json_each($3)) and {visible_session}
+             order by place, line"
+        ))?;
+        let places: Vec<u64> = messages.iter().map(|message| message.span.offset).collect();
+        let rows = statement.query_map(params![session, file, json!(places).to_string()], |row| {
+            Ok((place(row, 2)?, super::span(row, 0)?))
+        })?;
+        gather(rows)
+    }
+
+    /// Calls of a message are between its start and the end of its last line.
+    fn calls_of(
+        &self,
+        session: i64,
+        file: i64,
+        messages: &[&MessageRow],
+        lines: &HashMap<u64, Vec<Span>>,
+    ) -> Result<HashMap<u64, Vec<CallRow>>> {
+        let mut statement = self.prepare(&format!(
+            "select {CALL_COLUMNS}, tool_call.message from json_each(?3) wanted cross join tool_call {CALL_JOINS}
+             where tool_call.session = ?1 and tool_call.file = ?2 and {{visible}}
+             and tool_call.place >= json_extract(wanted.value, '$[0]')
+             and tool_call.place < json_extract(wanted.value, '$[1]')
+             and tool_call.message = json_extract(wanted.value, '$[0]')
+             order by tool_call.message, tool_call.place"
+        ))?;
+        let ranges: Vec<(u64, u64)> = messages
+            .iter()
+            .map(|message| {
+                let further = lines.get(&message.span.offset).into_iter().flatten();
+                let ends = further.chain([&message.span]).map(|line| line.offset + line.length);
+                (message.span.offset, ends.max().unwrap_or(message.span.offset))
+            })
+            .collect();
+        let rows = statement.query_map(params![session, file, json!(ranges).to_string()], |row| {
+            Ok((place(row, 22)?, call_row(row)?))
+        })?;
+        gather(rows)
+    }
+
+    fn touches_of(&self, session: i64, file: i64, calls: &[&CallRow]) -> Result<HashMap<u64, Vec<TouchRow>>> {
+        let mut statement = self.prepare(sql!(
+            "select name.text, operation, before_start, before_end, after_start, after_end, place
+             from file_touch join name on name.id = file_touch.path
+             where session = $1 and file = $2 and place in (select value from json_each($3)) and {visible_session}
+             order by place, number"
+        ))?;
+        let places: Vec<u64> = calls.iter().map(|call| call.span.offset).collect();
+        let rows = statement.query_map(params![session, file, json!(places).to_string()], |row| {
+            Ok((place(row, 6)?, touch_row(row)?))
+        })?;
+        gather(rows)
+    }
+
+    /// Keys of the calls whose scripts made these.
+    fn keys_at(&self, session: i64, file: i64, calls: &[&CallRow]) -> Result<HashMap<u64, ContentKey>> {
+        let places: Vec<u64> = calls.iter().filter_map(|call| parent_of(call)).collect();
+        if places.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut statement = self.prepare(sql!(
+            "select place, key from tool_call
+             where session = $1 and file = $2 and place in (select value from json_each($3)) and {visible_session}"
+        ))?;
+        let rows = statement.query_map(params![session, file, json!(places).to_string()], |row| {
+            Ok((place(row, 0)?, ContentKey::from_stored(row.get(1)?)))
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn agents_of(&self, session: i64, calls: &[&CallRow]) -> Result<HashMap<String, String>> {
+        let agents = calls.iter().filter(|call| call.kind == CallKind::Agent);
+        let ids: Vec<&str> = agents.map(|call| call.call_id.as_str()).collect();
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut statement = self.prepare(sql!(
+            "select link.position, link.other from link join session on session.id = link.session
+             join session child on child.instance = session.instance and child.key = link.other
+             where link.session = $1 and {visible_session} and link.kind = 'sub_agent'
+             and link.position in (select value from json_each($2))"
+        ))?;
+        let mut rows = statement.query(params![session, json!(ids).to_string()])?;
+        let mut agents = HashMap::new();
+        while let Some(row) = rows.next()? {
+            agents.entry(row.get(0)?).or_insert(row.get(1)?);
+        }
+        Ok(agents)
+    }
+}
+
+fn place(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(at)? as u64)
+}
+
+/// Rows by their places, in the order they come.
+fn gather<T>(rows: impl Iterator<Item = rusqlite::Result<(u64, T)>>) -> Result<HashMap<u64, Vec<T>>> {
+    let mut gathered: HashMap<u64, Vec<T>> = HashMap::new();
+    for row in rows {
+        let (place, value) = row?;
+        gathered.entry(place).or_default().push(value);
+    }
+    Ok(gathered)
+}
