@@ -219,7 +219,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    const ALL: [MessageKind; 9] = [
+    const ALL: [MessageKind; 10] = [
         MessageKind::Prompt,
         MessageKind::Answer,
         MessageKind::Thinking,
@@ -438,6 +438,7 @@ pub struct SessionFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<Time>,
     /// What only this client knows, under its own names.
+    /// When the session was opened; the first message may come much later.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub native: Map<String, Value>,
 }
@@ -483,9 +484,30 @@ impl SessionFacts {
 pub enum Block {
     Text(String),
     Thinking(String),
-    Image { media_type: String, bytes: u64, path: Option<String> },
-    Attachment { name: String },
-    Event { name: String, text: String },
-    ToolCall { call_id: String, name: String, input: Value },
-    ToolResult { call_id: String, output: String },
+    Image {
+        media_type: String,
+        bytes: u64,
+        path: Option<String>,
+    },
+    Attachment {
+        name: String,
+    },
+    /// Text that was put beside a prompt: no words of the person's, and not searched as such.
+    Context {
+        name: String,
+        text: String,
+    },
+    Event {
+        name: String,
+        text: String,
+    },
+    ToolCall {
+        call_id: String,
+        name: String,
+        input: Value,
+    },
+    ToolResult {
+        call_id: String,
+        output: String,
+    },
 }

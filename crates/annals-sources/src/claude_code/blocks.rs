@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value};
 
+use super::people::spoken;
+use super::tags::{Piece, TextKind, pieces, text_kind};
 use crate::json::{Json, Object};
-use annals_core::Block;
+use annals_core::{Block, MessageKind};
 
 /// Blocks of a message whose lines were written one after another, or of one piece of a row.
 pub fn blocks(lines: &[&[u8]]) -> Vec<Block> {
@@ -56,7 +58,11 @@ fn line_blocks(line: &[u8]) -> Vec<Block> {
     };
     let kind = row.get_text("type").unwrap_or_default();
     match kind.as_ref() {
-        "user" | "assistant" => {
+        "user" => {
+            let content = row.get("message").and_then(|message| message.get("content"));
+            content.map(prompt_blocks).unwrap_or_default()
+        }
+        "assistant" => {
             let content = row.get("message").and_then(|message| message.get("content"));
             content.map(content_blocks).unwrap_or_default()
         }

@@ -11,6 +11,7 @@ mod replace;
 mod sidecars;
 mod snapshots;
 mod tape;
+mod tags;
 mod transcript;
 
 use serde_json::{Map, Value};

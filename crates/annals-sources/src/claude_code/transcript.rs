@@ -22,15 +22,15 @@ use annals_core::{
 const OPEN_ANSWERS: usize = 64;
 
 pub struct TranscriptReader {
-    session: Arc<str>,
+    pub(super) session: Arc<str>,
     /// The file is a sub-agent's own.
     agent: bool,
-    state: State,
+    pub(super) state: State,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct State {
+pub(super) struct State {
     facts: SessionFacts,
     /// The first time in the file: rows from before it were copied into it.
     first_at: Option<Time>,
@@ -68,6 +68,8 @@ pub struct Row<'a> {
     pub span: Span,
     pub at: Option<Time>,
     pub inherited: bool,
+    at: Option<Time>,
+    tally: i64,
     pub sidechain: bool,
 }
 
@@ -157,15 +159,22 @@ impl TranscriptReader {
     fn user(&mut self, row: &Row<'_>, out: &mut Vec<Item>) -> Verdict {
         let message = row.object.get("message").map(|message| message.object());
         let content = message.as_ref().and_then(|message| message.get("content"));
-        let kind = match said(&row.object, content) {
-            UserContent::Results => {
+        let mut beside_results = false;
+        let spoken = match said(&row.object, content) {
+            UserContent::Results(typed) => {
                 let matched = self.state.ledger.results(&self.session, row, content, out);
-                if !matched {
-                    out.push(self.message(row, Role::User, MessageKind::Result, Tally::Nothing));
+                beside_results = true;
+                match typed {
+                    Some(spoken) => spoken,
+                    None => {
+                        if !matched {
+                            out.push(self.message(row, Role::User, MessageKind::Result, Tally::Nothing));
+                        }
+                        return Verdict::Kept("user/tool_result".into());
+                    }
                 }
-                return Verdict::Kept("user/tool_result".into());
             }
-            UserContent::Text(kind) => kind,
+            UserContent::Text(spoken) => spoken,
         };
         let task = self.agent || row.sidechain;
         let flag = |name: &str| row.object.get(name).and_then(Json::boolean) == Some(true);
@@ -192,7 +201,7 @@ impl TranscriptReader {
         Verdict::Kept(format!("user/{}", kind.name()))
     }
 
-    /// Clients of 2025 wrote everything again when a session was resumed, with new ids for all but the answers.
+    /// Clients of 2025 wrote everything again when a session was resumed, some with new ids for all but the answers.
     fn renames(&self, row: &Row<'_>) -> bool {
         let version = row.object.get_text("version").unwrap_or_default();
         // 1.0.44 gave new ids, 1.0.128 kept them.
@@ -201,6 +210,8 @@ impl TranscriptReader {
     }
 
     /// Words are known by the answer that they led to and their place before it: that stays when they are copied.
+            // The row counts as the results that it holds.
+            MessageKind::Prompt if beside_results => (kind, Tally::Aside),
     fn answered(&mut self, answer: &str, out: &mut Vec<Item>) {
         for (number, asked) in (0_u64..).zip(std::mem::take(&mut self.state.asked).into_iter().rev()) {
             let words = asked.words.hex();
@@ -209,7 +220,7 @@ impl TranscriptReader {
         }
     }
 
-    fn note_prompt(&mut self, text: &str) {
+    pub(super) fn note_prompt(&mut self, text: &str) {
         if self.state.prompt.is_none() && text.trim() != "Warmup" {
             self.state.prompt = Some(in_a_line(text)).filter(|line| !line.is_empty());
         }
@@ -240,7 +251,7 @@ impl TranscriptReader {
             }
             None => {
                 if !synthetic && self.renames(row) {
-                    self.answered(&id, out);
+                    self.answered(row, &id, out);
                 }
                 let error = row.object.get("isApiErrorMessage").and_then(Json::boolean) == Some(true);
                 let (kind, tally) = match (synthetic || error, row.sidechain && !self.agent) {
@@ -351,11 +362,11 @@ impl TranscriptReader {
         let prompt = attachment.get("prompt");
         let text = opening(prompt);
         let typed = attachment.get_text("commandMode").is_none_or(|mode| mode == "prompt");
-        let kind = if typed { kind_of(&text) } else { MessageKind::Agent };
+        let kind = if typed { kind } else { MessageKind::Agent };
         let Item::Message(mut message) = self.message(row, Role::User, kind, Tally::Nothing) else { return };
         if kind == MessageKind::Prompt && !self.agent {
             message.tally = Tally::Aside;
-            self.note_prompt(&text);
+            self.note_prompt(&words);
         }
         if let Some(source) = attachment.get_text("source_uuid") {
             // If it was sent as a row after all, that row has this identity too.
@@ -448,7 +459,7 @@ impl TranscriptReader {
         }
     }
 
-    fn message(&self, row: &Row<'_>, role: Role, kind: MessageKind, tally: Tally) -> Item {
+    pub(super) fn message(&self, row: &Row<'_>, role: Role, kind: MessageKind, tally: Tally) -> Item {
         let key = match row.object.get_text("uuid") {
             Some(uuid) => row_key(&uuid),
             None => ContentKey::of(&[self.session.as_bytes(), &row.span.offset.to_le_bytes()]),

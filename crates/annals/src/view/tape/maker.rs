@@ -200,7 +200,10 @@ impl<'a> TapeMaker<'a> {
             Block::Image { media_type, .. } => Some(format!("[image {media_type}]")),
             Block::Attachment { name } => Some(format!("[attachment {name}]")),
             // Thoughts are no part of a tape; calls and results are told for themselves.
-            Block::Thinking(_) | Block::ToolCall { .. } | Block::ToolResult { .. } => None,
+            Block::Thinking(_)
+            | Block::Context { .. }
+            | Block::ToolCall { .. }
+            | Block::ToolResult { .. } => None,
         });
         let content = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
         if content.is_empty() {
