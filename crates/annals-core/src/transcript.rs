@@ -154,7 +154,8 @@ impl Tally {
             | MessageKind::Notice
             | MessageKind::Agent
             | MessageKind::Command
-            | MessageKind::Result => Tally::Nothing,
+            | MessageKind::Result
+            | MessageKind::Unsent => Tally::Nothing,
         }
     }
 
@@ -216,6 +217,8 @@ pub enum MessageKind {
     Command,
     /// A tool's result that answers no call in this file.
     Result,
+    /// Words that the person typed and that were not sent: still in a queue, taken back, or dropped.
+    Unsent,
 }
 
 impl MessageKind {
@@ -229,6 +232,7 @@ impl MessageKind {
         MessageKind::Agent,
         MessageKind::Command,
         MessageKind::Result,
+        MessageKind::Unsent,
     ];
 
     pub fn stored(self) -> i64 {
@@ -250,6 +254,7 @@ impl MessageKind {
             MessageKind::Agent => "agent",
             MessageKind::Command => "command",
             MessageKind::Result => "result",
+            MessageKind::Unsent => "unsent",
         }
     }
 }

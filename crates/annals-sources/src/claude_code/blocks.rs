@@ -9,6 +9,9 @@ use annals_core::{Block, MessageKind};
 
 /// Blocks of a message whose lines were written one after another, or of one piece of a row.
 pub fn blocks(lines: &[&[u8]]) -> Vec<Block> {
+    if let Some(queued) = lines.first().and_then(|line| queue_blocks(line, lines)) {
+        return queued;
+    }
     let mut blocks: Vec<Block> = Vec::new();
     for line in lines {
         for block in line_blocks(line) {
@@ -75,6 +78,65 @@ fn line_blocks(line: &[u8]) -> Vec<Block> {
         // A structured result on its own.
         "" => vec![Block::ToolResult { call_id: String::new(), output: structured(&row) }],
         other => vec![Block::Event { name: other.to_owned(), text: String::new() }],
+    }
+}
+
+/// What was typed while the assistant was busy: the words are where they were put into the queue, and what became of them
+/// is in the other line.
+fn queue_blocks(first: &[u8], lines: &[&[u8]]) -> Option<Vec<Block>> {
+    let row = Json::parse(first)?;
+    if row.get_text("type")? != "queue-operation" {
+        return None;
+    }
+    let rows = || lines.iter().filter_map(|line| Json::parse(line));
+    let content = rows().find_map(|row| row.get("content"));
+    let operation = row.get_text("operation").unwrap_or_default();
+    Some(match operation.as_ref() {
+        "enqueue" => {
+            let last = rows().last().and_then(|row| row.get_text("operation")).unwrap_or_default();
+            let name = match last.as_ref() {
+                "popAll" => "taken back from the queue",
+                "remove" => "dropped from the queue",
+                _ => "queued, not sent",
+            };
+            vec![Block::Event { name: name.into(), text: spoken(content).words }]
+        }
+        "dequeue" | "remove" => content.map(prompt_blocks).unwrap_or_default(),
+        _ => Vec::new(),
+    })
+}
+
+/// In a prompt the person's words are the text; what stands beside them is context. Other rows are shown as they are.
+fn prompt_blocks(content: Json<'_>) -> Vec<Block> {
+    let spoken = spoken(Some(content));
+    if spoken.kind != MessageKind::Prompt {
+        return content_blocks(content);
+    }
+    let mut blocks = Vec::new();
+    for block in content_blocks(content) {
+        match block {
+            Block::Text(text) => split_text(&text, &mut blocks),
+            other => blocks.push(other),
+        }
+    }
+    blocks
+}
+
+fn split_text(text: &str, blocks: &mut Vec<Block>) {
+    let kind = text_kind(text);
+    let pieces = pieces(text);
+    for piece in &pieces {
+        blocks.push(match piece {
+            Piece::Context { tag, text } => {
+                Block::Context { name: (*tag).to_owned(), text: text.trim().to_owned() }
+            }
+            Piece::Words(words) if kind != TextKind::Typed => {
+                Block::Context { name: kind.name().to_owned(), text: words.trim().to_owned() }
+            }
+            // Nothing beside them: the words are shown as they were typed.
+            Piece::Words(words) if pieces.len() == 1 => Block::Text((*words).to_owned()),
+            Piece::Words(words) => Block::Text(words.trim().to_owned()),
+        });
     }
 }
 
@@ -150,7 +212,7 @@ fn attachment(row: &Object<'_>) -> Vec<Block> {
     let Some(attachment) = row.get("attachment").map(Json::object) else { return Vec::new() };
     let kind = attachment.get_text("type").unwrap_or_default().into_owned();
     match kind.as_str() {
-        "queued_command" => attachment.get("prompt").map(content_blocks).unwrap_or_default(),
+        "queued_command" => attachment.get("prompt").map(prompt_blocks).unwrap_or_default(),
         _ => {
             let name = attachment.get_text("filename").or_else(|| attachment.get_text("hookName"));
             vec![Block::Attachment { name: name.map_or(kind, |name| name.into_owned()) }]

@@ -7,6 +7,7 @@ mod footprint;
 mod kinds;
 mod manifest;
 mod people;
+mod queue;
 mod replace;
 mod sidecars;
 mod snapshots;

@@ -60,6 +60,7 @@ struct OpenAnswer {
     id: ContentKey,
     offset: u64,
     counted: bool,
+    pub(super) queue: PromptQueue,
 }
 
 /// One row with what its envelope says.
@@ -192,6 +193,8 @@ impl TranscriptReader {
         self.landmark(row, out);
         out.push(self.message(row, Role::User, kind, tally));
         if self.renames(row) {
+        self.repeats_queue(&spoken, out);
+        let Spoken { kind, words } = spoken;
             if self.state.asked.len() >= OPEN_ANSWERS {
                 self.state.asked.pop_front();
             }
@@ -300,6 +303,7 @@ impl TranscriptReader {
         again: bool,
         model: Option<Arc<str>>,
     ) -> Item {
+                self.take_up_queue(out);
         let usage = usage.object();
         let number = |name: &str| usage.get_integer(name).unwrap_or(0).clamp(0, 1 << 40);
         let written = number("cache_creation_input_tokens");
@@ -359,8 +363,9 @@ impl TranscriptReader {
 
     /// A prompt typed while the assistant was busy may be nowhere else.
     fn queued(&mut self, row: &Row<'_>, attachment: &Object<'_>, out: &mut Vec<Item>) {
-        let prompt = attachment.get("prompt");
-        let text = opening(prompt);
+        let spoken = spoken(attachment.get("prompt"));
+        self.repeats_queue(&spoken, out);
+        let Spoken { kind, words } = spoken;
         let typed = attachment.get_text("commandMode").is_none_or(|mode| mode == "prompt");
         let kind = if typed { kind } else { MessageKind::Agent };
         let Item::Message(mut message) = self.message(row, Role::User, kind, Tally::Nothing) else { return };
@@ -478,6 +483,10 @@ impl TranscriptReader {
     }
 }
 
+        if kind == "queue-operation" {
+            self.record(row, out);
+            return self.queue_operation(row, out);
+        }
 impl Reader for TranscriptReader {
     fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
         each_object(bytes, |at, object| self.row(offset + at, object, out))

@@ -142,6 +142,8 @@ impl<'a> TapeMaker<'a> {
 
     fn item(&mut self, line: &Line<'_>, item: &Item, all: &[Item], see: &mut Visit<'_>) -> Result<()> {
         match item {
+            // What was not sent is no part of the conversation.
+            Item::Message(message) if message.kind == MessageKind::Unsent => Ok(()),
             Item::Message(message) => {
                 let role = match message.role {
                     Role::Tool => Role::User,
