@@ -3,6 +3,7 @@
 mod authored;
 mod blocks;
 mod calls;
+mod chain;
 mod document;
 mod footprint;
 mod manifest;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::calls::OpenCalls;
+use super::chain::Chain;
 use super::meta::ids_in_name;
 use super::usage::{Meter, TokenTotals};
 use super::words::{Author, author, typed_bytes};
@@ -19,8 +20,9 @@ use annals_core::{
 
 /// How many messages wait for their twin (event or response item) at most.
 const WAITING: usize = 64;
-/// How much of each end of a long line makes its key.
-const KEYED_END: usize = 4096;
+
+/// Copying a thread takes less than this.
+const COPYING_MICROS: i64 = 5_000_000;
 
 pub struct RolloutReader {
     pub(super) session: Arc<str>,
@@ -40,9 +42,11 @@ pub(super) struct State {
     pub(super) stretch: Option<String>,
     /// Something was read, be it broken: a `session_meta` is no longer the file's first line.
     pub(super) started: bool,
-    /// Identity of the line before, so that copied history has the same keys in every copy.
-    pub(super) chain: Option<ContentKey>,
+    /// Identities of lines, so that copied history has the same keys in every copy.
+    pub(super) chain: Chain,
     pub(super) inherited: bool,
+    /// When lines of another thread were copied.
+    pub(super) copied_at: Option<Time>,
     wrapped: bool,
     model: Option<Arc<str>>,
     pub(super) facts: SessionFacts,
@@ -110,12 +114,12 @@ impl RolloutReader {
                     self.meta(&payload.object(), timestamp, out);
                     return Verdict::Kept("session_meta".into());
                 }
-                let key = self.advance(payload.bytes());
+                let key = self.state.chain.wrapped(&kind, payload, &self.session);
                 let line = Line { span, at: timestamp, key, payload: payload.object() };
                 self.wrapped(&kind, &line, metadata, out)
             }
             (Some(kind), None) => {
-                let key = self.advance(object.bytes());
+                let key = self.state.chain.bare(object.bytes(), &self.session);
                 let line = Line { span, at: None, key, payload: object.clone() };
                 self.response_item(&kind, &line, None, out)
             }
@@ -128,18 +132,9 @@ impl RolloutReader {
         }
     }
 
-    /// The key of a line follows from all lines before it back to the `session_meta` of the thread they belong to.
-    /// Of a long line its length and both ends are enough: turn and call ids are there.
-    pub(super) fn advance(&mut self, bytes: &[u8]) -> ContentKey {
-        let before = self.state.chain.unwrap_or_else(|| ContentKey::of(&[self.session.as_bytes()]));
-        let key = if bytes.len() <= 2 * KEYED_END {
-            before.then(bytes)
-        } else {
-            let (head, tail) = (&bytes[..KEYED_END], &bytes[bytes.len() - KEYED_END..]);
-            before.then(&ContentKey::of(&[&bytes.len().to_le_bytes(), head, tail]).stored().to_le_bytes())
-        };
-        self.state.chain = Some(key);
-        key
+    fn note_message_time(&mut self, at: Option<Time>) {
+        let first = &mut self.state.facts.first_message_at;
+        *first = first.or(at);
     }
 
     fn note_time(&mut self, at: Option<Time>) {
@@ -448,10 +443,19 @@ impl RolloutReader {
         }
     }
 
-    fn note_prompt(&mut self, typed: &[u8]) {
-        if self.state.facts.first_prompt.is_none() {
-            let title = in_a_line(&unescape(&typed[..typed.len().min(2_000)]));
-            self.state.facts.first_prompt = Some(title).filter(|title| !title.is_empty());
+    fn note_prompt(&mut self, typed: &[u8], at: Option<Time>) {
+        // A spawned thread begins with what it copied, all at once: the last prompt of it is its task.
+        let spawned = self.state.inherited && self.state.facts.parent_kind == Some(LinkKind::SubAgent);
+        let copied = self
+            .state
+            .copied_at
+            .zip(at)
+            .is_some_and(|(copied, at)| at.micros().saturating_sub(copied.micros()) < COPYING_MICROS);
+        if self.state.facts.first_prompt.is_none() || (spawned && copied) {
+            let text = unescape(typed);
+            let title = title_of(request(&text).1);
+            self.state.facts.first_prompt =
+                Some(title).filter(|title| !title.is_empty()).or(self.state.facts.first_prompt.take());
         }
     }
 
