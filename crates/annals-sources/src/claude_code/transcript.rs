@@ -7,16 +7,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::calls::PendingCalls;
-use super::kinds::{PLUMBING, STATE_ROWS, agent_parent, row_key, stem};
-use super::people::{UserContent, kind_of, opening, said};
+use super::kinds::{PLUMBING, STATE_ROWS, agent_parent, is_housekeeping, row_key, stem, version_number};
+use super::people::{Spoken, UserContent, command, message_words, opening, said, spoken};
+use super::queue::PromptQueue;
 use super::sidecars::snapshots;
-use crate::home::title::in_a_line;
+use crate::home::title::{in_a_line, title_of};
 use crate::json::{Json, Object};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
     ContentKey, Document, Item, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Summary,
     Tally, Time, Usage, Verdict,
 };
+
+/// Clients from here on write no `summary` rows; 2.1.22 is the last that was seen to.
+const NO_SUMMARIES: [u32; 3] = [2, 1, 60];
+
+/// No answer comes this soon after a prompt; copied rows do.
+const COPYING_MICROS: i64 = 300_000;
 
 /// How many answers may have lines to come.
 const OPEN_ANSWERS: usize = 64;
@@ -40,11 +47,20 @@ pub(super) struct State {
     custom_title: Option<String>,
     /// The first text that could serve as a title.
     prompt: Option<String>,
+    /// What serves as one when nothing better comes: a command of the client, a message of another agent, the prompt that
+    /// the client remembers as the last.
+    command: Option<String>,
+    agent_message: Option<String>,
+    last_prompt: Option<String>,
+    /// The first message of the session's own, and the first with those that were copied into it.
+    first_own: Option<Time>,
+    first_any: Option<Time>,
     linked: bool,
     /// A row under the file's own name was there. What has another name before it was copied, after it was cleared.
     own: bool,
     /// What was said since the last answer, where a resume may have copied it.
     asked: VecDeque<UnansweredPrompt>,
+    pub(super) queue: PromptQueue,
 }
 
 /// Words that have no answer yet.
@@ -52,6 +68,8 @@ pub(super) struct State {
 struct UnansweredPrompt {
     offset: u64,
     words: ContentKey,
+    at: Option<Time>,
+    tally: i64,
 }
 
 /// An answer that may have further lines.
@@ -60,7 +78,6 @@ struct OpenAnswer {
     id: ContentKey,
     offset: u64,
     counted: bool,
-    pub(super) queue: PromptQueue,
 }
 
 /// One row with what its envelope says.
@@ -69,8 +86,6 @@ pub struct Row<'a> {
     pub span: Span,
     pub at: Option<Time>,
     pub inherited: bool,
-    at: Option<Time>,
-    tally: i64,
     pub sidechain: bool,
 }
 
@@ -97,6 +112,7 @@ impl TranscriptReader {
         let sidechain = object.get("isSidechain").and_then(Json::boolean) == Some(true);
         let row = Row { object, span, at, inherited: self.agent || foreign || earlier, sidechain };
         self.note(&row, foreign, out);
+        self.landmark(&row, out);
         match kind.as_str() {
             "user" => self.user(&row, out),
             "assistant" => self.assistant(&row, out),
@@ -177,29 +193,37 @@ impl TranscriptReader {
             }
             UserContent::Text(spoken) => spoken,
         };
+        self.repeats_queue(&spoken, out);
+        let Spoken { kind, words } = spoken;
         let task = self.agent || row.sidechain;
         let flag = |name: &str| row.object.get(name).and_then(Json::boolean) == Some(true);
         let record = !flag("isMeta") && !flag("isCompactSummary");
+        match kind {
+            MessageKind::Prompt => self.note_prompt(&words),
+            MessageKind::Command => self.note_command(&words),
+            MessageKind::Agent => self.note_agent_message(&words),
+            _ => {}
+        }
+        if matches!(kind, MessageKind::Prompt | MessageKind::Command | MessageKind::Agent) {
+            self.note_message_time(row);
+        }
         let (kind, tally) = match kind {
             // What starts a sub-agent is the assistant's wish, not the person's words.
             MessageKind::Prompt if task => (MessageKind::Agent, Tally::Record),
+            // The row counts as the results that it holds.
+            MessageKind::Prompt if beside_results => (kind, Tally::Aside),
             MessageKind::Prompt => (kind, Tally::Message),
             _ if record => (kind, Tally::Record),
             _ => (kind, Tally::Nothing),
         };
-        if matches!(kind, MessageKind::Prompt | MessageKind::Agent) {
-            self.note_prompt(&opening(content));
-        }
-        self.landmark(row, out);
         out.push(self.message(row, Role::User, kind, tally));
         if self.renames(row) {
-        self.repeats_queue(&spoken, out);
-        let Spoken { kind, words } = spoken;
             if self.state.asked.len() >= OPEN_ANSWERS {
                 self.state.asked.pop_front();
             }
             let (offset, words) = (row.span.offset, ContentKey::of(&[opening(content).as_bytes()]));
-            self.state.asked.push_back(UnansweredPrompt { offset, words });
+            let (at, tally) = (row.at, tally.stored());
+            self.state.asked.push_back(UnansweredPrompt { offset, words, at, tally });
         }
         Verdict::Kept(format!("user/{}", kind.name()))
     }
@@ -207,25 +231,52 @@ impl TranscriptReader {
     /// Clients of 2025 wrote everything again when a session was resumed, some with new ids for all but the answers.
     fn renames(&self, row: &Row<'_>) -> bool {
         let version = row.object.get_text("version").unwrap_or_default();
-        // 1.0.44 gave new ids, 1.0.128 kept them.
-        let patch = version.strip_prefix("1.0.").and_then(|patch| patch.parse::<u32>().ok());
-        patch.is_some_and(|patch| patch < 100) && !self.agent && !row.sidechain
+        // 1.0.35 and 1.0.44 gave new ids or kept them, 1.0.128 kept them.
+        let old = version_number(&version).is_some_and(|version| version < [1, 0, 100]);
+        old && !self.agent && !row.sidechain
     }
 
     /// Words are known by the answer that they led to and their place before it: that stays when they are copied.
-            // The row counts as the results that it holds.
-            MessageKind::Prompt if beside_results => (kind, Tally::Aside),
-    fn answered(&mut self, answer: &str, out: &mut Vec<Item>) {
+    fn answered(&mut self, row: &Row<'_>, answer: &str, out: &mut Vec<Item>) {
+        let requested = row.object.get("requestId").is_some();
         for (number, asked) in (0_u64..).zip(std::mem::take(&mut self.state.asked).into_iter().rev()) {
             let words = asked.words.hex();
             let key = ContentKey::of(&[b"asked", answer.as_bytes(), words.as_bytes(), &number.to_le_bytes()]);
             out.push(Item::Rekey { session: self.session.clone(), offset: asked.offset, key });
+            // A copy with new ids has all of its rows from one moment, and its answers name no request. What is not such
+            // a copy has kept its ids, and counts once.
+            let waited =
+                asked.at.zip(row.at).is_none_or(|(asked, at)| at.micros() - asked.micros() >= COPYING_MICROS);
+            if requested || waited {
+                let (session, tally) = (self.session.clone(), Tally::from_stored(asked.tally));
+                out.push(Item::Recount { session, offset: asked.offset, tally });
+            }
         }
     }
 
     pub(super) fn note_prompt(&mut self, text: &str) {
         if self.state.prompt.is_none() && text.trim() != "Warmup" {
-            self.state.prompt = Some(in_a_line(text)).filter(|line| !line.is_empty());
+            self.state.prompt = Some(title_of(text)).filter(|line| !line.is_empty());
+        }
+    }
+
+    /// A command that gives work to the assistant is as good as a prompt; `/clear` and the like are not.
+    fn note_command(&mut self, text: &str) {
+        let Some(command) = command(text) else { return };
+        let title = if is_housekeeping(&command) { &mut self.state.command } else { &mut self.state.prompt };
+        title.get_or_insert_with(|| title_of(&command));
+    }
+
+    fn note_message_time(&mut self, row: &Row<'_>) {
+        self.state.first_any = self.state.first_any.or(row.at);
+        if !row.inherited {
+            self.state.first_own = self.state.first_own.or(row.at);
+        }
+    }
+
+    fn note_agent_message(&mut self, text: &str) {
+        if self.state.agent_message.is_none() {
+            self.state.agent_message = Some(title_of(&message_words(text))).filter(|line| !line.is_empty());
         }
     }
 
@@ -244,7 +295,6 @@ impl TranscriptReader {
                 models.push(model.to_string());
             }
         }
-        self.landmark(row, out);
         let known = self.state.answers.iter().rposition(|answer| answer.id == key);
         let place = match known {
             Some(at) => {
@@ -253,6 +303,7 @@ impl TranscriptReader {
                 message
             }
             None => {
+                self.take_up_queue(out);
                 if !synthetic && self.renames(row) {
                     self.answered(row, &id, out);
                 }
@@ -262,6 +313,7 @@ impl TranscriptReader {
                     (false, true) => (MessageKind::Agent, Tally::Record),
                     (false, false) => (MessageKind::Answer, Tally::Message),
                 };
+                self.note_message_time(row);
                 out.push(Item::Message(Message {
                     session: self.session.clone(),
                     span: row.span,
@@ -303,7 +355,6 @@ impl TranscriptReader {
         again: bool,
         model: Option<Arc<str>>,
     ) -> Item {
-                self.take_up_queue(out);
         let usage = usage.object();
         let number = |name: &str| usage.get_integer(name).unwrap_or(0).clamp(0, 1 << 40);
         let written = number("cache_creation_input_tokens");
@@ -344,6 +395,11 @@ impl TranscriptReader {
                 | "memory_saved"
         ) || subtype.starts_with("model_")
             || subtype.is_empty();
+        if subtype == "local_command" {
+            let spoken = spoken(row.object.get("content"));
+            self.repeats_queue(&spoken, out);
+            self.note_command(&spoken.words);
+        }
         if is_distinctive {
             out.push(self.message(row, Role::System, MessageKind::Notice, Tally::Nothing));
         }
@@ -392,6 +448,10 @@ impl TranscriptReader {
                 }
             }
             "custom-title" => self.state.custom_title = text("customTitle"),
+            "last-prompt" => {
+                let last = text("lastPrompt").map(|text| title_of(&text)).filter(|text| !text.is_empty());
+                self.state.last_prompt = self.state.last_prompt.take().or(last);
+            }
             "ai-title" => self.state.ai_title = text("aiTitle"),
             "cost-state" => {
                 let complete = object.get("hasUnknownModelCost").and_then(Json::boolean) != Some(true);
@@ -422,6 +482,10 @@ impl TranscriptReader {
                 }
             }
             _ => {}
+        }
+        if kind == "queue-operation" {
+            self.record(row, out);
+            return self.queue_operation(row, out);
         }
         if PLUMBING.contains(&kind) {
             return Verdict::Kept(kind.into());
@@ -456,7 +520,7 @@ impl TranscriptReader {
     /// Summaries in other files name rows by their id; only older clients write such.
     fn landmark(&self, row: &Row<'_>, out: &mut Vec<Item>) {
         let version = row.object.get_text("version").unwrap_or_default();
-        if version.starts_with("2.1.") || self.agent {
+        if self.agent || version_number(&version).is_some_and(|version| version >= NO_SUMMARIES) {
             return;
         }
         if let Some(uuid) = row.object.get_text("uuid") {
@@ -483,10 +547,6 @@ impl TranscriptReader {
     }
 }
 
-        if kind == "queue-operation" {
-            self.record(row, out);
-            return self.queue_operation(row, out);
-        }
 impl Reader for TranscriptReader {
     fn read(&mut self, offset: u64, bytes: &[u8], out: &mut Vec<Item>) -> Verdict {
         each_object(bytes, |at, object| self.row(offset + at, object, out))
@@ -500,7 +560,10 @@ impl Reader for TranscriptReader {
         let mut facts = self.state.facts.clone();
         facts.name.clone_from(&self.state.custom_title);
         facts.title.clone_from(&self.state.ai_title);
-        facts.first_prompt.clone_from(&self.state.prompt);
+        facts.first_message_at = self.state.first_own.or(self.state.first_any);
+        let State { prompt, command, agent_message, last_prompt, .. } = &self.state;
+        let titles = [prompt, last_prompt, agent_message, command];
+        facts.first_prompt = titles.into_iter().flatten().next().cloned();
         vec![Facts { session: self.session.clone(), rank: 0, facts }]
     }
 }

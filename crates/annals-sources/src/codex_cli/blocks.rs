@@ -32,7 +32,7 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
             blocks.into_iter().flat_map(|block| split(block, user)).collect()
         }
         "user_message" | "agent_message" if body.get("message").is_some() => {
-            let mut blocks = vec![Block::Text(text("message"))];
+            let mut blocks = split(Block::Text(text("message")), kind == "user_message");
             for name in ["images", "local_images"] {
                 blocks.extend(body.get(name).iter().flat_map(|images| images.items()).filter_map(image));
             }

@@ -10,12 +10,12 @@ use super::calls::OpenCalls;
 use super::chain::Chain;
 use super::meta::ids_in_name;
 use super::usage::{Meter, TokenTotals};
-use super::words::{Author, author, typed_bytes};
-use crate::home::title::in_a_line;
+use super::words::{Author, author, request, typed_bytes, without_citations};
+use crate::home::title::title_of;
 use crate::json::{Json, Object, unescape};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
-    ContentKey, Item, Message, MessageKind, Role, SessionFacts, Span, Tally, Time, Usage, Verdict,
+    ContentKey, Item, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Tally, Time, Usage, Verdict,
 };
 
 /// How many messages wait for their twin (event or response item) at most.
@@ -260,7 +260,8 @@ impl RolloutReader {
                     Author::Unmarked | Author::Client => MessageKind::Injected,
                 };
                 if kind == MessageKind::Prompt {
-                    self.note_prompt(&typed);
+                    self.note_message_time(line.at);
+                    self.note_prompt(&typed, line.at);
                 }
                 if author == Author::Client && self.state.facts.cwd.is_none() {
                     // Clients that wrote bare lines say the folder nowhere else.
@@ -302,7 +303,9 @@ impl RolloutReader {
             }
             "item_completed" => return self.item(line, out),
             "token_count" => {
-                if let Some(tokens) = self.state.meter.running_total(payload) {
+                // A thread that came from another one goes on with its total.
+                let from_zero = self.state.facts.parent.is_none() && !self.state.inherited;
+                if let Some(tokens) = self.state.meter.running_total(payload, from_zero) {
                     out.push(self.usage(line, tokens, line.key, self.state.inherited));
                 }
             }
@@ -383,8 +386,9 @@ impl RolloutReader {
     /// An event says that something was said: its response item is before, follows, or is missing.
     fn said(&mut self, role: Role, typed: &[u8], line: &Line<'_>, out: &mut Vec<Item>) {
         let kind = if role == Role::User { MessageKind::Prompt } else { MessageKind::Answer };
+        self.note_message_time(line.at);
         if role == Role::User {
-            self.note_prompt(typed);
+            self.note_prompt(typed, line.at);
         }
         if let Some(twin) = self.take_twin(Side::Event, role, typed) {
             if twin.unconfirmed {
@@ -397,7 +401,7 @@ impl RolloutReader {
     }
 
     fn take_twin(&mut self, side: Side, role: Role, typed: &[u8]) -> Option<Waiting> {
-        let text = ContentKey::of(&[typed]);
+        let text = ContentKey::of(&[&without_citations(typed)]);
         let found = self
             .state
             .waiting
@@ -413,7 +417,8 @@ impl RolloutReader {
         if self.state.waiting.len() >= WAITING {
             self.state.waiting.pop_front();
         }
-        let text = ContentKey::of(&[typed]);
+        let typed = without_citations(typed);
+        let text = ContentKey::of(&[&typed]);
         self.state.waiting.push_back(Waiting {
             side,
             role,

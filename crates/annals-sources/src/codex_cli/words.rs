@@ -54,6 +54,7 @@ pub fn author(message: &Object<'_>) -> Author {
     if opens_injected(message) { Author::Client } else { Author::Unmarked }
 }
 
+/// True when nothing but injected text is in the message: words may be a part beside it.
 fn opens_injected(message: &Object<'_>) -> bool {
     let Some(content) = message.get("content") else { return false };
     if content.is_string() {
@@ -153,9 +154,9 @@ pub fn typed_bytes(content: Json<'_>) -> Cow<'_, [u8]> {
     if let Some(inner) = content.inner() {
         return Cow::Borrowed(inner);
     }
-    let mut typed = Cow::Borrowed(&b""[..]);
     let injected = |part: Json<'_>| part.get("text").is_none_or(is_injected);
     let alone = content.items().all(injected);
+    let mut typed = Cow::Borrowed(&b""[..]);
     for part in content.items() {
         let Some(text) = part.get("text") else { continue };
         let Some(inner) = text.inner().filter(|inner| !is_image_wrapper(inner)) else { continue };
@@ -175,7 +176,7 @@ pub fn typed_bytes(content: Json<'_>) -> Cow<'_, [u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Author, author, typed_bytes};
+    use super::{Author, author, request, typed_bytes, without_citations};
     use crate::json::Json;
 
     fn json(text: &str) -> Json<'_> {
@@ -199,5 +200,36 @@ mod tests {
         let parts = r#"[{"text":"<image name=[Image #1]>"},{"image_url":"data:"},{"text":"</image>"},{"text":"look"}]"#;
         assert_eq!(typed_bytes(json(parts)), &b"look"[..]);
         assert_eq!(typed_bytes(json(r#""look""#)), &b"look"[..]);
+    }
+
+    #[test]
+    fn words_beside_injected_parts_are_the_persons() {
+        let both = r#"{"content":[{"text":"<environment_context>x"},{"text":"look"}]}"#;
+        assert_eq!(author(&json(both).object()), Author::Unmarked);
+        assert_eq!(typed_bytes(json(both).get("content").unwrap()), &b"look"[..]);
+        let two = r##"{"content":[{"text":"<environment_context>x"},{"text":"# AGENTS.md instructions"}]}"##;
+        assert_eq!(author(&json(two).object()), Author::Client);
+        let alone = r#"[{"text":"<environment_context>x"}]"#;
+        assert_eq!(typed_bytes(json(alone)), &b"<environment_context>x"[..]);
+    }
+
+    #[test]
+    fn an_editors_context_is_above_the_words() {
+        let text = "# Context from my IDE setup:\n\n## Open tabs:\n- a.rs: src/a.rs\n\n## My request for Codex:\nOil it\n";
+        let (context, words) = request(text);
+        assert_eq!(context, Some("# Context from my IDE setup:\n\n## Open tabs:\n- a.rs: src/a.rs"));
+        assert_eq!(words, "Oil it");
+        assert_eq!(request("# Plan\nOil it"), (None, "# Plan\nOil it"));
+        assert_eq!(request("plain"), (None, "plain"));
+    }
+
+    #[test]
+    fn citations_are_left_out_of_a_comparison() {
+        let with =
+            br"Done.\n\n<oai-mem-citation>\n<citation_entries>a</citation_entries>\n</oai-mem-citation>\n";
+        assert_eq!(without_citations(with), &b"Done."[..]);
+        assert_eq!(without_citations(br"Done.\n"), &br"Done.\n"[..]);
+        assert_eq!(without_citations(b"see <oai-x> there"), &b"see <oai-x> there"[..]);
+        assert_eq!(without_citations(b"a <oai-x>b</oai-x> c"), &b"a  c"[..]);
     }
 }
