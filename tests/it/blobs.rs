@@ -36,6 +36,9 @@ fn lasting(sessions: &[Value]) -> Vec<Value> {
     for session in &mut sessions {
         let fields = session.as_object_mut().unwrap();
         fields.remove("is_active");
+        // Since then the start of a session is a field of its own.
+        fields.remove("started_at");
+        fields.remove("first_message_at");
         fields.sort_keys();
     }
     sessions

@@ -438,12 +438,14 @@ pub struct SessionFacts {
     pub cost_usd: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
+    /// When the session was opened; the first message may come much later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_message_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<Time>,
     /// What only this client knows, under its own names.
-    /// When the session was opened; the first message may come much later.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub native: Map<String, Value>,
 }
@@ -470,6 +472,8 @@ impl SessionFacts {
         fill(&mut self.cost_usd, &weaker.cost_usd);
         fill(&mut self.archived, &weaker.archived);
         self.started_at = [self.started_at, weaker.started_at].into_iter().flatten().min();
+        let first = [self.first_message_at, weaker.first_message_at];
+        self.first_message_at = first.into_iter().flatten().min();
         self.last_at = [self.last_at, weaker.last_at].into_iter().flatten().max();
         for model in &weaker.models {
             if !self.models.contains(model) {

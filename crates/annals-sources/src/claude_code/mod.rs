@@ -11,8 +11,8 @@ mod queue;
 mod replace;
 mod sidecars;
 mod snapshots;
-mod tape;
 mod tags;
+mod tape;
 mod transcript;
 
 use serde_json::{Map, Value};
