@@ -63,10 +63,12 @@ pub fn stem(path: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
-/// The session in `…/<session>/subagents/…`.
+/// The session in `projects/<project>/<session>/subagents/…`; without its folder, the rows name it.
 pub fn agent_parent(path: &str) -> Option<String> {
     let (before, _) = path.split_once("/subagents/")?;
-    before.rsplit('/').next().map(str::to_owned)
+    let mut folders = before.rsplit('/');
+    let session = folders.next()?;
+    (folders.next() != Some("projects")).then(|| session.to_owned())
 }
 
 /// `2.1.44` as numbers that compare.

@@ -179,7 +179,9 @@ impl TranscriptReader {
         let mut beside_results = false;
         let spoken = match said(&row.object, content) {
             UserContent::Results(typed) => {
-                let matched = self.state.ledger.results(&self.session, row, content, out);
+                let parent = self.state.facts.parent.clone().filter(|_| self.agent);
+                let folder = parent.as_deref().unwrap_or(&self.session);
+                let matched = self.state.ledger.results(&self.session, folder, row, content, out);
                 beside_results = true;
                 match typed {
                     Some(spoken) => spoken,
