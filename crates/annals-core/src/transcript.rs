@@ -83,6 +83,9 @@ pub enum Item {
     },
     /// How the rows of a conversation that branches hang together; all of them, each time.
     Tree(Tree),
+    /// Something inside of a line that this reader does not know: a block, a part, a field. It is counted by its kind, beside
+    /// the verdict of the line.
+    Drift(String),
 }
 
 /// Rows of one file of a session, parents before their children.

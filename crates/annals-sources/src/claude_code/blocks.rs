@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::kinds::{ATTACHMENTS, SYSTEM_ROWS};
 use super::people::spoken;
 use super::tags::{Piece, TextKind, pieces, text_kind};
 use crate::json::{Json, Object};
@@ -73,12 +74,19 @@ fn line_blocks(line: &[u8]) -> Vec<Block> {
         "attachment" => attachment(&row),
         "system" => {
             let name = row.get_text("subtype").unwrap_or_default().into_owned();
-            vec![Block::Event { name, text: row.get_text("content").unwrap_or_default().into_owned() }]
+            let text = row.get_text("content").unwrap_or_default().into_owned();
+            let known = name.is_empty() || SYSTEM_ROWS.contains(&name.as_str());
+            vec![Block::Event { name, text: if known { text } else { original(row.bytes()) } }]
         }
         // A structured result on its own.
         "" => vec![Block::ToolResult { call_id: String::new(), output: structured(&row) }],
-        other => vec![Block::Event { name: other.to_owned(), text: String::new() }],
+        other => vec![Block::Event { name: other.to_owned(), text: original(row.bytes()) }],
     }
+}
+
+/// What nobody knows is shown as it is.
+fn original(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// What was typed while the assistant was busy: the words are where they were put into the queue, and what became of them
@@ -180,7 +188,7 @@ fn block(part: &Object<'_>) -> Option<Block> {
                 path: url.map(|url| url.into_owned()),
             }
         }
-        other => Block::Event { name: other.to_owned(), text: String::new() },
+        other => Block::Event { name: other.to_owned(), text: original(part.bytes()) },
     })
 }
 
@@ -213,6 +221,9 @@ fn attachment(row: &Object<'_>) -> Vec<Block> {
     let kind = attachment.get_text("type").unwrap_or_default().into_owned();
     match kind.as_str() {
         "queued_command" => attachment.get("prompt").map(prompt_blocks).unwrap_or_default(),
+        unknown if !ATTACHMENTS.contains(&unknown) => {
+            vec![Block::Event { text: original(attachment.bytes()), name: kind }]
+        }
         _ => {
             let name = attachment.get_text("filename").or_else(|| attachment.get_text("hookName"));
             vec![Block::Attachment { name: name.map_or(kind, |name| name.into_owned()) }]

@@ -3,6 +3,7 @@
 mod authored;
 mod blocks;
 mod calls;
+mod drift;
 mod footprint;
 mod kinds;
 mod manifest;

@@ -22,7 +22,7 @@ pub struct Spoken {
 }
 
 /// Who wrote a row of this origin when it was no person.
-const OTHER_ORIGINS: &[&str] = &[
+pub(super) const OTHER_ORIGINS: &[&str] = &[
     "task-notification",
     "coordinator",
     "channel",

@@ -147,10 +147,19 @@ impl TranscriptReader {
         }
     }
 
-    /// An answer begins: what was taken before it and is in no row was taken up in the middle of the turn.
-    pub(super) fn take_up_queue(&mut self, out: &mut Vec<Item>) {
+    /// An answer begins: what was taken before it and is in no row was taken up in the middle of the turn. Answers from
+    /// before that time are history that was copied.
+    pub(super) fn take_up_queue(&mut self, answer: &Row<'_>, out: &mut Vec<Item>) {
+        if answer.inherited {
+            return;
+        }
         self.state.queue.ahead = 0;
-        for taking in std::mem::take(&mut self.state.queue.taking) {
+        let (before, later) = std::mem::take(&mut self.state.queue.taking)
+            .into_iter()
+            .partition(|taking| taking.at.zip(answer.at).is_none_or(|(taken, answer)| taken <= answer));
+        self.state.queue.taking = later;
+        let before: VecDeque<Taking> = before;
+        for taking in before {
             let Some(queued) = self.state.queue.take(taking.words) else { continue };
             self.take_up(&taking, &queued, out);
         }

@@ -7,7 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::calls::PendingCalls;
-use super::kinds::{PLUMBING, STATE_ROWS, agent_parent, is_housekeeping, row_key, stem, version_number};
+use super::drift::each_unknown;
+use super::kinds::{
+    ATTACHMENTS, PLUMBING, PROGRESS, STATE_ROWS, SYSTEM_ROWS, agent_parent, is_housekeeping, row_key, stem,
+    version_number,
+};
 use super::people::{Spoken, UserContent, command, message_words, opening, said, spoken};
 use super::queue::PromptQueue;
 use super::sidecars::snapshots;
@@ -113,6 +117,9 @@ impl TranscriptReader {
         let row = Row { object, span, at, inherited: self.agent || foreign || earlier, sidechain };
         self.note(&row, foreign, out);
         self.landmark(&row, out);
+        if matches!(kind.as_str(), "user" | "assistant" | "system" | "attachment" | "progress") {
+            each_unknown(&row.object, &kind, &mut |kind| out.push(Item::Drift(kind)));
+        }
         match kind.as_str() {
             "user" => self.user(&row, out),
             "assistant" => self.assistant(&row, out),
@@ -305,7 +312,7 @@ impl TranscriptReader {
                 message
             }
             None => {
-                self.take_up_queue(out);
+                self.take_up_queue(row, out);
                 if !synthetic && self.renames(row) {
                     self.answered(row, &id, out);
                 }
@@ -406,7 +413,14 @@ impl TranscriptReader {
             out.push(self.message(row, Role::System, MessageKind::Notice, Tally::Nothing));
         }
         self.record(row, out);
-        Verdict::Kept(if subtype.is_empty() { "system".into() } else { format!("system/{subtype}") })
+        if subtype.is_empty() {
+            return Verdict::Kept("system".into());
+        }
+        let known = SYSTEM_ROWS.contains(&subtype.as_ref());
+        if !known && !is_distinctive {
+            out.push(self.message(row, Role::System, MessageKind::Notice, Tally::Nothing));
+        }
+        verdict(known, format!("system/{subtype}"))
     }
 
     fn attachment(&mut self, row: &Row<'_>, out: &mut Vec<Item>) -> Verdict {
@@ -416,7 +430,11 @@ impl TranscriptReader {
             self.queued(row, attachment, out);
         }
         self.record(row, out);
-        Verdict::Kept(format!("attachment/{kind}"))
+        let known = ATTACHMENTS.contains(&kind.as_ref());
+        if !known {
+            out.push(self.message(row, Role::System, MessageKind::Notice, Tally::Nothing));
+        }
+        verdict(known, format!("attachment/{kind}"))
     }
 
     /// A prompt typed while the assistant was busy may be nowhere else.
@@ -493,13 +511,18 @@ impl TranscriptReader {
             return Verdict::Kept(kind.into());
         }
         self.record(row, out);
-        if STATE_ROWS.contains(&kind) {
-            Verdict::Kept(kind.into())
-        } else if kind.is_empty() {
-            Verdict::Unknown("no type".into())
-        } else {
-            Verdict::Unknown(kind.into())
+        let progress =
+            object.get("data").and_then(|data| data.get_text("type")).filter(|_| kind == "progress");
+        let (known, kind) = match progress {
+            Some(progress) => (PROGRESS.contains(&progress.as_ref()), format!("progress/{progress}")),
+            None if kind.is_empty() => (false, "no type".to_owned()),
+            None => (STATE_ROWS.contains(&kind), kind.to_owned()),
+        };
+        if !known {
+            // Nobody knows what it is: it is shown as it is.
+            out.push(self.message(row, Role::System, MessageKind::Notice, Tally::Nothing));
         }
+        verdict(known, kind)
     }
 
     /// Every row that is no message has a record of its own, typed as found.
@@ -568,6 +591,10 @@ impl Reader for TranscriptReader {
         facts.first_prompt = titles.into_iter().flatten().next().cloned();
         vec![Facts { session: self.session.clone(), rank: 0, facts }]
     }
+}
+
+fn verdict(known: bool, kind: String) -> Verdict {
+    if known { Verdict::Kept(kind) } else { Verdict::Unknown(kind) }
 }
 
 /// Adds a value to a list of facts, once.

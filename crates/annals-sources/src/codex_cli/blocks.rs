@@ -81,7 +81,11 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
                 Block::ToolResult { call_id: text("id"), output: text("stdout") + &text("stderr") },
             ]
         }
-        other => vec![Block::Event { name: other.to_owned(), text: event_text(body) }],
+        other => {
+            let name = Some(other).filter(|name| !name.is_empty()).map(str::to_owned);
+            let name = name.or_else(|| line.get_text("type").map(|kind| kind.into_owned()));
+            vec![Block::Event { name: name.unwrap_or_default(), text: event_text(body) }]
+        }
     }
 }
 

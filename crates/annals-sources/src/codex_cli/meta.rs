@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::drift::{SESSION_META, each_unknown_field};
 use super::rollout::RolloutReader;
 use crate::json::{Json, Object};
 use annals_core::{Item, Link, LinkKind, Time};
@@ -56,6 +57,7 @@ impl RolloutReader {
             // Clients of this era wrote local time with a false Z.
             facts.native.insert("started_at_zone".into(), Value::from("unknown"));
         }
+        each_unknown_field(meta, SESSION_META, "session_meta", out);
         self.links(meta, source, out);
     }
 

@@ -5,6 +5,7 @@ mod blocks;
 mod calls;
 mod chain;
 mod document;
+mod drift;
 mod footprint;
 mod manifest;
 mod meta;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::calls::OpenCalls;
 use super::chain::Chain;
+use super::drift::{ENVELOPE, each_unknown_field, each_unknown_part};
 use super::meta::ids_in_name;
 use super::usage::{Meter, TokenTotals};
 use super::words::{Author, author, request, typed_bytes, without_citations};
@@ -116,6 +117,7 @@ impl RolloutReader {
                 }
                 let key = self.state.chain.wrapped(&kind, payload, &self.session);
                 let line = Line { span, at: timestamp, key, payload: payload.object() };
+                each_unknown_field(object, ENVELOPE, "line", out);
                 self.wrapped(&kind, &line, metadata, out)
             }
             (Some(kind), None) => {
@@ -179,7 +181,7 @@ impl RolloutReader {
                 kept(kind)
             }
             "world_state" | "inter_agent_communication_metadata" | "security_risk_score" => kept(kind),
-            other => Verdict::Unknown(other.into()),
+            other => self.unknown(other.into(), line, out),
         }
     }
 
@@ -210,6 +212,7 @@ impl RolloutReader {
         metadata: Option<Json<'_>>,
         out: &mut Vec<Item>,
     ) -> Verdict {
+        each_unknown_part(kind, &line.payload, out);
         match kind {
             "message" => self.response_message(line, metadata, out),
             "reasoning" => {
@@ -239,7 +242,7 @@ impl RolloutReader {
             }
             "ghost_snapshot" | "compaction" | "compaction_summary" | "context_compaction"
             | "additional_tools" => {}
-            other => return Verdict::Unknown(format!("response_item/{other}")),
+            other => return self.unknown(format!("response_item/{other}"), line, out),
         }
         Verdict::Kept(format!("response_item/{kind}"))
     }
@@ -337,9 +340,15 @@ impl RolloutReader {
             | "image_generation_end"
             | "view_image_tool_call" => {}
             other if other.starts_with("collab_") || other.starts_with("dynamic_tool_call_") => {}
-            other => return Verdict::Unknown(format!("event_msg/{other}")),
+            other => return self.unknown(format!("event_msg/{other}"), line, out),
         }
         Verdict::Kept(format!("event_msg/{kind}"))
+    }
+
+    /// Nobody knows what it is: it is shown as it is.
+    fn unknown(&self, kind: String, line: &Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        out.push(self.message(line, Role::System, MessageKind::Notice));
+        Verdict::Unknown(kind)
     }
 
     /// The chat of paginated files.
@@ -354,6 +363,7 @@ impl RolloutReader {
             // A review's parent holds its child's items; the child's own file counts them.
             return Verdict::Kept(format!("item_completed/{kind} of another thread"));
         }
+        each_unknown_part(&kind, &item, out);
         let content = item.get("content");
         match kind.as_ref() {
             "UserMessage" => {
@@ -378,7 +388,7 @@ impl RolloutReader {
             | "HookPrompt"
             | "Extension"
             | "Sleep" => {}
-            other => return Verdict::Unknown(format!("item_completed/{other}")),
+            other => return self.unknown(format!("item_completed/{other}"), line, out),
         }
         Verdict::Kept(format!("item_completed/{kind}"))
     }

@@ -9,7 +9,8 @@ use crate::{Store, scoped, sql};
 use annals_core::{Rows, Scope, Span};
 
 impl Store {
-    /// Types of lines that no reader knows: lines, bytes, and the oldest client in whose files they stand.
+    /// Types of lines that no reader knows, and of what is new inside of known lines: lines or occurrences, bytes, and the
+    /// oldest client in whose files they stand.
     pub fn unknown_types(&self, scope: &Scope, source: &str) -> Result<Vec<UnknownType>> {
         let text = scoped(
             scope,
@@ -18,7 +19,7 @@ impl Store {
                     min((select min(json_extract(part.facts, '$.client_version')) from session_part part
                          where part.file = coverage.file))
              from coverage join file on file.id = coverage.file join instance on instance.id = file.instance
-             where instance.source = $1 and coverage.status = 'unknown' and {visible}
+             where instance.source = $1 and coverage.status in ('unknown', 'drift') and {visible}
              group by coverage.kind order by 2 desc, 1"
         ),
         );

@@ -83,6 +83,7 @@ impl Passages {
                 | Item::Forget { .. }
                 | Item::Recount { .. }
                 | Item::Tree(_)
+                | Item::Drift(_)
                 | Item::Passage(_) => {}
             }
         }

@@ -123,7 +123,9 @@ impl<'a> TapeMaker<'a> {
             self.early.truncate(EARLY - 1);
             self.early.push_front((offset, bytes.to_vec()));
         }
-        for item in &items {
+        // What nobody knows is no part of a tape.
+        let unknown = matches!(verdict, Verdict::Unknown(_));
+        for item in items.iter().filter(|item| !(unknown && matches!(item, Item::Message(_)))) {
             self.item(&line, item, &items, see)?;
         }
         let drift = match verdict {
@@ -181,6 +183,7 @@ impl<'a> TapeMaker<'a> {
             | Item::Forget { .. }
             | Item::Recount { .. }
             | Item::Tree(_)
+            | Item::Drift(_)
             | Item::Passage(_) => Ok(()),
         }
     }
