@@ -101,7 +101,7 @@ fn queue_blocks(first: &[u8], lines: &[&[u8]]) -> Option<Vec<Block>> {
     let operation = row.get_text("operation").unwrap_or_default();
     Some(match operation.as_ref() {
         "enqueue" => {
-            let last = rows().last().and_then(|row| row.get_text("operation")).unwrap_or_default();
+            let last = rows().next_back().and_then(|row| row.get_text("operation")).unwrap_or_default();
             let name = match last.as_ref() {
                 "popAll" => "taken back from the queue",
                 "remove" => "dropped from the queue",
