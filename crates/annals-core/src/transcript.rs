@@ -83,6 +83,9 @@ pub enum Item {
     },
     /// How the rows of a conversation that branches hang together; all of them, each time.
     Tree(Tree),
+    /// Something inside of a line that this reader does not know: a block, a part, a field. It is counted by its kind, beside
+    /// the verdict of the line.
+    Drift(String),
 }
 
 /// Rows of one file of a session, parents before their children.
@@ -154,7 +157,8 @@ impl Tally {
             | MessageKind::Notice
             | MessageKind::Agent
             | MessageKind::Command
-            | MessageKind::Result => Tally::Nothing,
+            | MessageKind::Result
+            | MessageKind::Unsent => Tally::Nothing,
         }
     }
 
@@ -216,10 +220,12 @@ pub enum MessageKind {
     Command,
     /// A tool's result that answers no call in this file.
     Result,
+    /// Words that the person typed and that were not sent: still in a queue, taken back, or dropped.
+    Unsent,
 }
 
 impl MessageKind {
-    const ALL: [MessageKind; 9] = [
+    const ALL: [MessageKind; 10] = [
         MessageKind::Prompt,
         MessageKind::Answer,
         MessageKind::Thinking,
@@ -229,6 +235,7 @@ impl MessageKind {
         MessageKind::Agent,
         MessageKind::Command,
         MessageKind::Result,
+        MessageKind::Unsent,
     ];
 
     pub fn stored(self) -> i64 {
@@ -250,6 +257,7 @@ impl MessageKind {
             MessageKind::Agent => "agent",
             MessageKind::Command => "command",
             MessageKind::Result => "result",
+            MessageKind::Unsent => "unsent",
         }
     }
 }
@@ -433,8 +441,11 @@ pub struct SessionFacts {
     pub cost_usd: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
+    /// When the session was opened; the first message may come much later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_message_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<Time>,
     /// What only this client knows, under its own names.
@@ -464,6 +475,8 @@ impl SessionFacts {
         fill(&mut self.cost_usd, &weaker.cost_usd);
         fill(&mut self.archived, &weaker.archived);
         self.started_at = [self.started_at, weaker.started_at].into_iter().flatten().min();
+        let first = [self.first_message_at, weaker.first_message_at];
+        self.first_message_at = first.into_iter().flatten().min();
         self.last_at = [self.last_at, weaker.last_at].into_iter().flatten().max();
         for model in &weaker.models {
             if !self.models.contains(model) {
@@ -483,9 +496,30 @@ impl SessionFacts {
 pub enum Block {
     Text(String),
     Thinking(String),
-    Image { media_type: String, bytes: u64, path: Option<String> },
-    Attachment { name: String },
-    Event { name: String, text: String },
-    ToolCall { call_id: String, name: String, input: Value },
-    ToolResult { call_id: String, output: String },
+    Image {
+        media_type: String,
+        bytes: u64,
+        path: Option<String>,
+    },
+    Attachment {
+        name: String,
+    },
+    /// Text that was put beside a prompt: no words of the person's, and not searched as such.
+    Context {
+        name: String,
+        text: String,
+    },
+    Event {
+        name: String,
+        text: String,
+    },
+    ToolCall {
+        call_id: String,
+        name: String,
+        input: Value,
+    },
+    ToolResult {
+        call_id: String,
+        output: String,
+    },
 }

@@ -210,6 +210,9 @@ fn count_home(home: &Path) -> BTreeMap<String, Sets> {
                 Some("user") => count_user(&rows, at, aside, sets),
                 Some("assistant") => count_answer(row, aside && !name.starts_with("agent-"), sets),
                 Some("attachment") => count_queued(row, aside, sets),
+                Some("queue-operation") if is_taken_up(&rows, at) => {
+                    sets.messages.insert(format!("queued {name} {at}"));
+                }
                 _ => {}
             }
         }
@@ -225,7 +228,7 @@ fn count_user(rows: &[Value], at: usize, aside: bool, sets: &mut Sets) {
     if row["isMeta"] == true || row["isCompactSummary"] == true || holds_result {
         return;
     }
-    let text = content.as_str().or(content[0]["text"].as_str()).or(content[0].as_str()).unwrap_or("");
+    let text = words_of(content);
     let mut id = row["uuid"].as_str().unwrap().to_owned();
     sets.users.insert(id.clone());
     // Clients of 2025 gave new ids to what they wrote again; its words and the next answer are still the same.
@@ -236,17 +239,64 @@ fn count_user(rows: &[Value], at: usize, aside: bool, sets: &mut Sets) {
         let answer = answer.filter_map(|row| row["message"]["id"].as_str()).next();
         id = answer.map_or(id, |answer| format!("{text} {answer}"));
     }
-    let machine = ["<command-", "<local-command-", "<bash-", "<task-notification>", "[Request interrupted"];
+    let machine = [
+        "<command-",
+        "<local-command-",
+        "<bash-",
+        "<agent-notification>",
+        "<task-notification>",
+        "[Request interrupted",
+        "Unknown slash command: ",
+    ];
     let context = [
         "<session-start-hook>",
         "<user-prompt-submit-hook>",
+        "<post-tool-use-hook>",
         "Caveat: The messages below",
         "[Image: source:",
     ];
-    let typed = !machine.iter().chain(&context).any(|start| text.trim_start().starts_with(start));
+    let others = ["<teammate-message", "<cross-session-message", "<channel ", "Another Claude session"];
+    let hook = text.lines().next().is_some_and(|line| line.ends_with("hook feedback:"));
+    let mut starts = machine.iter().chain(&context).chain(&others);
+    let pictured = content.as_array().is_some_and(|parts| parts.iter().any(|part| part["type"] == "image"));
+    let typed = !hook && !starts.any(|start| text.starts_with(start)) && (!text.is_empty() || pictured);
     if typed && !aside && row["origin"]["kind"] != "task-notification" {
         sets.messages.insert(id);
     }
+}
+
+/// The texts of a row without what an editor or the client put beside them.
+fn words_of(content: &Value) -> String {
+    let parts = content.as_array().cloned().unwrap_or_else(|| vec![content.clone()]);
+    let texts = parts.iter().filter_map(|part| part.as_str().or(part["text"].as_str()));
+    let mut text = texts.collect::<Vec<_>>().join("\n");
+    for tag in ["ide_opened_file", "ide_selection", "system-reminder"] {
+        let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+        let mut from = 0;
+        while let Some(start) = text[from..].find(&open).map(|at| from + at) {
+            from = start + open.len();
+            let Some(end) = text[start..].find(&close).filter(|_| !text[..start].ends_with('`')) else {
+                continue;
+            };
+            text.replace_range(start..start + end + close.len(), "");
+            from = start;
+        }
+    }
+    text.trim().to_owned()
+}
+
+/// A prompt that was put into the queue and taken out of it, and is in no other row.
+fn is_taken_up(rows: &[Value], at: usize) -> bool {
+    let Some(words) = rows[at]["content"].as_str().filter(|_| rows[at]["operation"] == "enqueue") else {
+        return false;
+    };
+    let elsewhere = |row: &Value| {
+        let told = [words_of(&row["message"]["content"]), words_of(&row["attachment"]["prompt"])];
+        let unsent = row["operation"] == "popAll" || row["reason"] == "cancelled";
+        told.iter().any(|told| told.contains(words)) || (unsent && row["content"] == words)
+    };
+    let taken = rows[at..].iter().any(|row| row["operation"] == "remove" || row["operation"] == "dequeue");
+    taken && !words.starts_with(['<', '/']) && !rows.iter().any(elsewhere)
 }
 
 fn count_answer(row: &Value, aside: bool, sets: &mut Sets) {

@@ -66,6 +66,7 @@ fn sessions_have_every_promised_field() {
         "cost_usd",
         "billing_source",
         "message_count",
+        "started_at",
         "first_message_at",
         "last_message_at",
         "is_active",

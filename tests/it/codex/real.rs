@@ -119,6 +119,7 @@ fn count_file(lines: &[Value], own: &str, count: &mut Count, responses: &mut Has
             copying = false;
         }
         let info = &payload["info"];
+        let before = total.clone();
         let fresh = info.is_object()
             && std::mem::replace(&mut total, info["total_token_usage"].clone()) != info["total_token_usage"];
         if copying {
@@ -138,7 +139,11 @@ fn count_file(lines: &[Value], own: &str, count: &mut Count, responses: &mut Has
                 }
             }
             ("event_msg", "token_count") if fresh && !records => {
-                count.tokens += tokens(&info["last_token_usage"])
+                // A counter that goes on says it all; one that fell started again.
+                count.tokens += match before.is_object() && tokens(&before) <= tokens(&total) {
+                    true => tokens(&total) - tokens(&before),
+                    false => tokens(&info["last_token_usage"]),
+                };
             }
             ("token_usage_record", _) => {
                 records = true;

@@ -19,7 +19,7 @@ const LIST: &str =
     sessions:[] next_cursor:string? total:number";
 const SESSION: &str = "session_id:string source:string provider_label:string project_dir:string? cwd:string?
     title:string? models:[] tokens:{} cost_usd:number? billing_source:string message_count:number
-    first_message_at:time? last_message_at:time? is_active:boolean entrypoints:[] git_branch:string?
+    started_at:time? first_message_at:time? last_message_at:time? is_active:boolean entrypoints:[] git_branch:string?
     parent_session_id:string? tool_call_count:number archived:boolean source_gone:boolean client_version:string?";
 const TOKENS: &str =
     "input:number output:number cache_read:number cache_write:number reasoning:number total:number";

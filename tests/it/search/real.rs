@@ -102,12 +102,12 @@ fn codex_transcript(path: &Path) -> Vec<Told> {
             {
                 continue;
             }
-            Some("user_message") => ("role:user", vec![text(&payload["message"])]),
+            Some("user_message") => ("role:user", vec![request(&text(&payload["message"]))]),
             Some("agent_message") if line["type"] == "event_msg" => {
                 ("role:assistant", vec![text(&payload["message"])])
             }
             Some("message") if payload["role"] == "assistant" => {
-                ("role:assistant", parts(&payload["content"]))
+                ("role:assistant", parts(&payload["content"]).iter().map(|text| uncited(text)).collect())
             }
             Some("function_call") => ("kind:call", values(&text(&payload["arguments"]))),
             Some("custom_tool_call") => ("kind:call", vec![text(&payload["input"])]),
@@ -133,7 +133,9 @@ fn claude_transcript(path: &Path) -> Vec<Told> {
             continue;
         }
         match (row["type"].as_str(), content) {
-            (Some("user"), Value::String(text)) if !text.trim_start().starts_with(['<', '[']) => {
+            (Some("user"), Value::String(text))
+                if !text.trim_start().starts_with(['<', '[']) && !text.contains("hook feedback:") =>
+            {
                 tell("role:user", text.clone());
             }
             (Some("user" | "assistant"), Value::Array(blocks)) => {
@@ -160,6 +162,16 @@ fn claude_transcript(path: &Path) -> Vec<Told> {
         }
     }
     told
+}
+
+/// The words below what an editor put above them.
+fn request(text: &str) -> String {
+    text.split_once("## My request for Codex:").map_or(text, |(_, words)| words).to_owned()
+}
+
+/// An answer without what it cites.
+fn uncited(text: &str) -> String {
+    text.split_once("<oai-mem-citation>").map_or(text, |(words, _)| words).to_owned()
 }
 
 fn text(value: &Value) -> String {

@@ -116,27 +116,30 @@ fn count_codex(home: &Path) -> Counted {
         let own = &lines[0]["payload"];
         let parent = own["forked_from_id"].as_str().and_then(|parent| by_id.get(parent));
         let copied = parent.map_or(0, |parent| {
-            let pairs = lines.iter().skip(1).zip(parent.iter());
-            pairs.take_while(|(line, other)| line["payload"] == other["payload"]).count()
+            // A copy may leave lines out.
+            let mut rest = parent.iter();
+            let copied = |line: &&Value| rest.any(|other| other["payload"] == line["payload"]);
+            lines.iter().skip(1).take_while(copied).count()
         });
         let exact = lines.iter().any(|line| line["type"] == "token_usage_record");
         let (mut model, mut total) = (None, &Value::Null);
         for (at, line) in lines.iter().enumerate() {
             let payload = &line["payload"];
-            let (id, usage) = match line["type"].as_str().unwrap_or_default() {
+            let (id, usage): (String, Value) = match line["type"].as_str().unwrap_or_default() {
                 "turn_context" => {
                     model = text(&payload["model"]);
                     continue;
                 }
                 "token_usage_record" => {
-                    (payload["response_id"].as_str().unwrap().to_owned(), &payload["usage"])
+                    (payload["response_id"].as_str().unwrap().to_owned(), payload["usage"].clone())
                 }
                 "event_msg" if payload["info"].is_object() && !exact => {
                     let info = &payload["info"];
-                    if std::mem::replace(&mut total, &info["total_token_usage"]) == total {
+                    let before = std::mem::replace(&mut total, &info["total_token_usage"]);
+                    if before == total {
                         continue;
                     }
-                    (format!("file {number}, line {at}"), &info["last_token_usage"])
+                    (format!("file {number}, line {at}"), rise(before, total, &info["last_token_usage"]))
                 }
                 _ => continue,
             };
@@ -154,6 +157,21 @@ fn count_codex(home: &Path) -> Counted {
         }
     }
     counted
+}
+
+/// By how much a running total rose; one that fell, or is the first, says what the last response used.
+fn rise(before: &Value, total: &Value, last: &Value) -> Value {
+    let mut rise = last.clone();
+    for (name, number) in total.as_object().unwrap() {
+        let (Some(number), Some(before)) = (number.as_i64(), before[name].as_i64()) else {
+            return last.clone();
+        };
+        if number < before {
+            return last.clone();
+        }
+        rise[name] = (number - before).into();
+    }
+    rise
 }
 
 fn lines_of(path: &Path) -> Vec<Value> {

@@ -153,7 +153,7 @@ impl<'a> MessageFields<'a> {
             Block::Text(text) | Block::Thinking(text) | Block::Event { text, .. } => Some(text),
             Block::Image { path, .. } => Some(format!("[image {}]", path.unwrap_or_default())),
             Block::Attachment { name } => Some(format!("[file {name}]")),
-            Block::ToolCall { .. } | Block::ToolResult { .. } => None,
+            Block::Context { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } => None,
         });
         blocks.collect::<Vec<_>>().join("\n")
     }

@@ -2,11 +2,17 @@
 
 use serde_json::{Map, Value};
 
+use super::kinds::{ATTACHMENTS, SYSTEM_ROWS};
+use super::people::spoken;
+use super::tags::{Piece, TextKind, pieces, text_kind};
 use crate::json::{Json, Line, Object};
-use annals_core::Block;
+use annals_core::{Block, MessageKind};
 
 /// Blocks of a message whose lines were written one after another, or of one piece of a row.
 pub fn blocks(lines: &[Line<'_>]) -> Vec<Block> {
+    if let Some(queued) = lines.first().and_then(|line| queue_blocks(*line, lines)) {
+        return queued;
+    }
     let mut blocks: Vec<Block> = Vec::new();
     for line in lines {
         for block in line_blocks(*line) {
@@ -56,7 +62,11 @@ fn line_blocks(line: Line<'_>) -> Vec<Block> {
     };
     let kind = row.get_text("type").unwrap_or_default();
     match kind.as_ref() {
-        "user" | "assistant" => {
+        "user" => {
+            let content = row.get("message").and_then(|message| message.get("content"));
+            content.map(prompt_blocks).unwrap_or_default()
+        }
+        "assistant" => {
             let content = row.get("message").and_then(|message| message.get("content"));
             content.map(content_blocks).unwrap_or_default()
         }
@@ -64,11 +74,77 @@ fn line_blocks(line: Line<'_>) -> Vec<Block> {
         "attachment" => attachment(&row),
         "system" => {
             let name = row.get_text("subtype").unwrap_or_default().into_owned();
-            vec![Block::Event { name, text: row.get_text("content").unwrap_or_default().into_owned() }]
+            let text = row.get_text("content").unwrap_or_default().into_owned();
+            let known = name.is_empty() || SYSTEM_ROWS.contains(&name.as_str());
+            vec![Block::Event { name, text: if known { text } else { original(row.bytes()) } }]
         }
         // A structured result on its own.
         "" => vec![Block::ToolResult { call_id: String::new(), output: structured(&row) }],
-        other => vec![Block::Event { name: other.to_owned(), text: String::new() }],
+        other => vec![Block::Event { name: other.to_owned(), text: original(row.bytes()) }],
+    }
+}
+
+/// What nobody knows is shown as it is.
+fn original(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What was typed while the assistant was busy: the words are where they were put into the queue, and what became of them
+/// is in the other line.
+fn queue_blocks(first: Line<'_>, lines: &[Line<'_>]) -> Option<Vec<Block>> {
+    let row = first.json()?;
+    if row.get_text("type")? != "queue-operation" {
+        return None;
+    }
+    let rows = || lines.iter().filter_map(|line| line.json());
+    let content = rows().find_map(|row| row.get("content"));
+    let operation = row.get_text("operation").unwrap_or_default();
+    Some(match operation.as_ref() {
+        "enqueue" => {
+            let last = rows().next_back().and_then(|row| row.get_text("operation")).unwrap_or_default();
+            let name = match last.as_ref() {
+                "popAll" => "taken back from the queue",
+                "remove" => "dropped from the queue",
+                _ => "queued, not sent",
+            };
+            vec![Block::Event { name: name.into(), text: spoken(content).words }]
+        }
+        "dequeue" | "remove" => content.map(prompt_blocks).unwrap_or_default(),
+        _ => Vec::new(),
+    })
+}
+
+/// In a prompt the person's words are the text; what stands beside them is context. Other rows are shown as they are.
+fn prompt_blocks(content: Json<'_>) -> Vec<Block> {
+    let spoken = spoken(Some(content));
+    if spoken.kind != MessageKind::Prompt {
+        return content_blocks(content);
+    }
+    let mut blocks = Vec::new();
+    for block in content_blocks(content) {
+        match block {
+            Block::Text(text) => split_text(&text, &mut blocks),
+            other => blocks.push(other),
+        }
+    }
+    blocks
+}
+
+fn split_text(text: &str, blocks: &mut Vec<Block>) {
+    let kind = text_kind(text);
+    let pieces = pieces(text);
+    for piece in &pieces {
+        blocks.push(match piece {
+            Piece::Context { tag, text } => {
+                Block::Context { name: (*tag).to_owned(), text: text.trim().to_owned() }
+            }
+            Piece::Words(words) if kind != TextKind::Typed => {
+                Block::Context { name: kind.name().to_owned(), text: words.trim().to_owned() }
+            }
+            // Nothing beside them: the words are shown as they were typed.
+            Piece::Words(words) if pieces.len() == 1 => Block::Text((*words).to_owned()),
+            Piece::Words(words) => Block::Text(words.trim().to_owned()),
+        });
     }
 }
 
@@ -112,7 +188,7 @@ fn block(part: &Object<'_>) -> Option<Block> {
                 path: url.map(|url| url.into_owned()),
             }
         }
-        other => Block::Event { name: other.to_owned(), text: String::new() },
+        other => Block::Event { name: other.to_owned(), text: original(part.bytes()) },
     })
 }
 
@@ -144,7 +220,10 @@ fn attachment(row: &Object<'_>) -> Vec<Block> {
     let Some(attachment) = row.get("attachment").map(Json::object) else { return Vec::new() };
     let kind = attachment.get_text("type").unwrap_or_default().into_owned();
     match kind.as_str() {
-        "queued_command" => attachment.get("prompt").map(content_blocks).unwrap_or_default(),
+        "queued_command" => attachment.get("prompt").map(prompt_blocks).unwrap_or_default(),
+        unknown if !ATTACHMENTS.contains(&unknown) => {
+            vec![Block::Event { text: original(attachment.bytes()), name: kind }]
+        }
         _ => {
             let name = attachment.get_text("filename").or_else(|| attachment.get_text("hookName"));
             vec![Block::Attachment { name: name.map_or(kind, |name| name.into_owned()) }]

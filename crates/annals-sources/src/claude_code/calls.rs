@@ -13,6 +13,12 @@ use annals_core::{
     Call, CallKind, CallResult, ContentKey, Item, Link, LinkKind, Operation, Range, Span, Time, Touch,
 };
 
+/// Outputs of this many bytes may be kept apart.
+const LONG_OUTPUT: usize = 8_000;
+/// What clients write where an output is not whole.
+const CUT_MARKS: &[&str] =
+    &["<persisted-output", "truncated", "[Old tool result content cleared", "too large", "exceeds maximum"];
+
 /// More calls than this without an answer are not a conversation; the oldest are let go as unanswered.
 const OPEN: usize = 4096;
 /// Results whose call has not come yet.
@@ -117,10 +123,12 @@ impl PendingCalls {
         }
     }
 
-    /// The `tool_result` blocks of a user row. False when none of them answers a call of this file.
+    /// The `tool_result` blocks of a user row. False when none of them answers a call of this file. `folder` is the session
+    /// whose folder has the outputs that were kept apart.
     pub fn results(
         &mut self,
         session: &Arc<str>,
+        folder: &str,
         row: &Row<'_>,
         content: Option<Json<'_>>,
         out: &mut Vec<Item>,
@@ -145,7 +153,7 @@ impl PendingCalls {
                 detail: detail.map(|detail| place_of(row, detail)),
                 at: row.at,
                 ok,
-                outcome: CallOutcome::read(&object, structured, ok),
+                outcome: CallOutcome::read(&object, structured, ok).or_by_id(folder, &id, &object),
                 touched: if ok { touched(tool, structured) } else { Vec::new() },
             };
             match entry {
@@ -224,6 +232,21 @@ impl CallOutcome {
         outcome.agent = detail.get_text("agentId").map(|agent| agent.into_owned());
         outcome
     }
+
+    /// An output that looks cut, or is long, may be kept apart under the id of its call, whether or not a marker says so.
+    fn or_by_id(mut self, folder: &str, id: &str, block: &Object<'_>) -> CallOutcome {
+        let plain =
+            !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        if self.full.is_none() && plain {
+            let content = block.get("content");
+            let long = content.is_some_and(|content| content.bytes().len() >= LONG_OUTPUT);
+            let head = content.map(first_text).unwrap_or_default();
+            if long || CUT_MARKS.iter().any(|mark| head.contains(mark)) {
+                self.full = Some(format!("tool_results_full/{folder}/{id}.txt"));
+            }
+        }
+        self
+    }
 }
 
 /// Failed commands begin with their code; what the client calls no error ended with 0, or it says otherwise.
@@ -241,13 +264,16 @@ fn exit_code(head: &str, detail: Option<&Object<'_>>, ok: bool) -> Option<i64> {
     (!unclear).then_some(0)
 }
 
-/// The file named in a `<persisted-output>` marker.
+/// The file named in a `<persisted-output>` marker, or in the sentence about an output that was too long.
 fn persisted(head: &str) -> Option<String> {
-    if !head.contains("<persisted-output>") {
-        return None;
-    }
-    let (_, rest) = head.split_once("saved to: ")?;
-    full_stream_key(rest.lines().next()?.trim())
+    let (_, rest) = head.split_once("saved to: ").or_else(|| head.split_once("saved to "))?;
+    let line = rest.lines().next()?.trim();
+    // Without a marker the sentence goes on behind the path.
+    let end = line.split_once("tool-results").map_or(line.len(), |(before, after)| {
+        let name = after.find([' ', '"', '`', ')']).unwrap_or(after.len());
+        before.len() + "tool-results".len() + name
+    });
+    full_stream_key(line[..end].trim_end_matches(['.', ',']))
 }
 
 fn full_stream_key(path: &str) -> Option<String> {
@@ -416,5 +442,7 @@ mod tests {
         let marker = "<persisted-output>\nOutput too large. Full output saved to: /home/ada/.claude/projects/-x/S1/tool-results/b1.txt\n\nPreview";
         assert_eq!(persisted(marker).as_deref(), Some("tool_results_full/S1/b1.txt"));
         assert_eq!(persisted("saved to: /tmp/x"), None);
+        let sentence = "Error: result exceeds maximum allowed tokens. Output has been saved to /home/ada/.claude/projects/-x/S1/tool-results/mcp-1.txt. Read it.";
+        assert_eq!(persisted(sentence).as_deref(), Some("tool_results_full/S1/mcp-1.txt"));
     }
 }

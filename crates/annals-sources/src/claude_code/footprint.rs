@@ -27,6 +27,15 @@ const RULES: &[Rule] = &[
         "agent_meta",
         "type and caller of a sub-agent",
     ),
+    // Some homes have them without the folder of their session.
+    Rule::keep("projects/*/subagents/**/journal.jsonl", "workflows", "journals of workflow runs"),
+    Rule::lines("projects/*/subagents/**/*.jsonl", "sub-agents", "transcript", "transcripts of sub-agents"),
+    Rule::read(
+        "projects/*/subagents/**/*.meta.json",
+        "sub-agents",
+        "agent_meta",
+        "type and caller of a sub-agent",
+    ),
     Rule::read(
         "projects/*/*/tool-results/**",
         "full tool results",

@@ -3,13 +3,16 @@
 mod authored;
 mod blocks;
 mod calls;
+mod drift;
 mod footprint;
 mod kinds;
 mod manifest;
 mod people;
+mod queue;
 mod replace;
 mod sidecars;
 mod snapshots;
+mod tags;
 mod tape;
 mod transcript;
 

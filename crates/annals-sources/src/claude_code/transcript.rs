@@ -7,10 +7,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::calls::PendingCalls;
-use super::kinds::{PLUMBING, STATE_ROWS, agent_parent, row_key, stem};
-use super::people::{UserContent, kind_of, opening, said};
+use super::drift::each_unknown;
+use super::kinds::{
+    ATTACHMENTS, PLUMBING, PROGRESS, STATE_ROWS, SYSTEM_ROWS, agent_parent, is_housekeeping, row_key, stem,
+    version_number,
+};
+use super::people::{Spoken, UserContent, command, message_words, opening, said, spoken};
+use super::queue::PromptQueue;
 use super::sidecars::snapshots;
-use crate::home::title::in_a_line;
+use crate::home::title::{in_a_line, title_of};
 use crate::json::{Json, Line, Object};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
@@ -18,19 +23,25 @@ use annals_core::{
     Tally, Time, Usage, Verdict,
 };
 
+/// Clients from here on write no `summary` rows; 2.1.22 is the last that was seen to.
+const NO_SUMMARIES: [u32; 3] = [2, 1, 60];
+
+/// No answer comes this soon after a prompt; copied rows do.
+const COPYING_MICROS: i64 = 300_000;
+
 /// How many answers may have lines to come.
 const OPEN_ANSWERS: usize = 64;
 
 pub struct TranscriptReader {
-    session: Arc<str>,
+    pub(super) session: Arc<str>,
     /// The file is a sub-agent's own.
     agent: bool,
-    state: State,
+    pub(super) state: State,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct State {
+pub(super) struct State {
     facts: SessionFacts,
     /// The first time in the file: rows from before it were copied into it.
     first_at: Option<Time>,
@@ -40,11 +51,20 @@ struct State {
     custom_title: Option<String>,
     /// The first text that could serve as a title.
     prompt: Option<String>,
+    /// What serves as one when nothing better comes: a command of the client, a message of another agent, the prompt that
+    /// the client remembers as the last.
+    command: Option<String>,
+    agent_message: Option<String>,
+    last_prompt: Option<String>,
+    /// The first message of the session's own, and the first with those that were copied into it.
+    first_own: Option<Time>,
+    first_any: Option<Time>,
     linked: bool,
     /// A row under the file's own name was there. What has another name before it was copied, after it was cleared.
     own: bool,
     /// What was said since the last answer, where a resume may have copied it.
     asked: VecDeque<UnansweredPrompt>,
+    pub(super) queue: PromptQueue,
 }
 
 /// Words that have no answer yet.
@@ -52,6 +72,8 @@ struct State {
 struct UnansweredPrompt {
     offset: u64,
     words: ContentKey,
+    at: Option<Time>,
+    tally: i64,
 }
 
 /// An answer that may have further lines.
@@ -94,6 +116,10 @@ impl TranscriptReader {
         let sidechain = object.get("isSidechain").and_then(Json::boolean) == Some(true);
         let row = Row { object, span, at, inherited: self.agent || foreign || earlier, sidechain };
         self.note(&row, foreign, out);
+        self.landmark(&row, out);
+        if matches!(kind.as_str(), "user" | "assistant" | "system" | "attachment" | "progress") {
+            each_unknown(&row.object, &kind, &mut |kind| out.push(Item::Drift(kind)));
+        }
         match kind.as_str() {
             "user" => self.user(&row, out),
             "assistant" => self.assistant(&row, out),
@@ -157,61 +183,109 @@ impl TranscriptReader {
     fn user(&mut self, row: &Row<'_>, out: &mut Vec<Item>) -> Verdict {
         let message = row.object.get("message").map(|message| message.object());
         let content = message.as_ref().and_then(|message| message.get("content"));
-        let kind = match said(&row.object, content) {
-            UserContent::Results => {
-                let matched = self.state.ledger.results(&self.session, row, content, out);
-                if !matched {
-                    out.push(self.message(row, Role::User, MessageKind::Result, Tally::Nothing));
+        let mut beside_results = false;
+        let spoken = match said(&row.object, content) {
+            UserContent::Results(typed) => {
+                let parent = self.state.facts.parent.clone().filter(|_| self.agent);
+                let folder = parent.as_deref().unwrap_or(&self.session);
+                let matched = self.state.ledger.results(&self.session, folder, row, content, out);
+                beside_results = true;
+                match typed {
+                    Some(spoken) => spoken,
+                    None => {
+                        if !matched {
+                            out.push(self.message(row, Role::User, MessageKind::Result, Tally::Nothing));
+                        }
+                        return Verdict::Kept("user/tool_result".into());
+                    }
                 }
-                return Verdict::Kept("user/tool_result".into());
             }
-            UserContent::Text(kind) => kind,
+            UserContent::Text(spoken) => spoken,
         };
+        self.repeats_queue(&spoken, out);
+        let Spoken { kind, words } = spoken;
         let task = self.agent || row.sidechain;
         let flag = |name: &str| row.object.get(name).and_then(Json::boolean) == Some(true);
         let record = !flag("isMeta") && !flag("isCompactSummary");
+        match kind {
+            MessageKind::Prompt => self.note_prompt(&words),
+            MessageKind::Command => self.note_command(&words),
+            MessageKind::Agent => self.note_agent_message(&words),
+            _ => {}
+        }
+        if matches!(kind, MessageKind::Prompt | MessageKind::Command | MessageKind::Agent) {
+            self.note_message_time(row);
+        }
         let (kind, tally) = match kind {
             // What starts a sub-agent is the assistant's wish, not the person's words.
             MessageKind::Prompt if task => (MessageKind::Agent, Tally::Record),
+            // The row counts as the results that it holds.
+            MessageKind::Prompt if beside_results => (kind, Tally::Aside),
             MessageKind::Prompt => (kind, Tally::Message),
             _ if record => (kind, Tally::Record),
             _ => (kind, Tally::Nothing),
         };
-        if matches!(kind, MessageKind::Prompt | MessageKind::Agent) {
-            self.note_prompt(&opening(content));
-        }
-        self.landmark(row, out);
         out.push(self.message(row, Role::User, kind, tally));
         if self.renames(row) {
             if self.state.asked.len() >= OPEN_ANSWERS {
                 self.state.asked.pop_front();
             }
             let (offset, words) = (row.span.offset, ContentKey::of(&[opening(content).as_bytes()]));
-            self.state.asked.push_back(UnansweredPrompt { offset, words });
+            let (at, tally) = (row.at, tally.stored());
+            self.state.asked.push_back(UnansweredPrompt { offset, words, at, tally });
         }
         Verdict::Kept(format!("user/{}", kind.name()))
     }
 
-    /// Clients of 2025 wrote everything again when a session was resumed, with new ids for all but the answers.
+    /// Clients of 2025 wrote everything again when a session was resumed, some with new ids for all but the answers.
     fn renames(&self, row: &Row<'_>) -> bool {
         let version = row.object.get_text("version").unwrap_or_default();
-        // 1.0.44 gave new ids, 1.0.128 kept them.
-        let patch = version.strip_prefix("1.0.").and_then(|patch| patch.parse::<u32>().ok());
-        patch.is_some_and(|patch| patch < 100) && !self.agent && !row.sidechain
+        // 1.0.35 and 1.0.44 gave new ids or kept them, 1.0.128 kept them.
+        let old = version_number(&version).is_some_and(|version| version < [1, 0, 100]);
+        old && !self.agent && !row.sidechain
     }
 
     /// Words are known by the answer that they led to and their place before it: that stays when they are copied.
-    fn answered(&mut self, answer: &str, out: &mut Vec<Item>) {
+    fn answered(&mut self, row: &Row<'_>, answer: &str, out: &mut Vec<Item>) {
+        let requested = row.object.get("requestId").is_some();
         for (number, asked) in (0_u64..).zip(std::mem::take(&mut self.state.asked).into_iter().rev()) {
             let words = asked.words.hex();
             let key = ContentKey::of(&[b"asked", answer.as_bytes(), words.as_bytes(), &number.to_le_bytes()]);
             out.push(Item::Rekey { session: self.session.clone(), offset: asked.offset, key });
+            // A copy with new ids has all of its rows from one moment, and its answers name no request. What is not such
+            // a copy has kept its ids, and counts once.
+            let waited =
+                asked.at.zip(row.at).is_none_or(|(asked, at)| at.micros() - asked.micros() >= COPYING_MICROS);
+            if requested || waited {
+                let (session, tally) = (self.session.clone(), Tally::from_stored(asked.tally));
+                out.push(Item::Recount { session, offset: asked.offset, tally });
+            }
         }
     }
 
-    fn note_prompt(&mut self, text: &str) {
+    pub(super) fn note_prompt(&mut self, text: &str) {
         if self.state.prompt.is_none() && text.trim() != "Warmup" {
-            self.state.prompt = Some(in_a_line(text)).filter(|line| !line.is_empty());
+            self.state.prompt = Some(title_of(text)).filter(|line| !line.is_empty());
+        }
+    }
+
+    /// A command that gives work to the assistant is as good as a prompt; `/clear` and the like are not.
+    fn note_command(&mut self, text: &str) {
+        let Some(command) = command(text) else { return };
+        let title = if is_housekeeping(&command) { &mut self.state.command } else { &mut self.state.prompt };
+        title.get_or_insert_with(|| title_of(&command));
+    }
+
+    fn note_message_time(&mut self, row: &Row<'_>) {
+        self.state.first_any = self.state.first_any.or(row.at);
+        if !row.inherited {
+            self.state.first_own = self.state.first_own.or(row.at);
+        }
+    }
+
+    fn note_agent_message(&mut self, text: &str) {
+        if self.state.agent_message.is_none() {
+            self.state.agent_message = Some(title_of(&message_words(text))).filter(|line| !line.is_empty());
         }
     }
 
@@ -230,7 +304,6 @@ impl TranscriptReader {
                 models.push(model.to_string());
             }
         }
-        self.landmark(row, out);
         let known = self.state.answers.iter().rposition(|answer| answer.id == key);
         let place = match known {
             Some(at) => {
@@ -239,8 +312,9 @@ impl TranscriptReader {
                 message
             }
             None => {
+                self.take_up_queue(row, out);
                 if !synthetic && self.renames(row) {
-                    self.answered(&id, out);
+                    self.answered(row, &id, out);
                 }
                 let error = row.object.get("isApiErrorMessage").and_then(Json::boolean) == Some(true);
                 let (kind, tally) = match (synthetic || error, row.sidechain && !self.agent) {
@@ -248,6 +322,7 @@ impl TranscriptReader {
                     (false, true) => (MessageKind::Agent, Tally::Record),
                     (false, false) => (MessageKind::Answer, Tally::Message),
                 };
+                self.note_message_time(row);
                 out.push(Item::Message(Message {
                     session: self.session.clone(),
                     span: row.span,
@@ -329,11 +404,23 @@ impl TranscriptReader {
                 | "memory_saved"
         ) || subtype.starts_with("model_")
             || subtype.is_empty();
+        if subtype == "local_command" {
+            let spoken = spoken(row.object.get("content"));
+            self.repeats_queue(&spoken, out);
+            self.note_command(&spoken.words);
+        }
         if is_distinctive {
             out.push(self.message(row, Role::System, MessageKind::Notice, Tally::Nothing));
         }
         self.record(row, out);
-        Verdict::Kept(if subtype.is_empty() { "system".into() } else { format!("system/{subtype}") })
+        if subtype.is_empty() {
+            return Verdict::Kept("system".into());
+        }
+        let known = SYSTEM_ROWS.contains(&subtype.as_ref());
+        if !known && !is_distinctive {
+            out.push(self.message(row, Role::System, MessageKind::Notice, Tally::Nothing));
+        }
+        verdict(known, format!("system/{subtype}"))
     }
 
     fn attachment(&mut self, row: &Row<'_>, out: &mut Vec<Item>) -> Verdict {
@@ -343,19 +430,24 @@ impl TranscriptReader {
             self.queued(row, attachment, out);
         }
         self.record(row, out);
-        Verdict::Kept(format!("attachment/{kind}"))
+        let known = ATTACHMENTS.contains(&kind.as_ref());
+        if !known {
+            out.push(self.message(row, Role::System, MessageKind::Notice, Tally::Nothing));
+        }
+        verdict(known, format!("attachment/{kind}"))
     }
 
     /// A prompt typed while the assistant was busy may be nowhere else.
     fn queued(&mut self, row: &Row<'_>, attachment: &Object<'_>, out: &mut Vec<Item>) {
-        let prompt = attachment.get("prompt");
-        let text = opening(prompt);
+        let spoken = spoken(attachment.get("prompt"));
+        self.repeats_queue(&spoken, out);
+        let Spoken { kind, words } = spoken;
         let typed = attachment.get_text("commandMode").is_none_or(|mode| mode == "prompt");
-        let kind = if typed { kind_of(&text) } else { MessageKind::Agent };
+        let kind = if typed { kind } else { MessageKind::Agent };
         let Item::Message(mut message) = self.message(row, Role::User, kind, Tally::Nothing) else { return };
         if kind == MessageKind::Prompt && !self.agent {
             message.tally = Tally::Aside;
-            self.note_prompt(&text);
+            self.note_prompt(&words);
         }
         if let Some(source) = attachment.get_text("source_uuid") {
             // If it was sent as a row after all, that row has this identity too.
@@ -376,6 +468,10 @@ impl TranscriptReader {
                 }
             }
             "custom-title" => self.state.custom_title = text("customTitle"),
+            "last-prompt" => {
+                let last = text("lastPrompt").map(|text| title_of(&text)).filter(|text| !text.is_empty());
+                self.state.last_prompt = self.state.last_prompt.take().or(last);
+            }
             "ai-title" => self.state.ai_title = text("aiTitle"),
             "cost-state" => {
                 let complete = object.get("hasUnknownModelCost").and_then(Json::boolean) != Some(true);
@@ -407,17 +503,26 @@ impl TranscriptReader {
             }
             _ => {}
         }
+        if kind == "queue-operation" {
+            self.record(row, out);
+            return self.queue_operation(row, out);
+        }
         if PLUMBING.contains(&kind) {
             return Verdict::Kept(kind.into());
         }
         self.record(row, out);
-        if STATE_ROWS.contains(&kind) {
-            Verdict::Kept(kind.into())
-        } else if kind.is_empty() {
-            Verdict::Unknown("no type".into())
-        } else {
-            Verdict::Unknown(kind.into())
+        let progress =
+            object.get("data").and_then(|data| data.get_text("type")).filter(|_| kind == "progress");
+        let (known, kind) = match progress {
+            Some(progress) => (PROGRESS.contains(&progress.as_ref()), format!("progress/{progress}")),
+            None if kind.is_empty() => (false, "no type".to_owned()),
+            None => (STATE_ROWS.contains(&kind), kind.to_owned()),
+        };
+        if !known {
+            // Nobody knows what it is: it is shown as it is.
+            out.push(self.message(row, Role::System, MessageKind::Notice, Tally::Nothing));
         }
+        verdict(known, kind)
     }
 
     /// Every row that is no message has a record of its own, typed as found.
@@ -440,7 +545,7 @@ impl TranscriptReader {
     /// Summaries in other files name rows by their id; only older clients write such.
     fn landmark(&self, row: &Row<'_>, out: &mut Vec<Item>) {
         let version = row.object.get_text("version").unwrap_or_default();
-        if version.starts_with("2.1.") || self.agent {
+        if self.agent || version_number(&version).is_some_and(|version| version >= NO_SUMMARIES) {
             return;
         }
         if let Some(uuid) = row.object.get_text("uuid") {
@@ -448,7 +553,7 @@ impl TranscriptReader {
         }
     }
 
-    fn message(&self, row: &Row<'_>, role: Role, kind: MessageKind, tally: Tally) -> Item {
+    pub(super) fn message(&self, row: &Row<'_>, role: Role, kind: MessageKind, tally: Tally) -> Item {
         let key = match row.object.get_text("uuid") {
             Some(uuid) => row_key(&uuid),
             None => ContentKey::of(&[self.session.as_bytes(), &row.span.offset.to_le_bytes()]),
@@ -480,9 +585,16 @@ impl Reader for TranscriptReader {
         let mut facts = self.state.facts.clone();
         facts.name.clone_from(&self.state.custom_title);
         facts.title.clone_from(&self.state.ai_title);
-        facts.first_prompt.clone_from(&self.state.prompt);
+        facts.first_message_at = self.state.first_own.or(self.state.first_any);
+        let State { prompt, command, agent_message, last_prompt, .. } = &self.state;
+        let titles = [prompt, last_prompt, agent_message, command];
+        facts.first_prompt = titles.into_iter().flatten().next().cloned();
         vec![Facts { session: self.session.clone(), rank: 0, facts }]
     }
+}
+
+fn verdict(known: bool, kind: String) -> Verdict {
+    if known { Verdict::Kept(kind) } else { Verdict::Unknown(kind) }
 }
 
 /// Adds a value to a list of facts, once.

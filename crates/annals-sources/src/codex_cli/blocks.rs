@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::words::{is_injected_text, request};
 use crate::json::{Json, Line};
 use annals_core::Block;
 
@@ -21,9 +22,17 @@ pub fn blocks(line: Line<'_>) -> Vec<Block> {
     let text = |name: &str| body.get_text(name).unwrap_or_default().into_owned();
     let kind = kind.unwrap_or_default();
     match kind.as_ref() {
-        "message" | "UserMessage" | "AgentMessage" => content(body),
+        "message" | "UserMessage" | "AgentMessage" => {
+            let role = body.get_text("role");
+            let user = kind == "UserMessage" || role.is_some_and(|role| role == "user");
+            let mut blocks = content(body);
+            if user {
+                set_apart(&mut blocks);
+            }
+            blocks.into_iter().flat_map(|block| split(block, user)).collect()
+        }
         "user_message" | "agent_message" if body.get("message").is_some() => {
-            let mut blocks = vec![Block::Text(text("message"))];
+            let mut blocks = split(Block::Text(text("message")), kind == "user_message");
             for name in ["images", "local_images"] {
                 blocks.extend(body.get(name).iter().flat_map(|images| images.items()).filter_map(image));
             }
@@ -72,7 +81,11 @@ pub fn blocks(line: Line<'_>) -> Vec<Block> {
                 Block::ToolResult { call_id: text("id"), output: text("stdout") + &text("stderr") },
             ]
         }
-        other => vec![Block::Event { name: other.to_owned(), text: event_text(body) }],
+        other => {
+            let name = Some(other).filter(|name| !name.is_empty()).map(str::to_owned);
+            let name = name.or_else(|| line.get_text("type").map(|kind| kind.into_owned()));
+            vec![Block::Event { name: name.unwrap_or_default(), text: event_text(body) }]
+        }
     }
 }
 
@@ -98,6 +111,42 @@ pub fn native(bytes: &[u8]) -> Map<String, Value> {
     keep("turn_id", payload.get("turn_id").or_else(|| in_passthrough("turn_id")));
     keep("content_item_kinds", in_passthrough("content_item_kinds"));
     native
+}
+
+/// Injected parts beside a prompt's words are context; a message of nothing else is shown as it is.
+fn set_apart(blocks: &mut [Block]) {
+    let spoken = |block: &Block| matches!(block, Block::Text(text) if !is_injected_text(text));
+    if !blocks.iter().any(spoken) {
+        return;
+    }
+    for block in blocks {
+        if let Block::Text(text) = block
+            && is_injected_text(text)
+        {
+            *block = Block::Context { name: "injected".into(), text: std::mem::take(text) };
+        }
+    }
+}
+
+/// What an editor put above a prompt is context, and so is what an answer cites from memories.
+fn split(block: Block, user: bool) -> Vec<Block> {
+    let Block::Text(text) = block else { return vec![block] };
+    if user {
+        let (Some(context), words) = request(&text) else { return vec![Block::Text(text)] };
+        let context = Block::Context { name: "editor".into(), text: context.to_owned() };
+        return vec![context, Block::Text(words.to_owned())];
+    }
+    let cited = text.split_once("<oai-mem-citation>").and_then(|(words, rest)| {
+        let (cited, after) = rest.split_once("</oai-mem-citation>")?;
+        Some((format!("{}{after}", words.trim_end()), cited.trim().to_owned()))
+    });
+    match cited {
+        Some((words, cited)) => vec![
+            Block::Text(words.trim_end().to_owned()),
+            Block::Context { name: "oai-mem-citation".into(), text: cited },
+        ],
+        None => vec![Block::Text(text)],
+    }
 }
 
 fn content(body: Json<'_>) -> Vec<Block> {

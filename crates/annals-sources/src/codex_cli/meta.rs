@@ -2,15 +2,16 @@
 
 use serde_json::Value;
 
+use super::drift::{SESSION_META, each_unknown_field};
 use super::rollout::RolloutReader;
 use crate::json::{Json, Object};
-use annals_core::{ContentKey, Item, Link, LinkKind, Time};
+use annals_core::{Item, Link, LinkKind, Time};
 
 impl RolloutReader {
     pub(super) fn meta(&mut self, meta: &Object<'_>, at: Option<Time>, out: &mut Vec<Item>) {
         let id = meta.get_text("id").unwrap_or_default().into_owned();
         // After a first line that is lost, one that names another thread is a copy as well.
-        let late = self.state.started && (self.named || self.state.chain.is_some());
+        let late = self.state.started && (self.named || !self.state.chain.is_empty());
         if late && self.state.thread.is_none() && *id != *self.session {
             self.state.thread = Some(self.session.to_string());
         }
@@ -18,11 +19,12 @@ impl RolloutReader {
             // A copied meta opens a stretch of another thread's lines; the same id again is only a line.
             let known = [&self.state.thread, &self.state.stretch];
             if known.iter().any(|known| known.as_deref() == Some(id.as_str())) {
-                self.advance(meta.bytes());
+                self.state.chain.bare(meta.bytes(), &self.session);
             } else {
-                self.state.chain = Some(ContentKey::of(&[id.as_bytes()]));
+                self.state.chain.start(&id);
                 self.state.stretch = Some(id);
                 self.state.inherited = true;
+                self.state.copied_at = self.state.copied_at.or(at);
             }
             return;
         }
@@ -30,7 +32,7 @@ impl RolloutReader {
             self.session = id.as_str().into();
         }
         self.state.thread = Some(self.session.to_string());
-        self.state.chain = Some(ContentKey::of(&[self.session.as_bytes()]));
+        self.state.chain.start(&self.session);
         let text = |name: &str| meta.get_text(name).map(|text| text.into_owned());
         let git = meta.get("git");
         let git_text = |name: &str| git.and_then(|git| git.get_text(name)).map(|text| text.into_owned());
@@ -55,6 +57,7 @@ impl RolloutReader {
             // Clients of this era wrote local time with a false Z.
             facts.native.insert("started_at_zone".into(), Value::from("unknown"));
         }
+        each_unknown_field(meta, SESSION_META, "session_meta", out);
         self.links(meta, source, out);
     }
 

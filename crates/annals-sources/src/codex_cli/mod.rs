@@ -3,7 +3,9 @@
 mod authored;
 mod blocks;
 mod calls;
+mod chain;
 mod document;
+mod drift;
 mod footprint;
 mod manifest;
 mod meta;

@@ -7,20 +7,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::calls::OpenCalls;
+use super::chain::Chain;
+use super::drift::{ENVELOPE, each_unknown_field, each_unknown_part};
 use super::meta::ids_in_name;
 use super::usage::{Meter, TokenTotals};
-use super::words::{Author, author, typed_bytes};
-use crate::home::title::in_a_line;
+use super::words::{Author, author, request, typed_bytes, without_citations};
+use crate::home::title::title_of;
 use crate::json::{self, Json, Object, unescape};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
-    ContentKey, Item, Message, MessageKind, Role, SessionFacts, Span, Tally, Time, Usage, Verdict,
+    ContentKey, Item, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Tally, Time, Usage, Verdict,
 };
 
 /// How many messages wait for their twin (event or response item) at most.
 const WAITING: usize = 64;
-/// How much of each end of a long line makes its key.
-const KEYED_END: usize = 4096;
+
+/// Copying a thread takes less than this.
+const COPYING_MICROS: i64 = 5_000_000;
 
 pub struct RolloutReader {
     pub(super) session: Arc<str>,
@@ -40,9 +43,11 @@ pub(super) struct State {
     pub(super) stretch: Option<String>,
     /// Something was read, be it broken: a `session_meta` is no longer the file's first line.
     pub(super) started: bool,
-    /// Identity of the line before, so that copied history has the same keys in every copy.
-    pub(super) chain: Option<ContentKey>,
+    /// Identities of lines, so that copied history has the same keys in every copy.
+    pub(super) chain: Chain,
     pub(super) inherited: bool,
+    /// When lines of another thread were copied.
+    pub(super) copied_at: Option<Time>,
     wrapped: bool,
     model: Option<Arc<str>>,
     pub(super) facts: SessionFacts,
@@ -110,12 +115,13 @@ impl RolloutReader {
                     self.meta(&payload.object(), timestamp, out);
                     return Verdict::Kept("session_meta".into());
                 }
-                let key = self.advance(payload.bytes());
+                let key = self.state.chain.wrapped(&kind, payload, &self.session);
                 let line = Line { span, at: timestamp, key, payload: payload.object() };
+                each_unknown_field(object, ENVELOPE, "line", out);
                 self.wrapped(&kind, &line, metadata, out)
             }
             (Some(kind), None) => {
-                let key = self.advance(object.bytes());
+                let key = self.state.chain.bare(object.bytes(), &self.session);
                 let line = Line { span, at: None, key, payload: object.clone() };
                 self.response_item(&kind, &line, None, out)
             }
@@ -128,18 +134,9 @@ impl RolloutReader {
         }
     }
 
-    /// The key of a line follows from all lines before it back to the `session_meta` of the thread they belong to.
-    /// Of a long line its length and both ends are enough: turn and call ids are there.
-    pub(super) fn advance(&mut self, bytes: &[u8]) -> ContentKey {
-        let before = self.state.chain.unwrap_or_else(|| ContentKey::of(&[self.session.as_bytes()]));
-        let key = if bytes.len() <= 2 * KEYED_END {
-            before.then(bytes)
-        } else {
-            let (head, tail) = (&bytes[..KEYED_END], &bytes[bytes.len() - KEYED_END..]);
-            before.then(&ContentKey::of(&[&bytes.len().to_le_bytes(), head, tail]).stored().to_le_bytes())
-        };
-        self.state.chain = Some(key);
-        key
+    fn note_message_time(&mut self, at: Option<Time>) {
+        let first = &mut self.state.facts.first_message_at;
+        *first = first.or(at);
     }
 
     fn note_time(&mut self, at: Option<Time>) {
@@ -184,7 +181,7 @@ impl RolloutReader {
                 kept(kind)
             }
             "world_state" | "inter_agent_communication_metadata" | "security_risk_score" => kept(kind),
-            other => Verdict::Unknown(other.into()),
+            other => self.unknown(other.into(), line, out),
         }
     }
 
@@ -215,6 +212,7 @@ impl RolloutReader {
         metadata: Option<Json<'_>>,
         out: &mut Vec<Item>,
     ) -> Verdict {
+        each_unknown_part(kind, &line.payload, out);
         match kind {
             "message" => self.response_message(line, metadata, out),
             "reasoning" => {
@@ -244,7 +242,7 @@ impl RolloutReader {
             }
             "ghost_snapshot" | "compaction" | "compaction_summary" | "context_compaction"
             | "additional_tools" => {}
-            other => return Verdict::Unknown(format!("response_item/{other}")),
+            other => return self.unknown(format!("response_item/{other}"), line, out),
         }
         Verdict::Kept(format!("response_item/{kind}"))
     }
@@ -265,7 +263,8 @@ impl RolloutReader {
                     Author::Unmarked | Author::Client => MessageKind::Injected,
                 };
                 if kind == MessageKind::Prompt {
-                    self.note_prompt(&typed);
+                    self.note_message_time(line.at);
+                    self.note_prompt(&typed, line.at);
                 }
                 if author == Author::Client && self.state.facts.cwd.is_none() {
                     // Clients that wrote bare lines say the folder nowhere else.
@@ -307,7 +306,9 @@ impl RolloutReader {
             }
             "item_completed" => return self.item(line, out),
             "token_count" => {
-                if let Some(tokens) = self.state.meter.running_total(payload) {
+                // A thread that came from another one goes on with its total.
+                let from_zero = self.state.facts.parent.is_none() && !self.state.inherited;
+                if let Some(tokens) = self.state.meter.running_total(payload, from_zero) {
                     out.push(self.usage(line, tokens, line.key, self.state.inherited));
                 }
             }
@@ -339,9 +340,15 @@ impl RolloutReader {
             | "image_generation_end"
             | "view_image_tool_call" => {}
             other if other.starts_with("collab_") || other.starts_with("dynamic_tool_call_") => {}
-            other => return Verdict::Unknown(format!("event_msg/{other}")),
+            other => return self.unknown(format!("event_msg/{other}"), line, out),
         }
         Verdict::Kept(format!("event_msg/{kind}"))
+    }
+
+    /// Nobody knows what it is: it is shown as it is.
+    fn unknown(&self, kind: String, line: &Line<'_>, out: &mut Vec<Item>) -> Verdict {
+        out.push(self.message(line, Role::System, MessageKind::Notice));
+        Verdict::Unknown(kind)
     }
 
     /// The chat of paginated files.
@@ -356,6 +363,7 @@ impl RolloutReader {
             // A review's parent holds its child's items; the child's own file counts them.
             return Verdict::Kept(format!("item_completed/{kind} of another thread"));
         }
+        each_unknown_part(&kind, &item, out);
         let content = item.get("content");
         match kind.as_ref() {
             "UserMessage" => {
@@ -380,7 +388,7 @@ impl RolloutReader {
             | "HookPrompt"
             | "Extension"
             | "Sleep" => {}
-            other => return Verdict::Unknown(format!("item_completed/{other}")),
+            other => return self.unknown(format!("item_completed/{other}"), line, out),
         }
         Verdict::Kept(format!("item_completed/{kind}"))
     }
@@ -388,8 +396,9 @@ impl RolloutReader {
     /// An event says that something was said: its response item is before, follows, or is missing.
     fn said(&mut self, role: Role, typed: &[u8], line: &Line<'_>, out: &mut Vec<Item>) {
         let kind = if role == Role::User { MessageKind::Prompt } else { MessageKind::Answer };
+        self.note_message_time(line.at);
         if role == Role::User {
-            self.note_prompt(typed);
+            self.note_prompt(typed, line.at);
         }
         if let Some(twin) = self.take_twin(Side::Event, role, typed) {
             if twin.unconfirmed {
@@ -402,7 +411,7 @@ impl RolloutReader {
     }
 
     fn take_twin(&mut self, side: Side, role: Role, typed: &[u8]) -> Option<Waiting> {
-        let text = ContentKey::of(&[typed]);
+        let text = ContentKey::of(&[&without_citations(typed)]);
         let found = self
             .state
             .waiting
@@ -418,7 +427,8 @@ impl RolloutReader {
         if self.state.waiting.len() >= WAITING {
             self.state.waiting.pop_front();
         }
-        let text = ContentKey::of(&[typed]);
+        let typed = without_citations(typed);
+        let text = ContentKey::of(&[&typed]);
         self.state.waiting.push_back(Waiting {
             side,
             role,
@@ -448,10 +458,19 @@ impl RolloutReader {
         }
     }
 
-    fn note_prompt(&mut self, typed: &[u8]) {
-        if self.state.facts.first_prompt.is_none() {
-            let title = in_a_line(&unescape(&typed[..typed.len().min(2_000)]));
-            self.state.facts.first_prompt = Some(title).filter(|title| !title.is_empty());
+    fn note_prompt(&mut self, typed: &[u8], at: Option<Time>) {
+        // A spawned thread begins with what it copied, all at once: the last prompt of it is its task.
+        let spawned = self.state.inherited && self.state.facts.parent_kind == Some(LinkKind::SubAgent);
+        let copied = self
+            .state
+            .copied_at
+            .zip(at)
+            .is_some_and(|(copied, at)| at.micros().saturating_sub(copied.micros()) < COPYING_MICROS);
+        if self.state.facts.first_prompt.is_none() || (spawned && copied) {
+            let text = unescape(typed);
+            let title = title_of(request(&text).1);
+            self.state.facts.first_prompt =
+                Some(title).filter(|title| !title.is_empty()).or(self.state.facts.first_prompt.take());
         }
     }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::words::request;
+use crate::home::title::title_of;
 use crate::json::{Json, Line};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{ContentKey, Document, Item, SessionFacts, Span, Time, Verdict};
@@ -104,9 +106,13 @@ impl Reader for ThreadReader {
             let millis = row.get_integer(&format!("{name}_ms")).map(Time::from_millis);
             millis.or_else(|| row.get_integer(name).map(Time::from_seconds))
         };
+        // The title is the first prompt until somebody gives one; a spawned thread has that of its parent.
+        let spawned = text("source").is_some_and(|source| source.contains("thread_spawn"));
+        let title =
+            text("title").filter(|title| !spawned || text("first_user_message").as_ref() != Some(title));
         let mut facts = SessionFacts {
             cwd: text("cwd"),
-            title: text("title"),
+            title: title.map(|title| title_of(request(&title).1)),
             name: text("name"),
             client_version: text("cli_version"),
             models: text("model").into_iter().collect(),
@@ -208,5 +214,28 @@ impl Reader for RowReader {
 
     fn facts(&self) -> Vec<Facts> {
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ThreadReader;
+    use crate::Reader;
+
+    fn title(row: &str) -> Option<String> {
+        let mut reader = ThreadReader::default();
+        reader.read(0, row.as_bytes(), &mut Vec::new());
+        reader.facts().into_iter().next().and_then(|facts| facts.facts.title)
+    }
+
+    #[test]
+    fn titles_of_the_table_are_one_line_of_words() {
+        let editor =
+            r##"{"id":"t","title":"# Context from my IDE setup:\n\n## My request for Codex:\nOil it"}"##;
+        assert_eq!(title(editor).as_deref(), Some("Oil it"));
+        let spawned = r#"{"id":"t","title":"Take it apart","first_user_message":"Take it apart",
+            "source":"{\"subagent\":{\"thread_spawn\":{}}}"}"#;
+        assert_eq!(title(spawned), None, "the parent's");
+        assert_eq!(title(r#"{"id":"t","title":"Engine"}"#).as_deref(), Some("Engine"));
     }
 }

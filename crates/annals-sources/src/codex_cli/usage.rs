@@ -10,7 +10,7 @@ const MOST: i64 = 1 << 40;
 /// Remembers the last running total, so that a repeated or estimated state is not counted again.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Meter {
-    total: Option<[i64; 5]>,
+    total: Option<Reported>,
     /// Set by the first exact record: from then on totals say nothing new.
     records: bool,
 }
@@ -25,26 +25,49 @@ pub struct TokenTotals {
 }
 
 impl Meter {
-    /// `token_count`: tokens of the last response, if its total differs from the last one seen. A total that fell is
-    /// a counter that started again; an unchanged one is a repetition, or an estimate after a compaction.
-    pub fn running_total(&mut self, payload: &Object<'_>) -> Option<TokenTotals> {
+    /// `token_count`: by how much the total rose since the last one; a response that was interrupted is nowhere else. A
+    /// total that fell is a counter that started again, and an unchanged one a repetition, or an estimate after a
+    /// compaction. `from_zero` says that nothing was counted before the file's first line.
+    pub fn running_total(&mut self, payload: &Object<'_>, from_zero: bool) -> Option<TokenTotals> {
         let info = payload.get("info")?;
-        let total = numbers(info.get("total_token_usage")?);
-        if self.total.replace(total) == Some(total) || self.records {
+        let total = reported(info.get("total_token_usage")?);
+        let before = self.total.replace(total);
+        if before == Some(total) || self.records {
             return None;
         }
-        info.get("last_token_usage").map(tokens)
+        let last = info.get("last_token_usage").map(reported);
+        let step = match before {
+            Some(before) if rose(&before, &total) => {
+                std::array::from_fn(|at| total[at].zip(before[at]).map(|(total, before)| total - before))
+            }
+            None if from_zero => total,
+            _ => last.unwrap_or(total),
+        };
+        // Not every client has every number in the total.
+        let counted = std::array::from_fn(|at| step[at].or(last.and_then(|last| last[at])).unwrap_or(0));
+        Some(tokens(counted))
     }
 
     /// `token_usage_record`: exact, one a response.
     pub fn record(&mut self, payload: &Object<'_>) -> Option<TokenTotals> {
         self.records = true;
-        payload.get("usage").map(tokens)
+        payload.get("usage").map(|usage| tokens(reported(usage).map(Option::unwrap_or_default)))
     }
 }
 
-fn numbers(usage: Json<'_>) -> [i64; 5] {
-    let mut numbers = [0; 5];
+/// Input, cached, written, output and reasoning, as far as they are reported.
+type Reported = [Option<i64>; 5];
+
+/// None of the numbers fell: the same counter went on.
+fn rose(before: &Reported, total: &Reported) -> bool {
+    before
+        .iter()
+        .zip(total)
+        .all(|(before, total)| before.zip(*total).is_none_or(|(before, total)| before <= total))
+}
+
+fn reported(usage: Json<'_>) -> Reported {
+    let mut numbers = [None; 5];
     for (name, value) in usage.fields() {
         let place = match name {
             b"input_tokens" => 0,
@@ -54,14 +77,13 @@ fn numbers(usage: Json<'_>) -> [i64; 5] {
             b"reasoning_output_tokens" => 4,
             _ => continue,
         };
-        numbers[place] = value.integer().unwrap_or(0).clamp(0, MOST);
+        numbers[place] = Some(value.integer().unwrap_or(0).clamp(0, MOST));
     }
     numbers
 }
 
 /// The client's input includes cached and written tokens, its output includes reasoning.
-fn tokens(usage: Json<'_>) -> TokenTotals {
-    let [input, cached, written, output, reasoning] = numbers(usage);
+fn tokens([input, cached, written, output, reasoning]: [i64; 5]) -> TokenTotals {
     let cache_read = cached.min(input);
     let cache_write = written.min(input - cache_read);
     TokenTotals { input: input - cache_read - cache_write, output, cache_read, cache_write, reasoning }
@@ -80,7 +102,8 @@ mod tests {
     }
 
     fn last(meter: &mut Meter, text: &str) -> Option<i64> {
-        meter.running_total(&Json::parse(text.as_bytes()).unwrap().object()).map(|tokens| tokens.input)
+        let payload = Json::parse(text.as_bytes()).unwrap().object();
+        meter.running_total(&payload, false).map(|tokens| tokens.input)
     }
 
     #[test]
@@ -102,5 +125,17 @@ mod tests {
         let tokens = meter.record(&Json::parse(record.as_bytes()).unwrap().object()).unwrap();
         assert_eq!(tokens, TokenTotals { input: 3, output: 5, cache_read: 4, cache_write: 3, reasoning: 2 });
         assert_eq!(last(&mut meter, &count(10, 10)), None);
+    }
+
+    #[test]
+    fn an_interrupted_response_is_in_the_total() {
+        let mut meter = Meter::default();
+        assert_eq!(last(&mut meter, &count(10, 10)), Some(8));
+        assert_eq!(last(&mut meter, &count(45, 20)), Some(33), "15 of them were never reported as the last");
+        assert_eq!(last(&mut meter, &count(45, 20)), None);
+        let mut meter = Meter::default();
+        let first = count(25, 20);
+        let payload = Json::parse(first.as_bytes()).unwrap().object();
+        assert_eq!(meter.running_total(&payload, true).map(|tokens| tokens.input), Some(23));
     }
 }

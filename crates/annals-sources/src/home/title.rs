@@ -1,8 +1,33 @@
 //! One-line titles from long texts.
 
+/// A line shorter than this says little by itself.
+const SHORT: usize = 30;
+
 /// The first line with something in it, at most 200 characters.
 pub fn in_a_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    shortened(line)
+}
+
+/// The first line that says something, joined with the next ones while it is short; at most 200 characters.
+pub fn title_of(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| says_something(line));
+    let Some(first) = lines.next() else { return in_a_line(text) };
+    let mut title = first.to_owned();
+    while title.chars().count() < SHORT {
+        let Some(line) = lines.next() else { break };
+        title.push(' ');
+        title.push_str(line);
+    }
+    shortened(&title)
+}
+
+/// Rules, fences and brackets alone are no words.
+fn says_something(line: &str) -> bool {
+    !line.starts_with("```") && line.chars().any(char::is_alphanumeric)
+}
+
+fn shortened(line: &str) -> String {
     match line.char_indices().nth(200) {
         Some((cut, _)) => format!("{}…", whole_words(&line[..cut])),
         None => line.to_owned(),
@@ -17,7 +42,7 @@ fn whole_words(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::in_a_line;
+    use super::{in_a_line, title_of};
 
     #[test]
     fn titles_are_one_short_line() {
@@ -25,5 +50,19 @@ mod tests {
         assert_eq!(in_a_line(&"é".repeat(300)).chars().count(), 201);
         let key = "ghp_".to_owned() + &"a1B2".repeat(9);
         assert_eq!(in_a_line(&format!("{}, {key}", "é".repeat(180))), format!("{}, …", "é".repeat(180)));
+    }
+    #[test]
+    fn short_lines_are_joined_into_a_title() {
+        assert_eq!(
+            title_of("can you look at\n\nsrc/gears.rs\nit squeaks\n"),
+            "can you look at src/gears.rs it squeaks"
+        );
+        assert_eq!(title_of("---\n```\nOil it"), "Oil it");
+        assert_eq!(
+            title_of("Oil every gear of the second engine\nand then rest"),
+            "Oil every gear of the second engine"
+        );
+        assert_eq!(title_of("???"), "???");
+        assert_eq!(title_of(""), "");
     }
 }

@@ -9,14 +9,15 @@ use crate::{Archive, Store, sql};
 use annals_core::{Rows, Span};
 
 impl Archive<'_> {
-    /// Types of lines that no reader knows: lines, bytes, and the oldest client in whose files they stand.
+    /// Types of lines that no reader knows, and of what is new inside of known lines: lines or occurrences, bytes, and the
+    /// oldest client in whose files they are.
     pub fn unknown_types(&self, source: &str) -> Result<Vec<UnknownType>> {
         let mut statement = self.prepare(sql!(
             "select coverage.kind, cast(sum(coverage.lines) as bigint), cast(sum(coverage.bytes) as bigint),
                     min((select min(json_extract(part.facts, '$.client_version')) from session_part part
                          where part.file = coverage.file))
              from coverage join file on file.id = coverage.file join instance on instance.id = file.instance
-             where instance.source = $1 and coverage.status = 'unknown' and {visible}
+             where instance.source = $1 and coverage.status in ('unknown', 'drift') and {visible}
              group by coverage.kind order by 2 desc, 1"
         ))?;
         let rows = statement.query_map([source], |row| {

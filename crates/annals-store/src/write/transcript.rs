@@ -34,8 +34,8 @@ impl Writer<'_> {
                 self.recount_message(instance, file, &session, offset, tally)
             }
             Item::Tree(tree) => self.tree(instance, file, &tree),
-            // Passages go into the index, beside the rows.
-            Item::Passage(_) => Ok(()),
+            // Passages go into the index, beside the rows; drift is counted with the lines.
+            Item::Passage(_) | Item::Drift(_) => Ok(()),
         }
     }
 

@@ -82,10 +82,10 @@ impl Writer<'_> {
         ))?;
         statement.execute(params![session, file, offset as i64, tally.stored()])?;
         drop(statement);
-        if !copied {
-            self.count_message(session, role, before, -1);
-            self.count_message(session, role, tally, 1);
-        }
+        // Of a copy only what counts everywhere was counted.
+        let counted = |tally: Tally| if copied { tally.parts().1 } else { tally };
+        self.count_message(session, role, counted(before), -1);
+        self.count_message(session, role, counted(tally), 1);
         Ok(())
     }
 }

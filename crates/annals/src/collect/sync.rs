@@ -370,6 +370,8 @@ fn count(totals: &mut Totals, batch: &Batch) {
             "kept" => &mut totals.kept_lines,
             "unknown" => &mut totals.unknown_lines,
             "malformed" => &mut totals.malformed_lines,
+            // Inside of lines that have a verdict of their own.
+            "drift" => continue,
             _ => &mut totals.skipped_lines,
         };
         *sum += count.lines;

@@ -255,10 +255,25 @@ impl Parse {
         if self.again {
             self.items.clear();
         } else {
+            self.count_drift(before);
             self.passages.gather(offset, scan.line(), &mut self.items, before);
         }
         self.room = scan.into_room();
         verdict
+    }
+
+    /// What is new inside of a line is counted beside the line's verdict: it has no line and no bytes of its own.
+    fn count_drift(&mut self, from: usize) {
+        let mut at = from;
+        while let Some(item) = self.items.get(at) {
+            let Item::Drift(kind) = item else {
+                at += 1;
+                continue;
+            };
+            let kind = shortened(kind.clone());
+            self.counts.entry(("drift", kind)).or_default().0 += 1;
+            self.items.remove(at);
+        }
     }
 
     fn count_line(&mut self, verdict: Verdict, bytes: u64) {
@@ -268,7 +283,7 @@ impl Parse {
     }
 
     fn count(&mut self, verdict: Verdict, offset: u64, bytes: u64, lines: u64) {
-        let (status, mut kind) = match verdict {
+        let (status, kind) = match verdict {
             Verdict::Kept(kind) => ("kept", kind),
             Verdict::Unknown(kind) => ("unknown", kind),
             Verdict::Malformed(kind) => {
@@ -283,12 +298,7 @@ impl Parse {
                 return;
             }
         };
-        let mut end = kind.len().min(LONGEST_KIND);
-        while !kind.is_char_boundary(end) {
-            end -= 1;
-        }
-        kind.truncate(end);
-        let count = self.counts.entry((status, kind)).or_default();
+        let count = self.counts.entry((status, shortened(kind))).or_default();
         *count = (count.0 + lines, count.1 + bytes);
     }
 
@@ -297,4 +307,13 @@ impl Parse {
             self.malformed.push((span, what.to_owned()));
         }
     }
+}
+
+fn shortened(mut kind: String) -> String {
+    let mut end = kind.len().min(LONGEST_KIND);
+    while !kind.is_char_boundary(end) {
+        end -= 1;
+    }
+    kind.truncate(end);
+    kind
 }

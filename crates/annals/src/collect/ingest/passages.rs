@@ -81,6 +81,7 @@ impl Passages {
                 | Item::Forget { .. }
                 | Item::Recount { .. }
                 | Item::Tree(_)
+                | Item::Drift(_)
                 | Item::Passage(_) => {}
             }
         }
@@ -118,8 +119,8 @@ impl Passages {
                 Block::Attachment { name } => self.words.add_text(&name),
                 Block::Image { path, .. } => self.words.add_text(path.as_deref().unwrap_or_default()),
                 Block::ToolResult { output, .. } if said.whole => self.words.add_text(&output),
-                // Calls and results have rows of their own.
-                Block::ToolCall { .. } | Block::ToolResult { .. } => {}
+                // Calls and results have rows of their own; context is nobody's words.
+                Block::Context { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } => {}
             }
         }
         let kinds = [(&mut self.words, said.kind), (&mut self.thoughts, PassageKind::Thinking)];

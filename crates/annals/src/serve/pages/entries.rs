@@ -84,6 +84,7 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
         "agent" => ("agent", "Agent"),
         "command" => ("command", "Command"),
         "result" => ("tool", "Result"),
+        "unsent" => ("notice", "Not sent"),
         _ => ("notice", "Notice"),
     };
     let mut blocks = Vec::new();

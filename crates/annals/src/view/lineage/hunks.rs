@@ -184,8 +184,12 @@ impl<'a> HunkReader<'a> {
         if let Some(known) = self.prompts.get(&message.key) {
             return Ok(Some((message.key, known.clone())));
         }
-        let bytes = self.contents.span(message.file, message.span)?;
-        let text = source.blocks(&[bytes.expose()]).into_iter().find_map(|block| match block {
+        let mut lines = vec![self.contents.span(message.file, message.span)?];
+        for line in self.archive.message_lines(row.session_id, message.file, message.span.offset)? {
+            lines.push(self.contents.span(message.file, line)?);
+        }
+        let lines: Vec<&[u8]> = lines.iter().map(|line| line.expose()).collect();
+        let text = source.blocks(&lines).into_iter().find_map(|block| match block {
             Block::Text(text) => Some(text),
             _ => None,
         });

@@ -229,7 +229,9 @@ impl EntryBuilder<'_> {
                 BlockView::Image { media_type, bytes, path: path.map(|path| self.view.door.text(&path)) }
             }
             Block::Attachment { name } => BlockView::Attachment { name: self.view.door.text(&name) },
-            Block::Event { name, text: whole } => BlockView::Event { name, text: text(&whole).0 },
+            Block::Context { name, text: whole } | Block::Event { name, text: whole } => {
+                BlockView::Event { name, text: text(&whole).0 }
+            }
             Block::ToolCall { call_id, name, input } => BlockView::ToolCall {
                 call_id: self.view.door.text(&call_id),
                 name,

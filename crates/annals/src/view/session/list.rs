@@ -47,6 +47,8 @@ pub struct SessionView {
     pub user_message_count: i64,
     pub assistant_message_count: i64,
     pub tool_call_count: i64,
+    /// When it was opened; the first message may come much later.
+    pub started_at: Option<String>,
     pub first_message_at: Option<String>,
     pub last_message_at: Option<String>,
     pub is_active: bool,
@@ -217,6 +219,7 @@ struct BriefFacts<'f> {
     #[serde(borrow)]
     git_url: Option<Cow<'f, str>>,
     cost_usd: Option<f64>,
+    first_message_at: Option<Time>,
 }
 
 impl View<'_> {
@@ -259,7 +262,8 @@ impl View<'_> {
             user_message_count: row.user_messages,
             assistant_message_count: row.assistant_messages,
             tool_call_count: row.tool_calls,
-            first_message_at: row.started_at.map(Time::rfc3339),
+            started_at: row.started_at.map(Time::rfc3339),
+            first_message_at: facts.first_message_at.or(row.started_at).map(Time::rfc3339),
             last_message_at: row.last_at.map(Time::rfc3339),
             is_active: row
                 .last_at

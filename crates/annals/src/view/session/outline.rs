@@ -48,8 +48,12 @@ impl View<'_> {
                 complete = false;
                 return Ok(false);
             }
-            let raw = contents.span(place.file, place.span)?;
-            let blocks = source.map_or(Vec::new(), |source| source.blocks(&[raw.expose()]));
+            let mut raw = vec![contents.span(place.file, place.span)?];
+            for line in self.archive.message_lines(session.row, place.file, place.span.offset)? {
+                raw.push(contents.span(place.file, line)?);
+            }
+            let lines: Vec<&[u8]> = raw.iter().map(|line| line.expose()).collect();
+            let blocks = source.map_or(Vec::new(), |source| source.blocks(&lines));
             let text = blocks.into_iter().find_map(|block| match block {
                 Block::Text(text) if !text.trim().is_empty() => Some(text),
                 Block::Image { .. } | Block::Attachment { .. } => Some("(attachment)".into()),

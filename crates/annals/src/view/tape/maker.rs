@@ -124,7 +124,9 @@ impl<'a> TapeMaker<'a> {
             self.early.truncate(EARLY - 1);
             self.early.push_front((offset, bytes.to_vec()));
         }
-        for item in &items {
+        // What nobody knows is no part of a tape.
+        let unknown = matches!(verdict, Verdict::Unknown(_));
+        for item in items.iter().filter(|item| !(unknown && matches!(item, Item::Message(_)))) {
             self.item(&line, item, &items, see)?;
         }
         let drift = match verdict {
@@ -143,6 +145,8 @@ impl<'a> TapeMaker<'a> {
 
     fn item(&mut self, line: &Line<'_>, item: &Item, all: &[Item], see: &mut Visit<'_>) -> Result<()> {
         match item {
+            // What was not sent is no part of the conversation.
+            Item::Message(message) if message.kind == MessageKind::Unsent => Ok(()),
             Item::Message(message) => {
                 let role = match message.role {
                     Role::Tool => Role::User,
@@ -180,6 +184,7 @@ impl<'a> TapeMaker<'a> {
             | Item::Forget { .. }
             | Item::Recount { .. }
             | Item::Tree(_)
+            | Item::Drift(_)
             | Item::Passage(_) => Ok(()),
         }
     }
@@ -201,7 +206,10 @@ impl<'a> TapeMaker<'a> {
             Block::Image { media_type, .. } => Some(format!("[image {media_type}]")),
             Block::Attachment { name } => Some(format!("[attachment {name}]")),
             // Thoughts are no part of a tape; calls and results are told for themselves.
-            Block::Thinking(_) | Block::ToolCall { .. } | Block::ToolResult { .. } => None,
+            Block::Thinking(_)
+            | Block::Context { .. }
+            | Block::ToolCall { .. }
+            | Block::ToolResult { .. } => None,
         });
         let content = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
         if content.is_empty() {
