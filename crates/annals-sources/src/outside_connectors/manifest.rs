@@ -6,7 +6,7 @@ pub static MANIFEST: Manifest = Manifest {
     source: "outside_connectors",
     label: "Outside connectors",
     route: "outside-connectors",
-    reader_version: 1,
+    reader_version: 2,
     summary: "records of your own programs that speak the protocol in docs/protocol.md",
     setup_hint: "run `annals sync --connector PROGRAM` with a program that speaks the protocol in docs/protocol.md",
     default_homes: &[],

@@ -6,11 +6,13 @@ use serde_json::json;
 use super::sources;
 use crate::cli::{Context, Outcome};
 use crate::view::format::{counted, size};
-use crate::view::{Finding, examine};
+use crate::view::{Finding, View, examine};
 use annals_core::{Result, Shown};
 
 /// Less free space than this is too little for the next syncs.
 const LITTLE_SPACE: u64 = 1 << 30;
+/// Unknown kinds that are named.
+const MOST_KINDS: usize = 10;
 
 #[derive(Args)]
 pub struct DoctorArguments {}
@@ -19,7 +21,9 @@ pub fn run(context: &mut Context, _options: &DoctorArguments) -> Result<Outcome>
     let mut findings = match context.archive()? {
         Some(store) => {
             let door = context.door(&store)?;
-            examine(&store, &door)?
+            let mut findings = examine(&store, &door)?;
+            findings.extend(new_kinds(&context.view(&store, &door))?);
+            findings
         }
         None => vec![Finding {
             check: "archive",
@@ -51,6 +55,31 @@ pub fn run(context: &mut Context, _options: &DoctorArguments) -> Result<Outcome>
         }
     }
     Ok(if well { Outcome::Done } else { Outcome::Nothing })
+}
+
+/// What a client writes that this version does not know: nothing is lost, and a later version may show more of it.
+fn new_kinds(view: &View<'_>) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for source in view.used_sources()? {
+        let kinds = view.unknown_kinds(source)?;
+        let named: Vec<String> = kinds.iter().take(MOST_KINDS).map(|kind| kind.kind.to_string()).collect();
+        let more = kinds.len().saturating_sub(MOST_KINDS);
+        if named.is_empty() {
+            continue;
+        }
+        let mut what = format!(
+            "{}: {} that this version does not know, kept as they are: {}",
+            source.manifest().label,
+            counted(kinds.len(), "kind"),
+            named.join(", ")
+        );
+        if more > 0 {
+            what.push_str(&format!(" and {more} more"));
+        }
+        let hint = Some("`annals audit` lists them with client versions");
+        findings.push(Finding { check: "formats", ok: true, what: Shown::new(what), hint });
+    }
+    Ok(findings)
 }
 
 #[cfg(unix)]

@@ -162,12 +162,6 @@ impl View<'_> {
         }
         let missing =
             bytes.unaccounted + bytes.gaps + (lines.unknown.bytes + lines.malformed.bytes).max(0) as u64;
-        let unknown = self.archive.unknown_types(manifest.source)?.into_iter().map(|unknown| LineType {
-            kind: self.door.text(&unknown.kind),
-            lines: unknown.lines,
-            bytes: unknown.bytes,
-            client_version: unknown.client_version.map(|version| self.door.text(&version)),
-        });
         let malformed =
             self.archive.problems(manifest.source)?.into_iter().map(|(path, span, what)| Malformed {
                 path: self.door.text(&path),
@@ -202,11 +196,25 @@ impl View<'_> {
                 .chain(&imported.unknown)
                 .map(|(path, bytes)| Unaccounted { path: self.door.text(path), bytes: *bytes })
                 .collect(),
-            unknown: unknown.collect(),
+            unknown: self.unknown_kinds(source)?,
             malformed: malformed.collect(),
             streams,
             surface,
         })
+    }
+}
+
+impl View<'_> {
+    /// Kinds of lines, and of what is in lines, that no reader knows: kept, and shown as they are.
+    pub fn unknown_kinds(&self, source: &'static dyn Source) -> Result<Vec<LineType>> {
+        let unknown = self.archive.unknown_types(source.manifest().source)?.into_iter();
+        let unknown = unknown.map(|unknown| LineType {
+            kind: self.door.text(&unknown.kind),
+            lines: unknown.lines,
+            bytes: unknown.bytes,
+            client_version: unknown.client_version.map(|version| self.door.text(&version)),
+        });
+        Ok(unknown.collect())
     }
 }
 
