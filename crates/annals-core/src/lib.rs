@@ -13,6 +13,7 @@ mod stored;
 mod terms;
 mod text;
 mod time;
+mod tokens;
 mod transcript;
 mod work;
 
@@ -37,8 +38,9 @@ pub use terms::{
 };
 pub use text::{Raw, Shown, ShownJson};
 pub use time::Time;
+pub use tokens::{LONG_PROMPTS, Tokens};
 pub use transcript::{
-    Block, Document, Item, LONG_PROMPTS, Link, LinkKind, Message, MessageKind, Passage, PassageKind, Role,
-    SessionFacts, Span, Summary, Tally, Tree, TreeNode, Usage, Verdict,
+    Block, Document, Item, Link, LinkKind, Message, MessageKind, Passage, PassageKind, Role, SessionFacts,
+    Span, Summary, Tally, Tree, TreeNode, Usage, Verdict,
 };
 pub use work::{FileRegion, FileWork};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Call, CallResult, ContentKey, Terms, Time, Touch};
+use super::{Call, CallResult, ContentKey, Terms, Time, Tokens, Touch};
 
 /// Bytes of a file's (decoded) content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -292,7 +292,7 @@ pub struct Summary {
     pub text: String,
 }
 
-/// Tokens of one model response. `input` has no cached tokens, `output` includes `reasoning`.
+/// Tokens of one model response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Usage {
     pub session: Arc<str>,
@@ -303,17 +303,8 @@ pub struct Usage {
     pub model: Option<Arc<str>>,
     /// The response was counted at this place before; these numbers are newer.
     pub again: bool,
-    pub input: i64,
-    pub output: i64,
-    pub cache_read: i64,
-    /// Cache writes that live five minutes, or of unknown lifetime.
-    pub cache_write: i64,
-    pub cache_write_hour: i64,
-    pub reasoning: i64,
+    pub tokens: Tokens,
 }
-
-/// Lengths of a prompt in tokens, cached ones included, beyond which some models cost more.
-pub const LONG_PROMPTS: [i64; 3] = [100_000, 200_000, 272_000];
 
 /// Text that can be searched for, of the row at a place.
 #[derive(Debug, Clone, PartialEq)]

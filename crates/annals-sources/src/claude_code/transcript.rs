@@ -20,7 +20,7 @@ use crate::json::{Json, Line, Object};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
     ContentKey, Document, Item, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Summary,
-    Tally, Time, Usage, Verdict,
+    Tally, Time, Tokens, Usage, Verdict,
 };
 
 /// Clients from here on write no `summary` rows; 2.1.22 is the last that was seen to.
@@ -380,15 +380,17 @@ impl TranscriptReader {
             inherited: row.inherited,
             model,
             again,
-            input: number("input_tokens"),
-            output: number("output_tokens"),
-            cache_read: number("cache_read_input_tokens"),
-            cache_write: written - hour,
-            cache_write_hour: hour,
-            reasoning: details
-                .and_then(|details| details.get_integer("thinking_tokens"))
-                .unwrap_or(0)
-                .clamp(0, 1 << 40),
+            tokens: Tokens {
+                input: number("input_tokens"),
+                output: number("output_tokens"),
+                cache_read: number("cache_read_input_tokens"),
+                cache_write: written - hour,
+                cache_write_hour: hour,
+                reasoning: details
+                    .and_then(|details| details.get_integer("thinking_tokens"))
+                    .unwrap_or(0)
+                    .clamp(0, 1 << 40),
+            },
         })
     }
 

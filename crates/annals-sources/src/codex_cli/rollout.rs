@@ -10,13 +10,14 @@ use super::calls::OpenCalls;
 use super::chain::Chain;
 use super::drift::{ENVELOPE, each_unknown_field, each_unknown_part};
 use super::meta::ids_in_name;
-use super::usage::{Meter, TokenTotals};
+use super::usage::Meter;
 use super::words::{Author, author, request, typed_bytes, without_citations};
 use crate::home::title::title_of;
 use crate::json::{self, Json, Object, unescape};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
-    ContentKey, Item, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Tally, Time, Usage, Verdict,
+    ContentKey, Item, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Tally, Time, Tokens, Usage,
+    Verdict,
 };
 
 /// How many messages wait for their twin (event or response item) at most.
@@ -488,7 +489,7 @@ impl RolloutReader {
         })
     }
 
-    fn usage(&self, line: &Line<'_>, tokens: TokenTotals, key: ContentKey, inherited: bool) -> Item {
+    fn usage(&self, line: &Line<'_>, tokens: Tokens, key: ContentKey, inherited: bool) -> Item {
         Item::Usage(Usage {
             session: self.session.clone(),
             span: line.span,
@@ -497,12 +498,7 @@ impl RolloutReader {
             inherited,
             model: self.state.model.clone(),
             again: false,
-            input: tokens.input,
-            output: tokens.output,
-            cache_read: tokens.cache_read,
-            cache_write: tokens.cache_write,
-            cache_write_hour: 0,
-            reasoning: tokens.reasoning,
+            tokens,
         })
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::json::{Json, Object};
+use annals_core::Tokens;
 
 /// No response has more tokens than this; sums of what claims more must not overflow.
 const MOST: i64 = 1 << 40;
@@ -15,20 +16,11 @@ pub struct Meter {
     records: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TokenTotals {
-    pub input: i64,
-    pub output: i64,
-    pub cache_read: i64,
-    pub cache_write: i64,
-    pub reasoning: i64,
-}
-
 impl Meter {
     /// `token_count`: by how much the total rose since the last one; a response that was interrupted is nowhere else. A
     /// total that fell is a counter that started again, and an unchanged one a repetition, or an estimate after a
     /// compaction. `from_zero` says that nothing was counted before the file's first line.
-    pub fn running_total(&mut self, payload: &Object<'_>, from_zero: bool) -> Option<TokenTotals> {
+    pub fn running_total(&mut self, payload: &Object<'_>, from_zero: bool) -> Option<Tokens> {
         let info = payload.get("info")?;
         let total = reported(info.get("total_token_usage")?);
         let before = self.total.replace(total);
@@ -49,7 +41,7 @@ impl Meter {
     }
 
     /// `token_usage_record`: exact, one a response.
-    pub fn record(&mut self, payload: &Object<'_>) -> Option<TokenTotals> {
+    pub fn record(&mut self, payload: &Object<'_>) -> Option<Tokens> {
         self.records = true;
         payload.get("usage").map(|usage| tokens(reported(usage).map(Option::unwrap_or_default)))
     }
@@ -83,15 +75,16 @@ fn reported(usage: Json<'_>) -> Reported {
 }
 
 /// The client's input includes cached and written tokens, its output includes reasoning.
-fn tokens([input, cached, written, output, reasoning]: [i64; 5]) -> TokenTotals {
+fn tokens([input, cached, written, output, reasoning]: [i64; 5]) -> Tokens {
     let cache_read = cached.min(input);
     let cache_write = written.min(input - cache_read);
-    TokenTotals { input: input - cache_read - cache_write, output, cache_read, cache_write, reasoning }
+    let input = input - cache_read - cache_write;
+    Tokens { input, output, cache_read, cache_write, cache_write_hour: 0, reasoning }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Meter, TokenTotals};
+    use super::{Meter, Tokens};
     use crate::json::Json;
 
     fn count(total: i64, last: i64) -> String {
@@ -123,7 +116,10 @@ mod tests {
         let record = r#"{"usage":{"input_tokens":10,"cached_input_tokens":4,"cache_write_input_tokens":3,
             "output_tokens":5,"reasoning_output_tokens":2}}"#;
         let tokens = meter.record(&Json::parse(record.as_bytes()).unwrap().object()).unwrap();
-        assert_eq!(tokens, TokenTotals { input: 3, output: 5, cache_read: 4, cache_write: 3, reasoning: 2 });
+        assert_eq!(
+            tokens,
+            Tokens { input: 3, output: 5, cache_read: 4, cache_write: 3, cache_write_hour: 0, reasoning: 2 }
+        );
         assert_eq!(last(&mut meter, &count(10, 10)), None);
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::json::Json;
-use annals_core::{ContentKey, Span, Time, Usage};
+use annals_core::{ContentKey, Span, Time, Tokens, Usage};
 
 #[derive(Default)]
 pub struct UsageLedger {
@@ -56,26 +56,10 @@ pub fn usage(
     model: Option<Arc<str>>,
     used: Json<'_>,
 ) -> Usage {
-    let [input, output, cache_read, cache_write, reasoning] = tokens(used);
-    Usage {
-        session,
-        span,
-        at,
-        key,
-        inherited: false,
-        model,
-        again: false,
-        input,
-        output,
-        cache_read,
-        cache_write,
-        cache_write_hour: 0,
-        reasoning,
-    }
+    Usage { session, span, at, key, inherited: false, model, again: false, tokens: tokens(used) }
 }
 
-/// Tokens: input without cached ones, output, cache reads, cache writes, reasoning.
-fn tokens(usage: Json<'_>) -> [i64; 5] {
+fn tokens(usage: Json<'_>) -> Tokens {
     let usage = usage.object();
     let number = |names: [&str; 2]| {
         let found = names.iter().find_map(|name| usage.get_integer(name));
@@ -87,8 +71,14 @@ fn tokens(usage: Json<'_>) -> [i64; 5] {
     };
     let (input, output) = (["input_tokens", "prompt_tokens"], ["output_tokens", "completion_tokens"]);
     let of_input = ["input_tokens_details", "prompt_tokens_details"];
-    let read = detail(of_input, "cached_tokens");
-    let written = detail(of_input, "cache_write_tokens");
-    let reasoning = detail(["output_tokens_details", "completion_tokens_details"], "reasoning_tokens");
-    [(number(input) - read - written).max(0), number(output), read, written, reasoning]
+    let cache_read = detail(of_input, "cached_tokens");
+    let cache_write = detail(of_input, "cache_write_tokens");
+    Tokens {
+        input: (number(input) - cache_read - cache_write).max(0),
+        output: number(output),
+        cache_read,
+        cache_write,
+        cache_write_hour: 0,
+        reasoning: detail(["output_tokens_details", "completion_tokens_details"], "reasoning_tokens"),
+    }
 }

@@ -15,7 +15,9 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::Result;
 use crate::{Archive, sql};
-use annals_core::{CallKind, ContentKey, Encoding, MessageKind, Operation, Range, Raw, Role, Span, Time};
+use annals_core::{
+    CallKind, ContentKey, Encoding, MessageKind, Operation, Range, Raw, Role, Span, Time, Tokens,
+};
 
 #[derive(Debug, Clone)]
 pub struct InstanceRow {
@@ -430,6 +432,18 @@ pub(crate) fn raw(row: &Row<'_>, at: usize) -> rusqlite::Result<Raw> {
 
 pub(crate) fn optional_raw(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Raw>> {
     Ok(row.get_ref(at)?.as_bytes_or_null()?.map(Raw::new))
+}
+
+/// Six columns in the order of the fields.
+pub(crate) fn tokens(row: &Row<'_>, at: usize) -> rusqlite::Result<Tokens> {
+    Ok(Tokens {
+        input: row.get(at)?,
+        output: row.get(at + 1)?,
+        cache_read: row.get(at + 2)?,
+        cache_write: row.get(at + 3)?,
+        cache_write_hour: row.get(at + 4)?,
+        reasoning: row.get(at + 5)?,
+    })
 }
 
 pub(crate) fn span(row: &Row<'_>, at: usize) -> rusqlite::Result<Span> {

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, Row, ToSql, params};
 use super::{optional_raw, raw, time};
 use crate::error::Result;
 use crate::{Archive, sql};
-use annals_core::{Raw, Time};
+use annals_core::{Raw, Time, Tokens};
 
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
@@ -67,7 +67,7 @@ pub struct SessionRow {
     pub assistant_messages: i64,
     pub tool_calls: i64,
     /// Input, output, cache read, cache write, cache write for an hour, reasoning.
-    pub tokens: [i64; 6],
+    pub tokens: Tokens,
     pub gone: bool,
     /// The session whose rows this one repeats.
     pub copied_from: Option<String>,
@@ -304,7 +304,7 @@ fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         user_messages: row.get(13)?,
         assistant_messages: row.get(14)?,
         tool_calls: row.get(15)?,
-        tokens: [row.get(16)?, row.get(17)?, row.get(18)?, row.get(19)?, row.get(20)?, row.get(21)?],
+        tokens: super::tokens(row, 16)?,
         gone: row.get::<_, Option<i64>>(22)?.is_some(),
         messages: row.get(23)?,
         copied_from: row.get(24)?,

@@ -6,7 +6,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 use super::{optional_raw, span, time};
 use crate::error::Result;
 use crate::{Archive, sql};
-use annals_core::{CallKind, Operation, Raw, Span, Time};
+use annals_core::{CallKind, Operation, Raw, Span, Time, Tokens};
 
 /// What sums are made by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
@@ -39,8 +39,7 @@ pub struct UsageSum {
     pub model: Option<String>,
     pub prompt_class: i64,
     pub responses: i64,
-    /// Input, output, cache read, cache write, cache write for an hour, reasoning.
-    pub tokens: [i64; 6],
+    pub tokens: Tokens,
 }
 
 /// Which responses: those of days on or after `since`, and of a session, model, project or source.
@@ -67,7 +66,7 @@ pub struct ResponseRow {
     pub at: Option<Time>,
     pub key: annals_core::ContentKey,
     pub model: Option<String>,
-    pub tokens: [i64; 6],
+    pub tokens: Tokens,
     pub copied: bool,
     /// The session that it counts in, when this is a copy.
     pub counted_in: Option<String>,
@@ -296,7 +295,7 @@ pub(crate) fn usage_sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
         model: row.get(3)?,
         prompt_class: row.get(4)?,
         responses: row.get(5)?,
-        tokens: [row.get(6)?, row.get(7)?, row.get(8)?, row.get(9)?, row.get(10)?, row.get(11)?],
+        tokens: super::tokens(row, 6)?,
     })
 }
 
@@ -310,7 +309,7 @@ fn response_row(row: &Row<'_>) -> rusqlite::Result<ResponseRow> {
         at: time(row, 6)?,
         key: annals_core::ContentKey::from_stored(row.get(7)?),
         model: row.get(8)?,
-        tokens: [row.get(9)?, row.get(10)?, row.get(11)?, row.get(12)?, row.get(13)?, row.get(14)?],
+        tokens: super::tokens(row, 9)?,
         copied: row.get(15)?,
         counted_in: row.get(16)?,
     })

@@ -325,8 +325,7 @@ impl Writer<'_> {
                      from usage where session = $1 and file = $2 and place = $3"
                 ))?;
                 let (tokens, at, model) = statement.query_row(place, |row| {
-                    let tokens =
-                        [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?];
+                    let tokens = crate::read::tokens(row, 0)?;
                     Ok((tokens, row.get::<_, Option<i64>>(6)?, row.get(7)?))
                 })?;
                 drop(statement);

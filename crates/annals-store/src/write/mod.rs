@@ -15,7 +15,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use crate::error::Result;
 use crate::index::write::IndexBuilder;
 use crate::{Batch, Count, ReadRows, Segment, Store, blobs, sql};
-use annals_core::{Encoding, Framing, Item, SessionFacts, Span, Time};
+use annals_core::{Encoding, Framing, Item, SessionFacts, Span, Time, Tokens};
 
 /// Problems of one file that are kept with their places; all are counted.
 const PROBLEMS: i64 = 100;
@@ -29,7 +29,7 @@ pub struct Writer<'s> {
     sessions: HashMap<(i64, Arc<str>), i64>,
     words: HashMap<Arc<str>, i64>,
     pub(crate) deltas: HashMap<i64, Delta>,
-    pub(crate) usage_deltas: HashMap<UsagePlace, UsageSums>,
+    pub(crate) usage_deltas: HashMap<UsagePlace, UsageDelta>,
     pub(crate) touched: BTreeSet<i64>,
     /// Sessions in which copies of other sessions' rows were found.
     pub(crate) copying: BTreeSet<i64>,
@@ -45,13 +45,18 @@ pub(crate) struct Delta {
     pub user: i64,
     pub assistant: i64,
     pub calls: i64,
-    pub tokens: [i64; 6],
+    pub tokens: Tokens,
 }
 
 /// Where a response's tokens are summed up: session, day, model, class of prompt length.
 pub(crate) type UsagePlace = (i64, i64, i64, i64);
-/// Responses, then tokens in the order of `Delta`.
-pub(crate) type UsageSums = [i64; 7];
+
+/// How such a sum changes.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct UsageDelta {
+    pub responses: i64,
+    pub tokens: Tokens,
+}
 
 impl Store {
     pub fn writer(&mut self, now: Time) -> Result<Writer<'_>> {

@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use super::Writer;
+use super::{UsageDelta, Writer};
 use crate::error::Result;
 use crate::sql;
 use annals_core::{LinkKind, SessionFacts, Time};
@@ -46,12 +46,12 @@ impl Writer<'_> {
                 delta.user,
                 delta.assistant,
                 delta.calls,
-                tokens[0],
-                tokens[1],
-                tokens[2],
-                tokens[3],
-                tokens[4],
-                tokens[5],
+                tokens.input,
+                tokens.output,
+                tokens.cache_read,
+                tokens.cache_write,
+                tokens.cache_write_hour,
+                tokens.reasoning,
                 delta.messages,
             ])?;
         }
@@ -65,7 +65,7 @@ impl Writer<'_> {
 
     fn settle_usage(&mut self) -> Result<()> {
         for ((session, day, model, class), sums) in std::mem::take(&mut self.usage_deltas) {
-            let [responses, input, output, read, write, write_hour, reasoning] = sums;
+            let UsageDelta { responses, tokens } = sums;
             let mut statement = self.transaction.prepare_cached(sql!(
                 "insert into usage_sum (session, day, model, prompt_class, responses, input, output, cache_read,
                                         cache_write, cache_write_hour, reasoning)
@@ -79,7 +79,17 @@ impl Writer<'_> {
                      reasoning = usage_sum.reasoning + excluded.reasoning"
             ))?;
             statement.execute(params![
-                session, day, model, class, responses, input, output, read, write, write_hour, reasoning
+                session,
+                day,
+                model,
+                class,
+                responses,
+                tokens.input,
+                tokens.output,
+                tokens.cache_read,
+                tokens.cache_write,
+                tokens.cache_write_hour,
+                tokens.reasoning
             ])?;
             drop(statement);
             if responses <= 0 {

@@ -9,8 +9,8 @@ use super::copies::Settled;
 use crate::error::Result;
 use crate::sql;
 use annals_core::{
-    Call, CallResult, ContentKey, Document, Item, LONG_PROMPTS, Link, Message, MessageKind, Role, Span,
-    Summary, Tally, Time, Touch, Usage,
+    Call, CallResult, ContentKey, Document, Item, Link, Message, MessageKind, Role, Span, Summary, Tally,
+    Time, Tokens, Touch, Usage,
 };
 
 impl Writer<'_> {
@@ -234,7 +234,7 @@ impl Writer<'_> {
             usage.key,
             &Settled { session, file, place, inherited: usage.inherited, at: usage.at },
         )?;
-        let tokens = tokens_of(usage);
+        let tokens = usage.tokens;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into usage (session, file, place, length, at, key, inherited, copied, model, input, output,
                                 cache_read, cache_write, cache_write_hour, reasoning)
@@ -250,12 +250,12 @@ impl Writer<'_> {
             usage.inherited,
             settled,
             model,
-            tokens[0],
-            tokens[1],
-            tokens[2],
-            tokens[3],
-            tokens[4],
-            tokens[5],
+            tokens.input,
+            tokens.output,
+            tokens.cache_read,
+            tokens.cache_write,
+            tokens.cache_write_hour,
+            tokens.reasoning,
         ])?;
         drop(statement);
         if !settled {
@@ -277,14 +277,22 @@ impl Writer<'_> {
         if !copied {
             self.count_row("usage", &row, -1)?;
         }
-        let tokens = tokens_of(usage);
+        let tokens = usage.tokens;
         let mut statement = self.transaction.prepare_cached(sql!(
             "update usage set input = $4, output = $5, cache_read = $6, cache_write = $7, cache_write_hour = $8,
                     reasoning = $9
              where session = $1 and file = $2 and place = $3"
         ))?;
         statement.execute(params![
-            session, file, row.place, tokens[0], tokens[1], tokens[2], tokens[3], tokens[4], tokens[5]
+            session,
+            file,
+            row.place,
+            tokens.input,
+            tokens.output,
+            tokens.cache_read,
+            tokens.cache_write,
+            tokens.cache_write_hour,
+            tokens.reasoning
         ])?;
         drop(statement);
         if copied { Ok(()) } else { self.count_row("usage", &row, 1) }
@@ -296,18 +304,16 @@ impl Writer<'_> {
         session: i64,
         at: Option<Time>,
         model: Option<i64>,
-        tokens: [i64; 6],
+        tokens: Tokens,
         by: i64,
     ) {
         let delta = self.deltas.entry(session).or_default();
         let day = at.map_or(0, Time::day);
-        let place = (session, day, model.unwrap_or(0), prompt_class(&tokens));
-        let [responses, sums @ ..] = self.usage_deltas.entry(place).or_default();
-        *responses += by;
-        for ((total, sum), tokens) in delta.tokens.iter_mut().zip(sums).zip(tokens) {
-            *total += by * tokens;
-            *sum += by * tokens;
-        }
+        let place = (session, day, model.unwrap_or(0), tokens.prompt_class());
+        delta.tokens += tokens * by;
+        let sums = self.usage_deltas.entry(place).or_default();
+        sums.responses += by;
+        sums.tokens += tokens * by;
     }
 
     fn touch(&mut self, instance: i64, file: i64, touch: &Touch) -> Result<()> {
@@ -404,14 +410,4 @@ impl Writer<'_> {
         statement.execute(params![instance, document.stream, document.key, number, version])?;
         Ok(())
     }
-}
-
-fn tokens_of(usage: &Usage) -> [i64; 6] {
-    [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.cache_write_hour, usage.reasoning]
-}
-
-/// Prices may differ beyond these lengths of a prompt; a migration counts by the same ones.
-fn prompt_class([input, _, read, write, write_hour, _]: &[i64; 6]) -> i64 {
-    let prompt = input + read + write + write_hour;
-    LONG_PROMPTS.iter().map(|limit| i64::from(prompt > *limit)).sum()
 }

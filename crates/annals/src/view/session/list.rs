@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::view::context::View;
 use crate::view::paging::{Paging, read_keyed, write_keyed};
 use crate::view::usage::prices::Cost;
-use annals_core::{Error, Result, SessionFacts, Shown, ShownJson, Time};
+use annals_core::{Error, Result, SessionFacts, Shown, ShownJson, Time, Tokens};
 use annals_sources::by_name;
 use annals_store::{Page, SessionFilter, SessionRow};
 
@@ -40,7 +40,7 @@ pub struct SessionView {
     pub cwd: Option<Shown>,
     pub title: Option<Shown>,
     pub models: Vec<String>,
-    pub tokens: Tokens,
+    pub tokens: TokenSums,
     pub cost_usd: Option<f64>,
     pub billing_source: &'static str,
     pub message_count: i64,
@@ -73,8 +73,10 @@ pub struct SessionView {
     last: Option<Time>,
 }
 
+/// Tokens in answers, with their sum.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-pub struct Tokens {
+#[schema(as = Tokens)]
+pub struct TokenSums {
     pub input: i64,
     pub output: i64,
     pub cache_read: i64,
@@ -83,18 +85,15 @@ pub struct Tokens {
     pub total: i64,
 }
 
-impl Tokens {
-    /// From input, output, cache read, cache write, cache write for an hour, reasoning.
-    pub fn of([input, output, cache_read, write, write_hour, reasoning]: &[i64; 6]) -> Tokens {
-        let cache_write = write + write_hour;
-        let total = input + output + cache_read + cache_write;
-        Tokens {
-            input: *input,
-            output: *output,
-            cache_read: *cache_read,
-            cache_write,
-            reasoning: *reasoning,
-            total,
+impl From<Tokens> for TokenSums {
+    fn from(tokens: Tokens) -> TokenSums {
+        TokenSums {
+            input: tokens.input,
+            output: tokens.output,
+            cache_read: tokens.cache_read,
+            cache_write: tokens.cache_write + tokens.cache_write_hour,
+            reasoning: tokens.reasoning,
+            total: tokens.total(),
         }
     }
 }
@@ -255,7 +254,7 @@ impl View<'_> {
             cwd,
             title: row.title.as_ref().map(|title| self.door.raw(title)),
             models: row.models,
-            tokens: Tokens::of(&row.tokens),
+            tokens: row.tokens.into(),
             cost_usd,
             billing_source,
             message_count: row.messages,

@@ -7,11 +7,11 @@ use utoipa::ToSchema;
 
 use super::branches::{Branch, BranchView, Branches};
 use super::entry_builder::EntryBuilder;
-use super::list::{SessionView, Tokens};
+use super::list::{SessionView, TokenSums};
 use crate::view::context::View;
 use crate::view::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
 use crate::view::usage::prices::Cost;
-use annals_core::{MessageKind, Result, Shown, ShownJson};
+use annals_core::{MessageKind, Result, Shown, ShownJson, Tokens};
 use annals_sources::by_name;
 use annals_store::{MessageRow, NodeRow, StepRow, Stretch, UsageSum};
 
@@ -41,7 +41,7 @@ pub struct Entry {
     pub copied: bool,
     pub blocks: Vec<BlockView>,
     /// Tokens of the responses that end with this step.
-    pub usage: Option<Tokens>,
+    pub usage: Option<TokenSums>,
     /// Their estimated cost; null if one of their models has no price.
     pub cost_usd: Option<f64>,
     /// Of a conversation that branches: whether the client shows this step.
@@ -302,14 +302,14 @@ fn walk_branch(
 impl Entry {
     /// Tokens and cost of these responses, if there are any.
     fn put_usage(&mut self, used: impl Iterator<Item = UsageSum>) {
-        let (mut cost, mut tokens, mut any) = (Cost::default(), [0; 6], false);
+        let (mut cost, mut tokens, mut any) = (Cost::default(), Tokens::default(), false);
         for sum in used {
             any = true;
             cost.add(&sum);
-            tokens.iter_mut().zip(sum.tokens).for_each(|(total, more)| *total += more);
+            tokens += sum.tokens;
         }
         if any {
-            self.usage = Some(Tokens::of(&tokens));
+            self.usage = Some(tokens.into());
             self.cost_usd = cost.whole();
         }
     }

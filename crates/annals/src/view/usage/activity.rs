@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 
 use super::prices::Cost;
 use crate::view::context::View;
-use crate::view::session::list::Tokens;
-use annals_core::{Result, Shown, Time};
+use crate::view::session::list::TokenSums;
+use annals_core::{Result, Shown, Time, Tokens};
 use annals_store::{ResponseFilter, UsageBy};
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -55,7 +55,7 @@ pub struct DayUsage {
 pub struct ModelUsage {
     pub model: Option<Shown>,
     pub response_count: i64,
-    pub tokens: Tokens,
+    pub tokens: TokenSums,
     /// Null if the model has no price.
     pub cost_usd: Option<f64>,
 }
@@ -63,7 +63,7 @@ pub struct ModelUsage {
 #[derive(Default)]
 struct Sums {
     responses: i64,
-    tokens: [i64; 6],
+    tokens: Tokens,
     cost: Cost,
 }
 
@@ -77,9 +77,7 @@ impl View<'_> {
             let sums = by_day.entry(sum.day).or_default().entry(sum.model.clone()).or_default();
             sums.responses += sum.responses;
             sums.cost.add(&sum);
-            for (total, tokens) in sums.tokens.iter_mut().zip(sum.tokens) {
-                *total += tokens;
-            }
+            sums.tokens += sum.tokens;
         }
         // Responses without a time are in no day.
         by_day.remove(&0);
@@ -89,7 +87,7 @@ impl View<'_> {
                 .map(|(model, sums)| ModelUsage {
                     model: model.map(|model| self.door.text(&model)),
                     response_count: sums.responses,
-                    tokens: Tokens::of(&sums.tokens),
+                    tokens: sums.tokens.into(),
                     cost_usd: sums.cost.known(),
                 })
                 .collect();

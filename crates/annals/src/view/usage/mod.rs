@@ -12,11 +12,11 @@ use utoipa::ToSchema;
 use super::context::View;
 use super::door::Door;
 use super::paging::{Paging, read_numbers, write_numbers};
-use super::session::list::Tokens;
-use annals_core::{LONG_PROMPTS, Result, Shown, Time};
+use super::session::list::TokenSums;
+use annals_core::{Result, Shown, Time, Tokens};
 use annals_sources::by_name;
 use annals_store::{ResponseFilter, ResponseRow, RowPlace, UsageBy};
-use prices::{Cost, Price, TokenCounts, price_of};
+use prices::{Cost, Price, price_of};
 
 #[derive(Debug, Clone)]
 pub struct UsageQuery {
@@ -45,7 +45,7 @@ pub struct UsageRow {
     /// A date, model, directory, session or source; null if unknown.
     pub key: Option<Shown>,
     pub source: Option<String>,
-    pub tokens: Tokens,
+    pub tokens: TokenSums,
     pub response_count: i64,
     /// Of all responses with a price; null if none has one.
     pub cost_usd: Option<f64>,
@@ -65,7 +65,7 @@ type GroupKey = (Option<String>, Option<String>);
 
 #[derive(Debug, Default)]
 struct Group {
-    tokens: TokenCounts,
+    tokens: Tokens,
     responses: i64,
     cost: Cost,
 }
@@ -88,16 +88,14 @@ impl View<'_> {
             for group in [group, &mut total] {
                 group.responses += sum.responses;
                 group.cost.add(&sum);
-                for (total, tokens) in group.tokens.iter_mut().zip(sum.tokens) {
-                    *total += tokens;
-                }
+                group.tokens += sum.tokens;
             }
         }
         let mut groups: Vec<(GroupKey, Group)> = groups.into_iter().collect();
         match query.by {
             UsageBy::Day => groups.reverse(),
             UsageBy::Model | UsageBy::Project | UsageBy::Session | UsageBy::Source => {
-                let dear = |group: &Group| (group.cost.known().unwrap_or(0.0), whole(&group.tokens));
+                let dear = |group: &Group| (group.cost.known().unwrap_or(0.0), group.tokens.total());
                 groups.sort_by(|(_, left), (_, right)| {
                     dear(right).partial_cmp(&dear(left)).unwrap_or(std::cmp::Ordering::Equal)
                 });
@@ -135,16 +133,12 @@ fn row(door: &Door, key: Option<String>, source: Option<String>, group: &Group) 
     UsageRow {
         key: key.map(|key| door.text(&key)),
         source,
-        tokens: Tokens::of(&group.tokens),
+        tokens: group.tokens.into(),
         response_count: group.responses,
         cost_usd: group.cost.known(),
         billing_source: if group.cost.known().is_some() { "estimated" } else { "unknown" },
         unpriced_models: group.cost.unpriced.keys().map(|model| door.text(model)).collect(),
     }
-}
-
-fn whole([input, output, read, write, write_hour, _]: &TokenCounts) -> i64 {
-    input + output + read + write + write_hour
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -162,7 +156,7 @@ pub struct ResponseView {
     pub session_id: String,
     pub at: Option<String>,
     pub model: Option<Shown>,
-    pub tokens: Tokens,
+    pub tokens: TokenSums,
     pub cost_usd: Option<f64>,
     pub billing_source: &'static str,
     /// The row of the price table used.
@@ -207,19 +201,18 @@ impl View<'_> {
 }
 
 fn response(door: &Door, row: ResponseRow, id: Option<String>) -> ResponseView {
-    let [input, _, read, write, write_hour, _] = row.tokens;
-    let prompt = input + read + write + write_hour;
-    let class = LONG_PROMPTS.iter().filter(|limit| prompt > **limit).count() as i64;
     let day = row.at.map_or(0, Time::day);
     let price = row.model.as_deref().and_then(|model| price_of(model, day));
-    let cost = price.filter(|_| !row.copied).map(|price| price.cost(class, &row.tokens).dollars());
+    let cost = price
+        .filter(|_| !row.copied)
+        .map(|price| price.cost(row.tokens.prompt_class(), row.tokens).dollars());
     ResponseView {
         response_id: door.text(&id.unwrap_or_else(|| row.key.hex())),
         source: row.source,
         session_id: row.session,
         at: row.at.map(Time::rfc3339),
         model: row.model.as_deref().map(|model| door.text(model)),
-        tokens: Tokens::of(&row.tokens),
+        tokens: row.tokens.into(),
         cost_usd: cost,
         billing_source: if cost.is_some() { "estimated" } else { "unknown" },
         price: price.cloned(),

@@ -6,11 +6,8 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use annals_core::{LONG_PROMPTS, Time};
+use annals_core::{LONG_PROMPTS, Time, Tokens};
 use annals_store::UsageSum;
-
-/// Input, output, cache read, cache write, cache write for an hour, reasoning.
-pub type TokenCounts = [i64; 6];
 
 /// One row of the table: USD per million tokens from a day on.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, ToSchema)]
@@ -58,21 +55,21 @@ pub fn price_of(model: &str, day: i64) -> Option<&'static Price> {
 }
 
 impl Price {
-    pub fn cost(&self, prompt_class: i64, tokens: &TokenCounts) -> Picodollars {
+    pub fn cost(&self, prompt_class: i64, tokens: Tokens) -> Picodollars {
         let class = usize::try_from(prompt_class).unwrap_or(0);
         let long = self.long.filter(|long| LONG_PROMPTS.iter().take(class).any(|limit| *limit == long.above));
         let rates = long.map_or(self.rates, |long| long.rates);
         // Where no discount or surcharge is published, tokens of the cache cost what others cost.
         let write = rates.cache_write_5m.unwrap_or(rates.input);
-        let per_token = [
-            rates.input,
-            rates.output,
-            rates.cached_input.unwrap_or(rates.input),
-            write,
-            rates.cache_write_1h.unwrap_or(write),
-        ];
         // Reasoning is part of the output.
-        let costs = per_token.iter().zip(tokens).map(|(rate, count)| picodollars(*rate) * i128::from(*count));
+        let costs = [
+            (rates.input, tokens.input),
+            (rates.output, tokens.output),
+            (rates.cached_input.unwrap_or(rates.input), tokens.cache_read),
+            (write, tokens.cache_write),
+            (rates.cache_write_1h.unwrap_or(write), tokens.cache_write_hour),
+        ];
+        let costs = costs.iter().map(|(rate, count)| picodollars(*rate) * i128::from(*count));
         Picodollars(costs.sum())
     }
 }
@@ -115,12 +112,11 @@ impl Cost {
     }
 
     pub fn add(&mut self, sum: &UsageSum) {
-        let [input, output, read, write, write_hour, _] = sum.tokens;
-        let tokens = input + output + read + write + write_hour;
+        let tokens = sum.tokens.total();
         let model = sum.model.as_deref().unwrap_or("unknown");
         match price_of(model, sum.day) {
             Some(price) => {
-                self.priced.0 += price.cost(sum.prompt_class, &sum.tokens).0;
+                self.priced.0 += price.cost(sum.prompt_class, sum.tokens).0;
                 self.responses += sum.responses;
             }
             // Nothing was used: a notice of the client's own, for example.
@@ -302,11 +298,20 @@ mod tests {
     #[test]
     fn tokens_cost_by_kind_and_length() {
         let price = price_of("gpt-5.4", day("2026-06-01")).unwrap();
-        let million = [1_000_000; 6];
+        let count = 1_000_000;
+        let input = Tokens { input: count, ..Tokens::default() };
+        let million = Tokens {
+            input: count,
+            output: count,
+            cache_read: count,
+            cache_write: count,
+            cache_write_hour: count,
+            reasoning: count,
+        };
         // Writes to the cache cost what other input costs.
-        assert_eq!(price.cost(0, &million).dollars(), 2.5 + 15.0 + 0.25 + 2.5 + 2.5);
-        assert_eq!(price.cost(2, &million), price.cost(0, &million));
-        assert_eq!(price.cost(3, &[1_000_000, 0, 0, 0, 0, 0]).dollars(), 5.0);
+        assert_eq!(price.cost(0, million).dollars(), 2.5 + 15.0 + 0.25 + 2.5 + 2.5);
+        assert_eq!(price.cost(2, million), price.cost(0, million));
+        assert_eq!(price.cost(3, input).dollars(), 5.0);
         let sum = |model: &str, count: i64| UsageSum {
             group: None,
             source: String::new(),
@@ -314,7 +319,7 @@ mod tests {
             model: Some(model.to_owned()),
             prompt_class: 0,
             responses: 1,
-            tokens: [count, 0, 0, 0, 0, 0],
+            tokens: Tokens { input: count, ..Tokens::default() },
         };
         let free = Cost::of(&[sum("<synthetic>", 0)]);
         assert_eq!((free.whole(), free.billing_source()), (None, "unknown"));
