@@ -213,6 +213,7 @@ fn odd_parameters_are_refused() {
         "q=gears&limit=501",
         "q=gears&limit=x",
         "q=gears&cursor=zz",
+        "q=gears&cursor=1",
         "q=gears&cursor=1.1.1",
         "q=gears&sort=worst",
         "q=gears&role=king",
@@ -227,7 +228,7 @@ fn odd_parameters_are_refused() {
         assert_eq!(reply.status, 400, "{parameters}: {}", reply.text());
         assert_civil(&reply.text(), parameters);
     }
-    for cursor in ["0", "1", "7fffffff"] {
+    for cursor in ["0.0", "1.0", "7fffffff.7fffffff"] {
         assert_eq!(server.get(&format!("/api/v1/search?q=gears&cursor={cursor}")).status, 200, "{cursor}");
     }
 }

@@ -221,10 +221,11 @@ impl Reader for RowReader {
 mod tests {
     use super::ThreadReader;
     use crate::Reader;
+    use crate::json::Scan;
 
     fn title(row: &str) -> Option<String> {
         let mut reader = ThreadReader::default();
-        reader.read(0, row.as_bytes(), &mut Vec::new());
+        reader.read(0, Scan::new(row.as_bytes()).line(), &mut Vec::new());
         reader.facts().into_iter().next().and_then(|facts| facts.facts.title)
     }
 
