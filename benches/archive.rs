@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 use annals_testkit::clock;
 use annals_testkit::corpora::claude::{append_rows, write_claude_home};
 use annals_testkit::corpora::codex::{append_turns, write_codex_home};
-use annals_testkit::corpora::words::{Plan, Written};
+use annals_testkit::corpora::generator::{Plan, Written};
 use table::{Row, print_table};
 
 const GIGABYTE: f64 = 1e9;

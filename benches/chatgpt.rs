@@ -10,7 +10,7 @@ use zip::{CompressionMethod, ZipWriter};
 
 use super::table::Row;
 use super::{CODEX, Corpus, GIGABYTE, MEGABYTE, Outcome, SEED, Scratch, Settings, Sync};
-use annals_testkit::corpora::words::{DAY, FIRST_DAY, OUTPUT, PROSE, Plan, Project, Random, put, sizes};
+use annals_testkit::corpora::generator::{DAY, FIRST_DAY, OUTPUT, PROSE, Plan, Project, Random, put, sizes};
 use std::fmt::Write as _;
 
 /// Bytes of a conversation, on average.

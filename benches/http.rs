@@ -11,7 +11,7 @@ use super::table::Row;
 use super::{CODEX, Corpus, MEGABYTE, Outcome, SEED, Scratch, Settings, ticks};
 use annals_testkit::clock;
 use annals_testkit::corpora::codex::write_long_session;
-use annals_testkit::corpora::words::{DAY, DAYS, FIRST_DAY};
+use annals_testkit::corpora::generator::{DAY, DAYS, FIRST_DAY};
 
 const CLIENTS: usize = 8;
 const SESSIONS: &str = "/api/v1/codex/sessions";

@@ -11,7 +11,7 @@ use super::{
     CLAUDE, CODEX, Corpus, Outcome, SEED, Scratch, Settings, claude_home, cpu_of_children, first_sync, median,
 };
 use annals_testkit::clock;
-use annals_testkit::corpora::words::{Project, Random};
+use annals_testkit::corpora::generator::{Project, Random};
 use annals_testkit::worlds::lineage::{GRADES, Plan, Score, write_world};
 
 /// A large file as people have them.

@@ -12,7 +12,7 @@ use super::{
     CODEX, Corpus, GIGABYTE, MEGABYTE, Outcome, SEED, Scratch, Settings, cpu_of_children, first_sync, median,
 };
 use annals_testkit::corpora::codex::{Step, write_told_session};
-use annals_testkit::corpora::words::Random;
+use annals_testkit::corpora::generator::Random;
 
 /// A million lines are three gigabytes, about.
 const SIZE: u64 = 3;

@@ -9,6 +9,7 @@ mod manifest;
 mod moment;
 mod retry;
 mod scope;
+mod status;
 mod stored;
 mod terms;
 mod text;
@@ -32,6 +33,7 @@ pub use manifest::{
 pub use moment::parse_moment;
 pub use retry::{Attempts, FailureKind, RetryStep, next_step, urgency};
 pub use scope::{MemberRole, Scope};
+pub use status::{LineStatus, SourceStatus};
 pub use terms::{
     FILE_MARK, LONGEST_TEXT, MODEL_MARK, TOOL_MARK, TermSet, Terms, each_text, each_told, each_whole_term,
     hash_term,

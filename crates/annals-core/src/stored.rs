@@ -39,7 +39,7 @@ pub(crate) use {named, stored_by_number};
 
 #[cfg(test)]
 mod tests {
-    use crate::{CallKind, Operation};
+    use crate::{CallKind, MessageKind, Operation, PassageKind, Role, Tally};
 
     #[test]
     fn numbers_in_archives_keep_their_meaning() {
@@ -49,6 +49,18 @@ mod tests {
         let operations = "read create update delete move_to move_from";
         let names: Vec<&str> = (0..6).map(|number| Operation::from_stored(number).name()).collect();
         assert_eq!(names.join(" "), operations);
+        let kinds = "prompt answer thinking injected summary notice agent command result unsent";
+        let names: Vec<&str> = (0..10).map(|number| MessageKind::from_stored(number).name()).collect();
+        assert_eq!(names.join(" "), kinds);
+        let roles = "user assistant system developer tool";
+        let names: Vec<&str> = (0..5).map(|number| Role::from_stored(number).name()).collect();
+        assert_eq!(names.join(" "), roles);
+        let tallies = "nothing record message aside rewritten rewritten_record";
+        let names: Vec<&str> = (0..6).map(|number| Tally::from_stored(number).name()).collect();
+        assert_eq!(names.join(" "), tallies);
+        let passages = [PassageKind::User, PassageKind::Call, PassageKind::Files, PassageKind::Output];
+        assert_eq!(passages.map(PassageKind::stored), [0, 3, 5, 7]);
+        assert_eq!(PassageKind::from_stored(8), None);
         assert_eq!((CallKind::from_stored(99), Operation::Delete.stored()), (CallKind::Function, 3));
     }
 }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use strum::{FromRepr, IntoStaticStr};
 
 use super::{Call, CallResult, ContentKey, Terms, Time, Tokens, Touch};
+use crate::stored::stored_by_number;
 
 /// Bytes of a file's (decoded) content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,32 +123,25 @@ pub struct Message {
 }
 
 /// For what a message counts, unless it is a copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRepr, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+#[repr(i64)]
 pub enum Tally {
-    Nothing,
+    Nothing = 0,
     /// A record of the person's or the assistant's side that a person would not count.
-    Record,
+    Record = 1,
     /// A message as a person counts them.
-    Message,
+    Message = 2,
     /// A message that has no record of its side of its own: a prompt typed while the assistant was busy.
-    Aside,
+    Aside = 3,
     /// A message that the client wrote again with ids of its own: the record counts wherever it stands, the message
     /// once.
-    Rewritten,
+    Rewritten = 4,
     /// The same for a record that a person would not count.
-    RewrittenRecord,
+    RewrittenRecord = 5,
 }
 
 impl Tally {
-    const ALL: [Tally; 6] = [
-        Tally::Nothing,
-        Tally::Record,
-        Tally::Message,
-        Tally::Aside,
-        Tally::Rewritten,
-        Tally::RewrittenRecord,
-    ];
-
     /// The usual: prompts and answers are messages, the rest counts for nothing.
     pub fn of(kind: MessageKind) -> Tally {
         match kind {
@@ -179,110 +174,48 @@ impl Tally {
             Tally::Nothing | Tally::Record | Tally::Message | Tally::Aside => (self, Tally::Nothing),
         }
     }
-
-    pub fn stored(self) -> i64 {
-        self as i64
-    }
-
-    pub fn from_stored(stored: i64) -> Tally {
-        usize::try_from(stored).ok().and_then(|at| Self::ALL.get(at).copied()).unwrap_or(Tally::Nothing)
-    }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, FromRepr, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[repr(i64)]
 pub enum Role {
-    User,
-    Assistant,
-    System,
-    Developer,
-    Tool,
+    User = 0,
+    Assistant = 1,
+    System = 2,
+    Developer = 3,
+    Tool = 4,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, FromRepr, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[repr(i64)]
 pub enum MessageKind {
     /// The person's own words.
-    Prompt,
+    Prompt = 0,
     /// The assistant's words.
-    Answer,
+    Answer = 1,
     /// A readable reasoning summary.
-    Thinking,
+    Thinking = 2,
     /// Text that the client put before the model: environment, instructions, skills, markers.
-    Injected,
+    Injected = 3,
     /// A compaction summary.
-    Summary,
+    Summary = 4,
     /// An event worth a line: interrupted, compacted, failed, rolled back.
-    Notice,
+    Notice = 5,
     /// A message between agents, or what a background task reports.
-    Agent,
+    Agent = 6,
     /// A command of the client that the person typed, and what it printed.
-    Command,
+    Command = 7,
     /// A tool's result that answers no call in this file.
-    Result,
+    Result = 8,
     /// Words that the person typed and that were not sent: still in a queue, taken back, or dropped.
-    Unsent,
+    Unsent = 9,
 }
 
-impl MessageKind {
-    const ALL: [MessageKind; 10] = [
-        MessageKind::Prompt,
-        MessageKind::Answer,
-        MessageKind::Thinking,
-        MessageKind::Injected,
-        MessageKind::Summary,
-        MessageKind::Notice,
-        MessageKind::Agent,
-        MessageKind::Command,
-        MessageKind::Result,
-        MessageKind::Unsent,
-    ];
-
-    pub fn stored(self) -> i64 {
-        self as i64
-    }
-
-    pub fn from_stored(stored: i64) -> MessageKind {
-        usize::try_from(stored).ok().and_then(|at| Self::ALL.get(at).copied()).unwrap_or(MessageKind::Notice)
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            MessageKind::Prompt => "prompt",
-            MessageKind::Answer => "answer",
-            MessageKind::Thinking => "thinking",
-            MessageKind::Injected => "injected",
-            MessageKind::Summary => "summary",
-            MessageKind::Notice => "notice",
-            MessageKind::Agent => "agent",
-            MessageKind::Command => "command",
-            MessageKind::Result => "result",
-            MessageKind::Unsent => "unsent",
-        }
-    }
-}
-
-impl Role {
-    const ALL: [Role; 5] = [Role::User, Role::Assistant, Role::System, Role::Developer, Role::Tool];
-
-    pub fn stored(self) -> i64 {
-        self as i64
-    }
-
-    pub fn from_stored(stored: i64) -> Role {
-        usize::try_from(stored).ok().and_then(|at| Self::ALL.get(at).copied()).unwrap_or(Role::System)
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::System => "system",
-            Role::Developer => "developer",
-            Role::Tool => "tool",
-        }
-    }
-}
+stored_by_number!(Tally else Nothing, Role else System, MessageKind else Notice);
 
 /// A title that one file gives to the session of another, by naming one of its rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -319,39 +252,29 @@ pub struct Passage {
 }
 
 /// Whose words a passage is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, FromRepr)]
+#[repr(u8)]
 pub enum PassageKind {
-    User,
-    Assistant,
-    Thinking,
-    Call,
-    Result,
+    User = 0,
+    Assistant = 1,
+    Thinking = 2,
+    Call = 3,
+    Result = 4,
     /// Paths of files that a call touched.
-    Files,
+    Files = 5,
     /// An authored thing or a memory.
-    Record,
+    Record = 6,
     /// An output that was kept apart from its call.
-    Output,
+    Output = 7,
 }
 
 impl PassageKind {
-    pub const ALL: [PassageKind; 8] = [
-        PassageKind::User,
-        PassageKind::Assistant,
-        PassageKind::Thinking,
-        PassageKind::Call,
-        PassageKind::Result,
-        PassageKind::Files,
-        PassageKind::Record,
-        PassageKind::Output,
-    ];
-
     pub fn stored(self) -> u8 {
         self as u8
     }
 
     pub fn from_stored(stored: u8) -> Option<PassageKind> {
-        Self::ALL.get(usize::from(stored)).copied()
+        PassageKind::from_repr(stored)
     }
 }
 

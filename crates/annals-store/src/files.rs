@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::blobs::{BaseBlob, PackedRow, SEGMENT, Segment, Unpacker};
 use crate::error::Result;
 use crate::{Archive, Store, TranscriptFile, sql};
-use annals_core::{Encoding, Framing, Item, Raw, SessionFacts, Span, Time};
+use annals_core::{Encoding, Framing, Item, LineStatus, Raw, SessionFacts, Span, Time};
 
 /// A stretch of a file, committed as a whole: bytes, rows, counts and where to go on.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ pub struct Stat {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Count {
-    pub status: &'static str,
+    pub status: LineStatus,
     pub kind: String,
     pub lines: u64,
     pub bytes: u64,

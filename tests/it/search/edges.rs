@@ -281,7 +281,7 @@ fn crowded_sessions_leave_room_and_pages_stay_in_order() {
 /// A key or a token is often longer than what is shown around a word.
 #[test]
 fn no_snippet_shows_a_part_of_a_long_secret() {
-    let mut random = annals_testkit::corpora::words::Random(7);
+    let mut random = annals_testkit::corpora::generator::Random(7);
     let rows: Vec<String> = (0..50).map(|_| random.base64(64)).collect();
     let (label, token) = ("RSA PRIVATE KEY", random.base64(2_400).replace(['+', '/'], "-"));
     let key = format!("-----{} {label}-----\n{}\n-----{} {label}-----", "BEGIN", rows.join("\n"), "END");

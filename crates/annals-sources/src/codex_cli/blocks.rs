@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::words::{is_injected_text, request};
+use super::authorship::{is_injected_text, request};
 use crate::json::{Json, Line};
 use annals_core::Block;
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::outcome::{CommandOutcome, read_outcome};
 use super::patch::{PatchChange, PatchedFile, find_patches, parse_patch, unified_diff_hunks};
 use super::requests::{ToolRequest, command_of};
-use super::rollout::Line;
+use super::rollout::RolloutLine;
 use crate::home::folders::absolute;
 use crate::home::title::in_a_line;
 use crate::json::{Json, Object, unescape};
@@ -54,7 +54,14 @@ struct Entry {
 }
 
 impl OpenCalls {
-    pub fn call(&mut self, kind: &str, line: &Line<'_>, turn: Turn, cwd: Option<&str>, out: &mut Vec<Item>) {
+    pub fn call(
+        &mut self,
+        kind: &str,
+        line: &RolloutLine<'_>,
+        turn: Turn,
+        cwd: Option<&str>,
+        out: &mut Vec<Item>,
+    ) {
         let payload = &line.payload;
         let call_id =
             payload.get_text("call_id").or_else(|| payload.get_text("id")).unwrap_or_default().into_owned();
@@ -117,7 +124,13 @@ impl OpenCalls {
     }
 
     /// The output that the model saw.
-    pub fn output(&mut self, session: &Arc<str>, line: &Line<'_>, inherited: bool, out: &mut Vec<Item>) {
+    pub fn output(
+        &mut self,
+        session: &Arc<str>,
+        line: &RolloutLine<'_>,
+        inherited: bool,
+        out: &mut Vec<Item>,
+    ) {
         let call_id = line.payload.get_text("call_id").unwrap_or_default();
         let output = line.payload.get("output").or_else(|| line.payload.get("tools"));
         let mut outcome = output.map(outcome_of).unwrap_or_default();
@@ -162,7 +175,7 @@ impl OpenCalls {
     fn orphan(
         &mut self,
         session: &Arc<str>,
-        line: &Line<'_>,
+        line: &RolloutLine<'_>,
         call_id: String,
         outcome: CommandOutcome,
         inherited: bool,
@@ -197,7 +210,7 @@ impl OpenCalls {
     }
 
     /// `patch_apply_end`, `exec_command_end`, `mcp_tool_call_end`, `web_search_end`.
-    pub fn ended(&mut self, kind: &str, session: &Arc<str>, line: &Line<'_>, out: &mut Vec<Item>) {
+    pub fn ended(&mut self, kind: &str, session: &Arc<str>, line: &RolloutLine<'_>, out: &mut Vec<Item>) {
         let payload = &line.payload;
         let call_id = payload.get_text("call_id").unwrap_or_default().into_owned();
         let Some(entry) = self.find(&call_id) else { return };
@@ -228,7 +241,14 @@ impl OpenCalls {
     }
 
     /// An item of a paginated file: the client's own record of a command, patch or MCP call.
-    pub fn item(&mut self, kind: &str, item: &Object<'_>, line: &Line<'_>, turn: Turn, out: &mut Vec<Item>) {
+    pub fn item(
+        &mut self,
+        kind: &str,
+        item: &Object<'_>,
+        line: &RolloutLine<'_>,
+        turn: Turn,
+        out: &mut Vec<Item>,
+    ) {
         if item.get_text("source").is_some_and(|source| source == "user_shell") {
             // The person's own command; the message that tells the model about it has the row.
             return;
@@ -277,7 +297,7 @@ impl OpenCalls {
         kind: &str,
         item: &Object<'_>,
         id: String,
-        line: &Line<'_>,
+        line: &RolloutLine<'_>,
         turn: Turn,
         exit_code: Option<i64>,
         out: &mut Vec<Item>,

@@ -1,6 +1,7 @@
 //! Codex CLI: transcripts of every era, thread table, prompt history and names.
 
 mod authored;
+mod authorship;
 mod blocks;
 mod calls;
 mod chain;
@@ -16,7 +17,6 @@ mod rollout;
 mod sidecars;
 mod tape;
 mod usage;
-mod words;
 
 use std::path::Path;
 

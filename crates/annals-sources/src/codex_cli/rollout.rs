@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::authorship::{Author, author, request, typed_bytes, without_citations};
 use super::calls::OpenCalls;
 use super::chain::Chain;
 use super::drift::{ENVELOPE, each_unknown_field, each_unknown_part};
 use super::meta::ids_in_name;
 use super::usage::Meter;
-use super::words::{Author, author, request, typed_bytes, without_citations};
 use crate::home::title::title_of;
 use crate::json::{self, Json, Object, unescape};
 use crate::{Facts, FileContext, Reader, each_object};
@@ -77,7 +77,7 @@ enum Side {
 }
 
 /// One object of the file and what its envelope says.
-pub struct Line<'a> {
+pub struct RolloutLine<'a> {
     pub span: Span,
     pub at: Option<Time>,
     pub key: ContentKey,
@@ -117,13 +117,13 @@ impl RolloutReader {
                     return Verdict::Kept("session_meta".into());
                 }
                 let key = self.state.chain.wrapped(&kind, payload, &self.session);
-                let line = Line { span, at: timestamp, key, payload: payload.object() };
+                let line = RolloutLine { span, at: timestamp, key, payload: payload.object() };
                 each_unknown_field(object, ENVELOPE, "line", out);
                 self.wrapped(&kind, &line, metadata, out)
             }
             (Some(kind), None) => {
                 let key = self.state.chain.bare(object.bytes(), &self.session);
-                let line = Line { span, at: None, key, payload: object.clone() };
+                let line = RolloutLine { span, at: None, key, payload: object.clone() };
                 self.response_item(&kind, &line, None, out)
             }
             (None, _) if record_type.is_some() => Verdict::Kept("state".into()),
@@ -148,7 +148,7 @@ impl RolloutReader {
     fn wrapped(
         &mut self,
         kind: &str,
-        line: &Line<'_>,
+        line: &RolloutLine<'_>,
         metadata: Option<Json<'_>>,
         out: &mut Vec<Item>,
     ) -> Verdict {
@@ -209,7 +209,7 @@ impl RolloutReader {
     fn response_item(
         &mut self,
         kind: &str,
-        line: &Line<'_>,
+        line: &RolloutLine<'_>,
         metadata: Option<Json<'_>>,
         out: &mut Vec<Item>,
     ) -> Verdict {
@@ -248,7 +248,7 @@ impl RolloutReader {
         Verdict::Kept(format!("response_item/{kind}"))
     }
 
-    fn response_message(&mut self, line: &Line<'_>, metadata: Option<Json<'_>>, out: &mut Vec<Item>) {
+    fn response_message(&mut self, line: &RolloutLine<'_>, metadata: Option<Json<'_>>, out: &mut Vec<Item>) {
         let role = line.payload.get_text("role").unwrap_or_default();
         let typed = line.payload.get("content").map(typed_bytes).unwrap_or_default();
         match role.as_ref() {
@@ -291,7 +291,7 @@ impl RolloutReader {
         }
     }
 
-    fn event(&mut self, kind: &str, line: &Line<'_>, out: &mut Vec<Item>) -> Verdict {
+    fn event(&mut self, kind: &str, line: &RolloutLine<'_>, out: &mut Vec<Item>) -> Verdict {
         let payload = &line.payload;
         match kind {
             "user_message" => {
@@ -347,13 +347,13 @@ impl RolloutReader {
     }
 
     /// Nobody knows what it is: it is shown as it is.
-    fn unknown(&self, kind: String, line: &Line<'_>, out: &mut Vec<Item>) -> Verdict {
+    fn unknown(&self, kind: String, line: &RolloutLine<'_>, out: &mut Vec<Item>) -> Verdict {
         out.push(self.message(line, Role::System, MessageKind::Notice));
         Verdict::Unknown(kind)
     }
 
     /// The chat of paginated files.
-    fn item(&mut self, line: &Line<'_>, out: &mut Vec<Item>) -> Verdict {
+    fn item(&mut self, line: &RolloutLine<'_>, out: &mut Vec<Item>) -> Verdict {
         let Some(item) = line.payload.get("item") else {
             return Verdict::Unknown("event_msg/item_completed".into());
         };
@@ -395,7 +395,7 @@ impl RolloutReader {
     }
 
     /// An event says that something was said: its response item is before, follows, or is missing.
-    fn said(&mut self, role: Role, typed: &[u8], line: &Line<'_>, out: &mut Vec<Item>) {
+    fn said(&mut self, role: Role, typed: &[u8], line: &RolloutLine<'_>, out: &mut Vec<Item>) {
         let kind = if role == Role::User { MessageKind::Prompt } else { MessageKind::Answer };
         self.note_message_time(line.at);
         if role == Role::User {
@@ -421,7 +421,7 @@ impl RolloutReader {
         self.state.waiting.remove(found)
     }
 
-    fn wait(&mut self, side: Side, role: Role, typed: &[u8], line: &Line<'_>, kind: MessageKind) {
+    fn wait(&mut self, side: Side, role: Role, typed: &[u8], line: &RolloutLine<'_>, kind: MessageKind) {
         if !self.state.wrapped {
             return;
         }
@@ -441,7 +441,7 @@ impl RolloutReader {
     }
 
     /// A compaction: its summary, and the assistant's message that was that summary and no answer.
-    fn compacted(&mut self, line: &Line<'_>, out: &mut Vec<Item>) {
+    fn compacted(&mut self, line: &RolloutLine<'_>, out: &mut Vec<Item>) {
         let summary = line.payload.get("message").and_then(Json::inner).unwrap_or_default();
         let written = self.state.waiting.iter().position(|waiting| {
             waiting.side == Side::Item
@@ -475,7 +475,7 @@ impl RolloutReader {
         }
     }
 
-    fn message(&self, line: &Line<'_>, role: Role, kind: MessageKind) -> Item {
+    fn message(&self, line: &RolloutLine<'_>, role: Role, kind: MessageKind) -> Item {
         Item::Message(Message {
             session: self.session.clone(),
             span: line.span,
@@ -489,7 +489,7 @@ impl RolloutReader {
         })
     }
 
-    fn usage(&self, line: &Line<'_>, tokens: Tokens, key: ContentKey, inherited: bool) -> Item {
+    fn usage(&self, line: &RolloutLine<'_>, tokens: Tokens, key: ContentKey, inherited: bool) -> Item {
         Item::Usage(Usage {
             session: self.session.clone(),
             span: line.span,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::words::request;
+use super::authorship::request;
 use crate::home::title::title_of;
 use crate::json::{Json, Line};
 use crate::{Facts, FileContext, Reader, each_object};

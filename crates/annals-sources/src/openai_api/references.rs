@@ -15,12 +15,12 @@ pub struct References {
     pub before: Vec<ContentKey>,
     /// What was said when this trace ended, for each choice.
     pub after: Vec<ContentKey>,
-    pub batch: Option<Batch>,
+    pub batch: Option<BatchPart>,
 }
 
 /// Half of a call that was made in a batch.
 #[derive(Debug)]
-pub struct Batch {
+pub struct BatchPart {
     pub custom_id: String,
     pub model: Option<String>,
     pub half: Half,
@@ -44,7 +44,7 @@ impl References {
         let item = trace.request.as_ref().filter(|_| trace.form == Form::Item);
         let item = item.and_then(|item| item.json()?.get_text("id").map(|id| id.into_owned()));
         let names = [conversation, of, session, own, previous, item].into_iter().flatten();
-        let batch = trace.custom_id.as_ref().map(|custom_id| Batch {
+        let batch = trace.custom_id.as_ref().map(|custom_id| BatchPart {
             custom_id: custom_id.clone(),
             model: answer.model.as_ref().or(request.model.as_ref()).cloned(),
             half: if trace.form == Form::BatchRequest { Half::Request } else { Half::Response },

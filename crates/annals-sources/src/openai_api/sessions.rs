@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::references::{Batch, Half, References, half, half_of, said, several};
+use super::references::{BatchPart, Half, References, half, half_of, said, several};
 use crate::KnownRecords;
 use annals_core::{ContentKey, Result, Time};
 
@@ -215,7 +215,7 @@ impl Sessions {
         }
     }
 
-    fn half(&self, number: usize) -> Option<&Batch> {
+    fn half(&self, number: usize) -> Option<&BatchPart> {
         self.traces[number].references.batch.as_ref()
     }
 

@@ -16,7 +16,8 @@ use rusqlite::{OptionalExtension, Row, params};
 use crate::error::Result;
 use crate::{Archive, sql};
 use annals_core::{
-    CallKind, ContentKey, Encoding, MessageKind, Operation, Range, Raw, Role, Span, Time, Tokens,
+    CallKind, ContentKey, Encoding, LineStatus, MessageKind, Operation, Range, Raw, Role, SourceStatus, Span,
+    Time, Tokens,
 };
 
 #[derive(Debug, Clone)]
@@ -36,7 +37,7 @@ pub struct InstanceRow {
 #[derive(Debug, Clone)]
 pub struct HomeRow {
     pub root: Raw,
-    pub status: String,
+    pub status: SourceStatus,
     pub reason: Raw,
     pub last_scanned: Option<Time>,
     pub has_sessions: bool,
@@ -125,7 +126,7 @@ pub struct FileRow {
 #[derive(Debug, Clone)]
 pub struct CoverageRow {
     pub file: i64,
-    pub status: String,
+    pub status: LineStatus,
     pub kind: String,
     pub lines: i64,
     pub bytes: i64,
@@ -172,7 +173,8 @@ impl Archive<'_> {
         let rows = statement.query_map([source], |row| {
             Ok(HomeRow {
                 root: raw(row, 0)?,
-                status: row.get(1)?,
+                status: SourceStatus::from_name(row.get_ref(1)?.as_str().unwrap_or_default())
+                    .unwrap_or_default(),
                 reason: raw(row, 2)?,
                 last_scanned: time(row, 3)?,
                 has_sessions: row.get(4)?,
@@ -328,7 +330,8 @@ impl Archive<'_> {
         let rows = statement.query_map([source], |row| {
             Ok(CoverageRow {
                 file: row.get(0)?,
-                status: row.get(1)?,
+                status: LineStatus::from_name(row.get_ref(1)?.as_str().unwrap_or_default())
+                    .unwrap_or(LineStatus::Unknown),
                 kind: row.get(2)?,
                 lines: row.get(3)?,
                 bytes: row.get(4)?,

@@ -191,7 +191,7 @@ impl Writer<'_> {
             ))?;
             statement.execute(params![
                 file,
-                count.status,
+                count.status.name(),
                 count.kind,
                 count.lines as i64,
                 count.bytes as i64

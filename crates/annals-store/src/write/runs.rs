@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, params};
 use super::Writer;
 use crate::error::Result;
 use crate::{Store, sql};
-use annals_core::{ContentKey, Time};
+use annals_core::{ContentKey, SourceStatus, Time};
 
 /// What the collector remembers, for the whole archive: no member asks for it.
 impl Store {
@@ -116,14 +116,14 @@ impl Writer<'_> {
     pub fn set_instance_status(
         &mut self,
         instance: i64,
-        status: &str,
+        status: SourceStatus,
         reason: &str,
         now: Time,
     ) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update instance set status = $2, reason = $3, last_scanned = $4 where id = $1"
         ))?;
-        statement.execute(params![instance, status, reason, now.micros()])?;
+        statement.execute(params![instance, status.name(), reason, now.micros()])?;
         Ok(())
     }
 

@@ -6,8 +6,8 @@ use std::io::{self, Write as _};
 use std::time::{Duration, UNIX_EPOCH};
 use std::{fs, path::Path, rc::Rc};
 
-use super::words::{DAY, DAYS, FIRST_DAY, PROJECTS, PROSE, Project, Random, play, put, sizes, timestamp};
-pub use super::words::{Plan, Written};
+use super::generator::{DAY, DAYS, FIRST_DAY, PROJECTS, PROSE, Project, Random, play, put, sizes, timestamp};
+pub use super::generator::{Plan, Written};
 
 const LOCAL_TIME_AHEAD: u64 = 9 * 3_600_000; // Asia/Tokyo, a zone without summer time
 const KEPT_END: u64 = 32 << 10; // the client keeps this much of both ends of a long output in its item

@@ -3,12 +3,12 @@
 pub mod chatgpt;
 pub mod claude;
 pub mod codex;
-pub mod words;
+pub mod generator;
 
 use std::io;
 use std::path::Path;
 
-use words::Plan;
+use generator::Plan;
 
 /// Writes homes below the home of a user, whose sessions have hundreds of steps with calls, files and outputs.
 pub fn write_long_sessions(user: &Path) -> io::Result<()> {

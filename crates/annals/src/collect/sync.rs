@@ -14,7 +14,7 @@ use super::import::drops::import_drops;
 use super::ingest::capture::{CaptureOutcome, Capturer, Report};
 use super::options::{Environment, Nobody, Progress, SourceReport, SyncOptions, Totals};
 use super::run::{self, Run};
-use annals_core::{FailureKind, Result, Scope, Time};
+use annals_core::{FailureKind, LineStatus, Result, Scope, SourceStatus, Time};
 use annals_sources::{Home, Settings, Source};
 use annals_store::{Batch, Store, Writer};
 
@@ -367,12 +367,11 @@ fn count(totals: &mut Totals, batch: &Batch) {
     totals.captured_bytes += batch.new_bytes;
     for count in batch.rows.iter().flat_map(|rows| &rows.counts) {
         let sum = match count.status {
-            "kept" => &mut totals.kept_lines,
-            "unknown" => &mut totals.unknown_lines,
-            "malformed" => &mut totals.malformed_lines,
-            // Inside of lines that have a verdict of their own.
-            "drift" => continue,
-            _ => &mut totals.skipped_lines,
+            LineStatus::Kept => &mut totals.kept_lines,
+            LineStatus::Unknown => &mut totals.unknown_lines,
+            LineStatus::Malformed => &mut totals.malformed_lines,
+            LineStatus::Skipped => &mut totals.skipped_lines,
+            LineStatus::Drift => continue,
         };
         *sum += count.lines;
     }
@@ -454,10 +453,10 @@ fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, now: Time) -> Result<
     writer.resolve_summaries()?;
     writer.mark_sessions(visit.instance, &visit.gone, now)?;
     let (status, reason) = match &visit.state {
-        HomeState::Available => ("available", String::new()),
-        HomeState::Empty => ("empty", "no files of this source in it".to_owned()),
-        HomeState::Missing => ("unavailable", "directory no longer exists".to_owned()),
-        HomeState::Unreadable(why) => ("error", why.clone()),
+        HomeState::Available => (SourceStatus::Available, String::new()),
+        HomeState::Empty => (SourceStatus::Empty, "no files of this source in it".to_owned()),
+        HomeState::Missing => (SourceStatus::Unavailable, "directory no longer exists".to_owned()),
+        HomeState::Unreadable(why) => (SourceStatus::Error, why.clone()),
     };
     Ok(writer.set_instance_status(visit.instance, status, &reason, now)?)
 }

@@ -10,7 +10,7 @@ use std::{fs, rc::Rc};
 mod scripts;
 mod tools;
 
-use super::words::{
+use super::generator::{
     DAY, DAYS, FIRST_DAY, PROJECTS, PROSE, Plan, Project, Random, Written, play, put, sizes, timestamp,
 };
 use scripts::{

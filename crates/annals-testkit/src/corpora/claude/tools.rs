@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 use super::{Agent, Call, Session, folder_name};
-use crate::corpora::words::{Random, put, timestamp};
+use crate::corpora::generator::{Random, put, timestamp};
 
 const ROOT: &str = "/home/pat/.claude"; // where the home was, so that its bytes do not depend on where it is
 const LONGEST_INLINE: u64 = 30_000;

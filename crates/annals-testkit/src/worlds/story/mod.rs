@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 mod claude;
 mod codex;
 
-use crate::corpora::words::{DAY, Random};
+use crate::corpora::generator::{DAY, Random};
 
 /// The sources whose clients the person works with.
 pub const CLIENTS: [&str; 2] = ["codex_cli", "claude_code"];

@@ -7,7 +7,7 @@ use super::sources;
 use crate::cli::{Context, Outcome};
 use crate::view::format::{counted, size};
 use crate::view::{Finding, View, examine};
-use annals_core::{Result, Shown};
+use annals_core::{Result, Shown, SourceStatus};
 
 /// Less free space than this is too little for the next syncs.
 const LITTLE_SPACE: u64 = 1 << 30;
@@ -33,7 +33,7 @@ pub fn run(context: &mut Context, _options: &DoctorArguments) -> Result<Outcome>
         }],
     };
     for card in sources::all(context)? {
-        let reachable = card.source_status != "error";
+        let reachable = card.source_status != SourceStatus::Error;
         let mut what = format!("{}: {}", card.provider_label, card.source_status);
         if let Some(days) = card.retention_days {
             what.push_str(&format!("; the client deletes sessions after {}", counted(days, "day")));

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::sync::state_words;
+use super::sync::status_of;
 use crate::cli::settings::Declared;
 use crate::cli::ui::table::table;
 use crate::cli::ui::time;
@@ -12,7 +12,7 @@ use crate::collect::survey_homes;
 use crate::config::Config;
 use crate::view::format::{counted, number, size};
 use crate::view::{DiskState, Door, SourceCard, cards_without_archive};
-use annals_core::Result;
+use annals_core::{Result, SourceStatus};
 use annals_sources::registry;
 
 #[derive(Args)]
@@ -49,9 +49,9 @@ pub fn on_disk(config: &Config) -> Vec<DiskState> {
     let mut disk = Vec::new();
     for source in registry() {
         for (home, state) in survey_homes(*source, &Declared(config)) {
-            let (status, reason) = state_words(&state);
+            let (status, reason) = status_of(&state);
             let path = home.root.to_string_lossy().into_owned();
-            disk.push((source.manifest().source, path, status.to_owned(), reason));
+            disk.push((source.manifest().source, path, status, reason));
         }
     }
     disk
@@ -85,7 +85,7 @@ pub fn print(context: &mut Context, cards: &[SourceCard]) -> Result<()> {
             let gaps = counted(card.gaps_open, "gap");
             context.output.line(format!("  {gaps}: could not be fetched yet (see `annals gaps`)"))?;
         }
-        if card.source_status != "available" {
+        if card.source_status != SourceStatus::Available {
             context.output.line(format!("  hint: {}", card.setup_hint))?;
         }
     }

@@ -16,7 +16,7 @@ use super::import::containers::private_file;
 use super::ingest::append::Appender;
 use super::options::Environment;
 use super::run::{self, Run};
-use annals_core::{ContentKey, Error, FailureKind, Result, Time};
+use annals_core::{ContentKey, Error, FailureKind, Result, SourceStatus, Time};
 use annals_sources::of_programs;
 use annals_store::{Lease, Store};
 use program::{ENDING, Heard, Program};
@@ -141,8 +141,8 @@ pub fn run_connector(
     };
     let mut report = session.report;
     let (status, reason) = match &talked {
-        Ok(()) => ("available", String::new()),
-        Err(problem) => ("error", format!("the last run failed: {}", problem.what)),
+        Ok(()) => (SourceStatus::Available, String::new()),
+        Err(error) => (SourceStatus::Error, format!("the last run failed: {}", error.what)),
     };
     let now = (environment.now)();
     let mut writer = store.writer(now)?;

@@ -7,7 +7,7 @@ use super::report::{ContainerReport, MemberReport};
 use super::triage::SourceIntake;
 use super::{COMMIT_BATCHES, COMMIT_BYTES, Importer, instance_of};
 use crate::collect::ingest::target::Target;
-use annals_core::{FailureKind, Result, Time};
+use annals_core::{FailureKind, Result, SourceStatus, Time};
 use annals_sources::{Capture, ElementBody, Source};
 use annals_store::Batch;
 
@@ -196,7 +196,7 @@ impl Importer<'_, '_> {
         let mut writer = self.store.writer(now)?;
         writer.resolve_summaries()?;
         for instance in self.instances.values() {
-            writer.set_instance_status(*instance, "available", "", now)?;
+            writer.set_instance_status(*instance, SourceStatus::Available, "", now)?;
         }
         Ok(writer.commit()?)
     }

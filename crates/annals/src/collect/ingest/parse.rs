@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::passages::Passages;
-use annals_core::{Framing, Item, Span, Verdict};
+use annals_core::{Framing, Item, LineStatus, Span, Verdict};
 use annals_sources::json::{Scan, ScanRoom};
 use annals_sources::{Reader, Source};
 use annals_store::{Count, ReadRows};
@@ -38,7 +38,7 @@ pub struct Parse {
     large: Option<MutexGuard<'static, ()>>,
     items: Vec<Item>,
     room: ScanRoom,
-    counts: HashMap<(&'static str, String), (u64, u64)>,
+    counts: HashMap<(LineStatus, String), (u64, u64)>,
     malformed: Vec<(Span, String)>,
     /// Bytes of newlines: they belong to no line's type.
     line_ends: u64,
@@ -166,10 +166,11 @@ impl Parse {
     /// What was read since the last take.
     pub fn take(&mut self) -> ReadRows {
         if self.line_ends > 0 {
-            self.counts.insert(("kept", "line end".into()), (0, std::mem::take(&mut self.line_ends)));
+            self.counts
+                .insert((LineStatus::Kept, "line end".into()), (0, std::mem::take(&mut self.line_ends)));
         }
         if self.blank_lines > 0 {
-            let blank = self.counts.entry(("skipped", "blank line".into())).or_default();
+            let blank = self.counts.entry((LineStatus::Skipped, "blank line".into())).or_default();
             blank.0 += std::mem::take(&mut self.blank_lines);
         }
         let counts = std::mem::take(&mut self.counts).into_iter();
@@ -271,7 +272,7 @@ impl Parse {
                 continue;
             };
             let kind = shortened(kind.clone());
-            self.counts.entry(("drift", kind)).or_default().0 += 1;
+            self.counts.entry((LineStatus::Drift, kind)).or_default().0 += 1;
             self.items.remove(at);
         }
     }
@@ -284,13 +285,13 @@ impl Parse {
 
     fn count(&mut self, verdict: Verdict, offset: u64, bytes: u64, lines: u64) {
         let (status, kind) = match verdict {
-            Verdict::Kept(kind) => ("kept", kind),
-            Verdict::Unknown(kind) => ("unknown", kind),
+            Verdict::Kept(kind) => (LineStatus::Kept, kind),
+            Verdict::Unknown(kind) => (LineStatus::Unknown, kind),
             Verdict::Malformed(kind) => {
                 self.note_malformed(Span { offset, length: bytes }, &kind);
-                ("malformed", kind)
+                (LineStatus::Malformed, kind)
             }
-            Verdict::Skipped(kind) => ("skipped", kind),
+            Verdict::Skipped(kind) => (LineStatus::Skipped, kind),
             Verdict::Parts(parts) => {
                 for (verdict, bytes) in parts {
                     self.count(verdict, offset, bytes, lines);

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::import::instance_of;
 use super::options::Environment;
 use super::run::{self, Run};
-use annals_core::{Error, FailureKind, Result, Time};
+use annals_core::{Error, FailureKind, Result, SourceStatus, Time};
 use annals_sources::{Judged, Listed, Live, Source, Way};
 use annals_store::{DueGap, Lease, Store};
 use browser::BrowserSetup;
@@ -208,7 +208,7 @@ pub fn collect_live(
     }
     let mut writer = store.writer((environment.now)())?;
     writer.release_gaps(instance, None)?;
-    writer.set_instance_status(instance, "available", "", (environment.now)())?;
+    writer.set_instance_status(instance, SourceStatus::Available, "", (environment.now)())?;
     writer.commit()?;
     report.gaps_open = store.open_gaps(instance, THINGS)?.len() as u64;
     let bucket = self::learnt(&store, instance)?.bucket;

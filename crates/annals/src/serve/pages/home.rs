@@ -132,7 +132,7 @@ fn card(card: &SourceCard) -> Card {
         source: card.source,
         label: card.provider_label,
         href: format!("/sessions?source={}", card.source),
-        status: card.source_status.clone(),
+        status: card.source_status.to_string(),
         sessions: card.session_count,
         sessions_words: format::counted(card.session_count, "session"),
         detail: parts.into_iter().flatten().collect::<Vec<_>>().join(" · "),

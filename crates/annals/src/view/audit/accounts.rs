@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::view::context::View;
 use crate::view::door::Door;
-use annals_core::{Result, Shown};
+use annals_core::{LineStatus, Result, Shown};
 use annals_store::{CoverageRow, FileRow};
 
 #[derive(Debug, Serialize)]
@@ -55,14 +55,14 @@ impl View<'_> {
 }
 
 fn account(door: &Door, file: &FileRow, rows: &[CoverageRow]) -> FileAccount {
-    let sum = |status: &str| {
+    let sum = |status: LineStatus| {
         let rows = rows.iter().filter(|row| row.status == status);
         rows.fold(Sum::default(), |sum, row| Sum {
             lines: sum.lines + row.lines,
             bytes: sum.bytes + row.bytes,
         })
     };
-    let mut skipped = sum("skipped");
+    let mut skipped = sum(LineStatus::Skipped);
     // A last line that is not complete yet is read when the rest of it comes.
     if file.content_size > file.parsed && !file.twin {
         skipped = Sum { lines: skipped.lines + 1, bytes: skipped.bytes + file.content_size - file.parsed };
@@ -70,9 +70,10 @@ fn account(door: &Door, file: &FileRow, rows: &[CoverageRow]) -> FileAccount {
     let mut types: BTreeMap<String, BTreeMap<String, Sum>> = BTreeMap::new();
     for row in rows {
         let sum = Sum { lines: row.lines, bytes: row.bytes };
-        types.entry(row.status.clone()).or_default().insert(row.kind.clone(), sum);
+        types.entry(row.status.name().to_owned()).or_default().insert(row.kind.clone(), sum);
     }
-    let (kept, unknown, malformed) = (sum("kept"), sum("unknown"), sum("malformed"));
+    let (kept, unknown, malformed) =
+        (sum(LineStatus::Kept), sum(LineStatus::Unknown), sum(LineStatus::Malformed));
     FileAccount {
         source: file.source.clone(),
         path: door.text(&file.path),

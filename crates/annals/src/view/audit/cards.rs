@@ -6,13 +6,14 @@ use utoipa::ToSchema;
 use super::status::{DiskState, sources_of_people};
 use crate::view::context::View;
 use crate::view::door::Door;
-use annals_core::{Manifest, Result, Retention, Shown, Time};
+use annals_core::{Manifest, Result, Retention, Shown, SourceStatus, Time};
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SourceCard {
     pub source: &'static str,
     pub provider_label: &'static str,
-    pub source_status: String,
+    #[schema(value_type = String)]
+    pub source_status: SourceStatus,
     pub reason: Shown,
     pub setup_hint: &'static str,
     pub source_path: Option<Shown>,
@@ -68,12 +69,12 @@ impl View<'_> {
             }
             card.last_activity_at = last_activity.map(Time::rfc3339);
             card.last_scanned_at = last_scanned.map(Time::rfc3339);
-            let answers = card.session_count > 0 && card.source_status != "error";
+            let answers = card.session_count > 0 && card.source_status != SourceStatus::Error;
             if answers {
-                if card.source_status != "available" {
+                if card.source_status != SourceStatus::Available {
                     card.reason = Shown::new("the client's files are gone; showing archived data");
                 }
-                card.source_status = "available".into();
+                card.source_status = SourceStatus::Available;
             }
             cards.push(card);
         }
@@ -106,7 +107,7 @@ impl SourceCard {
     fn put_disk(&mut self, door: &Door, disk: &[DiskState]) {
         for (_, path, status, reason) in disk.iter().filter(|(name, ..)| *name == self.source) {
             self.source_path = Some(door.text(path));
-            self.source_status.clone_from(status);
+            self.source_status = *status;
             self.reason = door.text(reason);
         }
     }
@@ -116,7 +117,7 @@ fn empty_card(manifest: &'static Manifest) -> SourceCard {
     SourceCard {
         source: manifest.source,
         provider_label: manifest.label,
-        source_status: "unavailable".into(),
+        source_status: SourceStatus::Unavailable,
         reason: Shown::new("no data found"),
         setup_hint: manifest.setup_hint,
         source_path: None,

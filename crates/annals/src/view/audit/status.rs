@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::view::context::View;
-use annals_core::{Result, Shown, Time};
+use annals_core::{Result, Shown, SourceStatus, Time};
 use annals_sources::{Source, by_name, of_programs, registry};
 
 /// Absence is a status, not an error.
@@ -12,7 +12,8 @@ use annals_sources::{Source, by_name, of_programs, registry};
 pub struct SourceState {
     pub source: &'static str,
     pub provider_label: &'static str,
-    pub source_status: String,
+    #[schema(value_type = String)]
+    pub source_status: SourceStatus,
     pub reason: Shown,
     pub setup_hint: &'static str,
     pub source_path: Option<Shown>,
@@ -52,7 +53,7 @@ fn is_of_programs(source: &dyn Source) -> bool {
 }
 
 /// What the disk says of a source's homes now: source, path, status and reason.
-pub type DiskState = (&'static str, String, String, String);
+pub type DiskState = (&'static str, String, SourceStatus, String);
 
 impl View<'_> {
     /// As the last run left it; where none found a home, as the disk is.
@@ -62,7 +63,7 @@ impl View<'_> {
         let mut state = SourceState {
             source: manifest.source,
             provider_label: manifest.label,
-            source_status: "unavailable".into(),
+            source_status: SourceStatus::Unavailable,
             reason: Shown::new("no data found"),
             setup_hint: manifest.setup_hint,
             source_path: None,
@@ -70,17 +71,18 @@ impl View<'_> {
         };
         for (_, path, status, reason) in self.disk.iter().filter(|(name, ..)| *name == manifest.source) {
             state.source_path = Some(self.door.text(path));
-            state.source_status.clone_from(status);
+            state.source_status = *status;
             state.reason = self.door.text(reason);
         }
         for home in &homes {
             state.source_path = Some(self.door.raw(&home.root));
-            state.source_status.clone_from(&home.status);
+            state.source_status = home.status;
             state.reason = self.door.raw(&home.reason);
         }
-        let answers = homes.iter().any(|home| home.has_sessions) && state.source_status != "error";
-        if answers && state.source_status != "available" {
-            state.source_status = "available".into();
+        let answers =
+            homes.iter().any(|home| home.has_sessions) && state.source_status != SourceStatus::Error;
+        if answers && state.source_status != SourceStatus::Available {
+            state.source_status = SourceStatus::Available;
             state.reason = Shown::new("the client's files are gone; showing archived data");
         }
         Ok(state)

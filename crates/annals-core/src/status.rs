@@ -1,0 +1,33 @@
+//! What became of a line, and how a source is doing.
+
+use serde::Serialize;
+use strum::{Display, EnumString, IntoStaticStr};
+
+use crate::stored::named;
+
+/// Each line has one status, so that the audit adds up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum LineStatus {
+    Kept,
+    Unknown,
+    Malformed,
+    Skipped,
+    /// No line, but something new inside of one: counted beside it.
+    Drift,
+}
+
+/// Absence is a status, not an error.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Display, EnumString, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum SourceStatus {
+    Available,
+    /// A home without files of the source.
+    Empty,
+    #[default]
+    Unavailable,
+    Error,
+}
+
+named!(LineStatus, SourceStatus);
