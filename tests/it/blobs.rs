@@ -36,7 +36,7 @@ fn lasting(sessions: &[Value]) -> Vec<Value> {
     for session in &mut sessions {
         let fields = session.as_object_mut().unwrap();
         fields.remove("is_active");
-        // Since then the start of a session is a field of its own.
+        // Later versions have a separate field for the start of a session.
         fields.remove("started_at");
         fields.remove("first_message_at");
         fields.sort_keys();

@@ -55,7 +55,7 @@ fn cut(text: &str, mut word: Word, mut see: impl FnMut(&[u8])) {
     }
 }
 
-/// What a terminal shows begins behind a sequence such as `[31m`.
+/// The offset after a colour sequence such as `[31m`.
 fn after_colour(bytes: &[u8], at: usize) -> usize {
     if bytes.get(at) != Some(&b'[') {
         return at;
@@ -68,7 +68,7 @@ fn after_colour(bytes: &[u8], at: usize) -> usize {
 /// A run without a separator in it.
 fn each_term_of_run(run: &str, classes: u8, word: &mut Word, see: &mut impl FnMut(&[u8])) {
     match run.as_bytes() {
-        // What nearly every word is: ready as it stands.
+        // Nearly every word: lower case and digits, used as it is.
         plain if classes == PLAIN => {
             if plain.len() <= LONGEST_TERM {
                 see(plain);

@@ -84,7 +84,7 @@ pub enum RowsOwner {
     This,
     /// A file with the same content.
     Other(i64),
-    /// Whichever has them: only the bytes of this one are kept.
+    /// Another form of the file has the rows; only the bytes of this one are kept.
     Nobody,
 }
 

@@ -139,7 +139,7 @@ fn count_file(lines: &[Value], own: &str, count: &mut Count, responses: &mut Has
                 }
             }
             ("event_msg", "token_count") if fresh && !records => {
-                // A counter that goes on says it all; one that fell started again.
+                // If the counter rose, the difference is exact; if it fell, it was restarted.
                 count.tokens += match before.is_object() && tokens(&before) <= tokens(&total) {
                     true => tokens(&total) - tokens(&before),
                     false => tokens(&info["last_token_usage"]),

@@ -84,7 +84,7 @@ fn line_blocks(line: Line<'_>) -> Vec<Block> {
     }
 }
 
-/// What nobody knows is shown as it is.
+/// Unknown content is shown unchanged.
 fn original(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -114,7 +114,7 @@ fn queue_blocks(first: Line<'_>, lines: &[Line<'_>]) -> Option<Vec<Block>> {
     })
 }
 
-/// In a prompt the person's words are the text; what stands beside them is context. Other rows are shown as they are.
+/// In a prompt, the person's words are text and everything around them is context. Other rows are shown unchanged.
 fn prompt_blocks(content: Json<'_>) -> Vec<Block> {
     let spoken = spoken(Some(content));
     if spoken.kind != MessageKind::Prompt {

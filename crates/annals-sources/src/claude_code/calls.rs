@@ -268,7 +268,7 @@ fn exit_code(head: &str, detail: Option<&Object<'_>>, ok: bool) -> Option<i64> {
 fn persisted(head: &str) -> Option<String> {
     let (_, rest) = head.split_once("saved to: ").or_else(|| head.split_once("saved to "))?;
     let line = rest.lines().next()?.trim();
-    // Without a marker the sentence goes on behind the path.
+    // Without a marker, the sentence continues after the path.
     let end = line.split_once("tool-results").map_or(line.len(), |(before, after)| {
         let name = after.find([' ', '"', '`', ')']).unwrap_or(after.len());
         before.len() + "tool-results".len() + name

@@ -92,7 +92,7 @@ impl TranscriptReader {
         waiting.push_back(queued);
     }
 
-    /// Entries went back to where the person types. Clients repeat each of them, some of them twice.
+    /// Entries went back to the input box. Clients write each of them again, some of them twice.
     fn pop_all(&mut self, row: &Row<'_>, said: Option<&Spoken>, out: &mut Vec<Item>) {
         let queue = &mut self.state.queue;
         let popped: Vec<Queued> = match said {
@@ -122,7 +122,7 @@ impl TranscriptReader {
         Item::Extend { session: self.session.clone(), message: queued.span.offset, span: operation }
     }
 
-    /// A row has these words: what the queue says of them counts no more.
+    /// A row has these words, so the queue entry for them no longer counts.
     pub(super) fn repeats_queue(&mut self, said: &Spoken, out: &mut Vec<Item>) {
         let queue = &mut self.state.queue;
         if queue.waiting.is_empty() {

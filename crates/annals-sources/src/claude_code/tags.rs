@@ -1,6 +1,6 @@
 //! The tags that the client writes around text which nobody typed.
 
-/// Around context that stands beside a prompt or alone. Names with `ide_` before or `-hook` behind are context too.
+/// Tags of context next to a prompt or alone. Names that start with `ide_` or end in `-hook` are context too.
 const CONTEXT: &[&str] = &[
     "system-reminder",
     "system_reminder",
@@ -52,7 +52,7 @@ const CONTEXT_LEADS: &[&str] = &[
     "[Image: original ",
 ];
 
-/// More tags than this that nobody closes are no work of the client.
+/// The client never leaves more tags than this unclosed.
 const MOST_OPEN: usize = 16;
 
 /// What one text of a row is.
@@ -89,7 +89,7 @@ impl TextKind {
     }
 }
 
-/// By the words that the client puts around text that nobody typed.
+/// Classifies a text by the markers that the client puts around text that nobody typed.
 pub fn text_kind(text: &str) -> TextKind {
     let words = pieces(text).into_iter().find_map(|piece| match piece {
         Piece::Words(words) => Some(words.trim_start()).filter(|words| !words.is_empty()),

@@ -26,7 +26,7 @@ use annals_core::{
 /// Clients from here on write no `summary` rows; 2.1.22 is the last that was seen to.
 const NO_SUMMARIES: [u32; 3] = [2, 1, 60];
 
-/// No answer comes this soon after a prompt; copied rows do.
+/// No answer arrives this soon after a prompt; copied rows do.
 const COPYING_MICROS: i64 = 300_000;
 
 /// How many answers may have lines to come.
@@ -521,7 +521,7 @@ impl TranscriptReader {
             None => (STATE_ROWS.contains(&kind), kind.to_owned()),
         };
         if !known {
-            // Nobody knows what it is: it is shown as it is.
+            // Unknown: shown unchanged.
             out.push(self.message(row, Role::System, MessageKind::Notice, Tally::Nothing));
         }
         verdict(known, kind)

@@ -13,7 +13,7 @@ use annals_core::ContentKey;
 
 /// How much of each end of a long line makes its key: turn and call ids are there.
 const KEYED_END: usize = 4096;
-/// How many messages of a turn are told from equal ones.
+/// Messages of a turn that are remembered to distinguish repeated ones.
 const REPEATED: usize = 256;
 
 /// Events that make a row and have no id of their own.

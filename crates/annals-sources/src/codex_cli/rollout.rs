@@ -307,7 +307,7 @@ impl RolloutReader {
             }
             "item_completed" => return self.item(line, out),
             "token_count" => {
-                // A thread that came from another one goes on with its total.
+                // A thread that continues another one continues its total.
                 let from_zero = self.state.facts.parent.is_none() && !self.state.inherited;
                 if let Some(tokens) = self.state.meter.running_total(payload, from_zero) {
                     out.push(self.usage(line, tokens, line.key, self.state.inherited));
@@ -346,7 +346,7 @@ impl RolloutReader {
         Verdict::Kept(format!("event_msg/{kind}"))
     }
 
-    /// Nobody knows what it is: it is shown as it is.
+    /// Unknown: shown unchanged.
     fn unknown(&self, kind: String, line: &RolloutLine<'_>, out: &mut Vec<Item>) -> Verdict {
         out.push(self.message(line, Role::System, MessageKind::Notice));
         Verdict::Unknown(kind)

@@ -107,7 +107,7 @@ impl Capturer {
         // A client appends in place. Another file under the old name is compared as a whole.
         let in_place = known.stat.is_some_and(|stat| stat.inode == disk.stat.inode);
         let reach = if in_place { Reach::Edges } else { Reach::All };
-        // A capture that was cut off goes on with its version: its half of the file is no version by itself.
+        // An interrupted capture continues its version: half a file is not a version.
         let grown = disk.size > known.size && known.size > 0 && (rows_go_on || known.stat.is_none());
         if grown && self.holds(file, known.id, known.version, reach)? {
             let rows =
@@ -269,7 +269,7 @@ impl Capturer {
             // Its content is read once all bytes are stored.
             return Ok(parse);
         }
-        // What is kept of an unfinished line may begin before the segment that is written next.
+        // An unfinished line may start before the next segment to write.
         let from = work.change.from();
         let mut left = (from - from % SEGMENT as u64).saturating_sub(parsed);
         while left > 0 {
@@ -354,7 +354,7 @@ impl Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowsWork {
     Keep,
-    /// The reader goes on here.
+    /// The reader continues at this offset.
     Continue {
         parsed: u64,
     },

@@ -263,7 +263,7 @@ impl Parse {
         verdict
     }
 
-    /// What is new inside of a line is counted beside the line's verdict: it has no line and no bytes of its own.
+    /// Counts unknown content inside known lines. The line and its bytes are already counted by the line's verdict.
     fn count_drift(&mut self, from: usize) {
         let mut at = from;
         while let Some(item) = self.items.get(at) {

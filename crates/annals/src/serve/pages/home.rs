@@ -67,7 +67,7 @@ pub(super) async fn page(
     let theme = Theme::of(&headers);
     let asked = app.clone();
     shown(app, asker, move |view| {
-        // Only the owner is told what fails on this machine.
+        // Only the owner sees failures of this machine.
         let failure = if asker.scope == Scope::Owner { asked.freshness.failure() } else { None };
         home(view, failure, theme).map(Some)
     })

@@ -38,7 +38,7 @@ impl View<'_> {
                 let text = |field: &str| member[field].as_str().unwrap_or_default();
                 match text("verdict") {
                     "taken" => imported.kept = (imported.kept.0 + 1, imported.kept.1 + size),
-                    // Its members are told one by one.
+                    // Its members are reported one by one.
                     "opened" => {}
                     "unknown" => imported.unknown.push((format!("{name}: {}", text("name")), size)),
                     _ => {

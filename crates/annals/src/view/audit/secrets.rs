@@ -44,7 +44,7 @@ struct Sightings {
 }
 
 impl View<'_> {
-    /// Reads everything that the filter lets through, and notes the marks in it.
+    /// Reads everything that matches the filter, and records the masked secrets in it.
     pub fn secrets(&self, filter: &SessionFilter) -> Result<Vec<SecretView>> {
         self.secrets_watched(filter, &mut |_, _| {})
     }

@@ -86,7 +86,7 @@ impl View<'_> {
                     None => drop(commands.insert(call.title.to_owned(), 1)),
                 }
             }
-            // A script's own calls are told by the script.
+            // Calls made by a script are reported with the script.
             if !call.inner {
                 let failure = i64::from(call.ok == Some(false));
                 let count = counts.entry(call.name).or_default();
