@@ -52,6 +52,7 @@ use std::sync::Arc;
 use annals_core::{Block, Item, Manifest, SessionFacts, Time, Verdict};
 use json::{Line, Scan};
 
+pub use home::authored::REPOSITORIES;
 pub use import::{
     Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, KnownRecords, Member, Shape, Taking,
     path_part,

@@ -46,7 +46,7 @@ fn names(is_wanted: impl Fn(&dyn Source) -> bool) -> Vec<&'static str> {
 }
 
 /// The settings of a user who changed none.
-struct Untouched(PathBuf);
+pub struct Untouched(pub PathBuf);
 
 impl Settings for Untouched {
     fn get(&self, _variable: &str) -> Option<String> {

@@ -14,34 +14,15 @@ pub use view::{fuzz_query, fuzz_record};
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::sync::atomic::Ordering;
 
     use crate::collect::{Environment, Progress, SyncOptions, sync};
     use crate::view::{Branch, Door, Paging, SessionQuery, TranscriptQuery, View};
     use annals_core::{Scope, Time};
-    use annals_sources::{Settings, registry};
+    use annals_sources::registry;
     use annals_store::{SessionFilter, Store};
-
-    struct User(PathBuf);
-
-    impl Settings for User {
-        fn get(&self, _variable: &str) -> Option<String> {
-            None
-        }
-
-        fn list(&self, _variable: &str) -> Vec<String> {
-            Vec::new()
-        }
-
-        fn flag(&self, _variable: &str) -> bool {
-            false
-        }
-
-        fn user_home(&self) -> Option<PathBuf> {
-            Some(self.0.clone())
-        }
-    }
+    use annals_testkit::sources::Untouched;
 
     struct Unwatched;
 
@@ -58,7 +39,7 @@ mod tests {
     fn archive(home: &Path) -> Store {
         let user = home.join("user");
         annals_testkit::corpora::write_long_sessions(&user).unwrap();
-        let settings = User(user);
+        let settings = Untouched(user);
         let environment = Environment {
             home: &home.join("archive"),
             machine: "here".into(),

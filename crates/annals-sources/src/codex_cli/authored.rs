@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::home::authored::{in_repository, markdown, without_environments};
+use crate::home::authored::{REPOSITORIES, in_repository, markdown, without_environments};
 use crate::json::Line;
 use crate::{Facts, FileContext, Reader};
 use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
@@ -68,7 +68,7 @@ impl Reader for RulesReader {
         for (start, end) in calls(bytes) {
             let text = &bytes[start..end];
             let name = self.file.trim_start_matches("rules/").trim_end_matches(".rules");
-            let name = name.strip_prefix("repositories").unwrap_or(name);
+            let name = name.strip_prefix(REPOSITORIES).unwrap_or(name);
             let parsed = rule("", &String::from_utf8_lossy(text));
             out.push(Item::Document(Document {
                 stream: "approval_rules",

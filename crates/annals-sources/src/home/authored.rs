@@ -50,9 +50,12 @@ impl Reader for WholeFileReader {
     }
 }
 
+/// Archived files of repositories are below this folder, which no home has.
+pub const REPOSITORIES: &str = "repositories";
+
 /// Splits `repositories/<folder>/<inner>`; the inner path starts behind a marker folder, or is the file's name.
 pub fn in_repository<'p>(path: &'p str, markers: &[&str]) -> Option<(&'p str, &'p str)> {
-    let rest = path.strip_prefix("repositories")?;
+    let rest = path.strip_prefix(REPOSITORIES)?;
     for marker in markers {
         if let Some((repository, inner)) = rest.split_once(marker) {
             return Some((repository, inner));

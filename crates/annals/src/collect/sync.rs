@@ -14,8 +14,8 @@ use super::import::drops::import_drops;
 use super::ingest::capture::{CaptureOutcome, Capturer, Report};
 use super::options::{Environment, Nobody, Progress, SourceReport, SyncOptions, Totals};
 use super::run::{self, Run};
-use annals_core::{FailureKind, LineStatus, Result, Scope, SourceStatus, Time};
-use annals_sources::{Home, Settings, Source};
+use annals_core::{FailureKind, LineStatus, Result, Scope, Time};
+use annals_sources::{Home, REPOSITORIES, Settings, Source};
 use annals_store::{Batch, Store, Writer};
 
 /// Raw bytes and batches between two commits.
@@ -104,7 +104,7 @@ fn repository_jobs(
     let mut jobs = VecDeque::new();
     for visit in visits.iter_mut().filter(|visit| visit.state == HomeState::Available) {
         let rules = visit.source.manifest().footprint.repository_rules;
-        let captured = store.captured_files_below(visit.instance, repositories::PREFIX)?;
+        let captured = store.captured_files_below(visit.instance, REPOSITORIES)?;
         let report = &mut reports[visit.place];
         let mut survey = Survey::default();
         let mut looked_at = Vec::new();
@@ -119,7 +119,7 @@ fn repository_jobs(
                 report.problems.push(format!("{link}: link to outside of the repository not followed"));
             }
             let root = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-            looked_at.push(format!("{}{}/", repositories::PREFIX, root.to_string_lossy()));
+            looked_at.push(format!("{}{}/", REPOSITORIES, root.to_string_lossy()));
         }
         survey.found.sort_by(|a, b| a.path.cmp(&b.path));
         survey.found.dedup_by(|a, b| a.path == b.path);
@@ -237,7 +237,7 @@ fn visit(
     let transcripts = looked.found.iter().any(|found| found.rule.reader.is_some());
     let mut captured = store.captured_files(instance)?;
     // Files of repositories are looked at once it is known which there are.
-    captured.retain(|file| !file.path.starts_with(repositories::PREFIX));
+    captured.retain(|file| !file.path.starts_with(REPOSITORIES));
     let nothing = !transcripts && captured.is_empty();
     let state = if state == HomeState::Available && nothing { HomeState::Empty } else { state };
     let Plan { jobs: new, unchanged, put_off, gone } =
@@ -452,11 +452,6 @@ fn finish_visit(
 fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, now: Time) -> Result<()> {
     writer.resolve_summaries()?;
     writer.mark_sessions(visit.instance, &visit.gone, now)?;
-    let (status, reason) = match &visit.state {
-        HomeState::Available => (SourceStatus::Available, String::new()),
-        HomeState::Empty => (SourceStatus::Empty, "no files of this source in it".to_owned()),
-        HomeState::Missing => (SourceStatus::Unavailable, "directory no longer exists".to_owned()),
-        HomeState::Unreadable(why) => (SourceStatus::Error, why.clone()),
-    };
-    Ok(writer.set_instance_status(visit.instance, status, &reason, now)?)
+    let (status, reason) = visit.state.status(true);
+    Ok(writer.set_instance_status(visit.instance, status, reason, now)?)
 }

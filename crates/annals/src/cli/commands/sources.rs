@@ -3,7 +3,6 @@
 use clap::Args;
 use serde_json::json;
 
-use super::sync::status_of;
 use crate::cli::settings::Declared;
 use crate::cli::ui::table::table;
 use crate::cli::ui::time;
@@ -49,9 +48,9 @@ pub fn on_disk(config: &Config) -> Vec<DiskState> {
     let mut disk = Vec::new();
     for source in registry() {
         for (home, state) in survey_homes(*source, &Declared(config)) {
-            let (status, reason) = status_of(&state);
+            let (status, reason) = state.status(false);
             let path = home.root.to_string_lossy().into_owned();
-            disk.push((source.manifest().source, path, status, reason));
+            disk.push((source.manifest().source, path, status, reason.to_owned()));
         }
     }
     disk

@@ -12,7 +12,7 @@ use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, live, now};
 use crate::collect::{HomeState, LiveReport, Lock, SourceReport, SyncOptions, sync};
 use crate::view::format::{counted, number, size};
-use annals_core::{Error, Result, SourceStatus};
+use annals_core::{Error, Result};
 use annals_sources::{Source, by_name, of_programs, registry};
 
 #[derive(Args, Default)]
@@ -205,7 +205,7 @@ fn print(context: &mut Context, reports: &[SourceReport]) -> Result<()> {
                     "{}: {} ({})",
                     manifest.label,
                     path.display(),
-                    status_of(state).0.name()
+                    state.status(false).0.name()
                 ));
                 context.output.note(format!("hint: {}", manifest.setup_hint));
             }
@@ -230,23 +230,13 @@ fn row(report: &SourceReport) -> Vec<String> {
     ]
 }
 
-/// Status and reason of a home, as JSON names them.
-pub fn status_of(state: &HomeState) -> (SourceStatus, String) {
-    match state {
-        HomeState::Available => (SourceStatus::Available, String::new()),
-        HomeState::Empty => (SourceStatus::Empty, "no files of this source in it".into()),
-        HomeState::Missing => (SourceStatus::Unavailable, "directory not found".into()),
-        HomeState::Unreadable(why) => (SourceStatus::Error, why.clone()),
-    }
-}
-
 fn report_json(report: &SourceReport) -> Value {
     let totals = &report.totals;
     let homes: Vec<Value> = report
         .homes
         .iter()
         .map(|(path, state)| {
-            let (status, reason) = status_of(state);
+            let (status, reason) = state.status(false);
             json!({"path": path, "source_status": status, "reason": reason})
         })
         .collect();

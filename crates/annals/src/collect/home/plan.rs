@@ -3,11 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::walk::{FoundFile, Survey};
-use crate::collect::ingest::capture::Report;
-use crate::collect::ingest::target::Target;
-use annals_core::{Encoding, FailureKind, Time};
+use annals_core::{Encoding, Time};
 use annals_sources::Source;
-use annals_store::{CapturedFile, FilePart, RowsOwner};
+use annals_store::{CapturedFile, RowsOwner};
 
 /// A file to be looked into.
 pub struct Job {
@@ -21,27 +19,6 @@ pub struct Job {
     pub sibling: Option<CapturedFile>,
     /// The sibling is on disk too. It may change at any time, so that its rows are taken over at once.
     pub sibling_stays: bool,
-}
-
-impl Job {
-    pub fn target(&self) -> Target {
-        let rule = &self.found.rule;
-        let part = FilePart {
-            path: self.found.path.clone(),
-            logical_path: self.logical_path.clone(),
-            store: rule.store,
-            reader: rule.reader.unwrap_or("kept"),
-            framing: rule.framing,
-            encoding: rule.encoding,
-            document: false,
-            mutable: rule.mutable,
-        };
-        Target { instance: self.instance, source: self.source, part }
-    }
-
-    pub fn gap(&self, stream: &'static str, why: FailureKind, reason: String) -> Report {
-        Report::Gap { instance: self.instance, stream, path: self.found.path.clone(), why, reason }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use super::walk::{FoundFile, stat_of};
 use annals_core::Rule;
+use annals_sources::REPOSITORIES;
 
-/// Where such files are in the archive.
-pub const PREFIX: &str = "repositories";
 /// More files than this below one declared folder are not somebody's notes.
 const MOST: usize = 5_000;
 
@@ -35,7 +34,7 @@ pub fn look(repository: &Path, home: &Path, rules: &'static [Rule]) -> Looked {
                 break;
             }
             let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
-            let name = format!("{PREFIX}{}", path.to_string_lossy());
+            let name = format!("{REPOSITORIES}{}", path.to_string_lossy());
             let target = path.canonicalize().ok().filter(|target| target.starts_with(&root));
             let Some(target) = target else {
                 looked.outside.push(name);

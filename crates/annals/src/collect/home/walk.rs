@@ -9,7 +9,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::patterns::Patterns;
 use crate::collect::names::text_of;
-use annals_core::{Error, Manifest, Result, Rule, Time, Treatment};
+use annals_core::{Error, Manifest, Result, Rule, SourceStatus, Time, Treatment};
 use annals_sources::{Choice, Home};
 use annals_store::Stat;
 
@@ -21,6 +21,19 @@ pub enum HomeState {
     Empty,
     Missing,
     Unreadable(String),
+}
+
+impl HomeState {
+    /// The status, and why the home is not available.
+    pub fn status(&self, was_captured: bool) -> (SourceStatus, &str) {
+        match self {
+            HomeState::Available => (SourceStatus::Available, ""),
+            HomeState::Empty => (SourceStatus::Empty, "no files of this source in it"),
+            HomeState::Missing if was_captured => (SourceStatus::Unavailable, "directory no longer exists"),
+            HomeState::Missing => (SourceStatus::Unavailable, "directory not found"),
+            HomeState::Unreadable(why) => (SourceStatus::Error, why),
+        }
+    }
 }
 
 #[derive(Debug)]

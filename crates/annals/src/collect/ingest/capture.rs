@@ -10,7 +10,9 @@ use super::target::Target;
 use crate::collect::home::plan::{Job, RowsPlan};
 use crate::collect::home::walk::stat_of;
 use annals_core::{Encoding, FailureKind, Framing};
-use annals_store::{Batch, CapturedFile, Packer, ReadRows, RowsOwner, SEGMENT, Segment, Stat, Store};
+use annals_store::{
+    Batch, CapturedFile, FilePart, Packer, ReadRows, RowsOwner, SEGMENT, Segment, Stat, Store,
+};
 
 /// What a worker reports to the writer.
 pub enum Report {
@@ -314,6 +316,27 @@ impl Capturer {
         }
         // What cannot be decoded is not the same.
         Ok(if same.unwrap_or(false) { RowsOwner::Other(sibling.id) } else { RowsOwner::This })
+    }
+}
+
+impl Job {
+    fn target(&self) -> Target {
+        let rule = &self.found.rule;
+        let part = FilePart {
+            path: self.found.path.clone(),
+            logical_path: self.logical_path.clone(),
+            store: rule.store,
+            reader: rule.reader.unwrap_or("kept"),
+            framing: rule.framing,
+            encoding: rule.encoding,
+            document: false,
+            mutable: rule.mutable,
+        };
+        Target { instance: self.instance, source: self.source, part }
+    }
+
+    fn gap(&self, stream: &'static str, why: FailureKind, reason: String) -> Report {
+        Report::Gap { instance: self.instance, stream, path: self.found.path.clone(), why, reason }
     }
 }
 

@@ -20,14 +20,12 @@ use super::door::Door;
 use super::records::RecordsQuery;
 use accounts::Sum;
 use annals_core::{Result, Rows, Shown, Stream, Surface};
-use annals_sources::Source;
+use annals_sources::{REPOSITORIES, Source};
 use annals_store::FileRow;
 use imports::Imported;
 
 /// Records of a stream whose fields are compared with its declaration.
 const SAMPLE: u64 = 200;
-/// Where files of repositories are in the archive.
-const REPOSITORIES: &str = "repositories/";
 
 /// What the disk holds of a source now, as a look without opening found it.
 #[derive(Debug, Default)]

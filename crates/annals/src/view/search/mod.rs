@@ -279,7 +279,7 @@ impl<'a> Searcher<'a> {
         Ok(Groups { groups, complete, next })
     }
 
-    /// Sessions in the order in which windows of hits confirm them, so that each page continues where the last one ended.
+    /// Sessions in the order in which windows of hits confirm them: each page continues where the last one ended.
     fn verified_groups(
         &self,
         hits: &[(f32, PassageHit)],
