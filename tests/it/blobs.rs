@@ -39,6 +39,7 @@ fn lasting(sessions: &[Value]) -> Vec<Value> {
         // Later versions have a separate field for the start of a session.
         fields.remove("started_at");
         fields.remove("first_message_at");
+        fields.remove("history_only");
         fields.sort_keys();
     }
     sessions

@@ -25,6 +25,16 @@ impl ContentKey {
         ContentKey::of(&[&self.0.to_le_bytes(), bytes])
     }
 
+    /// Equal for texts that differ only in case, spacing and signs, as a prompt and the client's note of it do.
+    pub fn of_words(text: &str) -> ContentKey {
+        let folded = |wanted: fn(char) -> bool| -> String {
+            text.chars().filter(|c| wanted(*c)).flat_map(char::to_lowercase).collect()
+        };
+        let words = folded(char::is_alphanumeric);
+        let words = if words.is_empty() { folded(|c| !c.is_whitespace()) } else { words };
+        ContentKey::of(&[b"words", words.as_bytes()])
+    }
+
     pub fn from_stored(stored: i64) -> ContentKey {
         ContentKey(stored)
     }
@@ -53,6 +63,14 @@ mod tests {
         assert_ne!(ContentKey::of(&[b"ab", b"c"]), ContentKey::of(&[b"a", b"bc"]));
         assert_eq!(ContentKey::of(&[b"a"]).then(b"x"), ContentKey::of(&[b"a"]).then(b"x"));
         assert_ne!(ContentKey::of(&[b"a"]).then(b"x"), ContentKey::of(&[b"b"]).then(b"x"));
+    }
+
+    #[test]
+    fn words_are_equal_however_they_are_spaced() {
+        let words = ContentKey::of_words("Oil the gears, please");
+        assert_eq!(words, ContentKey::of_words("oil the\n gears please\n"));
+        assert_ne!(words, ContentKey::of_words("oil the gear, please"));
+        assert_ne!(ContentKey::of_words("???"), ContentKey::of_words("!"));
     }
 
     /// Rows of every archive have these values, and copies are recognised by them.

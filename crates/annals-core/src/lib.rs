@@ -43,6 +43,6 @@ pub use time::Time;
 pub use tokens::{LONG_PROMPTS, Tokens};
 pub use transcript::{
     Block, Document, Item, Link, LinkKind, Message, MessageKind, Passage, PassageKind, Role, SessionFacts,
-    Span, Summary, Tally, Tree, TreeNode, Usage, Verdict,
+    Span, Summary, Tally, Tree, TreeNode, TypedPrompt, Usage, Verdict,
 };
 pub use work::{FileRegion, FileWork};

@@ -83,11 +83,33 @@ pub enum Item {
         offset: u64,
         tally: Tally,
     },
+    /// An entry of a client's list of everything that was typed. It is shown unless a transcript has it.
+    Typed(TypedPrompt),
+    /// Words that a person typed, of the row at this offset: how an entry of such a list is recognised.
+    Spoken {
+        session: Arc<str>,
+        offset: u64,
+        words: ContentKey,
+    },
     /// How the rows of a conversation that branches hang together; all of them, each time.
     Tree(Tree),
     /// Something inside of a line that this reader does not know: a block, a part, a field. It is counted by its kind, beside
     /// the verdict of the line.
     Drift(String),
+}
+
+/// A prompt or a command in a client's history file, which outlives transcripts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TypedPrompt {
+    pub span: Span,
+    pub at: Time,
+    /// Old clients do not say which session it was typed in.
+    pub session: Option<Arc<str>>,
+    pub project: Option<String>,
+    pub kind: MessageKind,
+    pub words: ContentKey,
+    /// For a session of which nothing else is left.
+    pub title: String,
 }
 
 /// Rows of one file of a session, parents before their children.
@@ -362,6 +384,9 @@ pub struct SessionFacts {
     pub first_message_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<Time>,
+    /// There is no transcript: all that is known comes from the client's prompt history.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub history_only: bool,
     /// What only this client knows, under its own names.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub native: Map<String, Value>,

@@ -130,6 +130,7 @@ mod tests {
                                cache_write_hour, reasoning) values (1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0);
         insert into link values (1, 1, 'sub_agent', 'two', 'call');
         insert into node values (1, 1, 0, 0, 7, null, 1, 1);
+        insert into typed_prompt values (1, 2, 1, 1, 'one', null, 0, 0, 0, '', 1, 1);
         insert into record values (1, 1, 'outputs', 'x', 1, 'one', 0, 1, 1, 0, 4, 0, 1, 0, null);";
 
     /// Every read that starts from the id of a row, and whether it returns anything.
@@ -197,6 +198,7 @@ mod tests {
             ("each_prompt", prompts > 0),
             ("each_message", messages > 0),
             ("each_record", records > 0),
+            ("session_of_typed", archive.session_of_typed(1, 2)?.is_some()),
             ("record_at", archive.record_at(1, 0)?.is_some()),
             ("record_session", archive.record_session("somewhere", "outputs", "x")?.is_some()),
             ("newest_records", !archive.newest_records("somewhere", &["outputs/x"])?.is_empty()),

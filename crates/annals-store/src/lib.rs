@@ -87,6 +87,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Sql(include_str!("migrations/0007_blobs.sql")),
     Migration::MoveSegments,
     Migration::Sql(include_str!("migrations/0008_segments.sql")),
+    Migration::Sql(include_str!("migrations/0009_typed_prompts.sql")),
 ];
 
 /// The open file of the archive. Collectors write to it and keep their own notes in it; questions about its content

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use annals_testkit::Bench;
 use annals_testkit::checks::{assert_like_fresh, assert_rebuilds, assert_restores, assert_settled};
 use annals_testkit::codex::{ID, answer, conversation, meta, prompt, rollout, text_of};
@@ -282,4 +284,30 @@ fn a_deleted_sessions_folder_leaves_every_answer() {
         assert_settled(&bench);
         assert_rebuilds(&bench);
     }
+}
+
+/// Prompts of threads that are gone are in the history alone.
+#[test]
+fn prompts_that_only_the_history_has_are_shown() {
+    let bench = Bench::new();
+    bench.transcript(&rollout(ID), &conversation(ID, "gears"));
+    let gone = "0199dd00-0000-7000-8000-000000000009";
+    let entry = |session: &str, seconds: i64, text: &str| {
+        format!("{}\n", json!({"session_id": session, "ts": seconds, "text": text}))
+    };
+    let history =
+        [entry(gone, 1_763_200_000, "Wind the flywheel"), entry(gone, 1_763_200_100, "Now stop it")];
+    std::fs::write(bench.codex().join("history.jsonl"), history.concat()).unwrap();
+    let list = json!([{"command": "Thread the loom", "timestamp": 1_747_728_000_000_i64}]);
+    std::fs::write(bench.codex().join("history.json"), list.to_string()).unwrap();
+    bench.sync();
+    let found = |words: &str| bench.json(&["search", words])["results"][0]["session_id"].clone();
+    assert_eq!(found("flywheel"), gone);
+    assert_eq!(found("loom"), "history-2025-05-20");
+    let shown = bench.json(&["show", gone]);
+    assert_eq!(shown["session"]["title"], "Wind the flywheel");
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 2);
+    assert_eq!(bench.sessions().len(), 3);
+    assert_like_fresh(&bench);
+    assert_rebuilds(&bench);
 }

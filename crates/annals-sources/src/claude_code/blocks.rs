@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::history;
 use super::kinds::{ATTACHMENTS, SYSTEM_ROWS};
 use super::people::spoken;
 use super::tags::{Piece, TextKind, pieces, text_kind};
@@ -78,6 +79,7 @@ fn line_blocks(line: Line<'_>) -> Vec<Block> {
             let known = name.is_empty() || SYSTEM_ROWS.contains(&name.as_str());
             vec![Block::Event { name, text: if known { text } else { original(row.bytes()) } }]
         }
+        "" if history::text(&row).is_some() => history::text(&row).map(Block::Text).into_iter().collect(),
         // A structured result on its own.
         "" => vec![Block::ToolResult { call_id: String::new(), output: structured(&row) }],
         other => vec![Block::Event { name: other.to_owned(), text: original(row.bytes()) }],

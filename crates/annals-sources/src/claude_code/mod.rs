@@ -5,6 +5,7 @@ mod blocks;
 mod calls;
 mod drift;
 mod footprint;
+mod history;
 mod kinds;
 mod manifest;
 mod people;
@@ -72,7 +73,7 @@ impl Source for ClaudeCode {
                 let (stream, key) = authored::place(&file.path);
                 Box::new(WholeFileReader::new(stream, key, file))
             }
-            "history" => Box::new(sidecars::ClaudeHistoryReader),
+            "history" => Box::new(history::reader()),
             _ => Box::new(KeptReader),
         }
     }

@@ -1,12 +1,12 @@
-//! Files besides transcripts: sub-agent metadata, titles, complete outputs, to-do lists, prompt history.
+//! Files besides transcripts: sub-agent metadata, titles, complete outputs, to-do lists.
 
 use serde_json::{Value, json};
 
 use super::kinds::{agent_parent, stem};
 use crate::home::authored::WholeFileReader;
 use crate::json::{Json, Line, Object};
-use crate::{Facts, FileContext, Reader, each_object};
-use annals_core::{ContentKey, Document, Item, LinkKind, SessionFacts, Span, Time, Verdict};
+use crate::{Facts, FileContext, Reader};
+use annals_core::{ContentKey, Item, LinkKind, SessionFacts, Time, Verdict};
 
 /// `agent-<id>.meta.json`: what a sub-agent is for and which call started it.
 pub struct AgentMetaReader {
@@ -103,37 +103,6 @@ pub fn todos(file: &FileContext) -> WholeFileReader {
         None => (name, name.split("-agent-").next()),
     };
     WholeFileReader::new("todos", key.to_owned(), file).of_session(session)
-}
-
-/// `history.jsonl`: every prompt typed, all projects.
-pub struct ClaudeHistoryReader;
-
-impl Reader for ClaudeHistoryReader {
-    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
-        each_object(line, |at, line| {
-            let Some(millis) = line.get_integer("timestamp") else {
-                return Verdict::Unknown("history line without timestamp".into());
-            };
-            let content = ContentKey::of(&[line.bytes()]);
-            out.push(Item::Document(Document {
-                stream: "history",
-                key: format!("{millis}:{}", content.hex()),
-                session: line.get_text("sessionId").map(|session| session.as_ref().into()),
-                at: Some(Time::from_millis(millis)),
-                span: Span { offset: offset + at, length: line.bytes().len() as u64 },
-                content,
-            }));
-            Verdict::Kept("history".into())
-        })
-    }
-
-    fn save(&self) -> String {
-        String::new()
-    }
-
-    fn facts(&self) -> Vec<Facts> {
-        Vec::new()
-    }
 }
 
 /// A file as it was, under the name that the client gave its copy.

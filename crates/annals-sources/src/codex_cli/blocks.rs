@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::authorship::{is_injected_text, request};
+use super::history;
 use crate::json::{Json, Line};
 use annals_core::Block;
 
@@ -80,6 +81,10 @@ pub fn blocks(line: Line<'_>) -> Vec<Block> {
                 call(body, text("id"), body.get("changes").map(Json::value).unwrap_or_default()),
                 Block::ToolResult { call_id: text("id"), output: text("stdout") + &text("stderr") },
             ]
+        }
+        // An entry of the prompt history.
+        "" if history::text(&body.object()).is_some() => {
+            history::text(&body.object()).map(|text| Block::Text(text.into())).into_iter().collect()
         }
         other => {
             let name = Some(other).filter(|name| !name.is_empty()).map(str::to_owned);

@@ -34,7 +34,7 @@ const RULES: &[Rule] = &[
         "conversations of the first client version",
     ),
     Rule::lines("history.jsonl", "prompt history", "history", "prompts typed in the terminal client"),
-    Rule::keep("history.json", "prompt history", "prompts typed in the first client version"),
+    Rule::read("history.json", "prompt history", "history_list", "prompts typed in the first client version"),
     Rule::lines("session_index.jsonl", "session names", "session_index", "thread names given by the user"),
     Rule::database("state_*.sqlite", "thread table", "title, archive status and settings of each thread"),
     Rule::database("goals_*.sqlite", "goals", "goals of threads"),

@@ -8,6 +8,7 @@ mod chain;
 mod document;
 mod drift;
 mod footprint;
+mod history;
 mod manifest;
 mod meta;
 mod outcome;
@@ -78,7 +79,8 @@ impl Source for CodexCli {
             "queued_prompts" => Box::new(sidecars::RowReader::new("queued_prompts", file)),
             "memory_drafts" => Box::new(sidecars::RowReader::new("memory_drafts", file)),
             "rules" => Box::new(authored::RulesReader::new(file)),
-            "history" => Box::new(sidecars::CodexHistoryReader),
+            "history" => Box::new(history::reader()),
+            "history_list" => Box::new(history::list_reader()),
             "session_index" => Box::new(sidecars::NameReader::new(saved)),
             "thread_row" => Box::new(sidecars::ThreadReader::default()),
             _ => Box::new(KeptReader),
@@ -90,7 +92,7 @@ impl Source for CodexCli {
     }
 
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
-        authored::record(stream, key, bytes)
+        history::record(stream, bytes).or_else(|| authored::record(stream, key, bytes))
     }
 
     fn response_id(&self, line: &[u8]) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Files besides transcripts: prompt history, names, rows of the thread table, and plain documents.
+//! Files besides transcripts: names, rows of the thread table, and plain documents.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +9,6 @@ use crate::home::title::title_of;
 use crate::json::{Json, Line};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{ContentKey, Document, Item, SessionFacts, Span, Time, Verdict};
-
-/// `history.jsonl`: what was typed, when, in which thread.
-pub struct CodexHistoryReader;
-
-impl Reader for CodexHistoryReader {
-    fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
-        each_object(line, |at, object| {
-            let (Some(session), Some(seconds)) = (object.get_text("session_id"), object.get_integer("ts"))
-            else {
-                return Verdict::Unknown("history line without session_id and ts".into());
-            };
-            let text = blake3::hash(object.get("text").map(Json::bytes).unwrap_or_default()).to_hex();
-            out.push(Item::Document(Document {
-                stream: "history",
-                key: format!("{session}:{seconds}:{}", &text[..8]),
-                session: Some(session.as_ref().into()),
-                at: Some(Time::from_seconds(seconds)),
-                span: Span { offset: offset + at, length: object.bytes().len() as u64 },
-                content: ContentKey::of(&[object.bytes()]),
-            }));
-            Verdict::Kept("history".into())
-        })
-    }
-
-    fn save(&self) -> String {
-        String::new()
-    }
-
-    fn facts(&self) -> Vec<Facts> {
-        Vec::new()
-    }
-}
 
 /// `session_index.jsonl`: the last name of a thread wins.
 pub struct NameReader {

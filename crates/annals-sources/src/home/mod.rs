@@ -1,7 +1,8 @@
-//! Shared by providers with files in a home: authored files, front matter, titles.
+//! Shared by providers with files in a home: authored files, front matter, prompt histories, titles.
 
 pub(crate) mod authored;
 pub(crate) mod folders;
 pub(crate) mod front_matter;
+pub(crate) mod history;
 pub(crate) mod kept;
 pub(crate) mod title;

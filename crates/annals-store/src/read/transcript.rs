@@ -176,6 +176,16 @@ impl Archive<'_> {
         Ok(row.optional()?)
     }
 
+    /// The session that shows an entry of a prompt history; none if a transcript has it.
+    pub fn session_of_typed(&self, file: i64, place: u64) -> Result<Option<i64>> {
+        let mut statement = self.prepare(crate::sql!(
+            "select typed_prompt.session from typed_prompt join instance on instance.id = typed_prompt.instance
+             where typed_prompt.file = $1 and typed_prompt.place = $2 and {visible}"
+        ))?;
+        let session = statement.query_row([file, place as i64], |row| row.get(0)).optional()?;
+        Ok(session.flatten())
+    }
+
     /// The session that the newest version of a record belongs to.
     pub fn record_session(&self, source: &str, stream: &str, key: &str) -> Result<Option<String>> {
         let mut statement = self.prepare(crate::sql!(

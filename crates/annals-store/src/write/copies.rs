@@ -53,6 +53,7 @@ impl Writer<'_> {
                 let text = format!("delete from {table} where session = ?1 and file = ?2");
                 self.transaction.prepare_cached(&text)?.execute([*session, file])?;
             }
+            self.forget_typed(*session, file)?;
             self.touched.insert(*session);
             self.copying.insert(*session);
         }
@@ -62,7 +63,7 @@ impl Writer<'_> {
         statement.execute([file])?;
         self.dropped_passages = true;
         drop(statement);
-        for table in ["coverage", "problem", "summary"] {
+        for table in ["coverage", "problem", "summary", "typed_prompt"] {
             let text = format!("delete from {table} where file = ?1");
             self.transaction.prepare_cached(&text)?.execute([file])?;
         }

@@ -6,6 +6,7 @@ mod runs;
 mod sessions;
 mod transcript;
 mod tree;
+mod typed;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -222,7 +223,7 @@ impl Writer<'_> {
 
     /// Makes sessions and totals agree with the rows, and commits.
     pub fn commit(mut self) -> Result<()> {
-        self.settle_sessions()?;
+        self.update_sessions()?;
         self.write_index()?;
         self.transaction.commit()?;
         Ok(())
@@ -236,6 +237,8 @@ impl Writer<'_> {
             "node",
             "summary",
             "landmark",
+            "typed_prompt",
+            "spoken",
             "tool_call",
             "usage",
             "usage_sum",

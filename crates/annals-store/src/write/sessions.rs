@@ -8,13 +8,14 @@ use crate::sql;
 use annals_core::{LinkKind, SessionFacts, Time};
 
 impl Writer<'_> {
-    /// Makes sessions and totals agree with the rows before the commit does.
-    pub fn settle_now(&mut self) -> Result<()> {
-        self.settle_sessions()
+    /// Joins what one file says of another's session: titles, and prompts that no transcript has.
+    pub fn resolve(&mut self) -> Result<()> {
+        self.resolve_summaries()?;
+        self.resolve_typed()
     }
 
     /// Gives titles that were found to the sessions they name, once both are known.
-    pub fn resolve_summaries(&mut self) -> Result<()> {
+    fn resolve_summaries(&mut self) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update summary set session = (select min(landmark.session) from landmark
                                            where landmark.row_key = summary.row_key)
@@ -25,11 +26,11 @@ impl Writer<'_> {
         let named: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         drop(statement);
         self.touched.extend(named);
-        self.settle_now()
+        self.update_sessions()
     }
 
     /// Brings every session that this transaction touched up to date.
-    pub(crate) fn settle_sessions(&mut self) -> Result<()> {
+    pub(crate) fn update_sessions(&mut self) -> Result<()> {
         for (session, delta) in std::mem::take(&mut self.deltas) {
             let mut statement = self.transaction.prepare_cached(sql!(
                 "update session set messages = messages + $11, user_messages = user_messages + $2,
@@ -55,7 +56,7 @@ impl Writer<'_> {
                 delta.messages,
             ])?;
         }
-        self.settle_usage()?;
+        self.add_usage_sums()?;
         self.link_copies()?;
         for session in std::mem::take(&mut self.touched) {
             self.merge_session(session)?;
@@ -63,7 +64,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn settle_usage(&mut self) -> Result<()> {
+    fn add_usage_sums(&mut self) -> Result<()> {
         for ((session, day, model, class), sums) in std::mem::take(&mut self.usage_deltas) {
             let UsageDelta { responses, tokens } = sums;
             let mut statement = self.transaction.prepare_cached(sql!(
@@ -155,6 +156,10 @@ impl Writer<'_> {
             facts.last_at.map(Time::micros),
             serde_json::to_string(&facts)?,
         ])?;
+        drop(statement);
+        if parts.iter().any(|(rank, _)| *rank == 0) {
+            self.recheck_typed(session, &facts)?;
+        }
         Ok(())
     }
 }
@@ -167,9 +172,13 @@ fn merge(parts: &[(i64, String)]) -> SessionFacts {
     for (_, text) in parts {
         merged.fill_from(&read(text));
     }
+    merged.history_only = parts.iter().all(|(rank, _)| *rank < 0);
     let lowest: Vec<SessionFacts> =
         parts.iter().filter(|(rank, _)| *rank == 0).map(|(_, text)| read(text)).collect();
     if !lowest.is_empty() {
+        // A history file notes what was typed in a session that never began.
+        let first = lowest.iter().filter_map(|facts| facts.first_message_at).min();
+        merged.first_message_at = first.or(merged.first_message_at);
         merged.started_at = lowest.iter().filter_map(|facts| facts.started_at).min();
         merged.last_at = lowest.iter().filter_map(|facts| facts.last_at).max();
         // Models in the order of their use, not as the table has the last one first.

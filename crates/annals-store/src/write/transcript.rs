@@ -33,6 +33,8 @@ impl Writer<'_> {
             Item::Recount { session, offset, tally } => {
                 self.recount_message(instance, file, &session, offset, tally)
             }
+            Item::Typed(prompt) => self.typed(instance, file, &prompt),
+            Item::Spoken { session, offset, words } => self.spoken(instance, file, &session, offset, words),
             Item::Tree(tree) => self.tree(instance, file, &tree),
             // Passages go into the index, beside the rows; drift is counted with the lines.
             Item::Passage(_) | Item::Drift(_) => Ok(()),
@@ -41,6 +43,11 @@ impl Writer<'_> {
 
     fn message(&mut self, instance: i64, file: i64, message: &Message) -> Result<()> {
         let session = self.session(instance, &message.session)?;
+        self.message_of(session, file, message)
+    }
+
+    /// A message of a session whose row is known.
+    pub(crate) fn message_of(&mut self, session: i64, file: i64, message: &Message) -> Result<()> {
         let model = self.word(message.model.as_ref())?;
         let place = message.span.offset as i64;
         let settled = self.settle(

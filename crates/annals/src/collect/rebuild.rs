@@ -44,7 +44,7 @@ pub fn rebuild(home: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<
             }
             done.files += 1;
         }
-        writer.resolve_summaries()?;
+        writer.resolve()?;
         let gone: Vec<i64> = files.iter().filter(|file| file.gone).map(|file| file.id).collect();
         writer.mark_sessions(instance.id, &gone, now)?;
     }

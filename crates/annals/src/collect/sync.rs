@@ -450,7 +450,7 @@ fn finish_visit(
 }
 
 fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, now: Time) -> Result<()> {
-    writer.resolve_summaries()?;
+    writer.resolve()?;
     writer.mark_sessions(visit.instance, &visit.gone, now)?;
     let (status, reason) = visit.state.status(true);
     Ok(writer.set_instance_status(visit.instance, status, reason, now)?)

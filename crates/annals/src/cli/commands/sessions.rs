@@ -103,6 +103,9 @@ fn print(context: &mut Context, list: &SessionList) -> Result<()> {
             if let Some(kind) = &session.parent_kind {
                 title = format!("({}) {title}", kind.replace('_', "-"));
             }
+            if session.history_only {
+                title.push_str(" [prompts only]");
+            }
             if session.source_gone {
                 title.push_str(" [deleted by client]");
             }

@@ -202,10 +202,15 @@ fn head(context: &mut Context, session: &SessionView, in_force: &[LibraryItem]) 
     if session.archived {
         context.output.line("archived in the client")?;
     }
+    if session.history_only {
+        context.output.line("no transcript; prompts from the client's history")?;
+    }
     if session.source_gone {
         context.output.line("deleted by the client; shown from the archive")?;
     }
-    context.output.line(format!("resume: {}", session.resume_command))?;
+    if !session.resume_command.is_empty() {
+        context.output.line(format!("resume: {}", session.resume_command))?;
+    }
     if in_force.is_empty() {
         return Ok(());
     }

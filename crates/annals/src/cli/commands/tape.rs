@@ -84,7 +84,7 @@ fn write_all(
     let (mut written, mut drifts) = (0_u64, 0_u64);
     loop {
         let list = view.sessions(&page)?;
-        for session in list.sessions.iter().filter(|session| has_tape(&session.source)) {
+        for session in list.sessions.iter().filter(|session| has_tape(session)) {
             let mut spool = Spool::new();
             let end = of_session(view, session, tape_options, &mut spool)
                 .map_err(|problem| Error::new(format!("{}: {problem}", session.session_id)))?;

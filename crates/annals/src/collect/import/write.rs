@@ -194,7 +194,7 @@ impl Importer<'_, '_> {
 
     pub fn settle(&mut self, now: Time) -> Result<()> {
         let mut writer = self.store.writer(now)?;
-        writer.resolve_summaries()?;
+        writer.resolve()?;
         for instance in self.instances.values() {
             writer.set_instance_status(*instance, SourceStatus::Available, "", now)?;
         }

@@ -3,9 +3,10 @@
 use std::collections::{HashSet, VecDeque};
 
 use annals_core::{
-    Block, Call, CallKind, CallResult, Document, FILE_MARK, Family, Item, LONGEST_TEXT, MODEL_MARK, Message,
-    MessageKind, Operation, Passage, PassageKind, Role, Span, TOOL_MARK, TermSet, Touch, each_gram_term,
-    each_line_term, each_sampled_line_term, each_text, each_told, line_fingerprint,
+    Block, Call, CallKind, CallResult, ContentKey, Document, FILE_MARK, Family, Item, LONGEST_TEXT,
+    MODEL_MARK, Message, MessageKind, Operation, Passage, PassageKind, Role, Span, TOOL_MARK, TermSet, Touch,
+    TypedPrompt, each_gram_term, each_line_term, each_sampled_line_term, each_text, each_told,
+    line_fingerprint,
 };
 use annals_sources::Source;
 use annals_sources::json::Line;
@@ -19,12 +20,16 @@ pub struct Passages {
     thoughts: TermSet,
     /// The last outputs, by the place of their call.
     outputs: VecDeque<(u64, String)>,
+    /// The client keeps a list of everything that was typed: what a person said is compared with it.
+    has_history: bool,
+    spoken: Vec<Item>,
 }
 
 impl Passages {
     pub fn new(source: &'static dyn Source) -> Passages {
         let (words, thoughts) = (TermSet::default(), TermSet::default());
-        Passages { source, words, thoughts, outputs: VecDeque::new() }
+        let has_history = source.manifest().stream("history").is_some();
+        Passages { source, words, thoughts, outputs: VecDeque::new(), has_history, spoken: Vec::new() }
     }
 
     /// Adds the passages of the items behind `from`, all of which came from this line.
@@ -47,8 +52,7 @@ impl Passages {
                 Item::Message(message) => self.message(message, within(message.span), &mut found),
                 Item::Extend { session, message, span } => {
                     if let Some(line) = within(*span) {
-                        let said =
-                            Said { session, place: *message, kind: PassageKind::Assistant, whole: false };
+                        let said = Said::new(session, *message, PassageKind::Assistant);
                         self.said(&said, line, &mut found);
                     }
                 }
@@ -66,11 +70,16 @@ impl Passages {
                 }
                 // What was put before the model turns out to be typed; this line holds the same words.
                 Item::Amend { session, offset: place, kind: MessageKind::Prompt } => {
-                    let said = Said { session, place: *place, kind: PassageKind::User, whole: false };
+                    let said = Said { typed: true, ..Said::new(session, *place, PassageKind::User) };
                     self.said(&said, line, &mut found);
                 }
                 Item::Touch(touch) => self.touch(touch, &mut found),
                 Item::Document(document) => self.record(document, within(document.span), &mut found),
+                Item::Typed(typed) => {
+                    if let Some(line) = within(typed.span) {
+                        self.typed(typed, line, &mut found);
+                    }
+                }
                 Item::Amend { .. }
                 | Item::Rekey { .. }
                 | Item::Usage(_)
@@ -80,12 +89,14 @@ impl Passages {
                 | Item::Ended { .. }
                 | Item::Forget { .. }
                 | Item::Recount { .. }
+                | Item::Spoken { .. }
                 | Item::Tree(_)
                 | Item::Drift(_)
                 | Item::Passage(_) => {}
             }
         }
         items.extend(found.into_iter().map(Item::Passage));
+        items.append(&mut self.spoken);
     }
 
     fn message(&mut self, message: &Message, line: Option<Line<'_>>, found: &mut Vec<Passage>) {
@@ -100,8 +111,12 @@ impl Passages {
         };
         let Some(line) = line else { return };
         let before = found.len();
-        let whole = message.kind == MessageKind::Result;
-        let said = Said { session: &message.session, place: message.span.offset, kind, whole };
+        let said = Said {
+            whole: message.kind == MessageKind::Result,
+            typed: kind == PassageKind::User
+                && matches!(message.kind, MessageKind::Prompt | MessageKind::Command | MessageKind::Unsent),
+            ..Said::new(&message.session, message.span.offset, kind)
+        };
         if let Some(model) = &message.model {
             self.words.add(&joined(MODEL_MARK, &model.to_lowercase()));
         }
@@ -112,9 +127,15 @@ impl Passages {
     }
 
     fn said(&mut self, said: &Said<'_>, line: Line<'_>, found: &mut Vec<Passage>) {
+        let mut typed = (said.typed && self.has_history).then(String::new);
         for block in self.source.line_blocks(&[line]) {
             match block {
-                Block::Text(text) | Block::Event { text, .. } => self.words.add_text(&text),
+                Block::Text(text) | Block::Event { text, .. } => {
+                    self.words.add_text(&text);
+                    if let Some(typed) = &mut typed {
+                        typed.push_str(&text);
+                    }
+                }
                 Block::Thinking(text) => self.thoughts.add_text(&text),
                 Block::Attachment { name } => self.words.add_text(&name),
                 Block::Image { path, .. } => self.words.add_text(path.as_deref().unwrap_or_default()),
@@ -122,6 +143,10 @@ impl Passages {
                 // Calls and results have rows of their own; context is nobody's words.
                 Block::Context { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } => {}
             }
+        }
+        if let Some(typed) = typed {
+            let words = ContentKey::of_words(&typed);
+            self.spoken.push(Item::Spoken { session: said.session.clone(), offset: said.place, words });
         }
         let kinds = [(&mut self.words, said.kind), (&mut self.thoughts, PassageKind::Thinking)];
         for (words, kind) in kinds {
@@ -131,6 +156,17 @@ impl Passages {
                 found.push(Passage { session, place: said.place, kind, at: None, terms });
             }
         }
+    }
+
+    /// Which session shows it is decided when all are known.
+    fn typed(&mut self, typed: &TypedPrompt, line: Line<'_>, found: &mut Vec<Passage>) {
+        for block in self.source.line_blocks(&[line]) {
+            if let Block::Text(text) = block {
+                self.words.add_text(&text);
+            }
+        }
+        let (place, at, terms) = (typed.span.offset, Some(typed.at), self.words.take());
+        found.push(Passage { session: None, place, kind: PassageKind::User, at, terms });
     }
 
     fn call(&mut self, call: &Call, line: Option<Line<'_>>, found: &mut Vec<Passage>) {
@@ -268,6 +304,14 @@ struct Said<'a> {
     kind: PassageKind,
     /// The line is a result that answers no call: its words are found in itself.
     whole: bool,
+    /// A person typed it.
+    typed: bool,
+}
+
+impl<'a> Said<'a> {
+    fn new(session: &'a std::sync::Arc<str>, place: u64, kind: PassageKind) -> Said<'a> {
+        Said { session, place, kind, whole: false, typed: false }
+    }
 }
 
 fn joined(mark: &[u8], word: &str) -> Vec<u8> {

@@ -23,6 +23,7 @@ impl SessionLine {
         let kinds = [
             (session.is_active, "active"),
             (session.archived, "archived"),
+            (session.history_only, "prompts only"),
             (session.source_gone, "deleted by client"),
             (session.parent_kind.as_deref() == Some("sub_agent"), "sub-agent"),
             (session.parent_kind.as_deref() == Some("review"), "review"),

@@ -237,7 +237,7 @@ impl View<'_> {
             bytes,
             lineage_bytes: self.archive.fingerprint_size()?,
             indexed: &[
-                "prompts, answers and thinking",
+                "prompts, answers and thinking; prompts that only a client's history file has",
                 "names and inputs of tool calls, and paths of the files they touched",
                 "tool outputs, including those stored in separate files",
                 "the newest version of skills, commands, prompts, rules, instructions and memory",

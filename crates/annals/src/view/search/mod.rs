@@ -343,7 +343,22 @@ impl<'a> Searcher<'a> {
         let mut placed = Vec::with_capacity(hits.len());
         let mut records = 0;
         for (score, mut hit) in hits {
-            if hit.session == 0 {
+            let let_through =
+                |session: i64| asked.sessions.as_ref().is_none_or(|sessions| sessions.contains(&session));
+            if hit.session == 0 && hit.kind == PassageKind::User {
+                // An entry of a prompt history: found in its session, unless that has it in its transcript.
+                let Some(session) = self.view.archive.session_of_typed(hit.file, hit.place)? else {
+                    continue;
+                };
+                if query.tool.is_some()
+                    || query.file.is_some()
+                    || query.model.is_some()
+                    || !let_through(session)
+                {
+                    continue;
+                }
+                hit.session = session;
+            } else if hit.session == 0 {
                 records += 1;
                 if records > MOST_RECORDS {
                     continue;
@@ -371,8 +386,6 @@ impl<'a> Searcher<'a> {
                         source && !of_call && !of_session
                     }
                 };
-                let let_through =
-                    |session: i64| asked.sessions.as_ref().is_none_or(|sessions| sessions.contains(&session));
                 if !fits || !let_through(hit.session) {
                     continue;
                 }

@@ -65,7 +65,7 @@ impl Searcher<'_> {
                 score: f64::from(score),
                 passages,
                 more_passages,
-                resume_command: Some(session.resume_command),
+                resume_command: Some(session.resume_command).filter(|command| !command.is_empty()),
             },
             None => {
                 let source = record.map_or(String::new(), |record| record.source.clone());

@@ -62,6 +62,8 @@ pub struct SessionView {
     pub copied_from: Option<String>,
     pub archived: bool,
     pub source_gone: bool,
+    /// Only prompts are left, from the client's prompt history: there is no transcript.
+    pub history_only: bool,
     pub client_version: Option<Shown>,
     pub resume_command: String,
     /// What only this client knows, under its own names; not in lists over HTTP.
@@ -219,6 +221,7 @@ struct BriefFacts<'f> {
     git_url: Option<Cow<'f, str>>,
     cost_usd: Option<f64>,
     first_message_at: Option<Time>,
+    history_only: bool,
 }
 
 impl View<'_> {
@@ -247,6 +250,7 @@ impl View<'_> {
         };
         Ok(SessionView {
             resume_command: manifest
+                .filter(|_| !facts.history_only)
                 .map_or("", |manifest| manifest.resume_command)
                 .replace("{id}", &shell_word(&row.key)),
             provider_label: manifest.map_or("", |manifest| manifest.label),
@@ -276,6 +280,7 @@ impl View<'_> {
             copied_from: row.copied_from,
             archived: row.archived,
             source_gone: row.gone,
+            history_only: facts.history_only,
             client_version: optional(&facts.client_version),
             native,
             session_id: row.key,

@@ -183,6 +183,8 @@ impl<'a> TapeMaker<'a> {
             | Item::Ended { .. }
             | Item::Forget { .. }
             | Item::Recount { .. }
+            | Item::Typed(_)
+            | Item::Spoken { .. }
             | Item::Tree(_)
             | Item::Drift(_)
             | Item::Passage(_) => Ok(()),

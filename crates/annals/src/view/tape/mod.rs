@@ -95,6 +95,11 @@ impl View<'_> {
         let source = by_name(&session.source)
             .ok_or_else(|| Error::new(format!("unknown source {:?}", session.source)))?;
         let recorder = recorder_of(source)?;
+        if session.history_only {
+            let id = &session.session_id;
+            return Err(Error::new(format!("cannot export session {id} as a tape: it has no transcript"))
+                .hint(format!("`annals show {id}` prints its prompts")));
+        }
         let form = recorder.form();
         let mut taping = Taping::new(source, recorder, options);
         for file in self.archive.transcript_sources(session.row)? {
@@ -118,9 +123,9 @@ impl View<'_> {
     }
 }
 
-/// Whether sessions of this source can be told as tapes.
-pub fn has_tape(source: &str) -> bool {
-    by_name(source).is_some_and(|source| source.recorder().is_some())
+/// Whether a session can be exported as a tape.
+pub fn has_tape(session: &SessionView) -> bool {
+    !session.history_only && by_name(&session.source).is_some_and(|source| source.recorder().is_some())
 }
 
 fn recorder_of(source: &'static dyn Source) -> Result<&'static dyn Recorder> {
