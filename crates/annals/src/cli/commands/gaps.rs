@@ -10,7 +10,7 @@ use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
 use crate::collect::Lock;
 use crate::view::format::{counted, number};
-use crate::view::{GapQuery, GapView, LACKING, OPEN, Paging};
+use crate::view::{GapQuery, GapView, MISSING, OPEN, Paging};
 use annals_core::{Error, Result, Scope};
 use annals_store::GapFilter;
 
@@ -108,7 +108,7 @@ fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&Stri
     }
     let mut store = context.archive_or_new()?;
     let door = context.door(&store)?;
-    let statuses = if all || !keys.is_empty() { LACKING } else { OPEN };
+    let statuses = if all || !keys.is_empty() { MISSING } else { OPEN };
     let page = Paging { limit: i64::MAX - 1, cursor: None };
     let statuses = statuses.iter().map(ToString::to_string).collect();
     let query = GapQuery { source: source.cloned(), statuses, page };

@@ -101,7 +101,7 @@ pub fn found(app: &Arc<App>, scope: Scope, run: i64) -> SecretAnswer {
 fn look_through(app: &Arc<App>, scope: Scope, key: &str) -> Result<Vec<SecretView>> {
     let store = app.reader()?;
     let filter = SessionFilter { with_agents: true, ..SessionFilter::default() };
-    let found = app.view(&store, scope, &[]).secrets_watched(&filter, &mut |done, all| {
+    let found = app.view(&store, scope, &[]).secrets_with_progress(&filter, &mut |done, all| {
         app.events.secrets(Some((done, all)));
         change(app, key, |answer| (answer.sessions_looked_at, answer.session_count) = (done, all));
     });

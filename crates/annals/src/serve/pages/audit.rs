@@ -64,7 +64,7 @@ fn audit_page(view: &View<'_>, theme: Theme) -> Result<AuditPage> {
         sources.push(source_html(&audit));
     }
     let page = Paging { limit: NAMED as i64, cursor: None };
-    let lacking = view::LACKING.iter().map(ToString::to_string).collect();
+    let lacking = view::MISSING.iter().map(ToString::to_string).collect();
     let query = GapQuery { source: None, statuses: lacking, page };
     let gaps = view.gaps(&query)?;
     let index = view.index_audit()?;
