@@ -19,7 +19,7 @@ pub use audit::cards::{SourceCard, cards_without_archive};
 pub use audit::doctor::{Finding, examine};
 pub use audit::gaps::{GapList, GapQuery, GapView, MISSING, OPEN};
 pub use audit::secrets::SecretView;
-pub use audit::status::{DiskState, SourceState, source_labels, source_named, source_routes};
+pub use audit::status::{DiskState, SourceState, find_source, source_labels, source_routes};
 pub use audit::{Audit, IndexAudit, OnDisk};
 pub use context::View;
 pub use door::Door;

@@ -14,7 +14,7 @@ use crate::serve::App;
 use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view::{
-    Audit, GapList, IndexAudit, Paging, RecordPage, RecordsQuery, SourceCard, View, source_named,
+    Audit, GapList, IndexAudit, Paging, RecordPage, RecordsQuery, SourceCard, View, find_source,
 };
 use annals_core::Result;
 
@@ -72,7 +72,7 @@ pub async fn manifest(
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    answer(app, asker, headers, move |_| Ok(source_named(source).map(|source| source.manifest()))).await
+    answer(app, asker, headers, move |_| Ok(find_source(source).map(|source| source.manifest()))).await
 }
 
 /// List the native records of a stream
@@ -122,7 +122,7 @@ fn page_of(
     key: Option<String>,
     page: Paging,
 ) -> Result<Option<RecordPage>> {
-    let Some(source) = source_named(source) else { return Ok(None) };
+    let Some(source) = find_source(source) else { return Ok(None) };
     let Some(stream) = source.manifest().stream(stream) else { return Ok(None) };
     let limit = u64::try_from(page.limit).ok();
     let full = key.is_some();

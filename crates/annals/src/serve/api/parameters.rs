@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 pub use super::queries::{InPath, OfSource, Params};
-use crate::view::{LibraryQuery, Paging, UsageQuery, source_named};
+use crate::view::{LibraryQuery, Paging, UsageQuery, find_source};
 use annals_core::{Error, Result as Answered, Time};
 use annals_store::{ResponseFilter, SessionFilter, UsageBy};
 
@@ -473,7 +473,7 @@ fn moment(text: Option<&str>) -> Answered<Option<Time>> {
 
 pub fn known_source(name: Option<&str>) -> Answered<()> {
     match name {
-        Some(name) if source_named(name).is_none() => {
+        Some(name) if find_source(name).is_none() => {
             Err(Error::bad_request("unknown source").hint("/api/v1/agent-sessions/sources lists all sources"))
         }
         _ => Ok(()),

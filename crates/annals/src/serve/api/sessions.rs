@@ -18,7 +18,7 @@ use crate::serve::access::Asker;
 use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view::{
     SessionList, SessionQuery, SessionView, SourceState, ToolAnalytics, ToolsQuery, TranscriptPage,
-    source_named,
+    find_source,
 };
 
 /// Below `/api/v1/agent-sessions/{source}`, and below the route of each source.
@@ -54,7 +54,7 @@ pub async fn list(
 ) -> Answered {
     let (filter, page) = parameters.read(source)?;
     Ok(answer(app, asker, headers, move |view| {
-        let Some(source) = source_named(source) else { return Ok(None) };
+        let Some(source) = find_source(source) else { return Ok(None) };
         let state = view.source_state(source)?;
         let query = SessionQuery { filter, page, brief: true };
         let list = view.sessions(&query)?;
@@ -125,7 +125,7 @@ pub async fn analytics(
     let days = parameters.read()?;
     let project = parameters.project;
     Ok(answer(app, asker, headers, move |view| {
-        let Some(source) = source_named(source) else { return Ok(None) };
+        let Some(source) = find_source(source) else { return Ok(None) };
         let query = ToolsQuery { source, days, project };
         view.tools(&query).map(Some)
     })

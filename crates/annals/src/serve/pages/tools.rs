@@ -15,7 +15,7 @@ use crate::serve::access::Asker;
 use crate::serve::answer::Answered;
 use crate::serve::api::parameters::{Params, days_of, known_source};
 use crate::view::format;
-use crate::view::{ToolAnalytics, ToolsQuery, View, source_labels, source_named};
+use crate::view::{ToolAnalytics, ToolsQuery, View, find_source, source_labels};
 use annals_core::{Result, Shown};
 
 /// Lines of each list.
@@ -98,7 +98,7 @@ fn tools_page(
     for (name, _) in
         source_labels().filter(|(name, _)| parameters.source.is_empty() || *name == parameters.source)
     {
-        let Some(source) = source_named(name) else { continue };
+        let Some(source) = find_source(name) else { continue };
         let project = Some(parameters.project.trim().to_owned()).filter(|project| !project.is_empty());
         let query = ToolsQuery { source, days, project };
         sums.add(&view.tools(&query)?);

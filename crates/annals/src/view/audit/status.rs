@@ -21,7 +21,7 @@ pub struct SourceState {
 }
 
 /// Looks up a source by name.
-pub fn source_named(name: &str) -> Option<&'static dyn Source> {
+pub fn find_source(name: &str) -> Option<&'static dyn Source> {
     by_name(name)
 }
 
