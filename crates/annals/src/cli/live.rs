@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::Context;
 use super::settings::Declared;
 use crate::collect::{
-    BrowserSetup, LiveNews, LiveOptions, LiveReport, Lock, Pace, Stop, collect_live, profile_of, time_left,
+    BrowserSetup, LiveOptions, LiveProgress, LiveReport, Lock, Pace, Stop, collect_live, profile_of,
+    time_left,
 };
 use crate::config::Config;
 use crate::view::format::{counted, number, wait};
@@ -54,19 +55,19 @@ pub fn collect(
         };
         let shown = !context.quiet && std::io::stderr().is_terminal();
         let mut last: Option<Instant> = None;
-        let mut show_progress = |news: LiveNews| {
+        let mut show_progress = |progress: LiveProgress| {
             if shown && last.is_none_or(|last| last.elapsed() >= NEWS) {
                 last = Some(Instant::now());
-                let (done, wanted) = (number(news.done), number(news.wanted));
-                let left = wait(news.time_left);
+                let (done, total) = (number(progress.done), number(progress.total));
+                let left = wait(progress.time_left);
                 let name = source.manifest().label;
-                context.output.note(format!("{name}: {done} of {wanted} conversations, about {left} left"));
+                context.output.note(format!("{name}: {done} of {total} conversations, about {left} left"));
             }
         };
         let mut report = collect_live(&options, &Declared(&config).environment(1), &mut show_progress)?;
         // Names from providers are masked like any other text.
         let door = context.door(&store)?;
-        for warning in &mut report.problems {
+        for warning in &mut report.warnings {
             *warning = door.show(warning).to_string();
         }
         reports.push(report);
@@ -133,7 +134,7 @@ pub fn print(context: &mut Context, report: &LiveReport) -> Result<()> {
     if context.quiet {
         return Ok(());
     }
-    for warning in &report.problems {
+    for warning in &report.warnings {
         context.output.note(format!("warning: {}: {warning}", report.source));
     }
     if report.gaps_open > 0 {
@@ -193,7 +194,7 @@ pub fn report_json(report: &LiveReport) -> Value {
         "captured_bytes": report.captured_bytes,
         "requests": report.requests,
         "seconds_left": report.time_left.as_secs(),
-        "problems": report.problems,
+        "problems": report.warnings,
         "interaction": report.stop.as_ref().map(|stop| stop_json(stop, report.source)),
     })
 }

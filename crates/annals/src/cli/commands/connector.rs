@@ -72,9 +72,9 @@ pub fn run(
     // A private key that spans several lines can only be masked as a whole.
     let mut held = String::new();
     let report = run_connector(&run_options, &environment, &mut |notice| {
-        if let Notice::Said(text) = notice {
+        if let Notice::Output(text) = notice {
             if !holds_back(&mut held, text) {
-                show(context, &shown, &Notice::Said(&std::mem::take(&mut held)));
+                show(context, &shown, &Notice::Output(&std::mem::take(&mut held)));
             }
             return Reply::NotDone;
         }
@@ -84,12 +84,12 @@ pub fn run(
         context.output.note("(incomplete private key)");
     }
     if !context.quiet {
-        let listed = if context.verbose { report.problems.len() } else { 5 };
-        for warning in report.problems.iter().take(listed) {
+        let listed = if context.verbose { report.warnings.len() } else { 5 };
+        for warning in report.warnings.iter().take(listed) {
             context.output.note(format!("warning: {}", shown(warning)));
         }
-        if report.problem_count > 0 {
-            context.output.note(format!("warning: {} not understood", counted(report.problem_count, "line")));
+        if report.warning_count > 0 {
+            context.output.note(format!("warning: {} not understood", counted(report.warning_count, "line")));
         }
     }
     if let Some(failure) = report.failure {
@@ -114,7 +114,7 @@ fn holds_back(held: &mut String, line: &str) -> bool {
 
 fn show(context: &mut Context, shown: &dyn Fn(&str) -> String, notice: &Notice<'_>) -> Reply {
     match notice {
-        Notice::Asked(interaction) => {
+        Notice::Interaction(interaction) => {
             context.output.note(format!("action needed: {}", shown(&interaction.message)));
             if let Some(link) = &interaction.link {
                 context.output.note(format!("link: {}", shown(link)));
@@ -127,8 +127,8 @@ fn show(context: &mut Context, shown: &dyn Fn(&str) -> String, notice: &Notice<'
             let read = std::io::stdin().lock().read_line(&mut String::new());
             return if read.is_ok_and(|length| length > 0) { Reply::Done } else { Reply::NotDone };
         }
-        Notice::Said(_) | Notice::Progress { .. } | Notice::SecondsLeft(_) if context.quiet => {}
-        Notice::Said(text) => context.output.note(shown(text)),
+        Notice::Output(_) | Notice::Progress { .. } | Notice::SecondsLeft(_) if context.quiet => {}
+        Notice::Output(text) => context.output.note(shown(text)),
         Notice::Progress { message, count, total } => {
             let part = match (count, total) {
                 (Some(count), Some(total)) => format!(" ({count} of {total})"),
@@ -159,8 +159,8 @@ fn print_report(
             "gaps_opened": report.gaps_opened,
             "gaps_recovered": report.gaps_recovered,
             "commits": report.commits,
-            "problems": report.problems.iter().map(|warning| shown(warning)).collect::<Vec<_>>(),
-            "problem_count": report.problem_count,
+            "problems": report.warnings.iter().map(|warning| shown(warning)).collect::<Vec<_>>(),
+            "problem_count": report.warning_count,
         }}));
     }
     context.output.line(format!(

@@ -39,7 +39,7 @@ pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> 
     let clock = Clock::start();
     let import_options = ImportOptions {
         paths: options.paths.clone(),
-        wish: IntakeOptions { with_files: options.with_files },
+        intake_options: IntakeOptions { with_files: options.with_files },
         member: options.member.clone(),
         sources: Vec::new(),
     };
@@ -113,13 +113,13 @@ fn print(context: &mut Context, door: &Door, report: &ContainerReport) -> Result
     if context.quiet {
         return Ok(());
     }
-    let listed = if context.verbose { report.problems.len() } else { 10 };
-    for warning in report.problems.iter().take(listed) {
+    let listed = if context.verbose { report.warnings.len() } else { 10 };
+    for warning in report.warnings.iter().take(listed) {
         let warning = door.show(warning);
         context.output.note(format!("warning: {warning}"));
     }
-    if report.problems.len() > listed {
-        let more = counted(report.problems.len() - listed, "more warning");
+    if report.warnings.len() > listed {
+        let more = counted(report.warnings.len() - listed, "more warning");
         context.output.note(format!("warning: {more} not shown; use --verbose"));
     }
     if report.failed {
@@ -161,7 +161,7 @@ fn report_json(door: &Door, report: &ContainerReport) -> Value {
             })
         })
         .collect();
-    let problems: Vec<_> = report.problems.iter().map(|warning| shown(warning)).collect();
+    let problems: Vec<_> = report.warnings.iter().map(|warning| shown(warning)).collect();
     json!({
         "path": shown(&report.path.to_string_lossy()),
         "kind": report.kind,
