@@ -1,4 +1,5 @@
-//! The log: events of the program on stderr, without secrets. Warnings and errors by default; `-v` and `ANNALS_LOG` show more.
+//! The log: events of the program on stderr, without secrets. Warnings and errors by default; `-v` and `ANNALS_LOG`
+//! show more.
 
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -37,7 +37,8 @@ pub struct RefreshFailure {
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A refresh this short runs before every request; a longer one only after a change.
 const CHEAP: Duration = Duration::from_millis(15);
-/// A longer refresh is followed by a pause of this many times its length: at most a ninth of the time is spent refreshing.
+/// A longer refresh is followed by a pause of this many times its length, so that at most a ninth of the time is
+/// spent refreshing.
 const PAUSE: u32 = 8;
 /// Changes within this time are refreshed together.
 const GATHER: Duration = Duration::from_millis(500);

@@ -234,19 +234,19 @@ function markWords(within) {
 
 function startFind() {
   let timer;
-  const told = one("output", findForm);
+  const status = one("output", findForm);
   const steps = all("button", findForm);
   const query = async () => {
     const text = one("input[name=q]", findForm).value.trim();
     matches = [];
     match = -1;
-    told.textContent = "";
+    status.textContent = "";
     if (text) {
       const last = /[\w]$/.test(text) ? `${text}*` : text;
       const answer = await fetch(`${findForm.getAttribute("action")}?q=${encodeURIComponent(last)}`);
       const found = answer.ok ? await answer.json() : { matches: [], complete: true };
       matches = found.matches;
-      told.textContent = matches.length === 0 ? "No matches" : `${matches.length}${found.complete ? "" : " or more"}`;
+      status.textContent = matches.length === 0 ? "No matches" : `${matches.length}${found.complete ? "" : " or more"}`;
     }
     for (const button of steps) button.disabled = matches.length === 0;
     all(".chunk").forEach(markWords);

@@ -148,7 +148,7 @@ fn source_html(audit: &Audit) -> SourceHtml {
             .iter()
             .map(|line| {
                 let surface = line.surface;
-                (surface.item, surface.state.words(), format::number(line.count), surface.reason)
+                (surface.item, surface.state.label(), format::number(line.count), surface.reason)
             })
             .collect(),
         streams: audit

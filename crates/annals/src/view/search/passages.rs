@@ -4,7 +4,9 @@ use super::query::{Clause, normalize};
 use crate::view::context::View;
 use crate::view::door::{Door, between_letters};
 use crate::view::session::entry_builder::EntryBuilder;
-use annals_core::{Block, LONGEST_TEXT, MessageKind, PassageKind, Result, Shown, Time, each_text, each_told};
+use annals_core::{
+    Block, LONGEST_TEXT, MessageKind, PassageKind, Result, Shown, Time, each_embedded_text, each_text,
+};
 use annals_sources::{Source, by_name};
 use annals_store::{CallRow, Contents, PassageHit, PlacedRecord};
 
@@ -145,7 +147,7 @@ impl PassageReader<'_> {
         match hit.kind {
             PassageKind::Result => {
                 let output = builder.output(&mut self.contents, row)?.unwrap_or_default();
-                each_told(&output, &mut |part| add(&mut text, part));
+                each_embedded_text(&output, &mut |part| add(&mut text, part));
             }
             PassageKind::Files => {
                 for touch in self.view.archive.touches(row.session_id, row.file, row.span.offset)? {
