@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use annals_testkit::Bench;
-use annals_testkit::checks::{assert_accounts_add_up, assert_restores, assert_same, assert_settled};
+use annals_testkit::checks::{assert_accounts_add_up, assert_restores, assert_same, assert_up_to_date};
 use annals_testkit::codex::{ID, meta, prompt, rollout, text_of};
 use annals_testkit::corpora::codex::{Plan, append_turns, write_codex_home};
 use annals_testkit::files::files_below;
@@ -81,7 +81,7 @@ fn a_killed_sync_goes_on_where_it_was() {
     assert_same(&calm.everything(), &disturbed.everything());
     assert_accounts_add_up(&disturbed, &disturbed.codex());
     assert_restores(&disturbed, &disturbed.codex());
-    assert_settled(&disturbed);
+    assert_up_to_date(&disturbed);
     let before = disturbed.everything();
     assert_eq!(disturbed.run(&["rebuild"]).code, 0);
     assert_same(&before, &disturbed.everything());
@@ -113,7 +113,7 @@ fn kills_between_appends_lose_nothing() {
     fresh.sync();
     assert_same(&fresh.everything(), &bench.everything());
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_killed_rebuild_is_done_again_by_the_next_sync() {
         }
     }
     assert!(hits >= 2, "only {hits} kills hit");
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
 }
 
 /// Files that can not be read on from the middle: what is there of them is completed and is no version of its own.
@@ -167,5 +167,5 @@ fn a_killed_capture_leaves_no_half_version() {
     bench.sync();
     assert_same(&calm.everything(), &bench.everything());
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
 }

@@ -326,7 +326,7 @@ fn branches_are_shown_found_and_switched() {
     let at = found["position"].as_u64().unwrap() as usize;
     assert_eq!(entries[at]["id"], found["message_id"]);
     // The same over HTTP, in pages.
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let address = format!("/api/v1/chatgpt/sessions/{WORKSHOP}/messages");
     let told = server.list(&format!("{address}?limit=2&branch={other}"), "messages");
     assert!(Value::from(told.clone()).to_string().contains("first draft"));

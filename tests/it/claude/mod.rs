@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use annals_testkit::Bench;
 use annals_testkit::checks::{
     assert_accounts_add_up, assert_like_fresh_of, assert_rebuilds, assert_restores_of, assert_same,
-    assert_settled_of,
+    assert_up_to_date_of,
 };
 use annals_testkit::codex::text_of;
 use annals_testkit::files::append;
@@ -115,7 +115,7 @@ fn assert_sound(bench: &Bench) {
     assert_restores_of(bench, SOURCE, &bench.claude());
     assert_accounts_add_up(bench, &bench.claude());
     assert_like_fresh_of(bench, SOURCE);
-    assert_settled_of(bench, SOURCE);
+    assert_up_to_date_of(bench, SOURCE);
     assert_rebuilds(bench);
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use annals_testkit::Bench;
 use annals_testkit::checks::{
-    assert_accounts_add_up, assert_like_fresh, assert_rebuilds, assert_restores, assert_settled,
+    assert_accounts_add_up, assert_like_fresh, assert_rebuilds, assert_restores, assert_up_to_date,
 };
 use annals_testkit::codex::{ID, answer, busy_transcript, conversation, meta, prompt, rollout, text_of};
 use annals_testkit::files::append;
@@ -73,7 +73,7 @@ fn a_file_may_grow_while_it_is_read() {
     assert_eq!(bench.accounts()[0]["versions"], 1, "growth is no rewrite");
     assert_like_fresh(&bench);
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
@@ -104,7 +104,7 @@ fn a_file_cut_short_keeps_its_rows_and_grows_again() {
         assert_eq!(bench.sync()["captured_bytes"], kept);
         assert_eq!(bench.run(&["show", ID, "--json"]).stdout, before, "rows stay");
         assert_restores(&bench, &bench.codex());
-        assert_settled(&bench);
+        assert_up_to_date(&bench);
         assert_rebuilds(&bench);
     }
     append(&path, &whole[upto(1)..upto(4)]);
@@ -122,7 +122,7 @@ fn a_file_cut_short_keeps_its_rows_and_grows_again() {
     assert_eq!(bench.sync()["captured_bytes"], text_of(&prompt("and another")).len());
     assert_like_fresh(&bench);
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
@@ -140,7 +140,7 @@ fn a_file_cut_short_may_grow_differently() {
     assert_eq!(message_count(&bench), 3);
     assert_like_fresh(&bench);
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
@@ -155,7 +155,7 @@ fn a_file_may_be_emptied() {
     bench.sync();
     assert_eq!(message_count(&bench), 6, "rows stay");
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
     append(&path, &text_of(&conversation(ID, "new start")));
     bench.sync();
@@ -181,7 +181,7 @@ fn a_rewrite_of_the_same_size_and_time_is_noticed() {
     assert_eq!(bench.accounts()[0]["versions"], 2);
     assert_like_fresh(&bench);
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use annals_testkit::Bench;
-use annals_testkit::checks::{assert_like_fresh, assert_rebuilds, assert_settled};
+use annals_testkit::checks::{assert_like_fresh, assert_rebuilds, assert_up_to_date};
 use annals_testkit::codex::{
     ID, answer, call, conversation, line, meta, output, prompt, rollout, text_of, tokens,
 };
@@ -84,7 +84,7 @@ fn copies_count_in_the_parent_in_every_order() {
         assert_eq!(counts(&bench, PARENT), PARENT_COUNTS, "{orders:?}");
         assert_eq!(counts(&bench, FORK), FORK_COUNTS, "{orders:?}");
         assert_like_fresh(&bench);
-        assert_settled(&bench);
+        assert_up_to_date(&bench);
         assert_rebuilds(&bench);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use annals_testkit::Bench;
-use annals_testkit::checks::{assert_like_fresh, assert_rebuilds, assert_restores, assert_settled};
+use annals_testkit::checks::{assert_like_fresh, assert_rebuilds, assert_restores, assert_up_to_date};
 use annals_testkit::codex::{ID, answer, conversation, meta, prompt, rollout, text_of};
 use annals_testkit::files::append;
 
@@ -67,7 +67,7 @@ fn an_archived_transcript_is_the_same_one_at_another_place() {
     assert_eq!(bench.sync()["captured_bytes"], text_of(&prompt("one more")).len());
     assert_restores(&bench, &bench.codex());
     assert_like_fresh(&bench);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
@@ -86,7 +86,7 @@ fn a_compressed_transcript_counts_once_and_both_forms_stay() {
     let name = path.strip_prefix(bench.codex()).unwrap();
     assert_eq!(std::fs::read(target.join(name)).unwrap(), plain);
     assert_eq!(std::fs::read(target.join(compressed(name))).unwrap(), packed);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
     std::fs::remove_file(compressed(&path)).unwrap();
     bench.sync();
@@ -103,14 +103,14 @@ fn both_forms_at_once_count_once() {
     let session = &bench.sessions()[0];
     assert_eq!(session["message_count"], 2);
     let before = show(&bench);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_restores(&bench, &bench.codex());
     assert_rebuilds(&bench);
     // The client finishes: the plain one goes.
     std::fs::remove_file(&path).unwrap();
     bench.sync();
     assert_eq!(show(&bench), before);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
     assert_eq!(show(&bench), before);
 }
@@ -124,7 +124,7 @@ fn a_compressed_transcript_alone_is_read() {
     replace_by_compressed(&path);
     bench.sync();
     assert_eq!(show(&bench), show(&plain));
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_restores(&bench, &bench.codex());
     assert_rebuilds(&bench);
 }
@@ -146,7 +146,7 @@ fn a_compressed_transcript_with_other_content_has_the_rows() {
     assert_eq!(session["source_gone"], false);
     let target = restored(&bench, "old");
     assert_eq!(std::fs::read(target.join(path.strip_prefix(bench.codex()).unwrap())).unwrap(), plain);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
     // The first form comes back, from a backup, and goes on.
     std::fs::remove_file(compressed(&path)).unwrap();
@@ -156,7 +156,7 @@ fn a_compressed_transcript_with_other_content_has_the_rows() {
     let session = &bench.sessions()[0];
     assert_eq!(session["title"], "before");
     assert_eq!(session["message_count"], 3, "{session}");
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
@@ -180,11 +180,11 @@ fn an_unpacked_transcript_goes_on() {
         bench.sync();
         assert_eq!(bench.sessions()[0]["message_count"], prompts);
         assert_eq!(bench.sessions()[0]["source_gone"], false);
-        assert_settled(&bench);
+        assert_up_to_date(&bench);
         append(&path, &text_of(&answer("goes on")));
         bench.sync();
         assert_eq!(bench.sessions()[0]["message_count"], prompts + 1, "{prompts} {known_plain}");
-        assert_settled(&bench);
+        assert_up_to_date(&bench);
         let fresh = Bench::with_home("codex_cli", &bench.codex());
         fresh.sync();
         assert_eq!(show(&bench), show(&fresh));
@@ -211,7 +211,7 @@ fn a_compressed_transcript_that_can_not_be_unpacked_does_not_take_the_rows() {
     std::fs::write(&packed, &bytes).unwrap();
     bench.sync();
     assert_eq!(show(&bench), before);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
@@ -244,7 +244,7 @@ fn a_copy_in_the_other_folder_does_not_hide_the_one_that_goes_on() {
     append(&path, &text_of(&prompt("goes on")));
     bench.sync();
     assert_eq!(bench.sessions()[0]["message_count"], 3);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_restores(&bench, &bench.codex());
     assert_rebuilds(&bench);
     assert_eq!(bench.sessions()[0]["message_count"], 3);
@@ -274,12 +274,12 @@ fn a_deleted_sessions_folder_leaves_every_answer() {
                 .replace(r#""source_gone": true"#, r#""source_gone": false"#),
             before
         );
-        assert_settled(&bench);
+        assert_up_to_date(&bench);
         assert_rebuilds(&bench);
         std::fs::rename(to, from).unwrap();
         assert_eq!(bench.sync()["captured_bytes"], 0);
         assert_eq!(bench.everything(), before);
-        assert_settled(&bench);
+        assert_up_to_date(&bench);
         assert_rebuilds(&bench);
     }
 }

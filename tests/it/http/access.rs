@@ -24,7 +24,7 @@ fn one_session() -> (Bench, Server) {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "gears"));
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     (bench, server)
 }
 
@@ -89,15 +89,15 @@ fn without_a_valid_token_nothing_is_told() {
             401,
             "in the address",
         );
-        assert_eq!(server.ask("HEAD", &path, &[]).status, 401);
-        assert_refused(&server.ask("POST", &path, &[]), 401, "another method");
+        assert_eq!(server.request("HEAD", &path, &[]).status, 401);
+        assert_refused(&server.request("POST", &path, &[]), 401, "another method");
     }
     // What is not there looks like what is there to somebody without a token.
     assert_refused(&server.get_with("/api/v1/nothing", &[]), 401, "no route");
     for path in ["/healthz", "/openapi.json", "/docs"] {
         let reply = server.get_with(path, &[]);
         assert_eq!(reply.status, 200, "{path}");
-        assert!(!reply.whole().contains(&server.token) && !reply.text().contains("gears"), "{path}");
+        assert!(!reply.full_text().contains(&server.token) && !reply.text().contains("gears"), "{path}");
     }
 }
 
@@ -108,7 +108,7 @@ fn foreign_names_and_pages_are_turned_away() {
     let ask = |name: &str, value: &str, path: &str| {
         server.get_with(path, &[("Authorization", &bearer), (name, value)])
     };
-    let port = server.under("");
+    let port = server.with_host("");
     for path in ["/api/v1/codex/sessions", "/healthz", "/openapi.json", "/docs", "/", "/api/v1/nothing"] {
         for host in
             ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "192.0.2.1", "[::2]"]
@@ -124,8 +124,8 @@ fn foreign_names_and_pages_are_turned_away() {
         assert_refused(&ask("Origin", &near, path), 403, &near);
     }
     for name in ["localhost", "127.0.0.1", "[::1]"] {
-        assert_eq!(ask("Host", &server.under(name), "/api/v1/codex/sessions").status, 200, "{name}");
-        let origin = format!("http://{}", server.under(name));
+        assert_eq!(ask("Host", &server.with_host(name), "/api/v1/codex/sessions").status, 200, "{name}");
+        let origin = format!("http://{}", server.with_host(name));
         assert_eq!(ask("Origin", &origin, "/api/v1/codex/sessions").status, 200, "{origin}");
     }
 }
@@ -142,10 +142,10 @@ fn another_name_is_fine_when_it_was_said() {
         "annals.example",
     ]));
     let ask = |host: &str| server.get_with("/healthz", &[("Host", host)]).status;
-    assert_eq!(ask(&server.under("annals.example")), 200);
-    assert_eq!(ask(&server.under("Annals.Example")), 200);
+    assert_eq!(ask(&server.with_host("annals.example")), 200);
+    assert_eq!(ask(&server.with_host("Annals.Example")), 200);
     assert_eq!(ask("not-annals.example"), 403);
-    assert_eq!(ask(&server.under("localhost")), 200);
+    assert_eq!(ask(&server.with_host("localhost")), 200);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn odd_ids_are_not_found_and_never_an_error() {
         for id in &ids {
             let path: Vec<u8> = shape.split("ID").map(str::as_bytes).collect::<Vec<_>>().join(&id[..]);
             let what = String::from_utf8_lossy(&path).into_owned();
-            let reply = server.try_ask("GET", &path, &[("Authorization", &bearer)]);
+            let reply = server.try_request("GET", &path, &[("Authorization", &bearer)]);
             let reply = reply.unwrap_or_else(|| panic!("no answer to {what}"));
             assert!([400, 404].contains(&reply.status), "{what}: {} {}", reply.status, reply.text());
             assert!(!reply.headers.contains_key("x-injected"), "{what}");
@@ -219,8 +219,11 @@ fn odd_ids_are_not_found_and_never_an_error() {
             }
         }
     }
-    let too_long =
-        server.try_ask("GET", format!("/api/v1/codex/sessions/{}", "a".repeat(1_000_000)).as_bytes(), &[]);
+    let too_long = server.try_request(
+        "GET",
+        format!("/api/v1/codex/sessions/{}", "a".repeat(1_000_000)).as_bytes(),
+        &[],
+    );
     assert!(too_long.is_none_or(|reply| [400, 401, 404, 414, 431].contains(&reply.status)));
     assert_eq!(server.get("/api/v1/codex/sessions").status, 200, "it is still well");
 }
@@ -303,7 +306,7 @@ fn what_is_not_there_is_not_found_and_nothing_can_be_changed() {
     let headers = [("Authorization", bearer.as_str()), ("Content-Length", "0")];
     for path in closed().iter().map(String::as_str).chain(["/healthz", "/openapi.json", "/docs", "/"]) {
         for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"] {
-            let reply = server.ask(method, path, &headers);
+            let reply = server.request(method, path, &headers);
             assert_refused(&reply, 405, &format!("{method} {path}"));
             let allowed: Vec<&str> = reply.header("allow").split(',').map(str::trim).collect();
             assert_eq!(allowed, ["GET", "HEAD"], "{method} {path}");
@@ -344,7 +347,7 @@ fn other_machines_may_ask_only_once_there_are_members() {
     assert!(ran.stderr.contains("hint: ") && ran.stderr.contains("members add"), "{}", ran.stderr);
     bench.json(&["members", "add", "ada"]);
     let server = Server::of(bench.command(&["serve", "--listen", "0.0.0.0:0", "--json"]));
-    let host = server.under("127.0.0.1");
+    let host = server.with_host("127.0.0.1");
     assert_eq!(server.get_with("/healthz", &[("Host", &host)]).status, 200);
     drop(server);
     assert_eq!(bench.run(&["members", "remove", "ada"]).code, 0);

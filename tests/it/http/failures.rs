@@ -15,7 +15,7 @@ fn the_cause_of_a_500_is_in_the_log_with_its_statement() {
     let database = rusqlite::Connection::open(bench.archive().join("annals.db")).unwrap();
     database.execute_batch("drop table message").unwrap();
     drop(database);
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let path = format!("/api/v1/codex/sessions/{ID}/messages");
     let reply = server.get(&path);
     assert_eq!(reply.status, 500, "{}", reply.text());

@@ -12,7 +12,7 @@ fn address(file: &str) -> String {
 #[test]
 fn lines_come_from_the_archive_and_not_from_the_disk() {
     let (bench, file) = small(CODE);
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let path = file.to_str().unwrap();
     let told = server.json(&address(path));
     assert_eq!((&told["lines"]["total"], &told["lines"]["exact"]), (&Value::from(3), &Value::from(3)));
@@ -42,7 +42,7 @@ fn other_files_are_not_there() {
     std::fs::write(folder.join("untouched.py"), "nobody ever looked at this\n").unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink("/etc/passwd", folder.join("link.py")).unwrap();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let folder = folder.to_str().unwrap();
     let name = folder.rsplit('/').next().unwrap();
     for path in [
@@ -63,14 +63,14 @@ fn other_files_are_not_there() {
     ] {
         let reply = server.get(&address(&path).replace('\0', "%00"));
         assert_eq!(reply.status, 404, "{path}: {}", reply.text());
-        assert!(!reply.whole().contains("root:"), "{path}");
+        assert!(!reply.full_text().contains("root:"), "{path}");
     }
 }
 
 #[test]
 fn what_a_session_wrote_outside_of_its_folder_stays_there() {
     let (bench, file) = small_elsewhere(CODE);
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     assert_eq!(server.get(&address(file.to_str().unwrap())).status, 404);
     // At the machine itself it is traced.
     assert_eq!(crate::lineage::blamed(&bench, &file)["lines"]["exact"], 3);
@@ -80,7 +80,7 @@ fn what_a_session_wrote_outside_of_its_folder_stays_there() {
 fn members_are_not_answered() {
     let (bench, file) = small(CODE);
     let added = bench.json(&["members", "add", "mary", "--role", "admin", "--organisation", "engines"]);
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let reply = server.get_as(added["token"].as_str().unwrap(), &address(file.to_str().unwrap()));
     assert_eq!(reply.status, 404, "{}", reply.text());
 }

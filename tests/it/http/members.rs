@@ -40,7 +40,7 @@ impl Company {
         }
         bench.transcript(&rollout(ID), &conversation(ID, "the words of owner"));
         bench.sync();
-        let server = Server::still(&bench);
+        let server = Server::without_refresh(&bench);
         Company { bench, server, tokens }
     }
 

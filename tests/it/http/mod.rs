@@ -139,7 +139,7 @@ fn answers_are_small_when_asked_and_heads_have_no_body() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, &"gears and axles ".repeat(200)));
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let bearer = format!("Bearer {}", server.token);
     for path in [format!("{SESSIONS}/{ID}/messages?full=true"), "/openapi.json".to_owned()] {
         let plain = server.get(&path);
@@ -150,13 +150,13 @@ fn answers_are_small_when_asked_and_heads_have_no_body() {
         assert!(small.body.len() * 2 < plain.body.len(), "{} of {}", small.body.len(), plain.body.len());
         assert_eq!(gunzipped(&small.body), plain.body);
 
-        let head = server.ask("HEAD", &path, &[("Authorization", &bearer)]);
+        let head = server.request("HEAD", &path, &[("Authorization", &bearer)]);
         assert_eq!((head.status, head.body.len()), (200, 0));
         for name in ["content-type", "etag", "content-length"] {
             assert_eq!(head.header(name), plain.header(name), "{path}: {name}");
         }
     }
-    assert_eq!(server.ask("HEAD", "/api/v1/nothing", &[("Authorization", &bearer)]).status, 404);
+    assert_eq!(server.request("HEAD", "/api/v1/nothing", &[("Authorization", &bearer)]).status, 404);
 }
 
 /// By other means than those that made it.
@@ -172,7 +172,7 @@ fn gunzipped(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn pages_of_any_size_have_everything_once_and_in_the_same_order() {
     let bench = all_fixtures();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let mut lists = vec![("/api/v1/usage/responses?days=all".to_owned(), "responses", 10)];
     for by in ["day", "model", "project", "session", "source"] {
         lists.push((format!("/api/v1/usage?days=all&by={by}"), "rows", 1));
@@ -229,7 +229,7 @@ fn the_log_tells_what_was_asked_but_no_id_and_no_word() {
         server.get(path);
     }
     let bearer = format!("Bearer {}", server.token);
-    server.ask("POST", SESSIONS, &[("Authorization", &bearer)]);
+    server.request("POST", SESSIONS, &[("Authorization", &bearer)]);
     server.get_with(SESSIONS, &[("Host", "MARKERhost.example")]);
     server.get_with(SESSIONS, &[("Origin", "http://MARKERorigin"), ("User-Agent", "MARKERagent")]);
     server.get_as("MARKERbearer", SESSIONS);
@@ -266,7 +266,7 @@ fn an_answer_that_is_under_way_ends_before_the_server_does() {
     lines.extend(answer(&words));
     bench.transcript(&rollout(ID), &lines);
     bench.sync();
-    let mut server = Server::still(&bench);
+    let mut server = Server::without_refresh(&bench);
     let idle = TcpStream::connect(&server.address).unwrap();
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let request = format!(

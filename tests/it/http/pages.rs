@@ -27,7 +27,7 @@ fn one_session() -> (Bench, Server) {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "gears"));
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     (bench, server)
 }
 
@@ -98,7 +98,7 @@ fn a_refusal_is_a_page_that_says_what_to_do() {
         let text = assert_page(&reply, 400);
         assert!(text.contains("Bad request"), "{path}: {text}");
     }
-    let reply = server.ask(
+    let reply = server.request(
         "POST",
         "/sessions",
         &[("Accept", "text/html"), ("Cookie", &format!("annals={}", server.token))],
@@ -177,7 +177,7 @@ fn raw_bytes_are_masked() {
     let bench = Bench::new();
     planted::write(&bench);
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let secrets = planted::secrets();
     for source in planted::CLIENTS {
         let session = &server.list(&format!("/api/v1/agent-sessions/{source}/sessions"), "sessions")[0];

@@ -330,7 +330,7 @@ fn numbers_and_modes_tell_nothing_of_others() {
         let mut command = bench.command(&["sync", "--member", name]);
         assert_eq!(Ran::of(command.env("CODEX_HOME", own.codex()).output().unwrap()).code, 0);
     }
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let search = |query: &str| server.json_as(&tokens[0], &format!("/api/v1/search?q={}", escaped(query)));
     assert_eq!(search("walrus")["total"], 2);
     assert_eq!(search("mary")["total"], 0);

@@ -167,7 +167,7 @@ fn bytes_that_are_no_text_are_refused() {
         );
         assert!(ran.code == 2 && !ran.stderr.contains("panicked"), "{}: {}", ran.code, ran.stderr);
     }
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     for part in ["%ff", "%ed%a0%80", "gears%00%ff", "%", "%zz", "%u0000"] {
         let reply = server.get(&format!("/api/v1/search?q={part}"));
         assert!([200, 400].contains(&reply.status), "{part}: {} {}", reply.status, reply.text());
@@ -177,7 +177,7 @@ fn bytes_that_are_no_text_are_refused() {
 #[test]
 fn any_question_is_answered_or_refused_over_http() {
     let bench = home();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     ODD.iter().for_each(|query| assert_over_http(&server, query));
     for long in ["gears ".repeat(3_000), "\"gears ".repeat(2_000), "g".repeat(20_000), "a.".repeat(9_000)] {
         assert_over_http(&server, &long);
@@ -206,7 +206,7 @@ fn any_question_is_answered_or_refused_over_http() {
 #[test]
 fn odd_parameters_are_refused() {
     let bench = home();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     for parameters in [
         "q=gears&limit=0",
         "q=gears&limit=-1",

@@ -294,7 +294,7 @@ const FILTERS: &[(&str, &str, &[&str], &[&str])] = &[
 #[test]
 fn filters_narrow_in_the_query_and_as_parameters() {
     let bench = zebras();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     for (filter, parameters, expected, roles) in FILTERS {
         let name = |name: &&str| match *name {
             "engine" => ENGINE.to_owned(),
@@ -431,15 +431,15 @@ fn no_snippet_shows_any_part_of_a_secret() {
         parts.extend(rest.windows(10).map(|part| String::from_utf8(part.to_vec()).unwrap()));
         for step in 0..20 {
             let space = "word ".repeat((step * 3 + at) % 60) + &"x".repeat(step % 5);
-            texts.push(format!("needle {space} {} after", secret.told));
-            texts.push(format!("{} before {} {space} needle", "far ".repeat(100), secret.told));
+            texts.push(format!("needle {space} {} after", secret.in_context));
+            texts.push(format!("{} before {} {space} needle", "far ".repeat(100), secret.in_context));
         }
     }
     for (number, texts) in texts.chunks(3).enumerate() {
         talk(&bench, number, &texts.iter().map(String::as_str).collect::<Vec<_>>());
     }
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let results = server.list("/api/v1/search?q=needle&limit=10", "results");
     let found = passages(&json!({"results": results}));
     assert_eq!(found.len(), texts.len(), "every message is shown");
@@ -470,7 +470,7 @@ fn members_find_only_their_own() {
         let ran = Ran::of(command.env("CODEX_HOME", &home).output().unwrap());
         assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     for (at, own, other) in [(0, "lovelace", "somerville"), (1, "somerville", "lovelace")] {
         for (query, found) in [
             ("shared", 2),

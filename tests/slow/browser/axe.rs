@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::browser::walk::{Months, every_page};
-use annals_testkit::browser::{Browser, DESK, PHONE};
+use annals_testkit::browser::{Browser, DESKTOP, PHONE};
 
 /// The checker, which `tests/browser/setup` installs.
 fn axe() -> String {
@@ -56,7 +56,7 @@ fn every_page_is_accessible_on_a_phone() {
     let (server, browser) = Months::get().open();
     browser.resize(PHONE);
     look_at_all(&browser, &every_page(&server), "phone");
-    browser.resize(DESK);
+    browser.resize(DESKTOP);
     browser.close();
 }
 
@@ -79,7 +79,7 @@ fn a_refusal_is_accessible_too() {
     let others =
         browser.faults().into_iter().filter(|fault| !fault.contains("responded with a status of 40"));
     assert_eq!(others.collect::<Vec<_>>(), Vec::<String>::new());
-    browser.close_judged();
+    browser.close_checked();
 }
 
 /// The checker runs in a page whose policy lets nothing run, and sees what is wrong.

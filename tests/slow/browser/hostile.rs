@@ -145,7 +145,7 @@ fn assert_only_text(payload: &Payload) {
     let bench = Bench::new();
     write(&bench, payload.written);
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let browser = Browser::open(&server.address, &server.token);
     let look = |page: &str| {
         browser.go(page);

@@ -54,7 +54,7 @@ fn ten_thousand_messages_are_scrolled_through_in_flat_memory() {
     let bench = Bench::new();
     let id = corpus::write_long_session(&bench.codex(), 7, MESSAGES).unwrap();
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let browser = Browser::open(&server.address, &server.token);
     browser.go(&format!("/sessions/codex_cli/{id}"));
     let total: u64 = browser
@@ -114,7 +114,7 @@ fn an_output_of_twenty_megabytes_is_shown_by_its_start() {
     lines.extend(answer("That was all of it."));
     bench.transcript(&rollout(ID), &lines);
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let page = server.page(&format!("/sessions/codex_cli/{ID}"));
     assert!(page.body.len() < 100_000, "a page of {} bytes", page.body.len());
     let browser = Browser::open(&server.address, &server.token);

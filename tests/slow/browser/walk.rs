@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use serde_json::json;
 
-use annals_testkit::browser::{Browser, DESK, ENTER, ESCAPE, PHONE, TAB};
+use annals_testkit::browser::{Browser, DESKTOP, ENTER, ESCAPE, PHONE, TAB};
 use annals_testkit::files::copy_folder;
 use annals_testkit::server::Server;
 use annals_testkit::worlds::story;
@@ -47,7 +47,7 @@ impl Months {
 
     /// A server and a browser that has opened its link.
     pub fn open(&self) -> (Server, Browser) {
-        let server = Server::still(&self.bench);
+        let server = Server::without_refresh(&self.bench);
         let browser = Browser::open(&server.address, &server.token);
         (server, browser)
     }
@@ -304,7 +304,7 @@ fn no_page_is_wider_than_a_phone() {
             return widest;";
         assert_eq!(widths, json!([390, 390]), "{page} is {} wide: {}", widths[0], browser.run(widest));
     }
-    browser.resize(DESK);
+    browser.resize(DESKTOP);
     browser.close();
 }
 
@@ -379,5 +379,5 @@ fn a_page_that_does_wrong_is_noticed() {
         assert!(faults.contains(sign), "no {sign} in\n{faults}");
     }
     assert_eq!(browser.run("return window.ran === undefined;"), true);
-    browser.close_judged();
+    browser.close_checked();
 }

@@ -138,7 +138,7 @@ fn bytes_of_files_are_had_later_and_what_fails_is_a_gap() {
     // Not before their time; then each once.
     assert_eq!(stage.sync_with(&["--with-files"]).1["files"], 0);
     assert_eq!(stage.standin.count("GET files/*"), 0);
-    stage.make_due();
+    stage.make_gaps_due();
     assert_eq!(stage.sync_with(&["--with-files"]).1["files"], 2);
     assert!(stage.gaps().is_empty());
     let kept: Vec<_> =

@@ -124,7 +124,7 @@ fn what_is_gone_leaves_no_gap_behind_for_ever() {
     assert_eq!(stage.sync()["fetched"], 8);
     assert_eq!(stage.gaps().len(), 2);
     stage.standin.control(json!({"projects": {}, "odd": {"/models": {"status": 404}}}));
-    stage.make_due();
+    stage.make_gaps_due();
     stage.sync();
     assert!(stage.gaps().is_empty());
 }
@@ -168,7 +168,7 @@ fn what_was_given_up_is_not_told_as_open_and_comes_back_when_it_changes() {
     let stage = Stage::connected(small(json!({"missing": [3]})));
     for _ in 0..3 {
         stage.sync();
-        stage.make_due();
+        stage.make_gaps_due();
     }
     let live = stage.sync();
     assert_eq!((&live["gaps_open"], &live["seconds_left"]), (&json!(0), &json!(0)), "{live}");

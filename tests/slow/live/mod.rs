@@ -249,7 +249,7 @@ fn what_opens_the_account_stays_in_the_browser() {
     assert!(kept, "the bytes of files were asked for");
     // Nothing came from elsewhere than the page; what does is refused.
     assert_eq!(stage.standin.count("outside"), 0);
-    assert_eq!(stage.standin.ask("GET", "/backend-api/me", "").0, 403);
+    assert_eq!(stage.standin.request("GET", "/backend-api/me", "").0, 403);
     assert_eq!(stage.standin.count("outside"), 1);
     #[cfg(unix)]
     {

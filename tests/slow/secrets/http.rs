@@ -144,7 +144,7 @@ fn no_answer_of_any_address_shows_a_secret() {
     let bench = Bench::new();
     planted::write(&bench);
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let secrets = planted::secrets();
     let document = server.json("/openapi.json");
     server.wait_for_secrets();
@@ -167,7 +167,7 @@ fn no_answer_of_any_address_shows_a_secret() {
                     let masked = by_key && address.contains("secret");
                     assert!(reply.status == 200 || masked && reply.status == 404, "{path}: {}", reply.text());
                     found += usize::from(reply.status == 200);
-                    let whole = reply.whole();
+                    let whole = reply.full_text();
                     *marks.entry(template.clone()).or_default() += whole.matches("[secret:").count();
                     // The same answer from two addresses is searched once.
                     if seen.insert(blake3::hash(whole.as_bytes()).to_hex()) {
@@ -184,7 +184,7 @@ fn no_answer_of_any_address_shows_a_secret() {
         assert!(found > 0 || nothing_there, "{template} was never answered");
     }
     for path in ["/docs", "/openapi.json", "/api/v1/nothing"] {
-        leaks.extend(planted::leaks(&secrets, &server.get(path).whole(), path));
+        leaks.extend(planted::leaks(&secrets, &server.get(path).full_text(), path));
     }
     leaks.extend(planted::leaks(&secrets, &server.stop().stderr, "the log"));
     assert!(leaks.is_empty(), "{} leaks\n{}", leaks.len(), leaks[..leaks.len().min(40)].join("\n"));
@@ -250,7 +250,7 @@ fn the_credential_file_can_not_be_reached() {
                     let reply = server.get(&path);
                     assert!([200, 400, 404].contains(&reply.status), "{path}: {}", reply.status);
                     assert!(reply.status != 200 || !path.contains("auth"), "{path}: {}", reply.text());
-                    assert!(!reply.whole().contains(marker), "{path}");
+                    assert!(!reply.full_text().contains(marker), "{path}");
                     asked += 1;
                 }
             }
@@ -263,7 +263,7 @@ fn the_credential_file_can_not_be_reached() {
         for way in ways_to_ask(&bench.codex()) {
             let reply = server.get(&format!("/api/v1/{of}?{parameter}={}", escaped(&way)));
             assert!(
-                [200, 400].contains(&reply.status) && !reply.whole().contains(marker),
+                [200, 400].contains(&reply.status) && !reply.full_text().contains(marker),
                 "{}",
                 reply.text()
             );

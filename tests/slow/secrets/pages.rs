@@ -46,7 +46,7 @@ fn no_page_shows_a_secret() {
     let bench = Bench::new();
     planted::write(&bench);
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     server.wait_for_secrets();
     let secrets = planted::secrets();
     let variable = Regex::new(r"\\\{[a-z_]+\\\}").unwrap();
@@ -74,7 +74,7 @@ fn no_page_shows_a_secret() {
             reply.status,
             reply.text()
         );
-        let whole = reply.whole();
+        let whole = reply.full_text();
         *marks.entry(route.to_owned()).or_default() += whole.matches("[secret:").count();
         leaks.extend(planted::leaks(&secrets, &whole, &address));
         waiting.extend(links(&reply.text(), &address));

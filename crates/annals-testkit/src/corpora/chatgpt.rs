@@ -1,4 +1,4 @@
-//! Writes made-up exports of every generation, with everything in them that importers stumble over.
+//! Generates exports of every generation, with everything in them that importers stumble over.
 
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Stands for half of a surrogate pair, which a `Value` can not hold.
+/// Represents half of a surrogate pair, which a `Value` cannot contain.
 pub const LONE: &str = "LONE-SURROGATE";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Conversation {
         self
     }
 
-    /// A prompt and an answer behind `parent`.
+    /// A prompt and an answer after `parent`.
     pub fn turn(&mut self, parent: &str, name: &str, words: &str) -> &mut Conversation {
         let (user, assistant) = (format!("{name}-user"), format!("{name}-assistant"));
         self.node(&user, parent, said(&user, "user", json!([words])));
@@ -91,7 +91,7 @@ impl Conversation {
         conversation
     }
 
-    /// System and tool nodes are gone, what is left hangs on what is left, and messages say less.
+    /// System and tool nodes are gone, the rest is reconnected, and messages have fewer fields.
     fn lossy(&self) -> Vec<(String, Option<String>, Value)> {
         let survives = |message: &Value| {
             let role = message["author"]["role"].as_str().unwrap_or("root");
@@ -152,7 +152,7 @@ pub fn message(id: &str, role: &str, content: Value) -> Value {
     })
 }
 
-/// A moment that follows from the name.
+/// A time derived from the id.
 fn moment(id: &str) -> f64 {
     START + f64::from(id.bytes().map(u16::from).sum::<u16>() % 97)
 }
@@ -171,7 +171,7 @@ pub fn result(id: &str, tool: &str, content: Value) -> Value {
     message
 }
 
-/// A conversation that uses tools, shows its thoughts, cites and branches.
+/// A conversation that uses tools, shows its thinking, cites and branches.
 pub fn workshop() -> Conversation {
     let mut talk = Conversation::new("6801aaaa-0000-4000-8000-000000000001", "Oiling a gear train");
     talk.fields = Map::from_iter([
@@ -266,7 +266,7 @@ pub fn workshop() -> Conversation {
     talk
 }
 
-/// Everything that a careless reader breaks on.
+/// Everything that breaks careless readers.
 pub fn oddities() -> Conversation {
     let mut talk = Conversation::new("6801aaaa-0000-4000-8000-000000000002", "");
     talk.title = Value::Null;
@@ -325,7 +325,7 @@ pub fn oddities() -> Conversation {
     talk
 }
 
-/// The bytes of a file, with halves of surrogate pairs as exports have them.
+/// The bytes of a file, with halves of surrogate pairs as in real exports.
 pub fn bytes_of(value: &Value) -> Vec<u8> {
     let text = serde_json::to_string_pretty(value).unwrap();
     text.replace(LONE, "\\ud83d").into_bytes()
@@ -338,7 +338,7 @@ pub fn conversations(generation: Generation, talks: &[Conversation]) -> Value {
     talks.iter().map(|talk| talk.json(generation)).collect()
 }
 
-/// An export as the client hands it out.
+/// An export as the provider delivers it.
 pub fn export(generation: Generation, talks: &[Conversation]) -> Export {
     let mut files: Export = Vec::new();
     let mut add = |name: &str, value: Value| files.push((name.to_owned(), bytes_of(&value)));
