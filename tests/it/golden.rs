@@ -1,6 +1,7 @@
-//! Every fixture folder is a test: its home is synced, and records, transcripts, accounts and tapes must be as expected.
+//! Every fixture directory is a test: its home is synced, and records, transcripts, accounts and tapes must be as
+//! expected.
 //!
-//! `UPDATE_EXPECT=1 cargo test --test it golden` writes what came out; the difference is then read by a person.
+//! `UPDATE_EXPECT=1 cargo test --test it golden` writes the actual results; a person then reviews the diff.
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +53,7 @@ fn imports_survive_a_second_import_and_a_rebuild() {
     }
 }
 
-/// The text must be that of the file; `UPDATE_EXPECT=1` writes it there.
+/// Compares a text with a file; `UPDATE_EXPECT=1` writes it there.
 fn compare(path: &Path, found: &str) {
     expect_test::expect_file![path].assert_eq(found);
 }

@@ -1,4 +1,4 @@
-//! Outside connectors over the wire: good ones, and every way to go wrong, after which nothing is half committed.
+//! Outside connectors: well-behaved ones, and every way to fail, after which nothing is half-committed.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use annals_testkit::checks::assert_accounts_add_up;
 use annals_testkit::{Bench, Ran};
 
-/// The example connector with a scenario, as the words behind `sync --connector`.
+/// The example connector with a scenario, as the arguments after `sync --connector`.
 fn script() -> PathBuf {
     Path::new(annals_testkit::ROOT).join("tests/connector.py")
 }
@@ -31,7 +31,7 @@ fn succeeds(bench: &Bench, before: &[&str], scenario: &[&str]) -> Value {
     serde_json::from_str::<Value>(&ran.stdout).unwrap()["connector"].clone()
 }
 
-/// Key and text of all records that did not end.
+/// Key and text of all records that have not ended.
 fn notes(bench: &Bench) -> Vec<(String, String)> {
     let ran = bench.run(&["records", "demo/notes"]);
     let records = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -46,7 +46,7 @@ fn notes(bench: &Bench) -> Vec<(String, String)> {
     notes
 }
 
-/// What the connector was told first.
+/// The first message sent to the connector.
 fn start_of(ran: &Ran) -> Value {
     let line = ran.stderr.lines().find_map(|line| line.strip_prefix("start: "));
     serde_json::from_str(line.unwrap_or_else(|| panic!("{}", ran.stderr))).unwrap()
@@ -57,7 +57,7 @@ fn keys(notes: &[(String, String)]) -> Vec<&str> {
 }
 
 #[test]
-fn a_good_connector_goes_on_from_its_state_and_its_gaps_heal() {
+fn a_good_connector_resumes_from_its_state_and_its_gaps_recover() {
     let bench = Bench::new();
     let report = succeeds(&bench, &[], &["good"]);
     assert_eq!(
@@ -73,7 +73,7 @@ fn a_good_connector_goes_on_from_its_state_and_its_gaps_heal() {
     );
     assert_eq!(gap["eta"], "in 1 min", "{gap}");
     assert_eq!((&gap["source"], &gap["stream"]), (&json!("outside_connectors"), &json!("notes")));
-    // It is not due yet, and the walk goes on.
+    // It is not due yet, and the walk continues.
     let ran = run(&bench, &[], &["good"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let start = start_of(&ran);
@@ -93,7 +93,7 @@ fn a_good_connector_goes_on_from_its_state_and_its_gaps_heal() {
     assert_eq!(served, [&json!({"page": 2}), &json!({"page": 5})], "{start}");
     assert_eq!(bench.json(&["gaps"])["gaps"], json!([]));
     assert_eq!(keys(&notes(&bench)), ["n1", "n2", "n3", "n4", "n5", "n6", "same"]);
-    // Everything counts them, and a rebuild makes the same rows.
+    // Counts include them, and a rebuild makes the same rows.
     let sources = bench.json(&["sources"]);
     let card =
         sources["sources"].as_array().unwrap().iter().find(|card| card["source"] == "outside_connectors");
@@ -123,7 +123,7 @@ fn a_good_connector_goes_on_from_its_state_and_its_gaps_heal() {
 }
 
 #[test]
-fn a_run_that_goes_wrong_keeps_what_its_last_state_committed_and_nothing_more() {
+fn a_failed_run_keeps_exactly_what_its_last_state_committed() {
     let table = [
         ("wrong_done", "3 records according to DONE, but it sent 2", "fix the connector"),
         ("wrong_state", "3 records according to STATE, but it sent 2", "fix the connector"),
@@ -171,7 +171,7 @@ fn a_run_that_goes_wrong_keeps_what_its_last_state_committed_and_nothing_more() 
 }
 
 #[test]
-fn whoever_a_connector_leaves_behind_is_not_waited_for_and_ended_with_it() {
+fn children_of_a_connector_are_terminated_with_it() {
     let bench = Bench::new();
     let begun = Instant::now();
     assert_eq!(succeeds(&bench, &[], &["orphan"])["new"], 1);
@@ -207,7 +207,7 @@ fn lines_that_are_no_messages_are_counted_and_kept() {
 }
 
 #[test]
-fn odd_bytes_are_read_or_counted_and_the_same_again_is_nothing_new() {
+fn odd_bytes_are_read_or_counted_and_repeats_are_unchanged() {
     let bench = Bench::new();
     let first = succeeds(&bench, &[], &["odd_bytes"]);
     assert_eq!(
@@ -251,7 +251,7 @@ fn records_have_versions_and_ends() {
 }
 
 #[test]
-fn a_large_commit_takes_several_files_and_all_of_it_comes_back() {
+fn a_large_commit_spans_files_and_restores_completely() {
     let bench = Bench::new();
     let report = succeeds(&bench, &[], &["many"]);
     assert_eq!((&report["new"], &report["commits"]), (&json!(3_000), &json!(2)));
@@ -264,7 +264,7 @@ fn a_large_commit_takes_several_files_and_all_of_it_comes_back() {
 }
 
 #[test]
-fn a_connector_sees_nothing_of_annals_and_its_words_leave_through_the_door() {
+fn a_connector_gets_none_of_our_variables_and_its_output_is_masked() {
     let bench = Bench::new();
     let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
     let script = script();
@@ -295,7 +295,7 @@ fn a_connector_sees_nothing_of_annals_and_its_words_leave_through_the_door() {
 }
 
 #[test]
-fn what_can_not_be_run_is_told() {
+fn programs_that_cannot_run_are_reported() {
     let bench = Bench::new();
     let ran = bench.run(&["sync", "--connector", "/nowhere/at-all"]);
     assert_eq!(ran.code, 2);
@@ -310,7 +310,7 @@ fn what_can_not_be_run_is_told() {
 }
 
 #[test]
-fn what_is_not_there_is_given_up_and_another_program_tries_again_what_was_set_aside() {
+fn missing_items_are_given_up_and_another_program_retries_quarantined_ones() {
     let bench = Bench::new();
     let statuses = || {
         let gaps = bench.json(&["gaps", "--all"]);
@@ -359,7 +359,7 @@ fn what_is_not_there_is_given_up_and_another_program_tries_again_what_was_set_as
 }
 
 #[test]
-fn a_run_that_is_killed_gives_its_gaps_back() {
+fn a_killed_run_releases_its_gaps() {
     let bench = Bench::new();
     succeeds(&bench, &[], &["good"]);
     bench.json(&["gaps", "retry"]);

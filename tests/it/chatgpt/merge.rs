@@ -1,4 +1,4 @@
-//! Many exports of the same conversations: nothing twice, nothing lost, whatever the order.
+//! Many exports of the same conversations: nothing twice, nothing lost, in any order.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use annals_testkit::Bench;
 use annals_testkit::checks::timeless;
 use annals_testkit::corpora::chatgpt::{Conversation, Generation, bytes_of, conversations, said, workshop};
 
-/// Imports conversations of one export and answers what was said of them.
+/// Imports conversations of one export and returns its counts.
 fn import(bench: &Bench, generation: Generation, talks: &[Conversation]) -> Value {
     let path = bench.folder.path().join("conversations.json");
     std::fs::write(&path, bytes_of(&conversations(generation, talks))).unwrap();
@@ -18,7 +18,7 @@ fn shown(bench: &Bench, id: &str) -> Value {
     bench.json(&["show", id])
 }
 
-/// Texts of the branch that is shown.
+/// Texts of the current branch.
 fn texts(bench: &Bench, id: &str) -> Vec<String> {
     let told = shown(bench, id);
     let blocks =
@@ -33,7 +33,7 @@ fn versions(bench: &Bench, id: &str) -> usize {
     bench.run(&["records", "chatgpt/conversation_versions", "--key", id]).stdout.lines().count()
 }
 
-/// Everything but the accounts of imports and where captures came from.
+/// Everything but the accounts of imports and the origins of captures.
 fn content(bench: &Bench, id: &str) -> Value {
     let mut told = shown(bench, id);
     told["session"]["native"]["provenance"] = Value::Null;
@@ -42,7 +42,7 @@ fn content(bench: &Bench, id: &str) -> Value {
 }
 
 #[test]
-fn the_same_export_twice_makes_nothing_new() {
+fn importing_an_export_twice_adds_nothing() {
     let bench = Bench::new();
     let talks = [workshop()];
     assert_eq!(import(&bench, Generation::Second, &talks), json!([1, 0, 0]));
@@ -65,14 +65,14 @@ fn a_newer_export_adds_and_an_older_one_changes_nothing() {
     assert_eq!(import(&bench, Generation::Second, std::slice::from_ref(&older)), json!([0, 1, 0]));
     assert_eq!(content(&bench, &newer.id), before);
     assert_eq!(versions(&bench, &newer.id), 2);
-    // In the other order the same is shown.
+    // In the other order the result is the same.
     let other = Bench::new();
     import(&other, Generation::Second, std::slice::from_ref(&older));
     assert_eq!(import(&other, Generation::Second, std::slice::from_ref(&newer)), json!([0, 1, 0]));
     assert_eq!(content(&other, &newer.id), before);
     let session = &shown(&other, &newer.id)["session"];
     assert_eq!(session["title"], "Oiling, continued");
-    // Which capture gave which field is told.
+    // The capture that each field came from is reported.
     let provenance = &session["native"]["provenance"];
     assert_eq!(
         (&provenance["fields"]["title"], provenance["captures"].as_array().unwrap().len()),
@@ -101,13 +101,13 @@ fn a_poorer_export_takes_nothing_away() {
     assert_eq!(calls(&bench), before, "calls stay as they were");
     let session = shown(&bench, &rich.id)["session"].clone();
     assert_eq!((&session["title"], &session["tool_call_count"]), (&json!("Renamed later"), &json!(4)));
-    // Fields that the newer export has no more stay from the richer one.
+    // Fields that the newer export lacks stay from the richer one.
     assert_eq!(session["native"]["gizmo_type"], "snorlax");
     assert_eq!(session["native"]["provenance"]["fields"]["gizmo_type"], 0);
     assert_eq!(session["native"]["provenance"]["fields"]["title"], 1);
     let texts = texts(&bench, &rich.id);
     assert!(texts.iter().any(|text| text.contains("about a lathe")), "{texts:?}");
-    // The other way round the tools come with the richer one.
+    // The other way round, the tools come with the richer one.
     let other = Bench::new();
     import(&other, Generation::Third, std::slice::from_ref(&poor));
     assert_eq!(calls(&other).lines().count(), 0);
@@ -139,7 +139,7 @@ fn a_message_that_was_being_written_is_replaced_and_found_once() {
     assert_eq!(bench.sessions()[0]["message_count"], 2);
     assert_eq!(bench.run(&["search", "sevent"]).code, 1, "what was replaced is not found");
     assert_eq!(bench.json(&["search", "seventeen"])["results"][0]["passages"].as_array().unwrap().len(), 1);
-    // Gone from an export is not deleted.
+    // Missing from an export does not mean deleted.
     let other = Conversation::new("6801aaaa-0000-4000-8000-00000000000d", "Another");
     import(&bench, Generation::Second, &[other]);
     assert_eq!(bench.sessions().len(), 2);

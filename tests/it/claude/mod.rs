@@ -1,4 +1,4 @@
-//! Claude Code's transcripts: whatever is copied, cut, joined or odd in them, every word counts once.
+//! Claude Code's transcripts: whatever is copied, cut, joined or odd in them, every message counts once.
 
 mod homes;
 mod real;
@@ -21,7 +21,7 @@ pub const TWO: &str = "0c1a0000-0000-4000-8000-00000000000b";
 const THREE: &str = "0c1a0000-0000-4000-8000-00000000000c";
 pub const FOLDER: &str = "-home-ada-engine";
 
-/// The envelope of a row; its id and its time follow from its number.
+/// The envelope of a row; its id and time are derived from its number.
 pub fn row(session: &str, number: u32, kind: &str, more: Value) -> String {
     let mut row = json!({
         "parentUuid": null, "isSidechain": false, "userType": "external", "cwd": "/home/ada/engine",
@@ -39,7 +39,7 @@ pub fn asked(session: &str, number: u32, text: &str) -> String {
     row(session, number, "user", json!({"message": {"role": "user", "content": text}}))
 }
 
-/// A line of the answer `id`, with the output tokens known by then; input is always ten.
+/// A line of the answer `id`, with the output tokens known so far; input is always ten.
 pub fn said(session: &str, number: u32, id: &str, block: Value, output: u32) -> String {
     let message = json!({
         "id": id, "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": [block],
@@ -127,7 +127,7 @@ fn copies(bench: &Bench) -> Vec<String> {
     sessions.iter().map(|session| session["session_id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// How many entries are told, and how many of them are copies.
+/// Number of entries shown, and how many of them are copies.
 fn shown(bench: &Bench, id: &str, options: &[&str]) -> (usize, usize) {
     let shown = bench.json(&[&["show", id], options].concat());
     let messages = shown["messages"].as_array().unwrap();
@@ -153,7 +153,7 @@ fn the_same_transcript_in_two_folders_counts_once() {
     }
 }
 
-/// A fork as clients of 2026 write it: same ids and times under another session.
+/// A fork as clients of 2026 write it: the same ids and times under another session.
 fn fork_of(session: &str, copied: &[String]) -> Vec<String> {
     let mut lines = vec![
         json!({"type": "queue-operation", "operation": "enqueue", "timestamp": "2026-03-02T12:00:00.000Z",
@@ -174,8 +174,8 @@ fn fork_of(session: &str, copied: &[String]) -> Vec<String> {
 const FORK: [i64; 6] = [2, 1, 1, 0, 10, 3];
 
 #[test]
-fn a_fork_counts_only_its_own_words_in_every_order() {
-    // A name before the original's or after it decides nothing.
+fn a_fork_counts_only_its_own_messages_in_every_order() {
+    // Whether its name sorts before or after the original's must not matter.
     for fork in [THREE, "00000000-0000-4000-8000-000000000001"] {
         let files = [(TWO, talk(TWO)), (fork, fork_of(fork, &talk(TWO)))];
         for (order, runs) in [([0, 1], 1), ([0, 1], 2), ([1, 0], 2)] {
@@ -200,9 +200,9 @@ fn a_fork_counts_only_its_own_words_in_every_order() {
     }
 }
 
-/// The original is gone before it was ever seen: the fork has its words, and gives them up when it comes.
+/// The original was never seen: the fork has its messages, and gives them up when the original arrives.
 #[test]
-fn a_fork_has_the_words_until_the_original_comes() {
+fn a_fork_has_the_messages_until_the_original_arrives() {
     let bench = Bench::new();
     write(&bench, FOLDER, THREE, &text_of(&fork_of(THREE, &talk(ONE))));
     bench.sync();
@@ -250,7 +250,7 @@ fn a_resume_into_a_new_file_counts_once() {
             bench.sync();
         }
         assert_eq!(counts(&bench, ONE), TALK, "{order:?}");
-        // Its prompt has an id of its own in each file: a record of both, a message of one.
+        // Its prompt has a separate id in each file: a record of both, a message of one.
         let mut resumed = FORK;
         resumed[1] += 1;
         assert_eq!(counts(&bench, TWO), resumed, "{order:?}");
@@ -301,7 +301,7 @@ fn a_result_finds_its_call_of_an_earlier_run() {
     assert_sound(&bench);
 }
 
-/// The other way round: a result stands before its call, and says as much as after it.
+/// The other way round: a result before its call, with the same effect.
 #[test]
 fn a_result_may_come_before_its_call() {
     let told = |cut: Option<usize>, swap: bool| -> Vec<Value> {
@@ -370,14 +370,14 @@ fn lines_of_an_answer_may_come_in_two_runs() {
 }
 
 #[test]
-fn an_answer_is_what_its_ids_say() {
+fn answers_are_identified_by_their_ids() {
     let bench = Bench::new();
     let mut lines = vec![asked(ONE, 1, "Run.")];
-    // A record without a message id counts by its own.
+    // A record without a message id counts by its own id.
     let bare =
         json!({"message": {"role": "assistant", "model": "claude-sonnet-4-5", "content": [text("bare")]}});
     lines.push(row(ONE, 2, "assistant", bare));
-    // What the client says itself is no turn of the model and costs nothing.
+    // Messages of the client itself are not turns of the model and cost nothing.
     let synthetic = json!({"isApiErrorMessage": true, "message": {"id": "5f5f0000-0000-4000-8000-000000000001",
         "model": "<synthetic>", "role": "assistant", "content": [text("API Error")],
         "usage": {"input_tokens": 5, "output_tokens": 5}}});
@@ -397,7 +397,7 @@ fn an_answer_is_what_its_ids_say() {
     assert_sound(&bench);
 }
 
-/// Thirteen lines with what a cut could go wrong in.
+/// Thirteen lines that cover what a cut could break.
 fn busy(session: &str) -> String {
     let id = |name: &str| format!("{name}_{}", &session[24..]);
     let mut lines = talk(session);
@@ -444,9 +444,9 @@ fn a_cut_anywhere_changes_nothing() {
 }
 
 #[test]
-fn folders_that_share_a_name_hold_apart_by_what_rows_say() {
+fn folders_that_share_a_name_are_separated_by_their_rows() {
     let bench = Bench::new();
-    // `/home/ada/engine.v2` and `/home/ada/engine/v2` have one folder.
+    // `/home/ada/engine.v2` and `/home/ada/engine/v2` share one directory.
     let moved = |lines: Vec<String>, cwd: &str| -> Vec<String> {
         lines.into_iter().map(|line| line.replace("/home/ada/engine", cwd)).collect()
     };
@@ -506,7 +506,7 @@ fn an_empty_session_is_a_session_and_may_grow() {
     assert_sound(&bench);
 }
 
-/// After `/clear` the clients of 2025 went on in the same file under another id.
+/// After `/clear`, clients of 2025 continued in the same file under another id.
 #[test]
 fn a_file_with_several_session_ids_is_one_session() {
     let bench = Bench::new();
@@ -527,9 +527,9 @@ fn a_file_with_several_session_ids_is_one_session() {
     assert_sound(&bench);
 }
 
-/// Older forks keep the other session's id on the rows that they copy.
+/// Older forks keep the other session's id on copied rows.
 #[test]
-fn rows_under_another_id_at_the_start_tell_of_a_fork() {
+fn leading_rows_with_another_id_indicate_a_fork() {
     let bench = Bench::new();
     let mut lines = talk(ONE);
     lines.push(asked(TWO, 100, "And the valves?"));

@@ -13,7 +13,7 @@ use annals_testkit::checks::{
 use annals_testkit::codex::{ID, answer, busy_transcript, conversation, meta, prompt, rollout, text_of};
 use annals_testkit::files::append;
 
-/// Lines longer than a segment, in several pieces: nothing is read from the wrong place.
+/// Lines longer than a segment, in several pieces: nothing is read from the wrong offset.
 #[test]
 fn a_long_line_may_come_in_pieces() {
     for before in [0, 1, 3] {
@@ -77,7 +77,7 @@ fn a_file_may_grow_while_it_is_read() {
     assert_rebuilds(&bench);
 }
 
-/// Six prompts, and how many bytes the first `count` of them take with the first line.
+/// Six prompts, and the number of bytes of the first `count` of them, including the first line.
 fn six_prompts() -> (String, impl Fn(usize) -> usize) {
     let mut lines = vec![meta(ID)];
     (0..6).for_each(|number| lines.extend(prompt(&format!("prompt {number}"))));
@@ -282,7 +282,7 @@ fn strange_lines_are_counted_and_the_next_ones_read() {
     assert_rebuilds(&bench);
 }
 
-/// Lines before the first one that names the thread, in a file whose name says another.
+/// Lines before the first one that names the thread, in a file with another id in its name.
 #[test]
 fn a_file_that_names_its_thread_late_can_be_rewritten() {
     let bench = Bench::new();

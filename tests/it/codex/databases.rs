@@ -1,4 +1,5 @@
-//! The client's thread table and prompt history: rows that change, vanish, come back, and a log that is not merged.
+//! The client's thread table and prompt history: rows that change, vanish and come back, and a write-ahead log that
+//! is not merged.
 
 use std::path::{Path, PathBuf};
 
@@ -131,7 +132,7 @@ fn the_newest_database_wins() {
 }
 
 #[test]
-fn a_log_that_is_not_merged_is_read_and_left_alone() {
+fn an_unmerged_log_is_read_and_left_alone() {
     let bench = bench_with(|connection| {
         connection.pragma_update(None, "journal_mode", "wal").unwrap();
         put(connection, ID, "merged", None);
@@ -163,7 +164,7 @@ fn a_log_that_is_not_merged_is_read_and_left_alone() {
 }
 
 #[test]
-fn a_database_that_is_none_is_a_problem_and_not_the_end() {
+fn an_invalid_database_is_a_warning() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "first prompt"));
     std::fs::write(bench.codex().join("state_5.sqlite"), "this is no database, only words ".repeat(100))
@@ -180,7 +181,7 @@ fn a_database_that_is_none_is_a_problem_and_not_the_end() {
 
 /// A run that was killed leaves its copy of a database; the next one must neither read nor keep it.
 #[test]
-fn what_a_killed_run_left_in_the_scratch_folder_goes() {
+fn leftovers_of_a_killed_run_are_removed() {
     let bench = bench_with(|connection| put(connection, ID, "title of the table", None));
     let left = bench.archive().join("scratch/copy-1");
     std::fs::create_dir_all(&left).unwrap();

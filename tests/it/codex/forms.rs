@@ -1,4 +1,4 @@
-//! The same transcript at other places and in other forms: moved, compressed, unpacked, gone and back.
+//! The same transcript at other paths and in other forms: moved, compressed, decompressed, gone and back.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ fn compressed(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Writes the compressed form beside the plain one.
+/// Writes the compressed form next to the plain one.
 fn compress(path: &Path) -> PathBuf {
     let target = compressed(path);
     std::fs::write(&target, zstd::encode_all(&*std::fs::read(path).unwrap(), 3).unwrap()).unwrap();
@@ -28,13 +28,13 @@ fn replace_by_compressed(path: &Path) -> PathBuf {
     target
 }
 
-/// The session and its conversation, without where it came from.
+/// The session and its conversation, without its origin.
 fn show(bench: &Bench) -> String {
     let told = bench.json(&["show", ID])["messages"].clone();
     format!("{:?} {told}", bench.sessions())
 }
 
-/// Restores everything, what is gone from the home too, and answers the folder.
+/// Restores everything, including what is gone from the home, and returns the directory.
 fn restored(bench: &Bench, name: &str) -> PathBuf {
     let target = bench.folder.path().join(name);
     let ran = bench.run(&["restore", "--source", "codex_cli", "--to", target.to_str().unwrap()]);
@@ -106,7 +106,7 @@ fn both_forms_at_once_count_once() {
     assert_up_to_date(&bench);
     assert_restores(&bench, &bench.codex());
     assert_rebuilds(&bench);
-    // The client finishes: the plain one goes.
+    // The client finishes and deletes the plain one.
     std::fs::remove_file(&path).unwrap();
     bench.sync();
     assert_eq!(show(&bench), before);
@@ -148,7 +148,7 @@ fn a_compressed_transcript_with_other_content_has_the_rows() {
     assert_eq!(std::fs::read(target.join(path.strip_prefix(bench.codex()).unwrap())).unwrap(), plain);
     assert_up_to_date(&bench);
     assert_rebuilds(&bench);
-    // The first form comes back, from a backup, and goes on.
+    // The first form comes back, from a backup, and continues.
     std::fs::remove_file(compressed(&path)).unwrap();
     std::fs::write(&path, &plain).unwrap();
     append(&path, &text_of(&prompt("goes on")));
@@ -162,7 +162,7 @@ fn a_compressed_transcript_with_other_content_has_the_rows() {
 
 /// Small ones, and one of several segments.
 #[test]
-fn an_unpacked_transcript_goes_on() {
+fn a_decompressed_transcript_continues() {
     for (prompts, known_plain) in [(2, false), (2, true), (4_000, false), (4_000, true)] {
         let bench = Bench::new();
         let mut lines = vec![meta(ID)];
@@ -174,7 +174,7 @@ fn an_unpacked_transcript_goes_on() {
         }
         let packed = replace_by_compressed(&path);
         bench.sync();
-        // Unpacked: first the same content, then more of it.
+        // Decompressed: first the same content, then more of it.
         std::fs::write(&path, &plain).unwrap();
         std::fs::remove_file(&packed).unwrap();
         bench.sync();
@@ -194,7 +194,7 @@ fn an_unpacked_transcript_goes_on() {
 }
 
 #[test]
-fn a_compressed_transcript_that_can_not_be_unpacked_does_not_take_the_rows() {
+fn a_damaged_compressed_transcript_does_not_take_the_rows() {
     let bench = Bench::new();
     let mut lines = vec![meta(ID)];
     (0..400).for_each(|number| lines.extend(prompt(&format!("prompt {number} {}", number * 7_919))));
@@ -207,7 +207,7 @@ fn a_compressed_transcript_that_can_not_be_unpacked_does_not_take_the_rows() {
     bench.sync();
     assert_eq!(show(&bench), before, "half a file has no rows to offer");
     assert_rebuilds(&bench);
-    // The client is done with writing it.
+    // The client finishes writing it.
     std::fs::write(&packed, &bytes).unwrap();
     bench.sync();
     assert_eq!(show(&bench), before);
@@ -230,9 +230,9 @@ fn a_broken_compressed_transcript_alone_gives_what_it_has() {
     assert_rebuilds(&bench);
 }
 
-/// Two plain copies, in both folders: one of them goes on.
+/// Two plain copies, in both directories: one of them continues.
 #[test]
-fn a_copy_in_the_other_folder_does_not_hide_the_one_that_goes_on() {
+fn a_copy_in_the_other_folder_does_not_hide_the_one_that_continues() {
     let bench = Bench::new();
     let path = bench.transcript(&rollout(ID), &conversation(ID, "copied"));
     bench.sync();

@@ -1,4 +1,4 @@
-//! Who may ask what over HTTP: tokens, members, names and pages, and how everything else is refused.
+//! Access over HTTP: tokens, members, hosts and origins, and how everything else is refused.
 
 use annals_testkit::Bench;
 use annals_testkit::codex::{ID, conversation, rollout};
@@ -28,7 +28,7 @@ fn one_session() -> (Bench, Server) {
     (bench, server)
 }
 
-/// Addresses that need a token, one of each kind.
+/// Addresses that require a token, one of each kind.
 fn closed() -> Vec<String> {
     let session = format!("/api/v1/codex/sessions/{ID}");
     let mut addresses = vec![format!("{session}/messages"), session];
@@ -63,7 +63,7 @@ fn closed() -> Vec<String> {
 }
 
 #[test]
-fn without_a_valid_token_nothing_is_told() {
+fn without_a_valid_token_nothing_is_revealed() {
     let (_bench, server) = one_session();
     let wrong = format!("Bearer annals_{}", "0".repeat(64));
     let short = format!("Bearer {}", &server.token[..server.token.len() - 1]);
@@ -92,7 +92,7 @@ fn without_a_valid_token_nothing_is_told() {
         assert_eq!(server.request("HEAD", &path, &[]).status, 401);
         assert_refused(&server.request("POST", &path, &[]), 401, "another method");
     }
-    // What is not there looks like what is there to somebody without a token.
+    // Without a token, missing items look like existing ones.
     assert_refused(&server.get_with("/api/v1/nothing", &[]), 401, "no route");
     for path in ["/healthz", "/openapi.json", "/docs"] {
         let reply = server.get_with(path, &[]);
@@ -102,7 +102,7 @@ fn without_a_valid_token_nothing_is_told() {
 }
 
 #[test]
-fn foreign_names_and_pages_are_turned_away() {
+fn foreign_hosts_and_origins_are_refused() {
     let (_bench, server) = one_session();
     let bearer = format!("Bearer {}", server.token);
     let ask = |name: &str, value: &str, path: &str| {
@@ -131,7 +131,7 @@ fn foreign_names_and_pages_are_turned_away() {
 }
 
 #[test]
-fn another_name_is_fine_when_it_was_said() {
+fn allowed_host_names_are_accepted() {
     let bench = Bench::new();
     let server = Server::of(bench.command(&[
         "serve",
@@ -213,7 +213,7 @@ fn odd_ids_are_not_found_and_never_an_error() {
             let reply = reply.unwrap_or_else(|| panic!("no answer to {what}"));
             assert!([400, 404].contains(&reply.status), "{what}: {} {}", reply.status, reply.text());
             assert!(!reply.headers.contains_key("x-injected"), "{what}");
-            // What is no request at all is refused before there is anybody to say why.
+            // What is not even a request is refused without an explanation.
             if reply.headers.contains_key("content-type") {
                 assert_refused(&reply, reply.status, &what);
             }
@@ -278,7 +278,7 @@ fn absurd_parameters_are_refused_with_the_reason() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found_and_nothing_can_be_changed() {
+fn missing_routes_are_not_found_and_nothing_can_be_changed() {
     let (_bench, server) = one_session();
     for path in [
         "/api/v1/agent-sessions/nobody/sessions",
@@ -340,7 +340,7 @@ fn a_link_becomes_a_cookie_and_the_token_leaves_the_address() {
 }
 
 #[test]
-fn other_machines_may_ask_only_once_there_are_members() {
+fn other_machines_have_access_only_once_there_are_members() {
     let bench = Bench::new();
     let ran = bench.run(&["serve", "--listen", "0.0.0.0:0"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);

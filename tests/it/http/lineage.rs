@@ -1,4 +1,4 @@
-//! The route for lineage answers from the archive: no file of the disk is read, and nothing but sessions' own files.
+//! The lineage route answers from the archive: no file on disk is read, and only files of sessions are found.
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ fn lines_come_from_the_archive_and_not_from_the_disk() {
     let part = server.json(&format!("{}&start=2&end=2", address(path)));
     let span = &part["spans"][0];
     assert_eq!((&span["start"], &span["end"], &span["written_at_line"]), (&2.into(), &2.into(), &2.into()));
-    // Whatever becomes of the file, the answer is what sessions said of it.
+    // Whatever happens to the file, the answer is what sessions wrote.
     std::fs::write(&file, "something else\n".repeat(10)).unwrap();
     assert_eq!(server.json(&address(path)), told);
     std::fs::remove_file(&file).unwrap();
@@ -36,7 +36,7 @@ fn lines_come_from_the_archive_and_not_from_the_disk() {
 }
 
 #[test]
-fn other_files_are_not_there() {
+fn other_files_are_not_found() {
     let (bench, file) = small(CODE);
     let folder = file.parent().unwrap();
     std::fs::write(folder.join("untouched.py"), "nobody ever looked at this\n").unwrap();
@@ -68,16 +68,16 @@ fn other_files_are_not_there() {
 }
 
 #[test]
-fn what_a_session_wrote_outside_of_its_folder_stays_there() {
+fn files_outside_the_sessions_folder_are_not_found() {
     let (bench, file) = small_elsewhere(CODE);
     let server = Server::without_refresh(&bench);
     assert_eq!(server.get(&address(file.to_str().unwrap())).status, 404);
-    // At the machine itself it is traced.
+    // It is traced locally.
     assert_eq!(crate::lineage::blamed(&bench, &file)["lines"]["exact"], 3);
 }
 
 #[test]
-fn members_are_not_answered() {
+fn members_get_no_lineage() {
     let (bench, file) = small(CODE);
     let added = bench.json(&["members", "add", "mary", "--role", "admin", "--organisation", "engines"]);
     let server = Server::without_refresh(&bench);

@@ -1,4 +1,5 @@
-//! Members over HTTP: each sees their own, admins their organisation's, and nobody more when a token has ended.
+//! Members over HTTP: each sees their own data, admins their organisation's, and nobody sees anything once a token is
+//! revoked.
 
 use std::path::PathBuf;
 
@@ -11,7 +12,7 @@ use annals_testkit::codex::{ID, conversation, rollout, text_of};
 use annals_testkit::files::append;
 use annals_testkit::server::{Server, escaped};
 
-/// Two organisations: ada and mary of one, charles of the other, each with homes of their own.
+/// Two organisations: ada and mary in one, charles in the other, each with separate homes.
 pub struct Company {
     bench: Bench,
     pub server: Server,
@@ -44,7 +45,7 @@ impl Company {
         Company { bench, server, tokens }
     }
 
-    /// A Codex home and a Claude Code home, with a file that can not be read.
+    /// A Codex home and a Claude Code home, with an unreadable file.
     fn write_homes(bench: &Bench, name: &str, id: &str) {
         let home = |client: &str| bench.folder.path().join(format!("{name}-{client}"));
         let write = |path: PathBuf, text: &str| {
@@ -72,7 +73,7 @@ impl Company {
         &self.tokens.iter().find(|(known, _)| *known == name).unwrap().1
     }
 
-    /// Every list and sum that somebody can ask for, in one text.
+    /// Every list and sum that a member can request, in one text.
     fn all_that(&self, name: &str) -> String {
         let token = self.token(name);
         let mut text = String::new();
@@ -112,7 +113,7 @@ impl Company {
     }
 }
 
-/// Whose sessions somebody sees.
+/// Whose sessions a member sees.
 pub fn seen_by(name: &'static str) -> Vec<&'static str> {
     match name {
         "luigi" => vec!["ada", "mary"],
@@ -122,7 +123,7 @@ pub fn seen_by(name: &'static str) -> Vec<&'static str> {
 }
 
 #[test]
-fn members_see_their_own_admins_their_organisation_and_owners_all() {
+fn members_see_their_own_data_admins_their_organisations_and_owners_all() {
     let company = Company::new();
     for [asker, ..] in PEOPLE {
         let (text, token, seen) = (company.all_that(asker), company.token(asker), seen_by(asker));
@@ -131,7 +132,7 @@ fn members_see_their_own_admins_their_organisation_and_owners_all() {
             for mark in [id.to_owned(), format!("the words of {name}"), format!("/home/{name}/work")] {
                 assert_eq!(text.contains(&mark), visible, "{asker} and {mark} of {name}\n{text}");
             }
-            // Of several homes a card names one.
+            // A card shows one of several homes.
             assert!(
                 visible || !text.contains(&format!("/{name}-c")),
                 "{asker} and the homes of {name}\n{text}"
@@ -169,7 +170,7 @@ fn members_see_their_own_admins_their_organisation_and_owners_all() {
         let owner = i64::from(seen.contains(&"owner"));
         assert_eq!(text.contains("the words of owner"), owner == 1, "{asker}");
         let members = seen.len() as i64 - owner;
-        // A transcript that can not be unpacked is a session too, without a word.
+        // A transcript that cannot be decompressed is a session too, without messages.
         let sessions = 2 * members + owner;
         assert_eq!(company.server.json_as(token, "/api/v1/codex/sessions")["total"], sessions, "{asker}");
         let cards = company.server.json_as(token, "/api/v1/agent-sessions/sources");
@@ -183,7 +184,7 @@ fn members_see_their_own_admins_their_organisation_and_owners_all() {
 }
 
 #[test]
-fn the_same_holds_while_the_server_looks_for_what_is_new() {
+fn the_same_holds_while_the_server_refreshes() {
     let mut company = Company::new();
     company.server = Server::start(&company.bench);
     company.server.json("/api/v1/codex/sessions");

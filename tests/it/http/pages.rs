@@ -1,4 +1,4 @@
-//! Pages without a browser: they are whole, pieces of them too, and refusals say what to do.
+//! Pages without a browser: they are complete, fragments too, and refusals say what to do.
 
 use regex::Regex;
 
@@ -8,7 +8,7 @@ use annals_testkit::server::{Reply, Server};
 use annals_testkit::worlds::planted;
 use annals_testkit::{Bench, sources};
 
-/// Everything of this server that a page or its script would ask for.
+/// Everything that a page or its script would request from this server.
 fn links(page: &str, at: &str) -> Vec<String> {
     let link = Regex::new(r#"(?:href|src|data-from|data-steps|data-copy-from)="([^"]*)""#).unwrap();
     let whole = |found: &str| {
@@ -31,7 +31,7 @@ fn one_session() -> (Bench, Server) {
     (bench, server)
 }
 
-/// A whole page for a person, in which nothing can run that is not ours.
+/// A complete page in which nothing can run that is not ours.
 #[track_caller]
 fn assert_page(reply: &Reply, status: u16) -> String {
     let text = reply.text();
@@ -107,7 +107,7 @@ fn a_refusal_is_a_page_that_says_what_to_do() {
 }
 
 #[test]
-fn pages_are_whole_and_hold_nothing_that_could_run() {
+fn pages_are_complete_and_contain_nothing_executable() {
     let (_bench, server) = one_session();
     let session = format!("/sessions/codex_cli/{ID}");
     for path in [
@@ -138,7 +138,7 @@ fn pages_are_whole_and_hold_nothing_that_could_run() {
         assert!(home.contains(&format!("data-source=\"{source}\"")), "no card of {source}");
     }
     assert!(sources::with_home().iter().all(|source| home.contains(source)));
-    // An asset may be kept for ever, since its address changes with it.
+    // An asset may be cached forever, since its address changes with it.
     for address in links(&home, "/").iter().filter(|address| address.starts_with("/assets/")) {
         let reply = server.get_with(address, &[]);
         assert_eq!(reply.status, 200, "{address}");
@@ -147,7 +147,7 @@ fn pages_are_whole_and_hold_nothing_that_could_run() {
 }
 
 #[test]
-fn pieces_of_a_session_are_the_session() {
+fn fragments_of_a_session_add_up() {
     let (_bench, server) = one_session();
     let base = format!("/sessions/codex_cli/{ID}");
     let page = server.page(&base).text();
@@ -171,7 +171,7 @@ fn pieces_of_a_session_are_the_session() {
     assert!(raw.contains("&quot;type&quot;") && raw.contains("gears"), "{raw}");
 }
 
-/// The page of the bytes goes through the same door as all others.
+/// The page of the original record passes the same door as all others.
 #[test]
 fn raw_bytes_are_masked() {
     let bench = Bench::new();
@@ -196,7 +196,7 @@ fn raw_bytes_are_masked() {
 }
 
 #[test]
-fn members_see_pages_of_their_own_alone() {
+fn members_see_only_their_own_pages() {
     let company = Company::new();
     for [asker, ..] in PEOPLE {
         let (token, seen) = (company.token(asker), seen_by(asker));

@@ -1,4 +1,4 @@
-//! Every line of a made-up repository is traced to who wrote it, whatever was done to the repository since.
+//! Every line of a made-up repository is traced to its author, whatever was done to the repository since.
 
 mod real;
 
@@ -10,7 +10,7 @@ use annals_testkit::Bench;
 use annals_testkit::files::copy_folder;
 use annals_testkit::worlds::lineage::{GRADES, Plan, Score, World, write_world};
 
-/// A bench whose homes a world was written into.
+/// A bench with the homes of a world.
 fn bench_of(plan: &Plan) -> (Bench, World) {
     let bench = Bench::new();
     let world = write_world(bench.folder.path(), plan).unwrap();
@@ -48,12 +48,12 @@ fn lines_are_traced_through_renames_moves_and_formatting() {
     assert!(score.human.share() >= 0.99, "human: {score:?}");
 }
 
-/// A small session that writes one file, and the file itself in a repository of its own.
+/// A small session that writes one file, and the file itself in a separate repository.
 pub fn small(text: &str) -> (Bench, PathBuf) {
     small_at(text, "engine/gears.py")
 }
 
-/// The same, but the file is outside of the folder that the session ran in.
+/// The same, but the file is outside the directory that the session ran in.
 pub fn small_elsewhere(text: &str) -> (Bench, PathBuf) {
     small_at(text, "elsewhere/gears.py")
 }
@@ -88,7 +88,7 @@ pub const SESSION: &str = "5e551011-0000-4000-8000-0000000000b1";
 pub const CODE: &str = "def count_gears(engine):\n    total = len(engine.gears)\n    return total\n";
 
 #[test]
-fn each_form_of_the_answer_says_the_same() {
+fn all_output_formats_agree() {
     let (bench, file) = small(CODE);
     std::fs::write(&file, format!("# a note of mine\n{CODE}print('by hand, and not traced')\n")).unwrap();
     let path = file.to_str().unwrap();
@@ -119,7 +119,7 @@ fn each_form_of_the_answer_says_the_same() {
     assert_eq!(bench.run(&["blame", "--no-git", &format!("{path}:1")]).code, 1);
     assert_eq!(bench.run(&["blame", "--no-git", &format!("{path}:99")]).code, 2);
     assert_eq!(bench.run(&["blame", "--no-git", "/no/such/file"]).code, 2);
-    // A step of the session that the answer names can be opened.
+    // The step that the answer refers to can be opened.
     let step = origin["message_id"].as_str().unwrap();
     assert_eq!(bench.run(&["show", SESSION, "--at", step]).code, 0);
 }
@@ -149,7 +149,7 @@ fn passages_and_folders_are_traced_too() {
 }
 
 #[test]
-fn commits_stand_beside_calls_where_there_is_git() {
+fn commits_are_shown_with_calls_if_there_is_git() {
     let (bench, file) = small(CODE);
     let folder = file.parent().unwrap();
     let git = |words: &[&str]| {
@@ -175,7 +175,7 @@ fn commits_stand_beside_calls_where_there_is_git() {
 }
 
 #[test]
-fn a_session_says_what_is_left_of_its_edits() {
+fn a_session_reports_what_is_left_of_its_edits() {
     let (bench, file) = small(CODE);
     std::fs::write(&file, "def count_gears(engine):\n    return total\n").unwrap();
     let shown = bench.run(&["show", SESSION, "--lineage"]).stdout;
@@ -188,7 +188,7 @@ fn a_session_says_what_is_left_of_its_edits() {
 }
 
 #[test]
-fn edits_that_failed_or_were_copied_are_nobodys() {
+fn failed_or_copied_edits_have_no_lines() {
     let home = annals_testkit::fixtures::case("codex_cli", "patches").join("home");
     let bench = Bench::with_home("codex_cli", &home);
     bench.sync();
@@ -200,7 +200,7 @@ fn edits_that_failed_or_were_copied_are_nobodys() {
 }
 
 #[test]
-fn what_a_client_kept_a_copy_of_was_seen() {
+fn files_a_client_snapshotted_count_as_read() {
     let (bench, file) = small(CODE);
     let mine = "# people wrote this long before\nlegacy_ratio = compute_ratio(old_engine)\nprint(legacy_ratio, 'rpm')\n\
                 assert legacy_ratio > lowest_ratio_of_all\nstore_ratio(legacy_ratio, place='shelf')\n\

@@ -1,7 +1,5 @@
-//! Files that sessions in homes of real clients edited are traced to the right session and call.
-//!
-//! Over the fixtures, and with `make test-real` over homes of real clients. What calls
-//! wrote is read here by other means than the program's own.
+//! Files edited by sessions in homes of real clients are traced to the right session and call. Runs on the fixtures,
+//! and with `make test-real` on homes of real clients. What calls wrote is read independently of the program here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +11,7 @@ use annals_testkit::Bench;
 use annals_testkit::files::files_below;
 use annals_testkit::homes::{Home, of};
 
-/// Calls of a home by what they wrote into which file.
+/// Calls of a home by what they wrote to which file.
 type Written = BTreeMap<(String, Vec<String>), BTreeSet<String>>;
 
 annals_testkit::over_homes! { edits_of_real_clients_are_traced_to_their_calls }
@@ -26,7 +24,7 @@ fn edits_of_real_clients_are_traced_to_their_calls(homes: &[Home]) {
             bench.sync();
             let written = if source == "codex_cli" { patched(&home) } else { edited(&home) };
             for ((path, lines), calls) in &written {
-                // In a folder of the same name; a path that says no more may be of any.
+                // In a directory of the same name; a bare file name may be in any.
                 let mut parts = path.rsplit('/');
                 let (name, folder) = (parts.next().unwrap(), parts.next().unwrap_or("somewhere"));
                 let other = |of: &str| {
@@ -80,7 +78,7 @@ fn values(home: &Path) -> Vec<Vec<Value>> {
         .collect()
 }
 
-/// What patches that succeeded put into files: each added file, and each run of added lines.
+/// What successful patches added to files: each added file, and each run of added lines.
 fn patched(home: &Path) -> Written {
     let mut written = Written::new();
     for lines in values(home) {
@@ -143,7 +141,7 @@ fn patch_lines(text: &str, id: &str, written: &mut Written) {
     }
 }
 
-/// What edits that succeeded put into files: whole lines, as the client's own patch has them.
+/// What successful edits added to files: complete lines, as in the client's own patch.
 fn edited(home: &Path) -> Written {
     let mut written = Written::new();
     for rows in values(home) {

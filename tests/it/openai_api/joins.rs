@@ -1,4 +1,4 @@
-//! Traces of one session find each other, in whatever files, order and imports they come.
+//! Traces of one session are joined, whatever files, order and imports they come in.
 
 use std::path::{Path, PathBuf};
 
@@ -113,7 +113,7 @@ fn the_same_response_in_two_forms_counts_once() {
 }
 
 #[test]
-fn what_a_request_repeats_goes_on_with_its_session() {
+fn a_request_that_repeats_history_continues_its_session() {
     let user = |text: &str| json!({"role": "user", "content": text});
     let system = |text: &str| json!({"role": "system", "content": text});
     let answered = |text: &str| json!({"role": "assistant", "content": text});
@@ -125,9 +125,9 @@ fn what_a_request_repeats_goes_on_with_its_session() {
             &json!([system("It is Tuesday."), user("Hello"), answered("Hi."), user("More")]),
             "Yes.",
         ),
-        // A client that leaves out the start.
+        // A client that omits the start.
         litellm("chatcmpl-3", 300, &json!([user("More"), answered("Yes."), user("End")]), "Bye."),
-        // The same words elsewhere are no part of it.
+        // The same text elsewhere is not part of it.
         litellm("chatcmpl-4", 150, &json!([user("Hello")]), "Hi."),
     ];
     let session_of = |mut call: Value, name: &str| {
@@ -206,7 +206,7 @@ fn the_same_name_in_another_batch_is_another_call() {
     import(&bench, &[&write(&bench, "in2.jsonl", &second[..1])]);
     import(&bench, &[&write(&bench, "out2.jsonl", &second[1..])]);
     assert_eq!(apart(&bench), [["prompt: first?", "answer: first."], ["prompt: second?", "answer: second."]]);
-    // Both at once, each in a folder of its own.
+    // Both at once, each in a separate directory.
     let bench = Bench::new();
     let folder = bench.user().join("batches");
     for (name, batch) in [("one", &first), ("two", &second)] {
@@ -216,14 +216,14 @@ fn the_same_name_in_another_batch_is_another_call() {
     }
     import(&bench, &[&folder]);
     assert_eq!(apart(&bench), [["prompt: first?", "answer: first."], ["prompt: second?", "answer: second."]]);
-    // Both requests first: nobody knows which answer is whose, so none is given to the wrong one.
+    // Both requests first: nobody knows which answer belongs to which, so none is assigned wrongly.
     let bench = Bench::new();
     import(&bench, &[&write(&bench, "in.jsonl", &first[..1])]);
     import(&bench, &[&write(&bench, "in2.jsonl", &second[..1])]);
     let report = import(&bench, &[&write(&bench, "out.jsonl", &first[1..])]).to_string();
     assert!(report.contains("several batches use this id"), "{report}");
     assert_eq!(ids(&bench).len(), 3);
-    // In one import the model tells them apart, where it differs.
+    // In one import the model tells them apart, if it differs.
     let bench = Bench::new();
     let other = batch_request("request-1", "gpt-5", "other?");
     let answer = batch_response("request-1", &response("resp_9", None, 100, "other."));
@@ -232,7 +232,7 @@ fn the_same_name_in_another_batch_is_another_call() {
 }
 
 #[test]
-fn a_list_of_items_tells_nothing_twice() {
+fn a_list_of_items_repeats_nothing() {
     let bench = Bench::new();
     let body = json!({"model": "gpt-5", "conversation": "conv_1", "input": "Same words"});
     let mut answer = response("resp_1", None, 100, "Answer");
@@ -246,7 +246,7 @@ fn a_list_of_items_tells_nothing_twice() {
         json!({"id": id, "type": "message", "status": "completed", "role": role,
                "content": [{"type": "input_text", "text": text}]})
     };
-    // As the API lists them: the newest first.
+    // As the API lists them: newest first.
     let items = [
         item("msg_resp_1", "assistant", "Answer"),
         item("msg_69a5700100000000000000000000000000000000", "user", "Same words"),
@@ -266,7 +266,7 @@ fn a_list_of_items_tells_nothing_twice() {
 }
 
 #[test]
-fn a_later_file_completes_what_an_earlier_one_told_in_part() {
+fn a_later_file_completes_an_earlier_partial_one() {
     // A log without messages and cached tokens, then the response itself.
     let bench = Bench::new();
     let mut log = litellm("resp_1", 100, &json!({}), "");
@@ -280,7 +280,7 @@ fn a_later_file_completes_what_an_earlier_one_told_in_part() {
         (&json!(6), &json!(4), &json!(15))
     );
     assert_eq!((&told["message_count"], &told["billing_source"]), (&json!(1), &json!("reported")));
-    // A stream that broke off, then the whole answer: it is one answer.
+    // An interrupted stream, then the complete answer: it is one answer.
     let bench = Bench::new();
     import(&bench, &[&fixture("har")]);
     import(

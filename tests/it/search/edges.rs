@@ -1,4 +1,4 @@
-//! Where a search is easily wrong: words in several lines, rare questions, crowded pages, long secrets, others' things.
+//! Where search is easily wrong: words across lines, rare queries, crowded pages, long secrets, other members' data.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ fn claude_talk(lines: &[String]) -> Bench {
     bench
 }
 
-/// Older clients write what is put before the model first, and only then that somebody typed it.
+/// Older clients write the text for the model first, and only then that it was typed.
 #[test]
 fn a_prompt_that_is_confirmed_later_is_found() {
     let bench = Bench::new();
@@ -40,7 +40,7 @@ fn a_prompt_that_is_confirmed_later_is_found() {
     }
 }
 
-/// Inputs and outputs are JSON within a text: an escaped line break is no letter of the next word.
+/// Inputs and outputs are JSON inside a text: an escaped line break is not part of the next word.
 #[test]
 fn words_at_the_start_of_a_line_are_found_in_inputs_and_outputs() {
     let bench = Bench::new();
@@ -65,7 +65,7 @@ fn words_at_the_start_of_a_line_are_found_in_inputs_and_outputs() {
 
 /// The word is everywhere and the flag once, in the oldest message: the index alone cannot tell them apart.
 #[test]
-fn what_only_the_text_can_tell_is_found_however_common_its_words_are() {
+fn exact_matches_are_found_however_common_their_words_are() {
     let bench = Bench::new();
     let mut lines = vec![meta(&id(1))];
     lines.extend(prompt("Run it with --dry-run, then gauge:needle in dials/needle.toml and water-level"));
@@ -91,9 +91,9 @@ fn what_only_the_text_can_tell_is_found_however_common_its_words_are() {
     assert!(names(&ask(&bench, "--dry-walk", &[])).is_empty());
 }
 
-/// Colours, escaped line breaks and numbers of lines are not part of words; emoji are words.
+/// Colours, escaped line breaks and line numbers are not part of words; emoji are words.
 #[test]
-fn texts_are_found_by_what_a_person_sees() {
+fn texts_are_found_by_their_visible_words() {
     let bench = Bench::new();
     let output = "\u{1b}[31mwalrus\u{1b}[0m\n  12\tlet seal = 1;\nlog {\"text\":\"a\\nheron\\tosprey\"}";
     let call = json!({"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c"});
@@ -110,7 +110,7 @@ fn texts_are_found_by_what_a_person_sees() {
     }
 }
 
-/// What the client keeps beside an output is not shown, and leads nobody there.
+/// What the client stores next to an output is not shown, and is not found.
 #[test]
 fn an_output_is_found_by_what_is_shown_of_it() {
     let block = json!({"tool_use_id": "t", "type": "tool_result", "content": "file changed"});
@@ -141,7 +141,7 @@ fn an_answer_in_several_lines_is_one_message_of_its_time() {
 }
 
 #[test]
-fn words_that_every_question_has_find_nothing_alone() {
+fn stop_words_alone_find_nothing() {
     let bench = Bench::new();
     talk(&bench, 1, &["walrus"]);
     bench.sync();
@@ -150,7 +150,7 @@ fn words_that_every_question_has_find_nothing_alone() {
 }
 
 #[test]
-fn what_is_pasted_may_be_long() {
+fn queries_may_be_long() {
     let bench = Bench::new();
     let words: Vec<String> = (0..120).map(|number| format!("word{number}")).collect();
     talk(&bench, 1, &[&words.join(" ")]);
@@ -204,7 +204,7 @@ fn code_and_repeated_words_mean_what_they_say() {
 }
 
 #[test]
-fn filters_that_contradict_leave_nothing_and_none_is_turned_round() {
+fn contradictory_filters_leave_nothing() {
     let bench = claude_talk(&claude::talk(ONE));
     for query in ["gears role:user kind:call", "gears kind:library role:tool"] {
         assert!(names(&ask(&bench, query, &[])).is_empty(), "{query}");
@@ -216,7 +216,7 @@ fn filters_that_contradict_leave_nothing_and_none_is_turned_round() {
 }
 
 #[test]
-fn library_things_are_of_their_source_and_found_by_their_names() {
+fn library_items_have_a_source_and_are_found_by_name() {
     let bench = Bench::new();
     for (home, word) in [(bench.codex(), "codex"), (bench.claude(), "claude")] {
         std::fs::create_dir_all(home.join("skills/sea-life")).unwrap();
@@ -234,9 +234,9 @@ fn library_things_are_of_their_source_and_found_by_their_names() {
     assert_eq!(names(&ask(&bench, "sea-life kind:library", &[])).len(), 2);
 }
 
-/// An output that was kept apart is the session's, with all that a filter says of its call.
+/// An output stored separately belongs to the session, and filters apply to its call.
 #[test]
-fn a_session_with_a_whole_output_is_one_result() {
+fn a_session_with_a_separate_output_is_one_result() {
     let bench = Bench::new();
     let folder = claude::path_of(&bench, claude::FOLDER, ONE).with_extension("").join("tool-results");
     std::fs::create_dir_all(&folder).unwrap();
@@ -278,7 +278,7 @@ fn crowded_sessions_leave_room_and_pages_stay_in_order() {
     }
 }
 
-/// A key or a token is often longer than what is shown around a word.
+/// A key or a token is often longer than a snippet.
 #[test]
 fn no_snippet_shows_a_part_of_a_long_secret() {
     let mut random = annals_testkit::corpora::generator::Random(7);
@@ -316,9 +316,9 @@ fn an_unknown_message_is_refused_as_json_too() {
     }
 }
 
-/// What others have is not even counted.
+/// Other members' data is not even counted.
 #[test]
-fn numbers_and_modes_tell_nothing_of_others() {
+fn totals_and_modes_reveal_nothing_about_others() {
     let bench = Bench::new();
     let mut tokens = Vec::new();
     for (name, number) in [("ada", 1), ("mary", 2)] {
@@ -339,7 +339,7 @@ fn numbers_and_modes_tell_nothing_of_others() {
 }
 
 #[test]
-fn a_thing_that_was_changed_before_it_was_deleted_is_gone() {
+fn an_item_changed_before_its_deletion_is_gone() {
     let bench = Bench::new();
     let path = bench.codex().join("prompts/tame.md");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -15,7 +15,7 @@ use annals_testkit::server::{Server, escaped};
 use annals_testkit::worlds::planted::secrets;
 use annals_testkit::{Bench, Ran};
 
-/// The answer to a question, which may be empty.
+/// The answer to a query, which may be empty.
 #[track_caller]
 pub fn ask(bench: &Bench, query: &str, options: &[&str]) -> Value {
     let ran = bench.run(&[&["search", "--json", "--limit", "500"], options, &["--", query]].concat());
@@ -25,7 +25,7 @@ pub fn ask(bench: &Bench, query: &str, options: &[&str]) -> Value {
     answer
 }
 
-/// Sessions by their ids, other things by their titles.
+/// Sessions by id, other items by title.
 pub fn names(answer: &Value) -> Vec<String> {
     let results = answer["results"].as_array().unwrap().iter();
     let name = |result: &Value| match result["session_id"].as_str() {
@@ -44,7 +44,7 @@ pub fn id(number: usize) -> String {
     format!("0199a1b2-0000-7000-8000-{number:012}")
 }
 
-/// A session whose title holds none of the words that follow.
+/// A session whose title contains none of the words that follow.
 pub fn talk(bench: &Bench, number: usize, texts: &[&str]) -> std::path::PathBuf {
     let mut lines = vec![meta(&id(number))];
     lines.extend(prompt(&format!("Session {number}.")));
@@ -90,7 +90,7 @@ fn assert_finds(bench: &Bench, query: &str, mode: &str, numbers: &[usize]) {
 }
 
 #[test]
-fn words_phrases_alternatives_and_prefixes_find_what_they_say() {
+fn words_phrases_alternatives_and_prefixes_match() {
     let bench = texts();
     for (query, numbers) in [
         ("login flaky", &[1][..]),
@@ -119,7 +119,7 @@ fn words_phrases_alternatives_and_prefixes_find_what_they_say() {
 }
 
 #[test]
-fn code_is_found_as_it_stands_and_by_its_parts() {
+fn code_is_found_as_written_and_by_its_parts() {
     let bench = texts();
     for (query, numbers) in [
         ("src/foo.rs", &[7][..]),
@@ -165,7 +165,7 @@ fn scripts_without_spaces_and_letters_with_marks_are_found() {
 }
 
 #[test]
-fn a_question_as_people_type_it_finds_what_holds_most_of_it() {
+fn questions_find_the_closest_matches() {
     let bench = texts();
     assert_finds(&bench, "how did we fix the flaky weather tests", "any", &[1, 3]);
     let best = ask(&bench, "when was that login test fixed?", &[]);
@@ -177,7 +177,7 @@ fn a_question_as_people_type_it_finds_what_holds_most_of_it() {
     assert!(nothing.stderr.contains("hint: "), "{}", nothing.stderr);
 }
 
-/// Words that are asked for stand where the highlights say.
+/// Highlights are where the words are.
 #[test]
 fn highlights_point_at_the_words() {
     let bench = texts();
@@ -212,7 +212,7 @@ fn highlights_point_at_the_words() {
 
 const ENGINE: &str = claude::ONE;
 
-/// A session of each client and an authored thing of one, all about zebras.
+/// A session of each client and a library item of one, all about zebras.
 fn zebras() -> Bench {
     let bench = Bench::new();
     let edit = json!({"type": "tool_use", "id": "toolu_edit", "name": "Edit", "input": {
@@ -253,7 +253,7 @@ fn zebras() -> Bench {
     bench
 }
 
-/// Filters in the query, the same as parameters where there are such, whose sessions are found, and their roles.
+/// Filters in the query, the same as parameters if there are such, whose sessions are found, and their roles.
 #[rustfmt::skip]
 const FILTERS: &[(&str, &str, &[&str], &[&str])] = &[
     ("source:claude_code kind:message", "source=claude_code&kind=message", &["engine"], &["assistant", "thinking", "user"]),
@@ -319,7 +319,7 @@ fn filters_narrow_in_the_query_and_as_parameters() {
             assert!(roles.is_empty() || found == roles, "{filter}: {answer:#}");
             assert_eq!(answer["mode"], "all", "{filter}");
         }
-        // Without a word a filter shows whatever fits.
+        // Without a word, a filter shows everything that matches.
         let alone = ask(&bench, filter, &[]);
         let alone: BTreeSet<String> = names(&alone).into_iter().collect();
         assert!(alone.is_superset(&expected), "{filter} alone: {alone:?}");
@@ -332,7 +332,7 @@ fn filters_narrow_in_the_query_and_as_parameters() {
 }
 
 #[test]
-fn each_result_says_where_it_is_and_how_to_go_on() {
+fn each_result_has_its_position_and_a_resume_command() {
     let bench = zebras();
     let answer = ask(&bench, "zebra", &["--sort", "recent"]);
     let results = answer["results"].as_array().unwrap();
@@ -373,7 +373,7 @@ fn each_result_says_where_it_is_and_how_to_go_on() {
     assert!(ran.code == 2 && ran.stderr.contains("hint: "), "{}", ran.stderr);
 }
 
-/// All pages together, and each result of them once.
+/// Collects all pages, and checks that each result appears once.
 #[track_caller]
 pub fn assert_pages(bench: &Bench, query: &str, options: &[&str], limit: &str) -> Vec<String> {
     let whole = names(&ask(bench, query, options));
@@ -419,14 +419,14 @@ fn pages_show_each_result_once_best_or_recent_first() {
     assert!(ran.code == 2 && ran.stderr.contains("hint: "), "{}", ran.stderr);
 }
 
-/// A secret beside the word, wherever the edge of the snippet falls in it.
+/// A secret next to the word, wherever the edge of the snippet falls in it.
 #[test]
 fn no_snippet_shows_any_part_of_a_secret() {
     let bench = Bench::new();
     let all = secrets();
     let (mut texts, mut parts) = (Vec::new(), BTreeSet::new());
     for (at, secret) in all.iter().enumerate() {
-        // The start of many says only what it is; the rest must not be told.
+        // The prefix of many only says what it is; the rest must not be shown.
         let rest = &secret.value.as_bytes()[secret.value.len() / 3..];
         parts.extend(rest.windows(10).map(|part| String::from_utf8(part.to_vec()).unwrap()));
         for step in 0..20 {

@@ -1,6 +1,5 @@
-//! Homes written by real clients: whatever stands in their files is found, at the message that holds it.
-//!
-//! Over the fixtures, and with `make test-real` over homes of real clients.
+//! Homes written by real clients: everything in their files is found, at the message that contains it. Runs on the
+//! fixtures, and with `make test-real` on homes of real clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -12,22 +11,22 @@ use annals_testkit::Bench;
 use annals_testkit::files::files_below;
 use annals_testkit::homes::{Home, of};
 
-/// Words that are asked for, of each kind and in each home.
+/// Number of words searched for, per kind and home.
 const MOST: usize = 25;
 
-/// What was kept apart is shown instead of the note that says so: its words are not asked for.
+/// Outputs stored separately are shown instead of the note that says so: words of the note are not searched for.
 const NOTE: &str = "note";
 
-/// A text of a home, read by other means than those that are tested.
+/// A text of a home, read independently of the program.
 struct Told {
-    /// What the search is narrowed to, so that the word has to be found in just such a place.
+    /// A filter for the search, so that the word must be found in such a place.
     filter: &'static str,
-    /// The session that it stands in, where it is in one.
+    /// The session that contains it, if any.
     session: Option<String>,
     text: String,
 }
 
-annals_testkit::over_homes! { every_word_is_found_at_the_message_that_holds_it, whole_outputs_lead_to_their_calls, nothing_of_files_that_are_never_opened_is_found }
+annals_testkit::over_homes! { every_word_is_found_in_its_message, separate_outputs_lead_to_their_calls, nothing_of_files_that_are_never_opened_is_found }
 
 fn read(source: &str, home: &Path) -> Vec<Told> {
     let mut told = Vec::new();
@@ -127,7 +126,7 @@ fn claude_transcript(path: &Path) -> Vec<Told> {
     let mut told = Vec::new();
     for row in lines(path) {
         let content = &row["message"]["content"];
-        // Rows that an older client wrote about a sub-agent stand beside those of the session itself.
+        // Rows that an older client wrote about a sub-agent are among those of the session itself.
         let mut tell = |filter, text| told.push(Told { filter, session: Some(session.clone()), text });
         if row["isMeta"] == true || row["isCompactSummary"] == true {
             continue;
@@ -164,12 +163,12 @@ fn claude_transcript(path: &Path) -> Vec<Told> {
     told
 }
 
-/// The words below what an editor put above them.
+/// The prompt below what an editor added above it.
 fn request(text: &str) -> String {
     text.split_once("## My request for Codex:").map_or(text, |(_, words)| words).to_owned()
 }
 
-/// An answer without what it cites.
+/// An answer without its citations.
 fn uncited(text: &str) -> String {
     text.split_once("<oai-mem-citation>").map_or(text, |(words, _)| words).to_owned()
 }
@@ -182,7 +181,7 @@ fn parts(content: &Value) -> Vec<String> {
     content.as_array().into_iter().flatten().map(|part| text(&part["text"])).collect()
 }
 
-/// All texts of the values of a JSON document that stands in a text.
+/// All text values in a JSON document inside a text.
 fn values(document: &str) -> Vec<String> {
     serde_json::from_str(document).map(|value| strings(&value)).unwrap_or_default()
 }
@@ -196,7 +195,7 @@ fn strings(value: &Value) -> Vec<String> {
     }
 }
 
-/// A text, or texts in parts, or those within a document: the names of its fields are nobody's words.
+/// A text, texts in parts, or those in a document: field names are not content.
 fn output(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => match serde_json::from_str::<Value>(text) {
@@ -207,7 +206,7 @@ fn output(value: &Value) -> Vec<String> {
     }
 }
 
-/// Words as people type them: letters only, so that nothing cuts them otherwise.
+/// Words as people type them: letters only, so that every tokenizer agrees.
 fn words(text: &str) -> BTreeSet<String> {
     let cut = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     let plain = cut
@@ -215,7 +214,7 @@ fn words(text: &str) -> BTreeSet<String> {
     plain.map(str::to_owned).collect()
 }
 
-/// The rarest word of each text, with where it stands.
+/// The rarest word of each text, with the sessions that contain it.
 fn needles(told: &[Told]) -> BTreeMap<(&'static str, String), BTreeSet<Option<String>>> {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for told in told {
@@ -239,7 +238,7 @@ fn needles(told: &[Told]) -> BTreeMap<(&'static str, String), BTreeSet<Option<St
     needles
 }
 
-fn every_word_is_found_at_the_message_that_holds_it(homes: &[Home]) {
+fn every_word_is_found_in_its_message(homes: &[Home]) {
     let mut asked: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut wrong = Vec::new();
     for Home { source, path: home } in homes {
@@ -289,8 +288,8 @@ fn every_word_is_found_at_the_message_that_holds_it(homes: &[Home]) {
     }
 }
 
-/// An output that was kept apart belongs to the call that gave it.
-fn whole_outputs_lead_to_their_calls(homes: &[Home]) {
+/// An output stored separately belongs to its call.
+fn separate_outputs_lead_to_their_calls(homes: &[Home]) {
     let mut asked = 0;
     for home in of(homes, "claude_code") {
         let bench = Bench::with_home("claude_code", &home);

@@ -1,5 +1,5 @@
-//! Conversations that hold markup, links, escapes and letters that turn text around: every page shows them as text,
-//! and nothing of them runs.
+//! Conversations with markup, links, escapes and characters that reverse text: every page shows them as text, and
+//! nothing in them runs.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use annals_testkit::server::{Server, escaped};
 
 const CLAUDE: &str = "70aa0000-0000-4000-8000-000000000001";
 
-/// What stands in the homes, and how a page has to show it.
+/// What the homes contain, and how a page must show it.
 struct Payload {
     written: &'static str,
     shown: &'static str,
@@ -21,7 +21,7 @@ fn event(payload: &Value) -> String {
         .to_string()
 }
 
-/// The payload in every place that a client has for somebody's text.
+/// Writes the payload to every place where a client stores user text.
 fn write(bench: &Bench, written: &str) {
     let said = format!("wordbefore {written} wordafter");
     let answered = format!(
@@ -140,7 +140,7 @@ for (const part of document.querySelectorAll('[title], [aria-label], [alt]')) {
 }
 return found;";
 
-/// Every page with the payload on it: shown as text, and nothing ran.
+/// Every page with the payload on it shows it as text, and nothing runs.
 fn assert_only_text(payload: &Payload) {
     let bench = Bench::new();
     write(&bench, payload.written);
@@ -183,7 +183,7 @@ fn assert_only_text(payload: &Payload) {
         {
             look(&format!("{session}/raw/{}", message["id"].as_str().unwrap()));
         }
-        // Also what the script puts in.
+        // Including what the script inserts.
         look(&format!("{session}?q={}", escaped("wordbefore")));
         browser.wait("the marks", "document.querySelector('mark.found')");
         assert_eq!(browser.run(DANGERS), json!([]));
@@ -237,7 +237,7 @@ fn a_drawing_with_a_script_is_text() {
 }
 
 #[test]
-fn escapes_of_a_terminal_are_pictures_of_themselves() {
+fn terminal_escapes_are_shown_as_symbols() {
     assert_only_text(&Payload {
         written: "\u{1b}[31mred\u{1b}[0m\u{7} \u{1b}]8;;http://elsewhere.example\u{7}press\u{9b}2J",
         shown: "␛[31mred␛[0m␇ ␛]8;;http://elsewhere.example␇press⟨U+009B⟩2J",
@@ -245,7 +245,7 @@ fn escapes_of_a_terminal_are_pictures_of_themselves() {
 }
 
 #[test]
-fn letters_that_turn_text_around_are_named() {
+fn text_reversing_characters_are_shown_by_name() {
     assert_only_text(&Payload {
         written: "safe\u{202e}gnp.exe\u{2066}x\u{2069}\u{200f}",
         shown: "safe⟨U+202E⟩gnp.exe⟨U+2066⟩x⟨U+2069⟩⟨U+200F⟩",

@@ -1,9 +1,9 @@
-//! Whatever the program prints, no secret that stands in the homes is in it.
+//! Whatever the program prints, it contains no secret of the homes.
 
 use annals_testkit::worlds::planted;
 use annals_testkit::{Bench, sources};
 
-/// How each verb is asked: `annals --help` says which there are, and none may be missing here.
+/// How each verb is run: `annals --help` lists the verbs, and none may be missing here.
 fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let with = |text: &str, last: &str| [words(text), vec![last.to_owned()]].concat();
@@ -13,7 +13,7 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
     match verb {
         "rebuild" | "doctor" => vec![vec![verb.to_owned()]],
         "up" => vec![words("up --no-serve")],
-        // Its answers are walked where it runs; this one is refused.
+        // Its responses are tested elsewhere; this one is refused.
         "serve" => vec![words("serve --listen 0.0.0.0:0")],
         "tools" => vec![words("tools --days all")],
         "usage" => {
@@ -29,14 +29,14 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
         "gaps" => vec![words("gaps --all"), words("gaps retry"), words("gaps retry --all")],
         "members" => vec![words("members list")],
         "secrets" => vec![words("secrets"), words("secrets --reveal")],
-        // Nobody is asked for anything here: the answers of a run are searched where there is a browser.
+        // Nothing is requested here: the output of a run is searched where there is a browser.
         "connect" => vec![words("connect chatgpt --remove")],
         "sync" => {
             let script = std::path::Path::new(annals_testkit::ROOT).join("tests/connector.py");
             let file = bench.folder.path().join("said.txt");
             let said: Vec<String> = planted::secrets().iter().map(|secret| secret.places()).collect();
             std::fs::write(&file, serde_json::to_string(&said).unwrap()).unwrap();
-            // Words behind the program are its own, so that the form stands before it.
+            // Words after the program are its own arguments, so the options come before it.
             let connector = |form: &str, scenario: &str| {
                 let before = format!(
                     "sync --gaps-only {form} --connector-name planted --connector /usr/bin/env python3"
@@ -126,7 +126,7 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
             let mut names: Vec<String> = names.filter(|name| !name.contains("[secret:")).collect();
             names.sort();
             names.dedup();
-            // Every kind of thing has one of these numbers: the rest is the same again.
+            // Every kind of item has one of these numbers: the rest repeats.
             names.retain(|name| !name.contains(|letter: char| letter.is_ascii_digit()) || name.contains('1'));
             names.iter().map(|name| with("library --history", name)).chain([words("library")]).collect()
         }
@@ -144,7 +144,7 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn no_answer_shows_a_secret() {
+fn no_output_shows_a_secret() {
     let bench = Bench::new();
     planted::write(&bench);
     bench.sync();
@@ -171,9 +171,9 @@ fn no_answer_shows_a_secret() {
     assert!(marks > secrets.len() * 100, "only {marks} marks");
 }
 
-/// Without the masks all of them are there: so the answers above were looked at for a reason.
+/// Without masks all of them are there, so the checks above do find something.
 #[test]
-fn the_owner_may_see_what_was_planted() {
+fn revealed_output_contains_the_secrets() {
     let bench = Bench::new();
     planted::write(&bench);
     bench.sync();
