@@ -50,8 +50,8 @@ fn retry_reads_files_immediately() {
     let packed = zstd::bulk::compress(lines.as_bytes(), 3).unwrap();
     std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
     bench.sync();
-    let told = bench.json(&["gaps", "retry"]);
-    assert_eq!(told, json!({"due": 1, "recovered": 0, "open": 1}));
+    let report = bench.json(&["gaps", "retry"]);
+    assert_eq!(report, json!({"due": 1, "recovered": 0, "open": 1}));
     std::fs::write(&path, &packed).unwrap();
     let key = bench.json(&["gaps"])["gaps"][0]["key"].as_str().unwrap().to_owned();
     let ran = bench.run(&["gaps", "retry", "nothing-like-it"]);

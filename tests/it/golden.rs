@@ -37,9 +37,9 @@ fn imports_survive_a_second_import_and_a_rebuild() {
             .collect();
         exports.sort();
         for export in exports {
-            for told in bench.import(&[&export])["sources"].as_array().unwrap() {
+            for totals in bench.import(&[&export])["sources"].as_array().unwrap() {
                 assert_eq!(
-                    (&told["new"], &told["changed"], &told["captured_bytes"]),
+                    (&totals["new"], &totals["changed"], &totals["captured_bytes"]),
                     (&json!(0), &json!(0), &json!(0)),
                     "{}",
                     case.display()

@@ -245,8 +245,8 @@ fn a_link_out_of_the_home_is_recorded_and_followed_only_on_request() {
     let report = bench.sync();
     assert!(report["problems"].to_string().contains("AGENTS.md"), "{report}");
     assert!(names(&bench, &[]).is_empty());
-    let asked = bench.command(&["sync"]).env("ANNALS_CODEX_FOLLOW_LINKS", "yes").output().unwrap();
-    assert!(asked.status.success());
+    let output = bench.command(&["sync"]).env("ANNALS_CODEX_FOLLOW_LINKS", "yes").output().unwrap();
+    assert!(output.status.success());
     assert_eq!(names(&bench, &[]), ["project_instructions AGENTS.md v1"]);
     // A link to a file that is never opened is not followed either way.
     let keys = bench.folder.path().join("auth.json");

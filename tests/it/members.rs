@@ -39,9 +39,9 @@ fn assert_refused(bench: &Bench, arguments: &[&str], words: &str) {
     assert!(ran.stderr.contains(words) && ran.stderr.contains("hint: "), "{arguments:?}: {}", ran.stderr);
     let ran = bench.run(&[arguments, &["--json"]].concat());
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{arguments:?}: {}", ran.stderr);
-    let problem: Value = serde_json::from_str(&ran.stderr).unwrap();
-    assert!(problem["error"]["message"].as_str().unwrap().contains(words), "{problem}");
-    assert!(!problem["error"]["hint"].as_str().unwrap().is_empty(), "{problem}");
+    let document: Value = serde_json::from_str(&ran.stderr).unwrap();
+    assert!(document["error"]["message"].as_str().unwrap().contains(words), "{document}");
+    assert!(!document["error"]["hint"].as_str().unwrap().is_empty(), "{document}");
 }
 
 #[test]

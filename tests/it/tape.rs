@@ -137,15 +137,15 @@ fn drift_is_reported_and_strict_stops_at_it() {
         ),
         ("{\"half\":", "not JSON"),
     ];
-    for (line, told) in odd {
+    for (line, expected) in odd {
         let text = format!("{}\n\n{line}\n{}\n", meta(ID), prompt("gears").join("\n"));
         let ran = record_stdin(&bench, "codex-jsonl", &[], &[text.as_bytes()]);
         assert_eq!(ran.code, 0);
-        assert!(ran.stderr.contains(&format!("line 3: {told}")), "{}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("line 3: {expected}")), "{}", ran.stderr);
         assert!(ran.stdout.contains("\"gears\"") && ran.stdout.contains("\"coverage.tool\":\"partial\""));
         let strict = record_stdin(&bench, "codex-jsonl", &["--strict"], &[text.as_bytes()]);
         assert_eq!(strict.code, 2);
-        assert!(strict.stderr.contains(&format!("error: line 3: {told}")), "{}", strict.stderr);
+        assert!(strict.stderr.contains(&format!("error: line 3: {expected}")), "{}", strict.stderr);
         assert_eq!(strict.stdout, "");
     }
     let row = r#"{"type":"assistant","uuid":"u","sessionId":"s","timestamp":"2026-11-15T10:00:00.000Z","message":{"content":[{"type":"tool_use","name":"Edit","input":{}}]}}"#;

@@ -15,14 +15,14 @@ fn script() -> PathBuf {
 
 fn run(bench: &Bench, before: &[&str], scenario: &[&str]) -> Ran {
     let script = script();
-    let words: Vec<&str> = [
+    let arguments: Vec<&str> = [
         &["sync", "--connector-name", "demo"],
         before,
         &["--connector", "python3", script.to_str().unwrap()],
         scenario,
     ]
     .concat();
-    Ran::of(bench.command(&words).env("PATH", "/usr/local/bin:/usr/bin:/bin").output().unwrap())
+    Ran::of(bench.command(&arguments).env("PATH", "/usr/local/bin:/usr/bin:/bin").output().unwrap())
 }
 
 fn succeeds(bench: &Bench, before: &[&str], scenario: &[&str]) -> Value {
@@ -148,9 +148,9 @@ fn a_failed_run_keeps_exactly_what_its_last_state_committed() {
         let bench = Bench::new();
         let silent = ["silence", "mutter"].contains(&scenario);
         let silence: &[&str] = if silent { &["--connector-silence", "1"] } else { &[] };
-        let begun = Instant::now();
+        let started = Instant::now();
         let ran = run(&bench, silence, &[scenario]);
-        assert!(begun.elapsed() < Duration::from_secs(50), "{scenario}: the program was waited for");
+        assert!(started.elapsed() < Duration::from_secs(50), "{scenario}: the program was waited for");
         assert_eq!(ran.code, 2, "{scenario}: {}", ran.stderr);
         let error = ran.stderr.lines().find(|line| line.starts_with("error")).unwrap_or_default();
         assert!(error.contains(what), "{scenario}: {}", ran.stderr);
@@ -173,9 +173,9 @@ fn a_failed_run_keeps_exactly_what_its_last_state_committed() {
 #[test]
 fn children_of_a_connector_are_terminated_with_it() {
     let bench = Bench::new();
-    let begun = Instant::now();
+    let started = Instant::now();
     assert_eq!(succeeds(&bench, &[], &["orphan"])["new"], 1);
-    assert!(begun.elapsed() < Duration::from_secs(30), "it was waited for");
+    assert!(started.elapsed() < Duration::from_secs(30), "it was waited for");
     let ran = run(&bench, &["--connector-silence", "1"], &["family"]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     let child = ran.stderr.lines().find_map(|line| line.strip_prefix("child: ")).unwrap();
@@ -188,7 +188,7 @@ fn lines_that_are_no_messages_are_counted_and_kept() {
     let bench = Bench::new();
     let ran = run(&bench, &["--verbose"], &["garbage"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    for told in [
+    for expected in [
         "a line is not a message",
         "unknown kind \"APPLAUSE\"",
         "a line of 16777217 bytes is too long",
@@ -196,7 +196,7 @@ fn lines_that_are_no_messages_are_counted_and_kept() {
         "output after DONE ignored",
         "7 lines not understood",
     ] {
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{expected}: {}", ran.stderr);
     }
     assert_eq!(keys(&notes(&bench)), ["n1", "n2"]);
     let accounts = bench.accounts();
@@ -228,11 +228,11 @@ fn records_have_versions_and_ends() {
         succeeds(&bench, &[], &["changes", change]);
         let ran = bench.run(&["records", "demo/notes", "--key", "a"]);
         let versions = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let told = versions.map(|record| {
+        let texts = versions.map(|record| {
             let ended = if record["deleted_at"].is_null() { "" } else { ", ended" };
             format!("{} {}{ended}", record["version"], record["data"]["data"]["text"].as_str().unwrap())
         });
-        told.collect::<Vec<_>>()
+        texts.collect::<Vec<_>>()
     };
     assert_eq!(texts("a=one"), ["1 one"]);
     assert_eq!(texts("a=one,b=other"), ["1 one"]);
@@ -269,7 +269,7 @@ fn a_connector_gets_none_of_our_variables_and_its_output_is_masked() {
     let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
     let script = script();
     let with = |scenario: &str| {
-        let words = [
+        let arguments = [
             "sync",
             "--connector-name",
             "demo",
@@ -278,7 +278,7 @@ fn a_connector_gets_none_of_our_variables_and_its_output_is_masked() {
             script.to_str().unwrap(),
             scenario,
         ];
-        let mut command = bench.command(&words);
+        let mut command = bench.command(&arguments);
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("ANNALS_TOKEN", "ours").env("SECRET", secret);
         Ran::of(command.output().unwrap())
     };
@@ -314,7 +314,7 @@ fn missing_items_are_given_up_and_another_program_retries_quarantined_ones() {
     let bench = Bench::new();
     let statuses = || {
         let gaps = bench.json(&["gaps", "--all"]);
-        let told = gaps["gaps"].as_array().unwrap().iter().map(|gap| {
+        let rows = gaps["gaps"].as_array().unwrap().iter().map(|gap| {
             let ended = gap["ended"].as_str().unwrap_or("-");
             format!(
                 "{} {} {ended} {}",
@@ -323,7 +323,7 @@ fn missing_items_are_given_up_and_another_program_retries_quarantined_ones() {
                 gap["attempts"]
             )
         });
-        told.collect::<Vec<_>>()
+        rows.collect::<Vec<_>>()
     };
     for _ in 0..2 {
         succeeds(&bench, &[], &["missing"]);
@@ -338,7 +338,7 @@ fn missing_items_are_given_up_and_another_program_retries_quarantined_ones() {
     let other = bench.folder.path().join("connector.py");
     let text = std::fs::read_to_string(script()).unwrap();
     std::fs::write(&other, format!("{text}\n# another version\n")).unwrap();
-    let words = [
+    let arguments = [
         "sync",
         "--connector-name",
         "demo",
@@ -348,7 +348,8 @@ fn missing_items_are_given_up_and_another_program_retries_quarantined_ones() {
         "changes",
         "a=one",
     ];
-    let ran = Ran::of(bench.command(&words).env("PATH", "/usr/local/bin:/usr/bin:/bin").output().unwrap());
+    let ran =
+        Ran::of(bench.command(&arguments).env("PATH", "/usr/local/bin:/usr/bin:/bin").output().unwrap());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let served = start_of(&ran);
     assert_eq!(served["gaps"].as_array().unwrap().len(), 1, "{served}");
@@ -364,18 +365,18 @@ fn a_killed_run_releases_its_gaps() {
     succeeds(&bench, &[], &["good"]);
     bench.json(&["gaps", "retry"]);
     let script = script();
-    let words =
+    let arguments =
         ["sync", "--connector-name", "demo", "--connector", "python3", script.to_str().unwrap(), "silence"];
     let mut child = bench
-        .command(&words)
+        .command(&arguments)
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let begun = Instant::now();
+    let started = Instant::now();
     while !keys(&notes(&bench)).contains(&"kept") {
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing was committed");
+        assert!(started.elapsed() < Duration::from_secs(60), "nothing was committed");
         std::thread::sleep(Duration::from_millis(20));
     }
     let held = bench.json(&["gaps"]);

@@ -10,8 +10,8 @@ use annals_testkit::corpora::chatgpt::{Conversation, Generation, bytes_of, conve
 fn import(bench: &Bench, generation: Generation, talks: &[Conversation]) -> Value {
     let path = bench.folder.path().join("conversations.json");
     std::fs::write(&path, bytes_of(&conversations(generation, talks))).unwrap();
-    let told = bench.import(&[&path]);
-    json!([told["sources"][0]["new"], told["sources"][0]["changed"], told["sources"][0]["unchanged"]])
+    let report = bench.import(&[&path]);
+    json!([report["sources"][0]["new"], report["sources"][0]["changed"], report["sources"][0]["unchanged"]])
 }
 
 fn shown(bench: &Bench, id: &str) -> Value {
@@ -20,9 +20,9 @@ fn shown(bench: &Bench, id: &str) -> Value {
 
 /// Texts of the current branch.
 fn texts(bench: &Bench, id: &str) -> Vec<String> {
-    let told = shown(bench, id);
+    let document = shown(bench, id);
     let blocks =
-        told["messages"].as_array().unwrap().iter().flat_map(|entry| entry["blocks"].as_array().unwrap());
+        document["messages"].as_array().unwrap().iter().flat_map(|entry| entry["blocks"].as_array().unwrap());
     blocks
         .filter(|block| block["type"] == "text")
         .map(|block| block["text"].as_str().unwrap().to_owned())
@@ -35,10 +35,10 @@ fn versions(bench: &Bench, id: &str) -> usize {
 
 /// Everything but the accounts of imports and the origins of captures.
 fn content(bench: &Bench, id: &str) -> Value {
-    let mut told = shown(bench, id);
-    told["session"]["native"]["provenance"] = Value::Null;
-    told["parts"] = Value::Null;
-    serde_json::from_str(&timeless(&told.to_string())).unwrap()
+    let mut document = shown(bench, id);
+    document["session"]["native"]["provenance"] = Value::Null;
+    document["parts"] = Value::Null;
+    serde_json::from_str(&timeless(&document.to_string())).unwrap()
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn every_container_gives_the_same_conversations() {
     ];
     let enveloped = [b"{\"conversations\":".as_slice(), &plain, b"}"].concat();
     let marked = [b"\xEF\xBB\xBF".as_slice(), &plain].concat();
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for (name, bytes) in [
         ("export.zip", zip(&files)),
         ("conversations.json", plain.clone()),
@@ -106,7 +106,7 @@ fn every_container_gives_the_same_conversations() {
                 bench.json(&["show", id, "--branch", "all"])["messages"].to_string()
             })
             .collect();
-        told.push((name, sessions));
+        results.push((name, sessions));
         if name == "privacy.zip" {
             let left_out =
                 report["members"].as_array().unwrap().iter().filter(|member| member["verdict"] == "left_out");
@@ -114,8 +114,8 @@ fn every_container_gives_the_same_conversations() {
             assert!(!bench.everything().contains("4242"));
         }
     }
-    for (name, sessions) in &told[1..] {
-        assert!(*sessions == told[0].1, "{name} differs from {}", told[0].0);
+    for (name, sessions) in &results[1..] {
+        assert!(*sessions == results[0].1, "{name} differs from {}", results[0].0);
     }
     // A directory, and a single conversation without a list around it.
     let bench = Bench::new();
@@ -328,10 +328,10 @@ fn branches_are_shown_found_and_switched() {
     // The same over HTTP, in pages.
     let server = Server::without_refresh(&bench);
     let address = format!("/api/v1/chatgpt/sessions/{WORKSHOP}/messages");
-    let told = server.list(&format!("{address}?limit=2&branch={other}"), "messages");
-    assert!(Value::from(told.clone()).to_string().contains("first draft"));
-    let seqs: Vec<u64> = told.iter().map(|entry| entry["seq"].as_u64().unwrap()).collect();
-    assert_eq!(seqs, (0..told.len() as u64).collect::<Vec<_>>());
+    let messages = server.list(&format!("{address}?limit=2&branch={other}"), "messages");
+    assert!(Value::from(messages.clone()).to_string().contains("first draft"));
+    let seqs: Vec<u64> = messages.iter().map(|entry| entry["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, (0..messages.len() as u64).collect::<Vec<_>>());
     assert_eq!(server.get(&format!("{address}?branch=nothing")).status, 400);
     assert_eq!(server.list(&address, "messages").len(), entries.len());
 }
@@ -401,13 +401,13 @@ fn a_killed_import_is_resumed() {
     }
     assert!(hits >= 2, "only {hits} kills hit");
     bench.import(&[&path]);
-    let told = |bench: &Bench| {
+    let content = |bench: &Bench| {
         let mut sessions = bench.sessions();
         sessions.sort_by_key(|session| session["session_id"].to_string());
         let counted = sessions.iter().map(|session| json!([session["session_id"], session["message_count"]]));
         counted.collect::<Vec<_>>()
     };
-    assert_eq!(told(&bench), told(&calm));
+    assert_eq!(content(&bench), content(&calm));
     let versions = bench.run(&["records", "chatgpt/conversation_versions"]);
     assert_eq!(versions.stdout.lines().count(), talks.len());
     assert!(versions.stdout.lines().all(|line| line.contains("\"version\":1,")));

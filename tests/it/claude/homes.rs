@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::claude::{FOLDER, ONE, SOURCE, TALK, TWO, asked, counts, session, talk, write};
+use crate::claude::{FOLDER, ONE, SOURCE, TALK, TWO, counts, prompt_row, session, talk, write};
 use annals_testkit::checks::{assert_rebuilds, assert_restores_of, assert_same};
 use annals_testkit::codex::text_of;
 use annals_testkit::files::{copy_folder, files_below};
@@ -170,7 +170,7 @@ fn sessions_that_the_client_deletes_soon_are_reported() {
     let days: Vec<(u64, String)> = [1, 10, 25, 29, 58].into_iter().map(|ago| (ago, day(ago))).collect();
     for (number, (_, at)) in days.iter().enumerate() {
         let id = format!("0c1a0000-0000-4000-8000-{number:012}");
-        let mut row: Value = serde_json::from_str(&asked(&id, 1, "An old question.")).unwrap();
+        let mut row: Value = serde_json::from_str(&prompt_row(&id, 1, "An old question.")).unwrap();
         row["timestamp"] = at.as_str().into();
         write(&bench, FOLDER, &id, &format!("{row}\n"));
     }
@@ -263,7 +263,7 @@ fn separately_stored_outputs_are_shown_in_full() {
     let main = "30cc0000-0000-4000-8000-000000000001";
     let folder = bench.claude().join("projects/-home-ada-engine").join(main);
     let whole = std::fs::read_to_string(folder.join("tool-results/bq1x2y3z4.txt")).unwrap();
-    let told = |bench: &Bench| {
+    let assert_shown = |bench: &Bench| {
         let calls = records(bench, "tool_calls", &["--key", "toolu_b6", "--full"]);
         assert_eq!(calls.len(), 1);
         assert_eq!(calls[0]["output"], *whole);
@@ -276,13 +276,13 @@ fn separately_stored_outputs_are_shown_in_full() {
         });
         assert_eq!(results.map(|block| block["output"].clone()).collect::<Vec<_>>(), [json!(whole)]);
     };
-    told(&bench);
+    assert_shown(&bench);
     // The copy of the home is not at the path in the transcript; later the client deletes it.
     sweep(&bench.claude());
     bench.sync();
-    told(&bench);
+    assert_shown(&bench);
     assert_rebuilds(&bench);
-    told(&bench);
+    assert_shown(&bench);
 }
 
 /// A file that arrives one run after the transcript that refers to it, and one of a sub-agent in its parent's
@@ -309,7 +309,7 @@ fn a_separate_output_may_arrive_later_and_from_a_sub_agent() {
         .collect();
     let agent = format!("{ONE}/subagents/agent-a1");
     write(&bench, FOLDER, &agent, &text_of(&lines));
-    write(&bench, FOLDER, ONE, &text_of(&[asked(ONE, 90, "Ask a helper.")]));
+    write(&bench, FOLDER, ONE, &text_of(&[prompt_row(ONE, 90, "Ask a helper.")]));
     bench.sync();
     let output = || records(&bench, "tool_calls", &["--full"])[0]["output"].as_str().unwrap().to_owned();
     assert_eq!(output(), marker, "what there is");

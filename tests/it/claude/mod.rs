@@ -35,12 +35,12 @@ pub fn row(session: &str, number: u32, kind: &str, more: Value) -> String {
     row.to_string()
 }
 
-pub fn asked(session: &str, number: u32, text: &str) -> String {
+pub fn prompt_row(session: &str, number: u32, text: &str) -> String {
     row(session, number, "user", json!({"message": {"role": "user", "content": text}}))
 }
 
 /// A line of the answer `id`, with the output tokens known so far; input is always ten.
-pub fn said(session: &str, number: u32, id: &str, block: Value, output: u32) -> String {
+pub fn answer_row(session: &str, number: u32, id: &str, block: Value, output: u32) -> String {
     let message = json!({
         "id": id, "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": [block],
         "usage": {
@@ -71,11 +71,11 @@ pub fn result(session: &str, number: u32, id: &str, output: &str) -> String {
 pub fn talk(session: &str) -> Vec<String> {
     let id = |name: &str| format!("{name}_{}", &session[24..]);
     vec![
-        asked(session, 1, "Oil the gears."),
-        said(session, 2, &id("msg_1"), text("Oiling."), 1),
-        said(session, 3, &id("msg_1"), call(&id("toolu_1"), "oil gears"), 25),
+        prompt_row(session, 1, "Oil the gears."),
+        answer_row(session, 2, &id("msg_1"), text("Oiling."), 1),
+        answer_row(session, 3, &id("msg_1"), call(&id("toolu_1"), "oil gears"), 25),
         result(session, 4, &id("toolu_1"), "12 gears oiled"),
-        said(session, 5, &id("msg_2"), text("All gears are oiled."), 7),
+        answer_row(session, 5, &id("msg_2"), text("All gears are oiled."), 7),
     ]
 }
 
@@ -166,8 +166,8 @@ fn fork_of(session: &str, copied: &[String]) -> Vec<String> {
         row.to_string()
     }));
     let later = |line: String| line.replace("2026-03-02T10:", "2026-03-02T12:");
-    lines.push(later(asked(session, 100, "And the valves?")));
-    lines.push(later(said(session, 101, &format!("msg_of_{session}"), text("Shut."), 3)));
+    lines.push(later(prompt_row(session, 100, "And the valves?")));
+    lines.push(later(answer_row(session, 101, &format!("msg_of_{session}"), text("Shut."), 3)));
     lines
 }
 
@@ -240,8 +240,8 @@ fn a_resume_into_a_new_file_counts_once() {
         })
         .collect();
     let later = |line: String| old(line).replace("2026-03-02T10:", "2026-03-02T11:");
-    resumed.push(later(asked(TWO, 100, "And the valves?")));
-    resumed.push(later(said(TWO, 101, "msg_3", text("Shut."), 3)));
+    resumed.push(later(prompt_row(TWO, 100, "And the valves?")));
+    resumed.push(later(answer_row(TWO, 101, "msg_3", text("Shut."), 3)));
     for order in [[0, 1], [1, 0]] {
         let bench = Bench::new();
         for at in order {
@@ -273,8 +273,8 @@ fn a_session_resumed_in_its_file_and_compacted_counts_once() {
     lines.push(row(ONE, 7, "user", summary));
     // What was preserved is written again with its ids.
     lines.push(talk(ONE).pop().unwrap());
-    lines.push(asked(ONE, 8, "And the valves?"));
-    lines.push(said(ONE, 9, "msg_3", text("Shut."), 3));
+    lines.push(prompt_row(ONE, 8, "And the valves?"));
+    lines.push(answer_row(ONE, 9, "msg_3", text("Shut."), 3));
     append(&path, &text_of(&lines));
     bench.sync();
     assert_eq!(counts(&bench, ONE), [5, 2, 3, 1, 30, 35]);
@@ -304,7 +304,7 @@ fn a_result_finds_its_call_of_an_earlier_run() {
 /// The other way round: a result before its call, with the same effect.
 #[test]
 fn a_result_may_come_before_its_call() {
-    let told = |cut: Option<usize>, swap: bool| -> Vec<Value> {
+    let shown_calls = |cut: Option<usize>, swap: bool| -> Vec<Value> {
         let bench = Bench::new();
         let block = json!({"type": "tool_use", "id": "toolu_e", "name": "Edit",
             "input": {"file_path": "/home/ada/engine/a.rs", "old_string": "a", "new_string": "b"}});
@@ -316,16 +316,16 @@ fn a_result_may_come_before_its_call() {
         let failed = json!({"tool_use_id": "toolu_b", "type": "tool_result", "content": "Exit code 3\nno",
             "is_error": true});
         let mut pairs = [
-            said(ONE, 2, "msg_1", block, 5),
+            answer_row(ONE, 2, "msg_1", block, 5),
             row(ONE, 3, "user", json!({"message": message, "toolUseResult": detail})),
-            said(ONE, 4, "msg_2", call("toolu_b", "false"), 5),
+            answer_row(ONE, 4, "msg_2", call("toolu_b", "false"), 5),
             row(ONE, 5, "user", json!({"message": {"role": "user", "content": [failed]}})),
         ];
         if swap {
             pairs.swap(0, 1);
             pairs.swap(2, 3);
         }
-        let lines = [vec![asked(ONE, 1, "Edit.")], pairs.to_vec()].concat();
+        let lines = [vec![prompt_row(ONE, 1, "Edit.")], pairs.to_vec()].concat();
         let path = write(&bench, FOLDER, ONE, &text_of(&lines[..cut.unwrap_or(lines.len())]));
         bench.sync();
         append(&path, &text_of(&lines[cut.unwrap_or(lines.len())..]));
@@ -334,11 +334,11 @@ fn a_result_may_come_before_its_call() {
         let ran = bench.run(&["records", "claude_code/tool_calls"]);
         ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
-    let usual = told(None, false);
+    let usual = shown_calls(None, false);
     assert_eq!(usual[0]["files"][0]["after"], json!([4, 4]));
     assert_eq!((&usual[1]["ok"], &usual[1]["exit_code"]), (&json!(false), &json!(3)));
     for cut in [None, Some(2), Some(4)] {
-        assert_eq!(told(cut, true), usual, "{cut:?}");
+        assert_eq!(shown_calls(cut, true), usual, "{cut:?}");
     }
 }
 
@@ -361,7 +361,7 @@ fn lines_of_an_answer_may_come_in_two_runs() {
         &text_of(&[
             lines[3].clone(),
             lines[4].clone(),
-            said(ONE, 6, "msg_1_00000000000a", text("Done."), 40),
+            answer_row(ONE, 6, "msg_1_00000000000a", text("Done."), 40),
         ]),
     );
     bench.sync();
@@ -372,7 +372,7 @@ fn lines_of_an_answer_may_come_in_two_runs() {
 #[test]
 fn answers_are_identified_by_their_ids() {
     let bench = Bench::new();
-    let mut lines = vec![asked(ONE, 1, "Run.")];
+    let mut lines = vec![prompt_row(ONE, 1, "Run.")];
     // A record without a message id counts by its own id.
     let bare =
         json!({"message": {"role": "assistant", "model": "claude-sonnet-4-5", "content": [text("bare")]}});
@@ -382,8 +382,8 @@ fn answers_are_identified_by_their_ids() {
         "model": "<synthetic>", "role": "assistant", "content": [text("API Error")],
         "usage": {"input_tokens": 5, "output_tokens": 5}}});
     lines.push(row(ONE, 3, "assistant", synthetic));
-    lines.push(said(ONE, 4, "msg_1", text("one"), 9));
-    lines.push(said(ONE, 5, "msg_1", text("two"), 9));
+    lines.push(answer_row(ONE, 4, "msg_1", text("one"), 9));
+    lines.push(answer_row(ONE, 5, "msg_1", text("two"), 9));
     write(&bench, FOLDER, ONE, &text_of(&lines));
     bench.sync();
     assert_eq!(counts(&bench, ONE), [3, 1, 3, 0, 10, 9]);
@@ -403,13 +403,13 @@ fn busy(session: &str) -> String {
     let mut lines = talk(session);
     lines.insert(1, r#"{"type":"ai-title","aiTitle":"größer → 設定 🚀"}"#.into());
     lines.push(result(session, 6, &id("toolu_2"), "early"));
-    lines.push(said(session, 7, &id("msg_3"), call(&id("toolu_2"), "late"), 4));
+    lines.push(answer_row(session, 7, &id("msg_3"), call(&id("toolu_2"), "late"), 4));
     lines.push(r#"{"type":"brand-new-row","deep":[{"a":{}}]}"#.into());
     lines.push(r#"{"type":"user","mess"#.into());
     lines.push(String::new());
-    lines.push(format!("{}\r", asked(session, 8, "with a carriage return")));
-    lines.push(said(session, 9, &id("msg_1"), text("a late line"), 50));
-    lines.push(asked(session, 10, "last words"));
+    lines.push(format!("{}\r", prompt_row(session, 8, "with a carriage return")));
+    lines.push(answer_row(session, 9, &id("msg_1"), text("a late line"), 50));
+    lines.push(prompt_row(session, 10, "last words"));
     text_of(&lines)
 }
 
@@ -515,8 +515,8 @@ fn a_file_with_several_session_ids_is_one_session() {
     let mut repeated: Value = serde_json::from_str(&row(ONE, 6, "user", caveat.clone())).unwrap();
     repeated["sessionId"] = TWO.into();
     lines.extend([row(ONE, 6, "user", caveat), repeated.to_string()]);
-    lines.push(asked(TWO, 7, "After the clearing."));
-    lines.push(said(TWO, 8, "msg_3", text("Clean."), 3));
+    lines.push(prompt_row(TWO, 7, "After the clearing."));
+    lines.push(answer_row(TWO, 8, "msg_3", text("Clean."), 3));
     write(&bench, FOLDER, ONE, &text_of(&lines));
     bench.sync();
     assert_eq!(bench.sessions().len(), 1);
@@ -532,8 +532,8 @@ fn a_file_with_several_session_ids_is_one_session() {
 fn leading_rows_with_another_id_indicate_a_fork() {
     let bench = Bench::new();
     let mut lines = talk(ONE);
-    lines.push(asked(TWO, 100, "And the valves?"));
-    lines.push(said(TWO, 101, "msg_3", text("Shut."), 3));
+    lines.push(prompt_row(TWO, 100, "And the valves?"));
+    lines.push(answer_row(TWO, 101, "msg_3", text("Shut."), 3));
     write(&bench, FOLDER, TWO, &text_of(&lines));
     bench.sync();
     let found = session(&bench, TWO);
@@ -570,7 +570,7 @@ fn a_last_line_without_newline_is_read_once() {
     assert_sound(&bench);
     append(&path, "\n");
     bench.sync();
-    append(&path, &text_of(&[asked(ONE, 9, "More.")]));
+    append(&path, &text_of(&[prompt_row(ONE, 9, "More.")]));
     bench.sync();
     assert_eq!(counts(&bench, ONE), [4, 2, 2, 1, 20, 32]);
     assert_sound(&bench);

@@ -227,7 +227,7 @@ fn count_user(rows: &[Value], at: usize, aside: bool, sets: &mut Sets) {
     if row["isMeta"] == true || row["isCompactSummary"] == true || holds_result {
         return;
     }
-    let text = words_of(content);
+    let text = text_of(content);
     let mut id = row["uuid"].as_str().unwrap().to_owned();
     sets.users.insert(id.clone());
     // Clients of 2025 assigned new ids to rewritten rows; the text and the next answer are still the same.
@@ -265,7 +265,7 @@ fn count_user(rows: &[Value], at: usize, aside: bool, sets: &mut Sets) {
 }
 
 /// The texts of a row without what an editor or the client added.
-fn words_of(content: &Value) -> String {
+fn text_of(content: &Value) -> String {
     let parts = content.as_array().cloned().unwrap_or_else(|| vec![content.clone()]);
     let texts = parts.iter().filter_map(|part| part.as_str().or(part["text"].as_str()));
     let mut text = texts.collect::<Vec<_>>().join("\n");
@@ -286,16 +286,16 @@ fn words_of(content: &Value) -> String {
 
 /// A prompt that was queued and taken out of the queue, and is in no other row.
 fn is_taken_up(rows: &[Value], at: usize) -> bool {
-    let Some(words) = rows[at]["content"].as_str().filter(|_| rows[at]["operation"] == "enqueue") else {
+    let Some(text) = rows[at]["content"].as_str().filter(|_| rows[at]["operation"] == "enqueue") else {
         return false;
     };
     let elsewhere = |row: &Value| {
-        let told = [words_of(&row["message"]["content"]), words_of(&row["attachment"]["prompt"])];
+        let texts = [text_of(&row["message"]["content"]), text_of(&row["attachment"]["prompt"])];
         let unsent = row["operation"] == "popAll" || row["reason"] == "cancelled";
-        told.iter().any(|told| told.contains(words)) || (unsent && row["content"] == words)
+        texts.iter().any(|texts| texts.contains(text)) || (unsent && row["content"] == text)
     };
     let taken = rows[at..].iter().any(|row| row["operation"] == "remove" || row["operation"] == "dequeue");
-    taken && !words.starts_with(['<', '/']) && !rows.iter().any(elsewhere)
+    taken && !text.starts_with(['<', '/']) && !rows.iter().any(elsewhere)
 }
 
 fn count_answer(row: &Value, aside: bool, sets: &mut Sets) {

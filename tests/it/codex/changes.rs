@@ -53,9 +53,9 @@ fn a_file_may_grow_while_it_is_read() {
             let mut file = OpenOptions::new().append(true).open(path).unwrap();
             let mut number = 0;
             while !stop.load(Ordering::Relaxed) && number < 20_000 {
-                let said =
+                let lines_added =
                     [prompt(&format!("prompt {number}")), answer(&format!("answer {number}"))].concat();
-                let text = text_of(&said);
+                let text = text_of(&lines_added);
                 // In two writes, so that a run may see half a line.
                 let (first, second) = text.split_at(text.len() / 3);
                 file.write_all(first.as_bytes()).unwrap();
@@ -94,12 +94,12 @@ fn message_count(bench: &Bench) -> i64 {
 #[test]
 fn a_file_cut_short_keeps_its_rows_and_grows_again() {
     let bench = Bench::new();
-    let (whole, upto) = six_prompts();
+    let (whole, length_of) = six_prompts();
     let path = bench.transcript(&rollout(ID), &[]);
     std::fs::write(&path, &whole).unwrap();
     bench.sync();
     let before = bench.run(&["show", ID, "--json"]).stdout;
-    for kept in [upto(3), upto(3) - 20, upto(1)] {
+    for kept in [length_of(3), length_of(3) - 20, length_of(1)] {
         std::fs::write(&path, &whole[..kept]).unwrap();
         assert_eq!(bench.sync()["captured_bytes"], kept);
         assert_eq!(bench.run(&["show", ID, "--json"]).stdout, before, "rows stay");
@@ -107,10 +107,10 @@ fn a_file_cut_short_keeps_its_rows_and_grows_again() {
         assert_up_to_date(&bench);
         assert_rebuilds(&bench);
     }
-    append(&path, &whole[upto(1)..upto(4)]);
+    append(&path, &whole[length_of(1)..length_of(4)]);
     bench.sync();
     assert_eq!(bench.run(&["show", ID, "--json"]).stdout, before, "a part of it came back: nothing new");
-    append(&path, &whole[upto(4)..]);
+    append(&path, &whole[length_of(4)..]);
     bench.sync();
     assert_eq!(bench.run(&["show", ID, "--json"]).stdout, before);
     assert_like_fresh(&bench);
@@ -129,11 +129,11 @@ fn a_file_cut_short_keeps_its_rows_and_grows_again() {
 #[test]
 fn a_file_cut_short_may_grow_differently() {
     let bench = Bench::new();
-    let (whole, upto) = six_prompts();
+    let (whole, length_of) = six_prompts();
     let path = bench.transcript(&rollout(ID), &[]);
     std::fs::write(&path, &whole).unwrap();
     bench.sync();
-    std::fs::write(&path, &whole[..upto(2)]).unwrap();
+    std::fs::write(&path, &whole[..length_of(2)]).unwrap();
     bench.sync();
     append(&path, &text_of(&prompt("another way")));
     bench.sync();

@@ -30,8 +30,8 @@ fn replace_by_compressed(path: &Path) -> PathBuf {
 
 /// The session and its conversation, without its origin.
 fn show(bench: &Bench) -> String {
-    let told = bench.json(&["show", ID])["messages"].clone();
-    format!("{:?} {told}", bench.sessions())
+    let messages = bench.json(&["show", ID])["messages"].clone();
+    format!("{:?} {messages}", bench.sessions())
 }
 
 /// Restores everything, including what is gone from the home, and returns the directory.

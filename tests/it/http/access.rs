@@ -9,10 +9,10 @@ use annals_testkit::server::{Reply, Server};
 pub fn assert_refused(reply: &Reply, status: u16, what: &str) {
     assert_eq!(reply.status, status, "{what}: {}", reply.text());
     assert_eq!(reply.header("content-type"), "application/problem+json", "{what}");
-    let problem = reply.json();
-    assert_eq!(problem["status"], status, "{what}");
+    let document = reply.json();
+    assert_eq!(document["status"], status, "{what}");
     for field in ["type", "title", "detail"] {
-        assert!(problem[field].as_str().is_some_and(|text| !text.is_empty()), "{what}: {problem}");
+        assert!(document[field].as_str().is_some_and(|text| !text.is_empty()), "{what}: {document}");
     }
     assert_eq!(reply.header("x-content-type-options"), "nosniff", "{what}");
     if status == 401 {
@@ -105,7 +105,7 @@ fn without_a_valid_token_nothing_is_revealed() {
 fn foreign_hosts_and_origins_are_refused() {
     let (_bench, server) = one_session();
     let bearer = format!("Bearer {}", server.token);
-    let ask = |name: &str, value: &str, path: &str| {
+    let get_with_header = |name: &str, value: &str, path: &str| {
         server.get_with(path, &[("Authorization", &bearer), (name, value)])
     };
     let port = server.with_host("");
@@ -114,19 +114,23 @@ fn foreign_hosts_and_origins_are_refused() {
             ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "192.0.2.1", "[::2]"]
         {
             for host in [host.to_owned(), format!("{host}{port}")] {
-                assert_refused(&ask("Host", &host, path), 403, &format!("{path} by {host}"));
+                assert_refused(&get_with_header("Host", &host, path), 403, &format!("{path} by {host}"));
             }
         }
         for origin in ["https://evil.example", "http://evil.example:4848", "null", "", "file://", "http://"] {
-            assert_refused(&ask("Origin", origin, path), 403, &format!("{path} from {origin}"));
+            assert_refused(&get_with_header("Origin", origin, path), 403, &format!("{path} from {origin}"));
         }
         let near = format!("http://{}.evil.example", server.address);
-        assert_refused(&ask("Origin", &near, path), 403, &near);
+        assert_refused(&get_with_header("Origin", &near, path), 403, &near);
     }
     for name in ["localhost", "127.0.0.1", "[::1]"] {
-        assert_eq!(ask("Host", &server.with_host(name), "/api/v1/codex/sessions").status, 200, "{name}");
+        assert_eq!(
+            get_with_header("Host", &server.with_host(name), "/api/v1/codex/sessions").status,
+            200,
+            "{name}"
+        );
         let origin = format!("http://{}", server.with_host(name));
-        assert_eq!(ask("Origin", &origin, "/api/v1/codex/sessions").status, 200, "{origin}");
+        assert_eq!(get_with_header("Origin", &origin, "/api/v1/codex/sessions").status, 200, "{origin}");
     }
 }
 
@@ -141,11 +145,11 @@ fn allowed_host_names_are_accepted() {
         "--host",
         "annals.example",
     ]));
-    let ask = |host: &str| server.get_with("/healthz", &[("Host", host)]).status;
-    assert_eq!(ask(&server.with_host("annals.example")), 200);
-    assert_eq!(ask(&server.with_host("Annals.Example")), 200);
-    assert_eq!(ask("not-annals.example"), 403);
-    assert_eq!(ask(&server.with_host("localhost")), 200);
+    let get_with_header = |host: &str| server.get_with("/healthz", &[("Host", host)]).status;
+    assert_eq!(get_with_header(&server.with_host("annals.example")), 200);
+    assert_eq!(get_with_header(&server.with_host("Annals.Example")), 200);
+    assert_eq!(get_with_header("not-annals.example"), 403);
+    assert_eq!(get_with_header(&server.with_host("localhost")), 200);
 }
 
 #[test]

@@ -14,21 +14,21 @@ fn lines_come_from_the_archive_and_not_from_the_disk() {
     let (bench, file) = small(CODE);
     let server = Server::without_refresh(&bench);
     let path = file.to_str().unwrap();
-    let told = server.json(&address(path));
-    assert_eq!((&told["lines"]["total"], &told["lines"]["exact"]), (&Value::from(3), &Value::from(3)));
+    let lineage = server.json(&address(path));
+    assert_eq!((&lineage["lines"]["total"], &lineage["lines"]["exact"]), (&Value::from(3), &Value::from(3)));
     assert_eq!(
-        (&told["complete"], &told["seen_at"]),
+        (&lineage["complete"], &lineage["seen_at"]),
         (&Value::from(true), &"2026-03-02T09:00:02.000Z".into())
     );
-    assert_eq!(told["origins"][0]["session_id"], SESSION);
+    assert_eq!(lineage["origins"][0]["session_id"], SESSION);
     let part = server.json(&format!("{}&start=2&end=2", address(path)));
     let span = &part["spans"][0];
     assert_eq!((&span["start"], &span["end"], &span["written_at_line"]), (&2.into(), &2.into(), &2.into()));
     // Whatever happens to the file, the answer is what sessions wrote.
     std::fs::write(&file, "something else\n".repeat(10)).unwrap();
-    assert_eq!(server.json(&address(path)), told);
+    assert_eq!(server.json(&address(path)), lineage);
     std::fs::remove_file(&file).unwrap();
-    assert_eq!(server.json(&address(path)), told);
+    assert_eq!(server.json(&address(path)), lineage);
     for wrong in ["&start=0", "&start=3&end=2", "&start=x", "&lines=3"] {
         assert_eq!(server.get(&format!("{}{wrong}", address(path))).status, 400, "{wrong}");
     }

@@ -74,7 +74,7 @@ impl Company {
     }
 
     /// Every list and sum that a member can request, in one text.
-    fn all_that(&self, name: &str) -> String {
+    fn everything_for(&self, name: &str) -> String {
         let token = self.token(name);
         let mut text = String::new();
         let mut ask = |path: &str| {
@@ -125,61 +125,61 @@ pub fn seen_by(name: &'static str) -> Vec<&'static str> {
 #[test]
 fn members_see_their_own_data_admins_their_organisations_and_owners_all() {
     let company = Company::new();
-    for [asker, ..] in PEOPLE {
-        let (text, token, seen) = (company.all_that(asker), company.token(asker), seen_by(asker));
+    for [member, ..] in PEOPLE {
+        let (text, token, seen) = (company.everything_for(member), company.token(member), seen_by(member));
         for [name, _, _, id] in PEOPLE.into_iter().filter(|person| !person[3].is_empty()) {
             let visible = seen.contains(&name);
             for mark in [id.to_owned(), format!("the words of {name}"), format!("/home/{name}/work")] {
-                assert_eq!(text.contains(&mark), visible, "{asker} and {mark} of {name}\n{text}");
+                assert_eq!(text.contains(&mark), visible, "{member} and {mark} of {name}\n{text}");
             }
             // A card shows one of several homes.
             assert!(
                 visible || !text.contains(&format!("/{name}-c")),
-                "{asker} and the homes of {name}\n{text}"
+                "{member} and the homes of {name}\n{text}"
             );
-            assert_eq!(text.contains(&format!("-{name}.jsonl.zst")), visible, "gaps: {asker} and {name}");
+            assert_eq!(text.contains(&format!("-{name}.jsonl.zst")), visible, "gaps: {member} and {name}");
             for own in ["codex", "claude-code", "agent-sessions/codex_cli", "agent-sessions/claude_code"] {
                 for end in ["", "/messages", "/messages?copies=true&full=true", "/outline"] {
                     let reply = company.server.get_as(token, &format!("/api/v1/{own}/sessions/{id}{end}"));
                     assert_eq!(
                         reply.status,
                         if visible { 200 } else { 404 },
-                        "{asker} asks {name}'s {own}{end}"
+                        "{member} asks {name}'s {own}{end}"
                     );
                 }
             }
             for (stream, key) in [("sessions", id), ("prompts", name)] {
                 let path = format!("/api/v1/sources/codex_cli/streams/{stream}/records/{key}");
                 let status = company.server.get_as(token, &path).status;
-                assert_eq!(status, if visible { 200 } else { 404 }, "{asker} asks for {path}");
+                assert_eq!(status, if visible { 200 } else { 404 }, "{member} asks for {path}");
             }
             let usage = format!("/api/v1/usage?source=codex_cli&session_id={id}");
             assert_eq!(
                 company.server.get_as(token, &usage).status,
                 if visible { 200 } else { 404 },
-                "{asker} {usage}"
+                "{member} {usage}"
             );
             let project =
                 format!("/api/v1/codex/sessions?project={}", escaped(&format!("/home/{name}/work")));
             assert_eq!(
                 company.server.json_as(token, &project)["total"],
                 i64::from(visible),
-                "{asker} {project}"
+                "{member} {project}"
             );
         }
         let owner = i64::from(seen.contains(&"owner"));
-        assert_eq!(text.contains("the words of owner"), owner == 1, "{asker}");
+        assert_eq!(text.contains("the words of owner"), owner == 1, "{member}");
         let members = seen.len() as i64 - owner;
         // A transcript that cannot be decompressed is a session too, without messages.
         let sessions = 2 * members + owner;
-        assert_eq!(company.server.json_as(token, "/api/v1/codex/sessions")["total"], sessions, "{asker}");
+        assert_eq!(company.server.json_as(token, "/api/v1/codex/sessions")["total"], sessions, "{member}");
         let cards = company.server.json_as(token, "/api/v1/agent-sessions/sources");
-        assert_eq!(cards["sources"][0]["session_count"], sessions, "{asker} {cards}");
-        assert_eq!(cards["sources"][0]["gaps_open"], members, "{asker} {cards}");
+        assert_eq!(cards["sources"][0]["session_count"], sessions, "{member} {cards}");
+        assert_eq!(cards["sources"][0]["gaps_open"], members, "{member} {cards}");
         let tools = company.server.json_as(token, "/api/v1/codex/analytics/tools?days=all");
-        assert_eq!(tools["tool_call_count"], members, "{asker} {tools}");
+        assert_eq!(tools["tool_call_count"], members, "{member} {tools}");
         let usage = company.server.json_as(token, "/api/v1/usage?days=all&by=session&source=codex_cli");
-        assert_eq!(usage["rows"].as_array().unwrap().len() as i64, members, "{asker} {usage}");
+        assert_eq!(usage["rows"].as_array().unwrap().len() as i64, members, "{member} {usage}");
     }
 }
 
@@ -190,10 +190,10 @@ fn the_same_holds_while_the_server_refreshes() {
     company.server.json("/api/v1/codex/sessions");
     let path = company.bench.codex().join("sessions/2026/11/15").join(rollout(ID));
     append(&path, &text_of(&annals_testkit::codex::prompt("more words of owner")));
-    for [asker, ..] in PEOPLE {
-        let text = company.all_that(asker);
-        assert_eq!(text.contains("words of owner"), asker == "sophia", "{asker}");
-        assert_eq!(text.contains(company.bench.codex().to_str().unwrap()), asker == "sophia", "{asker}");
+    for [member, ..] in PEOPLE {
+        let text = company.everything_for(member);
+        assert_eq!(text.contains("words of owner"), member == "sophia", "{member}");
+        assert_eq!(text.contains(company.bench.codex().to_str().unwrap()), member == "sophia", "{member}");
     }
 }
 

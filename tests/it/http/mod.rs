@@ -92,7 +92,7 @@ fn a_request_finds_what_was_just_written() {
         append(&path, &text_of(&prompt(&words)));
         wait_until(&server, &messages, has_words, &format!("{round}: an append to Codex's file"));
 
-        append(&claude, &format!("{}\n", claude::asked(claude::ONE, 10 + round, &words)));
+        append(&claude, &format!("{}\n", claude::prompt_row(claude::ONE, 10 + round, &words)));
         let other = format!("/api/v1/claude-code/sessions/{}/messages", claude::ONE);
         wait_until(&server, &other, has_words, &format!("{round}: an append to Claude Code's file"));
 

@@ -158,16 +158,16 @@ fn fragments_of_a_session_add_up() {
         id.captures_iter(text).map(|found| found[1].to_owned()).collect::<Vec<_>>()
     };
     let messages = server.list(&format!("/api/v1/codex/sessions/{ID}/messages"), "messages");
-    let told: Vec<&str> = messages.iter().map(|message| message["id"].as_str().unwrap()).collect();
+    let message_ids: Vec<&str> = messages.iter().map(|message| message["id"].as_str().unwrap()).collect();
     assert_eq!((ids(&steps), ids(&page)), (ids(&steps), ids(&steps)));
-    assert_eq!(ids(&steps), told);
+    assert_eq!(ids(&steps), message_ids);
     assert!(server.page(&format!("{base}/steps?from=1000")).text().trim().is_empty());
     assert!(server.page(&format!("{base}/outline")).text().contains("gears"));
     assert!(server.page(&format!("{base}/markdown")).text().contains("about gears"));
     let found = server.json(&format!("{base}/find?q=about"));
     assert_eq!(found["matches"].as_array().unwrap().len(), 1, "{found}");
-    assert_eq!(found["matches"][0]["id"], told[told.len() - 1]);
-    let raw = server.page(&format!("{base}/raw/{}", told[0])).text();
+    assert_eq!(found["matches"][0]["id"], message_ids[message_ids.len() - 1]);
+    let raw = server.page(&format!("{base}/raw/{}", message_ids[0])).text();
     assert!(raw.contains("&quot;type&quot;") && raw.contains("gears"), "{raw}");
 }
 
@@ -198,8 +198,8 @@ fn raw_bytes_are_masked() {
 #[test]
 fn members_see_only_their_own_pages() {
     let company = Company::new();
-    for [asker, ..] in PEOPLE {
-        let (token, seen) = (company.token(asker), seen_by(asker));
+    for [member, ..] in PEOPLE {
+        let (token, seen) = (company.token(member), seen_by(member));
         let pages = [
             "/",
             "/sessions?include_subagents=true",
@@ -213,7 +213,7 @@ fn members_see_only_their_own_pages() {
         for [name, _, _, id] in PEOPLE.into_iter().filter(|person| !person[3].is_empty()) {
             let visible = seen.contains(&name);
             for mark in [id.to_owned(), format!("the words of {name}"), format!("/home/{name}/work")] {
-                assert_eq!(text.contains(&mark), visible, "{asker} and {mark} of {name}");
+                assert_eq!(text.contains(&mark), visible, "{member} and {mark} of {name}");
             }
             let step =
                 company.server.list(&format!("/api/v1/codex/sessions/{id}/messages"), "messages")[0]["id"]
@@ -226,10 +226,10 @@ fn members_see_only_their_own_pages() {
                     }
                     let path = format!("/sessions/{source}/{id}{}", end.replace("STEP", step));
                     let status = company.server.page_as(token, &path).status;
-                    assert_eq!(status, if visible { 200 } else { 404 }, "{asker} opens {name}'s {path}");
+                    assert_eq!(status, if visible { 200 } else { 404 }, "{member} opens {name}'s {path}");
                 }
             }
         }
-        assert_eq!(text.contains("words of owner"), seen.contains(&"owner"), "{asker}");
+        assert_eq!(text.contains("words of owner"), seen.contains(&"owner"), "{member}");
     }
 }

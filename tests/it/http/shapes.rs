@@ -132,12 +132,12 @@ fn claude_lines() -> Vec<String> {
     let file = json!({"type": "tool_use", "id": "toolu_2", "name": "Write",
         "input": {"file_path": "/home/ada/engine/notes.txt", "content": "oiled"}});
     let lines = [
-        claude::asked(claude::ONE, 1, "Oil the gears."),
-        claude::said(claude::ONE, 2, "msg_1", claude::call("toolu_1", "cat gears.txt"), 25),
+        claude::prompt_row(claude::ONE, 1, "Oil the gears."),
+        claude::answer_row(claude::ONE, 2, "msg_1", claude::call("toolu_1", "cat gears.txt"), 25),
         claude::result(claude::ONE, 3, "toolu_1", &long()),
-        claude::said(claude::ONE, 4, "msg_2", file, 12),
+        claude::answer_row(claude::ONE, 4, "msg_2", file, 12),
         claude::result(claude::ONE, 5, "toolu_2", "File created"),
-        claude::said(claude::ONE, 6, "msg_3", claude::text("All gears are oiled."), 7),
+        claude::answer_row(claude::ONE, 6, "msg_3", claude::text("All gears are oiled."), 7),
     ];
     lines.into_iter().map(timed).collect()
 }

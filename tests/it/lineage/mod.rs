@@ -35,12 +35,12 @@ fn lines_are_traced_through_renames_moves_and_formatting() {
             score.add(truth, &blamed(&bench, &world.folder.join(path)));
         }
     }
-    let told: Vec<String> = GRADES
+    let summary: Vec<String> = GRADES
         .iter()
         .zip(score.graded)
         .map(|(grade, count)| format!("{grade} {:.4} of {}", count.share(), count.all))
         .collect();
-    println!("{}", told.join(", "));
+    println!("{}", summary.join(", "));
     assert!(score.unmodified.all > 3_000, "{score:?}");
     assert!(score.graded[0].share() >= 0.99, "exact: {score:?}");
     assert!(score.graded[1].share() >= 0.99, "moved: {score:?}");
@@ -92,13 +92,13 @@ fn all_output_formats_agree() {
     let (bench, file) = small(CODE);
     std::fs::write(&file, format!("# a note of mine\n{CODE}print('by hand, and not traced')\n")).unwrap();
     let path = file.to_str().unwrap();
-    let told = blamed(&bench, &file);
+    let blame = blamed(&bench, &file);
     let grades: Vec<&str> =
-        told["spans"].as_array().unwrap().iter().map(|span| span["grade"].as_str().unwrap()).collect();
+        blame["spans"].as_array().unwrap().iter().map(|span| span["grade"].as_str().unwrap()).collect();
     assert_eq!(grades, ["unknown", "exact", "unknown"]);
-    assert_eq!((&told["spans"][1]["start"], &told["spans"][1]["end"]), (&Value::from(2), &Value::from(4)));
-    assert_eq!(told["spans"][1]["written_at_line"], 1);
-    let origin = &told["origins"][0];
+    assert_eq!((&blame["spans"][1]["start"], &blame["spans"][1]["end"]), (&Value::from(2), &Value::from(4)));
+    assert_eq!(blame["spans"][1]["written_at_line"], 1);
+    let origin = &blame["origins"][0];
     assert_eq!((&origin["session_id"], &origin["call_id"]), (&Value::from(SESSION), &Value::from("toolu_1")));
     assert_eq!(
         (&origin["prompt"], &origin["model"]),
@@ -166,12 +166,12 @@ fn commits_are_shown_with_calls_if_there_is_git() {
     std::fs::write(&file, format!("{CODE}later = True\n")).unwrap();
     let mut command = bench.command(&["blame", "--json", file.to_str().unwrap()]);
     command.env("PATH", std::env::var_os("PATH").unwrap());
-    let told: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
-    let commits = told["commits"].as_array().unwrap();
+    let blame: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let commits = blame["commits"].as_array().unwrap();
     assert_eq!(commits.len(), 4);
     assert_eq!(commits[0].as_str().unwrap().len(), 40);
     assert!(commits[3].is_null(), "{commits:?}");
-    assert_eq!(told["lines"]["exact"], 3);
+    assert_eq!(blame["lines"]["exact"], 3);
 }
 
 #[test]
@@ -180,8 +180,8 @@ fn a_session_reports_what_is_left_of_its_edits() {
     std::fs::write(&file, "def count_gears(engine):\n    return total\n").unwrap();
     let shown = bench.run(&["show", SESSION, "--lineage"]).stdout;
     assert!(shown.contains(&format!("2 of 3 lines are still in {}: lines 1-2", file.display())), "{shown}");
-    let told = bench.json(&["show", SESSION, "--lineage"]);
-    assert!(told.to_string().contains(r#""lineage":[{"call_id":"toolu_1""#), "{told}");
+    let blame = bench.json(&["show", SESSION, "--lineage"]);
+    assert!(blame.to_string().contains(r#""lineage":[{"call_id":"toolu_1""#), "{blame}");
     std::fs::remove_file(&file).unwrap();
     assert!(bench.run(&["show", SESSION, "--lineage"]).stdout.contains("0 of 3 lines are still in"));
     assert!(!bench.run(&["show", SESSION]).stdout.contains("still in"));
@@ -217,14 +217,14 @@ fn files_a_client_snapshotted_count_as_read() {
     std::fs::write(&transcript, format!("{before}{row}\n")).unwrap();
     std::fs::write(&file, format!("{mine}{CODE}")).unwrap();
     bench.sync();
-    let told = blamed(&bench, &file);
+    let blame = blamed(&bench, &file);
     assert_eq!(
-        (&told["lines"]["read"], &told["lines"]["exact"]),
+        (&blame["lines"]["read"], &blame["lines"]["exact"]),
         (&Value::from(6), &Value::from(3)),
-        "{told}"
+        "{blame}"
     );
-    let read = told["spans"].as_array().unwrap().iter().find(|span| span["grade"] == "read").unwrap();
-    let origin = &told["origins"][read["origin"].as_u64().unwrap() as usize];
+    let read = blame["spans"].as_array().unwrap().iter().find(|span| span["grade"] == "read").unwrap();
+    let origin = &blame["origins"][read["origin"].as_u64().unwrap() as usize];
     assert_eq!(origin["session_id"], SESSION);
     assert_eq!(bench.sessions().len(), 1);
 }

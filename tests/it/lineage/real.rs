@@ -37,16 +37,16 @@ fn edits_of_real_clients_are_traced_to_their_calls(homes: &[Home]) {
                 let file = bench.folder.path().join(folder).join(name);
                 std::fs::create_dir_all(file.parent().unwrap()).unwrap();
                 std::fs::write(&file, lines.join("\n") + "\n").unwrap();
-                let told = blamed(&bench, &file);
+                let blame = blamed(&bench, &file);
                 let what = format!("{}: {path}", home.display());
-                for span in told["spans"].as_array().unwrap() {
+                for span in blame["spans"].as_array().unwrap() {
                     let start = span["start"].as_u64().unwrap() as usize;
                     let empty = lines[start - 1].trim().len() < 6;
                     let Some(origin) = span["origin"].as_u64() else {
                         assert!(empty, "{what}:{start} {:?} is nobody's", lines[start - 1]);
                         continue;
                     };
-                    let origin = &told["origins"][origin as usize];
+                    let origin = &blame["origins"][origin as usize];
                     assert!(["exact", "moved"].contains(&span["grade"].as_str().unwrap()), "{what} {span}");
                     let call = origin["call_id"].as_str().unwrap();
                     assert!(calls.contains(call), "{what}:{start} {call} is none of {calls:?}");
@@ -98,9 +98,9 @@ fn patched(home: &Path) -> Written {
                     note(&mut written, path, added, item["id"].as_str().unwrap());
                 }
             }
-            let asks = ["function_call", "custom_tool_call", "local_shell_call"]
+            let is_call = ["function_call", "custom_tool_call", "local_shell_call"]
                 .contains(&body["type"].as_str().unwrap_or_default());
-            let Some(id) = body["call_id"].as_str().filter(|_| asks && body["name"] != "exec") else {
+            let Some(id) = body["call_id"].as_str().filter(|_| is_call && body["name"] != "exec") else {
                 continue;
             };
             let succeeded = payloads.iter().any(|other| {

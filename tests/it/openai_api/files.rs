@@ -20,7 +20,7 @@ fn archived(bench: &Bench) -> Vec<u8> {
     bytes
 }
 
-fn holds(bytes: &[u8], word: &str) -> bool {
+fn contains(bytes: &[u8], word: &str) -> bool {
     bytes.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
 }
 
@@ -30,7 +30,7 @@ fn credentials_never_reach_the_archive() {
     import(&bench, &[&fixture("har"), &fixture("litellm")]);
     let bytes = archived(&bench);
     for word in ["planted", "authorization", "bearer", "cookie", "api-key", "88dc28d0f030", "b5c1d7", "sk-"] {
-        assert!(!holds(&bytes, word), "{word} is in the archive");
+        assert!(!contains(&bytes, word), "{word} is in the archive");
     }
     // Everything else is there: other headers, the messages, what the caller attached.
     for word in [
@@ -40,10 +40,10 @@ fn credentials_never_reach_the_archive() {
         "user_api_key_alias",
         "api-version=2024-10-21",
     ] {
-        assert!(holds(&bytes, word), "{word} is not in the archive");
+        assert!(contains(&bytes, word), "{word} is not in the archive");
     }
     // Calls to other hosts are not kept.
-    assert!(!holds(&bytes, "example.org/login") && !holds(&bytes, "Through the gateway"));
+    assert!(!contains(&bytes, "example.org/login") && !contains(&bytes, "Through the gateway"));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn wrong_and_mixed_files_are_distinguished() {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
     assert_eq!(ids(&bench).len(), 2);
-    assert!(!holds(&archived(&bench), "a line for training"));
+    assert!(!contains(&archived(&bench), "a line for training"));
     let wrong = bench.user().join("wrong.json");
     for text in
         ["", "{}", "[1,2]", "{\"object\":\"list\",\"data\":[]}", "{\"log\":{}}", "no JSON", "\u{0}\u{1}"]
@@ -95,15 +95,15 @@ fn a_truncated_har_gives_what_it_has() {
     let whole = std::fs::read(fixture("har").join("session.har")).unwrap();
     let second =
         whole.windows(15).enumerate().filter(|(_, window)| window == b"startedDateTime").nth(1).unwrap().0;
-    for (cut, told) in [(second + 200, 1), (whole.len() - 3, 3), (second - 40, 0)] {
+    for (cut, sessions) in [(second + 200, 1), (whole.len() - 3, 3), (second - 40, 0)] {
         let bench = Bench::new();
         let file = bench.user().join("cut.har");
         std::fs::write(&file, &whole[..cut]).unwrap();
         let ran = bench.run(&["import", file.to_str().unwrap()]);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
-        assert_eq!(ids(&bench).len(), told, "{cut}");
-        assert!(!holds(&archived(&bench), "planted"), "{cut}");
-        if told == 1 {
+        assert_eq!(ids(&bench).len(), sessions, "{cut}");
+        assert!(!contains(&archived(&bench), "planted"), "{cut}");
+        if sessions == 1 {
             assert!(steps(&bench, "chatcmpl-H1").contains(&"answer: The quay is “dry”.".to_owned()));
         }
         // The complete file adds what was missing.

@@ -55,7 +55,7 @@ fn a_chain_of_responses_is_one_session_in_every_order() {
         response("resp_b", Some("resp_a"), 200, "two"),
         response("resp_c", Some("resp_b"), 300, "three"),
     ];
-    let said = ["answer: one", "answer: two", "answer: three"];
+    let expected_steps = ["answer: one", "answer: two", "answer: three"];
     // In one import: the order of the files does not matter.
     let bench = Bench::new();
     let files = [
@@ -65,7 +65,7 @@ fn a_chain_of_responses_is_one_session_in_every_order() {
     ];
     import(&bench, &files.iter().map(PathBuf::as_path).collect::<Vec<_>>());
     assert_eq!(ids(&bench), ["resp_a"]);
-    assert_eq!(steps(&bench, "resp_a"), said);
+    assert_eq!(steps(&bench, "resp_a"), expected_steps);
     assert_eq!(session(&bench, "resp_a")["tokens"]["total"], 45);
     // In two imports, forwards and backwards.
     for (first, second, name) in [
@@ -81,7 +81,7 @@ fn a_chain_of_responses_is_one_session_in_every_order() {
         assert_eq!(ids(&bench), [name]);
         let mut found = steps(&bench, name);
         found.sort();
-        let mut expected = said;
+        let mut expected = expected_steps;
         expected.sort_unstable();
         assert_eq!(found, expected);
     }
@@ -106,9 +106,13 @@ fn the_same_response_in_two_forms_counts_once() {
             import(&bench, &[&write(&bench, &format!("{number}.json"), std::slice::from_ref(form))]);
         }
         assert_eq!(ids(&bench).len(), 1, "{:?}", ids(&bench));
-        let told = session(&bench, &ids(&bench)[0]);
-        assert_eq!((&told["message_count"], &told["tokens"]["total"]), (&json!(2), &json!(15)), "{told}");
-        assert!((told["cost_usd"].as_f64().unwrap() - 0.01).abs() < 1e-9, "{told}");
+        let joined = session(&bench, &ids(&bench)[0]);
+        assert_eq!(
+            (&joined["message_count"], &joined["tokens"]["total"]),
+            (&json!(2), &json!(15)),
+            "{joined}"
+        );
+        assert!((joined["cost_usd"].as_f64().unwrap() - 0.01).abs() < 1e-9, "{joined}");
     }
 }
 
@@ -134,7 +138,7 @@ fn a_request_that_repeats_history_continues_its_session() {
         call["session_id"] = json!(name);
         call
     };
-    let said = ["prompt: Hello", "answer: Hi.", "prompt: More", "answer: Yes."];
+    let expected_steps = ["prompt: Hello", "answer: Hi.", "prompt: More", "answer: Yes."];
     for one_import in [true, false] {
         let bench = Bench::new();
         let first: Vec<Value> = calls[..2].to_vec();
@@ -147,15 +151,15 @@ fn a_request_that_repeats_history_continues_its_session() {
         }
         import(&bench, &[&write(&bench, "other.json", &[calls[3].clone()])]);
         assert_eq!(ids(&bench), ["chatcmpl-1", "chatcmpl-4"]);
-        let told: Vec<String> =
+        let joined: Vec<String> =
             steps(&bench, "chatcmpl-1").into_iter().filter(|step| !step.starts_with("injected")).collect();
-        assert_eq!(told, said);
+        assert_eq!(joined, expected_steps);
     }
     let bench = Bench::new();
     let calls: Vec<Value> = calls[..3].iter().map(|call| session_of(call.clone(), "one")).collect();
     import(&bench, &[&write(&bench, "all.jsonl", &calls)]);
-    let told = session(&bench, "one");
-    assert_eq!((&told["user_message_count"], &told["assistant_message_count"]), (&json!(3), &json!(3)));
+    let joined = session(&bench, "one");
+    assert_eq!((&joined["user_message_count"], &joined["assistant_message_count"]), (&json!(3), &json!(3)));
 }
 
 #[test]
@@ -172,15 +176,15 @@ fn batches_are_joined_in_both_orders() {
                 false => paths.iter().for_each(|path| drop(import(&bench, &[path]))),
             }
             assert_eq!(ids(&bench).len(), 3, "{order:?} {together} {:?}", ids(&bench));
-            let mut told: Vec<Vec<String>> = ids(&bench).iter().map(|id| steps(&bench, id)).collect();
-            told.iter_mut().for_each(|steps| steps.sort());
-            told.sort();
+            let mut sessions: Vec<Vec<String>> = ids(&bench).iter().map(|id| steps(&bench, id)).collect();
+            sessions.iter_mut().for_each(|steps| steps.sort());
+            sessions.sort();
             let expected = [
                 vec!["answer: A gannet.", "injected: Name the bird.", "prompt: It dives for herring."],
                 vec!["answer: A nightingale.", "prompt: It sings at night."],
                 vec!["event error: bad_request The model refused the request.", "prompt: It has no name."],
             ];
-            assert_eq!(told, expected, "{order:?} {together}");
+            assert_eq!(sessions, expected, "{order:?} {together}");
         }
     }
 }
@@ -196,9 +200,9 @@ fn the_same_name_in_another_batch_is_another_call() {
         batch_response("request-1", &completion("chatcmpl-2", 200, "second.")),
     ];
     let apart = |bench: &Bench| {
-        let mut told: Vec<Vec<String>> = ids(bench).iter().map(|id| steps(bench, id)).collect();
-        told.sort();
-        told
+        let mut sessions: Vec<Vec<String>> = ids(bench).iter().map(|id| steps(bench, id)).collect();
+        sessions.sort();
+        sessions
     };
     // Batch by batch, each with its own answers.
     let bench = Bench::new();
@@ -258,9 +262,9 @@ fn a_list_of_items_repeats_nothing() {
             import(&bench, &[&write(&bench, &format!("conv_1.{number}.json"), std::slice::from_ref(part))]);
         }
         assert_eq!(ids(&bench), ["conv_1"]);
-        let mut told = steps(&bench, "conv_1");
-        told.sort();
-        assert_eq!(told, ["answer: Answer", "prompt: Same words"]);
+        let mut texts = steps(&bench, "conv_1");
+        texts.sort();
+        assert_eq!(texts, ["answer: Answer", "prompt: Same words"]);
     }
     drop(bench);
 }
@@ -274,12 +278,12 @@ fn a_later_file_completes_an_earlier_partial_one() {
     import(&bench, &[&write(&bench, "log.json", &[log])]);
     assert_eq!(session(&bench, "resp_1")["tokens"]["cache_read"], 0);
     import(&bench, &[&write(&bench, "response.json", &[response("resp_1", None, 100, "whole")])]);
-    let told = session(&bench, "resp_1");
+    let joined = session(&bench, "resp_1");
     assert_eq!(
-        (&told["tokens"]["input"], &told["tokens"]["cache_read"], &told["tokens"]["total"]),
+        (&joined["tokens"]["input"], &joined["tokens"]["cache_read"], &joined["tokens"]["total"]),
         (&json!(6), &json!(4), &json!(15))
     );
-    assert_eq!((&told["message_count"], &told["billing_source"]), (&json!(1), &json!("reported")));
+    assert_eq!((&joined["message_count"], &joined["billing_source"]), (&json!(1), &json!("reported")));
     // An interrupted stream, then the complete answer: it is one answer.
     let bench = Bench::new();
     import(&bench, &[&fixture("har")]);
@@ -291,8 +295,8 @@ fn a_later_file_completes_an_earlier_partial_one() {
             &[response("resp_h2", Some("resp_h1"), 1_756_812_000, "Low water at six.")],
         )],
     );
-    let told = session(&bench, "resp_h1");
-    assert_eq!((&told["message_count"], &told["tokens"]["total"]), (&json!(4), &json!(79 + 15)));
+    let joined = session(&bench, "resp_h1");
+    assert_eq!((&joined["message_count"], &joined["tokens"]["total"]), (&json!(4), &json!(79 + 15)));
     let steps = steps(&bench, "resp_h1");
     assert_eq!(steps[steps.len() - 2..], ["notice: Low wat", "answer: Low water at six."]);
 }

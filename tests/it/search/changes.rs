@@ -169,7 +169,7 @@ fn a_deleted_skill_is_not_found_and_a_deleted_transcript_still_is() {
         &bench,
         claude::FOLDER,
         claude::ONE,
-        &text_of(&[claude::asked(claude::ONE, 1, "a lynx of another client")]),
+        &text_of(&[claude::prompt_row(claude::ONE, 1, "a lynx of another client")]),
     );
     for home in [bench.codex(), bench.claude()] {
         std::fs::create_dir_all(home.join("skills/tame")).unwrap();

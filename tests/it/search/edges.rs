@@ -47,10 +47,11 @@ fn words_at_the_start_of_a_line_are_found_in_inputs_and_outputs() {
     let arguments = json!({"command": ["bash", "-lc", "echo one\nneedle two"], "workdir": "/w"}).to_string();
     let output = json!({"output": "total\nhaystack\n\tstraw\n", "metadata": {"exit_code": 0}}).to_string();
     let call = json!({"type": "function_call", "name": "shell", "arguments": arguments, "call_id": "c"});
-    let told = json!({"type": "function_call_output", "call_id": "c", "output": output});
+    let result = json!({"type": "function_call_output", "call_id": "c", "output": output});
     let mut lines = vec![meta(&id(1))];
     lines.extend(prompt("Session one."));
-    lines.extend([line(3, "response_item", &call.to_string()), line(4, "response_item", &told.to_string())]);
+    lines
+        .extend([line(3, "response_item", &call.to_string()), line(4, "response_item", &result.to_string())]);
     bench.transcript(&rollout(&id(1)), &lines);
     bench.sync();
     for query in ["needle", "\"one needle\"", "haystack", "straw", "\"total haystack straw\""] {
@@ -97,10 +98,11 @@ fn texts_are_found_by_their_visible_words() {
     let bench = Bench::new();
     let output = "\u{1b}[31mwalrus\u{1b}[0m\n  12\tlet seal = 1;\nlog {\"text\":\"a\\nheron\\tosprey\"}";
     let call = json!({"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c"});
-    let told = json!({"type": "function_call_output", "call_id": "c", "output": output});
+    let result = json!({"type": "function_call_output", "call_id": "c", "output": output});
     let mut lines = vec![meta(&id(1))];
     lines.extend(prompt("All green 🎉 now"));
-    lines.extend([line(3, "response_item", &call.to_string()), line(4, "response_item", &told.to_string())]);
+    lines
+        .extend([line(3, "response_item", &call.to_string()), line(4, "response_item", &result.to_string())]);
     bench.transcript(&rollout(&id(1)), &lines);
     bench.sync();
     for query in ["walrus", "seal", "heron", "osprey", "🎉", "\"green 🎉\""] {
@@ -117,8 +119,8 @@ fn an_output_is_found_by_what_is_shown_of_it() {
     let detail = json!({"filePath": "/w/a.rs", "originalFile": "fn walrus() {}", "structuredPatch": []});
     let message = json!({"role": "user", "content": [block]});
     let bench = claude_talk(&[
-        claude::asked(ONE, 1, "Change it."),
-        claude::said(ONE, 2, "m1", claude::call("t", "sed -i s/a/b/"), 1),
+        claude::prompt_row(ONE, 1, "Change it."),
+        claude::answer_row(ONE, 2, "m1", claude::call("t", "sed -i s/a/b/"), 1),
         claude::row(ONE, 3, "user", json!({"message": message, "toolUseResult": detail})),
     ]);
     assert_eq!(names(&ask(&bench, "changed kind:result", &[])), [ONE]);
@@ -129,10 +131,10 @@ fn an_output_is_found_by_what_is_shown_of_it() {
 fn an_answer_in_several_lines_is_one_message_of_its_time() {
     let thinking = json!({"type": "thinking", "thinking": "hm", "signature": ""});
     let bench = claude_talk(&[
-        claude::asked(ONE, 1, "Tell me."),
-        claude::said(ONE, 2, "m1", thinking, 1),
-        claude::said(ONE, 3, "m1", claude::text("the walrus swims"), 2),
-        claude::said(ONE, 4, "m1", claude::text("a walrus sleeps while many words follow it here"), 3),
+        claude::prompt_row(ONE, 1, "Tell me."),
+        claude::answer_row(ONE, 2, "m1", thinking, 1),
+        claude::answer_row(ONE, 3, "m1", claude::text("the walrus swims"), 2),
+        claude::answer_row(ONE, 4, "m1", claude::text("a walrus sleeps while many words follow it here"), 3),
     ]);
     for query in ["walrus", "walrus since:2026-03-02T10:00:00Z", "walrus until:2026-03-03", "walrus swims"] {
         let found = passages(&ask(&bench, query, &[]));
@@ -246,8 +248,8 @@ fn a_session_with_a_separate_output_is_one_result() {
         folder.join("big.txt").display()
     );
     let lines = [
-        claude::asked(ONE, 1, "Is there a walrus?"),
-        claude::said(ONE, 2, "m1", claude::call("t", "list"), 1),
+        claude::prompt_row(ONE, 1, "Is there a walrus?"),
+        claude::answer_row(ONE, 2, "m1", claude::call("t", "list"), 1),
         claude::result(ONE, 3, "t", &note),
     ];
     claude::write(&bench, claude::FOLDER, ONE, &text_of(&lines));

@@ -224,18 +224,18 @@ fn zebras() -> Bench {
     let message = json!({"role": "user", "content": [block]});
     let changed = json!({"message": message, "toolUseResult": detail});
     let lines = [
-        claude::asked(ENGINE, 1, "Where is the zebra?"),
-        claude::said(
+        claude::prompt_row(ENGINE, 1, "Where is the zebra?"),
+        claude::answer_row(
             ENGINE,
             2,
             "m1",
             json!({"type": "thinking", "thinking": "a zebra?", "signature": ""}),
             1,
         ),
-        claude::said(ENGINE, 3, "m2", claude::text("The zebra is here."), 2),
-        claude::said(ENGINE, 4, "m3", claude::call("toolu_bash", "echo zebra"), 3),
+        claude::answer_row(ENGINE, 3, "m2", claude::text("The zebra is here."), 2),
+        claude::answer_row(ENGINE, 4, "m3", claude::call("toolu_bash", "echo zebra"), 3),
         claude::result(ENGINE, 5, "toolu_bash", "zebra seen"),
-        claude::said(ENGINE, 6, "m4", edit, 4),
+        claude::answer_row(ENGINE, 6, "m4", edit, 4),
         claude::row(ENGINE, 7, "user", changed),
     ];
     claude::write(&bench, claude::FOLDER, ENGINE, &text_of(&lines));

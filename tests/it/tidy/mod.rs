@@ -162,8 +162,8 @@ fn check(rule: fn(&[File]) -> Vec<String>, planted: &[(&str, &str)], caught: &[&
         planted.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
     let mut offences = rule(&planted);
     offences.dedup();
-    let as_told = offences.iter().zip(caught).all(|(offence, start)| offence.starts_with(start));
-    assert!(as_told && offences.len() == caught.len(), "planted: {caught:?}, caught: {offences:#?}");
+    let as_expected = offences.iter().zip(caught).all(|(offence, start)| offence.starts_with(start));
+    assert!(as_expected && offences.len() == caught.len(), "planted: {caught:?}, caught: {offences:#?}");
     let mut files = Vec::new();
     for folder in ["crates", "tests", "benches"] {
         read_sources(Path::new(annals_testkit::ROOT), folder, &mut files)?;

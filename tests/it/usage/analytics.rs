@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::claude::{FOLDER, SOURCE, asked, row, write};
+use crate::claude::{FOLDER, SOURCE, prompt_row, row, write};
 use annals_testkit::Bench;
 use annals_testkit::codex::{ID, conversation, meta, rollout, text_of};
 use annals_testkit::files::append;
@@ -27,7 +27,7 @@ struct Calls {
 impl Calls {
     fn new(session: u32) -> Calls {
         let session = session_id(session);
-        let first = asked(&session, 1, "Oil the gears.");
+        let first = prompt_row(&session, 1, "Oil the gears.");
         Calls { lines: vec![first], session }
     }
 
@@ -249,15 +249,18 @@ fn an_archive_without_calls_gives_hints() {
         let status = if prepare { "available" } else { "unavailable" };
         let sources = answer["sources"].as_array().unwrap();
         assert!(
-            with_home().iter().all(|source| sources.iter().any(|told| told["source"] == *source)),
+            with_home().iter().all(|source| sources.iter().any(|source_row| source_row["source"] == *source)),
             "{answer}"
         );
-        let codex = sources.iter().find(|told| told["source"] == "codex_cli").unwrap();
+        let codex = sources.iter().find(|source_row| source_row["source"] == "codex_cli").unwrap();
         assert_eq!(codex["source_status"], status, "{answer}");
-        for told in sources {
-            assert!(!told["source_status"].as_str().unwrap().is_empty(), "{told}");
-            assert_eq!((&told["tool_call_count"], &told["tool_counts"]), (&0.into(), &json!({})));
-            assert_eq!((&told["top_commands"], &told["top_files_read"]), (&json!([]), &json!([])));
+        for source_row in sources {
+            assert!(!source_row["source_status"].as_str().unwrap().is_empty(), "{source_row}");
+            assert_eq!((&source_row["tool_call_count"], &source_row["tool_counts"]), (&0.into(), &json!({})));
+            assert_eq!(
+                (&source_row["top_commands"], &source_row["top_files_read"]),
+                (&json!([]), &json!([]))
+            );
         }
     }
 }

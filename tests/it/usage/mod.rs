@@ -5,7 +5,7 @@ mod real;
 
 use serde_json::{Value, json};
 
-use crate::claude::{FOLDER, ONE, SOURCE, TWO, asked, path_of, row, session, talk, write};
+use crate::claude::{FOLDER, ONE, SOURCE, TWO, path_of, prompt_row, row, session, talk, write};
 use annals_testkit::Bench;
 use annals_testkit::checks::assert_same;
 use annals_testkit::codex::{ID, meta, rollout, text_of};
@@ -123,7 +123,7 @@ fn codex_bench(lines: &[String]) -> Bench {
 
 fn claude_bench(lines: &[String]) -> Bench {
     let bench = Bench::new();
-    write(&bench, FOLDER, ONE, &text_of(&[&[asked(ONE, 1, "Oil the gears.")], lines].concat()));
+    write(&bench, FOLDER, ONE, &text_of(&[&[prompt_row(ONE, 1, "Oil the gears.")], lines].concat()));
     bench.sync();
     bench
 }
@@ -146,12 +146,12 @@ fn assert_sums_like_fresh(bench: &Bench, source: &str) {
 
 #[test]
 fn a_fork_is_not_counted_twice() {
-    let said = turn("2026-11-15", "gpt-5", 0, [1_000, 400, 100]);
-    let bench = codex_bench(&said);
+    let lines_of_turn = turn("2026-11-15", "gpt-5", 0, [1_000, 400, 100]);
+    let bench = codex_bench(&lines_of_turn);
     let alone = usage(&bench, &["--by", "day"]);
     let mut lines = vec![meta(FORK).replace(r#""cwd""#, &format!(r#""forked_from_id":"{ID}","cwd""#))];
     lines.push(meta(ID));
-    lines.extend(said);
+    lines.extend(lines_of_turn);
     bench.transcript(&rollout(FORK), &lines);
     bench.sync();
     let only_copies = usage(&bench, &["--by", "day"]);
@@ -327,7 +327,7 @@ fn a_copy_counts_once_its_original_is_rewritten() {
     );
     bench.sync();
     let before = usage(&bench, &["--by", "model"]);
-    write(&bench, FOLDER, ONE, &text_of(&[asked(ONE, 1, "Something else.")]));
+    write(&bench, FOLDER, ONE, &text_of(&[prompt_row(ONE, 1, "Something else.")]));
     bench.sync();
     let after = usage(&bench, &["--by", "model"]);
     assert_eq!((&before["excluded_copies"], &after["excluded_copies"]), (&2.into(), &0.into()));

@@ -42,16 +42,24 @@ fn links_out_of_the_home_are_not_followed() {
     symlink(bench.codex(), day.join("home")).unwrap();
     symlink(bench.codex().join("sessions"), bench.codex().join("rules")).unwrap();
     let report = sync_within(&bench, MEMORY);
-    let told: Vec<&str> =
-        report["problems"].as_array().unwrap().iter().map(|told| told.as_str().unwrap()).collect();
+    let warnings: Vec<&str> =
+        report["problems"].as_array().unwrap().iter().map(|warnings| warnings.as_str().unwrap()).collect();
     for path in ["AGENTS.md", "archived_sessions", "sessions/2026/11/15/linked"] {
-        assert!(told.contains(&&*format!("{path}: link to outside of the home not followed")), "{told:?}");
+        assert!(
+            warnings.contains(&&*format!("{path}: link to outside of the home not followed")),
+            "{warnings:?}"
+        );
     }
     assert!(
-        told.iter().any(|told| told.contains(&rollout(foreign)) && told.contains("not followed")),
-        "{told:?}"
+        warnings
+            .iter()
+            .any(|warnings| warnings.contains(&rollout(foreign)) && warnings.contains("not followed")),
+        "{warnings:?}"
     );
-    assert!(told.iter().any(|told| told.starts_with("sessions/2026/11/15/self: ")), "{told:?}");
+    assert!(
+        warnings.iter().any(|warnings| warnings.starts_with("sessions/2026/11/15/self: ")),
+        "{warnings:?}"
+    );
     assert_eq!(bench.sessions().len(), 1, "only the healthy one");
     assert_eq!(bench.accounts().len(), 1);
     assert!(!bench.run(&["records", "codex_cli/messages"]).stdout.contains("foreign words"));

@@ -288,11 +288,11 @@ pub fn run(mut command: Command) -> Ran {
     let (stdout, stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
     let open = |path: &Path| Stdio::from(std::fs::File::create(path).unwrap());
     let mut child = command.stdout(open(&stdout)).stderr(open(&stderr)).stdin(Stdio::null()).spawn().unwrap();
-    let began = Instant::now();
+    let started = Instant::now();
     let status = loop {
         match child.try_wait().unwrap() {
             Some(status) => break status,
-            None if began.elapsed() > PATIENCE => {
+            None if started.elapsed() > PATIENCE => {
                 child.kill().unwrap();
                 child.wait().unwrap();
                 panic!("{command:?} hangs");

@@ -25,8 +25,11 @@ fn thousands_of_refusals_recover_by_id() {
     // It stops when the rate limit is reached: one group and its retries, and no hammering.
     assert!(refused <= 20, "{refused}");
     let details: Value = stage.standin.counts()["details"].clone();
-    let asked = details.as_object().unwrap().len();
-    println!("first run: {given} fetched, {} gaps, {refused} refusals, {asked} asked, {took:?}", all - given);
+    let requested = details.as_object().unwrap().len();
+    println!(
+        "first run: {given} fetched, {} gaps, {refused} refusals, {requested} asked, {took:?}",
+        all - given
+    );
     // Nothing is available yet: a run that starts too early requests nothing individually, or next to nothing.
     stage.standin.control(json!({"forget_counts": true}));
     let early = stage.sync();
@@ -236,9 +239,9 @@ fn the_user_is_told_what_to_do_and_the_next_run_resumes() {
         let mut command = stage.command(&["sync", "--json"]);
         let ran = Ran::of(command.env("ANNALS_BROWSER", browser).output().unwrap());
         assert_eq!(ran.code, 2, "{}", ran.stderr);
-        let told: Value = serde_json::from_str(&ran.stdout).unwrap();
-        assert_eq!(told["live"][0]["interaction"]["kind"], "failed", "{told}");
-        assert!(told["sources"].as_array().unwrap().len() > 2, "files are told of all the same");
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(report["live"][0]["interaction"]["kind"], "failed", "{report}");
+        assert!(report["sources"].as_array().unwrap().len() > 2, "files are told of all the same");
         assert!(ran.stderr.contains("hint: "), "{}", ran.stderr);
     }
     // A token that is renewed during a run is no reason to stop.
@@ -278,9 +281,9 @@ fn a_run_that_dies_anywhere_is_resumed() {
             // The user closes the browser.
             stage.kill_browsers();
             let ran = wait(sync);
-            let told =
+            let is_reported =
                 ran.stderr.contains("the browser was closed") || ran.stderr.contains("the browser exited");
-            assert!(ran.code == 0 || told, "{}", ran.stderr);
+            assert!(ran.code == 0 || is_reported, "{}", ran.stderr);
         } else {
             let _ = sync.kill();
             let _ = sync.wait();

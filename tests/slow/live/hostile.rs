@@ -64,8 +64,8 @@ fn a_strange_or_foreign_listing_ends_nothing() {
     for (stream, odd) in table {
         stage.standin.control(json!({"odd": odd}));
         let live = stage.sync();
-        let told = live["problems"].to_string();
-        assert!(told.contains(&format!("{stream}: ")), "{odd}: {live}");
+        let warnings = live["problems"].to_string();
+        assert!(warnings.contains(&format!("{stream}: ")), "{odd}: {live}");
         assert_eq!(ended(stream), [""; 0], "{odd}");
         assert_eq!(stage.gaps().len(), 1, "{odd}");
         stage.standin.control(json!({"odd": {}}));
@@ -256,11 +256,11 @@ fn a_lost_network_is_reported_and_the_next_run_resumes() {
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(answer["live"][0]["interaction"]["kind"], "unreachable", "{answer}");
-    let had = stage.conversations().len();
-    assert!((1..80).contains(&had), "{had}");
+    let fetched = stage.conversations().len();
+    assert!((1..80).contains(&fetched), "{fetched}");
     stage.standin.control(json!({"offline": false, "delay_ms": 0}));
     let live = stage.sync();
-    assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(80 - had), &json!(0)), "{live}");
+    assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(80 - fetched), &json!(0)), "{live}");
 }
 
 #[test]
@@ -298,13 +298,13 @@ fn an_expired_session_is_renewed_or_the_user_is_asked() {
     let ran = wait(sync);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
-    let asked = &answer["live"][0]["interaction"];
+    let interaction = &answer["live"][0]["interaction"];
     assert_eq!(
-        (&asked["kind"], &asked["message"]),
+        (&interaction["kind"], &interaction["message"]),
         (&json!("manual_action"), &json!("ChatGPT: log in again"))
     );
-    let had = stage.conversations().len();
-    assert!((1..80).contains(&had), "{had}");
+    let fetched = stage.conversations().len();
+    assert!((1..80).contains(&fetched), "{fetched}");
     // It can be renewed, and is, once more in the middle.
     stage.standin.control(json!({"renews": true, "forget_counts": true}));
     let sync = stage.spawn(&["sync", "chatgpt", "--json"]);

@@ -79,8 +79,8 @@ fn everything_of_the_account_is_collected_once_and_then_what_is_new() {
         "{keeper}"
     );
     assert_eq!(stage.records("projects")[0]["data"]["files"][0]["name"], "chart.pdf");
-    let told = &stage.records("custom_instructions")[0]["data"];
-    assert_eq!((&told["about_user"], &told["enabled"]), (&json!("I sail."), &json!(true)));
+    let instructions = &stage.records("custom_instructions")[0]["data"];
+    assert_eq!((&instructions["about_user"], &instructions["enabled"]), (&json!("I sail."), &json!(true)));
     // Records match their declaration.
     for stream in stage.audit()["streams"].as_array().unwrap() {
         let odd = [&stream["undeclared"], &stream["other_type"]];
@@ -213,9 +213,9 @@ fn credentials_stay_in_the_browser() {
     let token = stage.standin.counts()["secrets"]["token"].as_str().unwrap().to_owned();
     // The parts of a token are as secret as the whole.
     secrets.extend(token.split('.').skip(1).map(str::to_owned));
-    let told = ran.stdout + &ran.stderr + &lines.join("\n");
+    let output = ran.stdout + &ran.stderr + &lines.join("\n");
     for secret in &secrets {
-        assert!(!told.contains(secret.as_str()), "told: {secret}");
+        assert!(!output.contains(secret.as_str()), "told: {secret}");
     }
     let mut searched = 0;
     for path in files_below(&stage.bench.archive()) {
