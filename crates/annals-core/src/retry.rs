@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_say_why() {
+    fn statuses_map_to_failure_kinds() {
         let table = [
             (401, FailureKind::SignIn),
             (403, FailureKind::Forbidden),

@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_are_what_a_person_sees() {
+    fn terms_are_visible_words() {
         assert_eq!(terms("\u{1b}[1;31merror\u{1b}[0m: no"), ["error", "no"]);
         assert_eq!(terms(r"\u001b[31merror\u001b[0m"), ["error"]);
         assert_eq!(terms("\u{1b}[ \u{1b}]x [31m"), ["x", "31m"]);

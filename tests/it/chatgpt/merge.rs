@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use annals_testkit::Bench;
 use annals_testkit::checks::timeless;
-use annals_testkit::corpora::chatgpt::{Conversation, Generation, bytes_of, conversations, said, workshop};
+use annals_testkit::corpora::chatgpt::{
+    Conversation, Generation, bytes_of, conversations, text_message, workshop,
+};
 
 /// Imports conversations of one export and returns its counts.
 fn import(bench: &Bench, generation: Generation, talks: &[Conversation]) -> Value {
@@ -126,8 +128,8 @@ fn a_poorer_export_takes_nothing_away() {
 #[test]
 fn a_message_that_was_being_written_is_replaced_and_found_once() {
     let mut talk = Conversation::new("6801aaaa-0000-4000-8000-00000000000c", "Half an answer");
-    talk.node("u", "client-created-root", said("u", "user", json!(["count the cogs"])));
-    talk.node("a", "u", said("a", "assistant", json!(["there are sevent"])));
+    talk.node("u", "client-created-root", text_message("u", "user", json!(["count the cogs"])));
+    talk.node("a", "u", text_message("a", "assistant", json!(["there are sevent"])));
     let mut done = talk.clone();
     talk.nodes[2].2["status"] = json!("in_progress");
     done.nodes[2].2["content"]["parts"] = json!(["there are seventeen cogs"]);

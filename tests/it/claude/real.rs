@@ -47,8 +47,8 @@ fn sessions_outlive_their_files(homes: &[Home]) {
             is["source_gone"] = false.into();
             assert_eq!(*was, is);
             let shown = bench.json(&["show", is["session_id"].as_str().unwrap()]);
-            let said = shown["messages"].as_array().unwrap().len() as i64;
-            assert!(said >= is["message_count"].as_i64().unwrap(), "{is}");
+            let shown_count = shown["messages"].as_array().unwrap().len() as i64;
+            assert!(shown_count >= is["message_count"].as_i64().unwrap(), "{is}");
         }
     }
 }

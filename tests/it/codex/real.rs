@@ -76,8 +76,8 @@ fn sessions_outlive_their_files(homes: &[Home]) {
             assert_eq!(*was, is);
             let id = is["session_id"].as_str().unwrap();
             let shown = bench.json(&["show", id]);
-            let said = shown["messages"].as_array().unwrap().len() as i64;
-            assert!(said >= is["message_count"].as_i64().unwrap(), "{id}");
+            let shown_count = shown["messages"].as_array().unwrap().len() as i64;
+            assert!(shown_count >= is["message_count"].as_i64().unwrap(), "{id}");
         }
     }
 }

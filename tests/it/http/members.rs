@@ -77,7 +77,7 @@ impl Company {
     fn everything_for(&self, name: &str) -> String {
         let token = self.token(name);
         let mut text = String::new();
-        let mut ask = |path: &str| {
+        let mut get = |path: &str| {
             let answer = self.server.json_as(token, path);
             text += &format!("{path}\n{answer:#}\n");
             answer
@@ -93,17 +93,17 @@ impl Company {
             "library",
             "secrets",
         ] {
-            ask(&format!("/api/v1/{path}"));
+            get(&format!("/api/v1/{path}"));
         }
         for by in ["day", "model", "project", "session", "source"] {
-            ask(&format!("/api/v1/usage?days=all&by={by}"));
+            get(&format!("/api/v1/usage?days=all&by={by}"));
         }
         for (source, own) in [("codex_cli", "codex"), ("claude_code", "claude-code")] {
-            ask(&format!("/api/v1/{own}/sessions?include_subagents=true"));
-            ask(&format!("/api/v1/{own}/analytics/tools?days=all"));
-            let manifest = ask(&format!("/api/v1/sources/{source}/manifest"));
+            get(&format!("/api/v1/{own}/sessions?include_subagents=true"));
+            get(&format!("/api/v1/{own}/analytics/tools?days=all"));
+            let manifest = get(&format!("/api/v1/sources/{source}/manifest"));
             for stream in manifest["streams"].as_array().unwrap() {
-                ask(&format!(
+                get(&format!(
                     "/api/v1/sources/{source}/streams/{}/records",
                     stream["name"].as_str().unwrap()
                 ));

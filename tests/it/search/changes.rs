@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::claude;
-use crate::search::{ask, id, names, talk};
+use crate::search::{id, names, run_search, talk};
 use annals_testkit::Bench;
 use annals_testkit::codex::{answer, conversation, meta, rollout, text_of};
 use annals_testkit::corpora::codex::{Plan, append_turns, write_codex_home};
@@ -38,7 +38,7 @@ const QUERIES: [&str; 20] = [
 ];
 
 fn answers(bench: &Bench) -> Vec<Value> {
-    let answers: Vec<Value> = QUERIES.iter().map(|query| ask(bench, query, &[])).collect();
+    let answers: Vec<Value> = QUERIES.iter().map(|query| run_search(bench, query, &[])).collect();
     let some = answers.iter().filter(|answer| !names(answer).is_empty()).count();
     assert!(some > 12, "only {some} questions have answers");
     answers
@@ -114,7 +114,7 @@ fn a_message_is_found_as_soon_as_it_is_written() {
     // Without requests: the server refreshes by itself, and another process sees it.
     for word in ["gopher", "heron", "ibis"] {
         append(&path, &text_of(&answer(&format!("now a {word} comes"))));
-        wait_for(word, || !names(&ask(&bench, word, &[])).is_empty());
+        wait_for(word, || !names(&run_search(&bench, word, &[])).is_empty());
     }
 }
 
@@ -147,7 +147,7 @@ fn a_rewritten_transcript_is_found_by_its_new_text_only() {
     talk(&bench, 1, &["the old walrus", "the old seal"]);
     talk(&bench, 2, &["a walrus that stays"]);
     bench.sync();
-    assert_eq!(names(&ask(&bench, "seal", &[])), [id(1)]);
+    assert_eq!(names(&run_search(&bench, "seal", &[])), [id(1)]);
     talk(&bench, 1, &["the young otter"]);
     bench.sync();
     for rebuilt in [false, true] {
@@ -155,9 +155,9 @@ fn a_rewritten_transcript_is_found_by_its_new_text_only() {
             assert_eq!(bench.run(&["rebuild"]).code, 0);
         }
         for (query, expected) in [("seal", vec![]), ("walrus", vec![id(2)]), ("otter", vec![id(1)])] {
-            assert_eq!(names(&ask(&bench, query, &[])), expected, "{query}, rebuilt: {rebuilt}");
+            assert_eq!(names(&run_search(&bench, query, &[])), expected, "{query}, rebuilt: {rebuilt}");
         }
-        assert!(names(&ask(&bench, "\"old walrus\"", &[])).is_empty());
+        assert!(names(&run_search(&bench, "\"old walrus\"", &[])).is_empty());
     }
 }
 
@@ -181,7 +181,7 @@ fn a_deleted_skill_is_not_found_and_a_deleted_transcript_still_is() {
     }
     bench.sync();
     let found = |query: &str| {
-        let mut found = names(&ask(&bench, query, &[]));
+        let mut found = names(&run_search(&bench, query, &[]));
         found.sort();
         found
     };
@@ -214,7 +214,7 @@ fn a_changed_skill_is_found_by_its_new_text_only() {
         std::fs::write(&path, text).unwrap();
         bench.sync();
     };
-    let found = |query: &str| names(&ask(&bench, query, &[])).len();
+    let found = |query: &str| names(&run_search(&bench, query, &[])).len();
     write("lynx");
     assert_eq!((found("lynx"), found("puffin"), found("tame")), (1, 0, 1));
     write("puffin");
@@ -249,11 +249,11 @@ fn copied_messages_are_found_once_in_their_original_session() {
         fork(&bench, 2, 1, &parent, "the quokka of the fork");
         bench.sync();
         if fork_first {
-            assert_eq!(names(&ask(&bench, "numbat", &[])), [id(2)], "nobody else has it");
+            assert_eq!(names(&run_search(&bench, "numbat", &[])), [id(2)], "nobody else has it");
             write(&parent);
             bench.sync();
         }
-        let found = |query: &str| names(&ask(&bench, query, &["--sort", "recent"]));
+        let found = |query: &str| names(&run_search(&bench, query, &["--sort", "recent"]));
         assert_eq!(found("numbat"), [id(1)], "{fork_first}");
         assert_eq!(found("\"wombat of the parent\""), [id(1)], "{fork_first}");
         assert_eq!(found("quokka"), [id(2)], "{fork_first}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::claude;
-use crate::search::{ask, assert_pages, id, names, passages, talk};
+use crate::search::{assert_pages, id, names, passages, run_search, talk};
 use annals_testkit::codex::{line, meta, prompt, rollout, text_of};
 use annals_testkit::server::{Server, escaped};
 use annals_testkit::{Bench, Ran};
@@ -30,13 +30,13 @@ fn a_prompt_that_is_confirmed_later_is_found() {
     lines.push(item);
     let path = bench.transcript(&rollout(&id(1)), &lines);
     bench.sync();
-    assert_eq!(names(&ask(&bench, "walrus role:user", &[])), [id(1)]);
-    assert!(names(&ask(&bench, "seal", &[])).is_empty(), "nobody said so yet");
+    assert_eq!(names(&run_search(&bench, "walrus role:user", &[])), [id(1)]);
+    assert!(names(&run_search(&bench, "seal", &[])).is_empty(), "nobody said so yet");
     annals_testkit::files::append(&path, &text_of(&[event]));
     bench.sync();
     for query in ["seal role:user", "\"seal comes later\"", "since:2026-11-15 walrus"] {
-        assert_eq!(names(&ask(&bench, query, &[])), [id(1)], "{query}");
-        assert_eq!(passages(&ask(&bench, query, &[])).len(), 1, "{query}");
+        assert_eq!(names(&run_search(&bench, query, &[])), [id(1)], "{query}");
+        assert_eq!(passages(&run_search(&bench, query, &[])).len(), 1, "{query}");
     }
 }
 
@@ -55,12 +55,12 @@ fn words_at_the_start_of_a_line_are_found_in_inputs_and_outputs() {
     bench.transcript(&rollout(&id(1)), &lines);
     bench.sync();
     for query in ["needle", "\"one needle\"", "haystack", "straw", "\"total haystack straw\""] {
-        let found = passages(&ask(&bench, query, &[]));
+        let found = passages(&run_search(&bench, query, &[]));
         assert_eq!(found.len(), 1, "{query}: {found:#?}");
         assert!(!found[0]["highlights"].as_array().unwrap().is_empty(), "{query}: {found:#?}");
     }
     for field in ["workdir", "metadata"] {
-        assert!(names(&ask(&bench, field, &[])).is_empty(), "{field} is the name of a field");
+        assert!(names(&run_search(&bench, field, &[])).is_empty(), "{field} is the name of a field");
     }
 }
 
@@ -81,15 +81,15 @@ fn exact_matches_are_found_however_common_their_words_are() {
     for query in
         ["--dry-run", "\"--dry-run\"", "gauge:needle", "dials/needle.toml", "water-level", "dry-run then"]
     {
-        let found = ask(&bench, query, &[]);
+        let found = run_search(&bench, query, &[]);
         assert_eq!(names(&found), [id(1)], "{query}");
         assert_eq!(found["complete"], true, "{query}");
         let answer = server.get(&format!("/api/v1/search?q={}", escaped(query))).json();
         assert_eq!(names(&answer), [id(1)], "{query}");
     }
-    let found = ask(&bench, "\"dry run 2999\"", &[]);
+    let found = run_search(&bench, "\"dry run 2999\"", &[]);
     assert_eq!((names(&found), passages(&found).len()), (vec![id(2)], 1));
-    assert!(names(&ask(&bench, "--dry-walk", &[])).is_empty());
+    assert!(names(&run_search(&bench, "--dry-walk", &[])).is_empty());
 }
 
 /// Colours, escaped line breaks and line numbers are not part of words; emoji are words.
@@ -106,7 +106,7 @@ fn texts_are_found_by_their_visible_words() {
     bench.transcript(&rollout(&id(1)), &lines);
     bench.sync();
     for query in ["walrus", "seal", "heron", "osprey", "🎉", "\"green 🎉\""] {
-        let found = passages(&ask(&bench, query, &[]));
+        let found = passages(&run_search(&bench, query, &[]));
         assert_eq!(found.len(), 1, "{query}: {found:#?}");
         assert!(!found[0]["highlights"].as_array().unwrap().is_empty(), "{query}: {found:#?}");
     }
@@ -123,8 +123,8 @@ fn an_output_is_found_by_what_is_shown_of_it() {
         claude::answer_row(ONE, 2, "m1", claude::call("t", "sed -i s/a/b/"), 1),
         claude::row(ONE, 3, "user", json!({"message": message, "toolUseResult": detail})),
     ]);
-    assert_eq!(names(&ask(&bench, "changed kind:result", &[])), [ONE]);
-    assert!(names(&ask(&bench, "walrus", &[])).is_empty());
+    assert_eq!(names(&run_search(&bench, "changed kind:result", &[])), [ONE]);
+    assert!(names(&run_search(&bench, "walrus", &[])).is_empty());
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn an_answer_in_several_lines_is_one_message_of_its_time() {
         claude::answer_row(ONE, 4, "m1", claude::text("a walrus sleeps while many words follow it here"), 3),
     ]);
     for query in ["walrus", "walrus since:2026-03-02T10:00:00Z", "walrus until:2026-03-03", "walrus swims"] {
-        let found = passages(&ask(&bench, query, &[]));
+        let found = passages(&run_search(&bench, query, &[]));
         assert_eq!(found.len(), 1, "{query}: {found:#?}");
     }
 }
@@ -147,7 +147,7 @@ fn stop_words_alone_find_nothing() {
     let bench = Bench::new();
     talk(&bench, 1, &["walrus"]);
     bench.sync();
-    let answer = ask(&bench, "how would they have been", &[]);
+    let answer = run_search(&bench, "how would they have been", &[]);
     assert!(names(&answer).is_empty(), "{answer:#}");
 }
 
@@ -158,10 +158,10 @@ fn queries_may_be_long() {
     talk(&bench, 1, &[&words.join(" ")]);
     bench.sync();
     let phrases: Vec<String> = words.chunks(30).map(|part| format!("\"{}\"", part.join(" "))).collect();
-    let answer = ask(&bench, &phrases.join(" "), &[]);
+    let answer = run_search(&bench, &phrases.join(" "), &[]);
     assert_eq!((names(&answer), &answer["mode"]), (vec![id(1)], &"all".into()), "{answer:#}");
     for query in ["-\"a".repeat(30_000), "a.".repeat(45_000), format!("\"{}\"", "gears oil ".repeat(9_000))] {
-        ask(&bench, &query, &[]);
+        run_search(&bench, &query, &[]);
     }
     for options in [&["--limit", "9223372036854775807"][..], &["--cursor", "ffffffffffffffff"]] {
         let ran = bench.run(&[&["search", "\"word1 word2\""], options].concat());
@@ -201,7 +201,7 @@ fn code_and_repeated_words_mean_what_they_say() {
         ("记录", vec![10]),
     ] {
         let expected: Vec<String> = expected.into_iter().map(id).collect();
-        assert_eq!(names(&ask(&bench, query, &[])), expected, "{query}");
+        assert_eq!(names(&run_search(&bench, query, &[])), expected, "{query}");
     }
 }
 
@@ -209,7 +209,7 @@ fn code_and_repeated_words_mean_what_they_say() {
 fn contradictory_filters_leave_nothing() {
     let bench = claude_talk(&claude::talk(ONE));
     for query in ["gears role:user kind:call", "gears kind:library role:tool"] {
-        assert!(names(&ask(&bench, query, &[])).is_empty(), "{query}");
+        assert!(names(&run_search(&bench, query, &[])).is_empty(), "{query}");
     }
     for query in ["gears -role:user", "gears -tool:Bash", "gears -since:2026-01-01"] {
         let ran = bench.run(&["search", query]);
@@ -227,13 +227,13 @@ fn library_items_have_a_source_and_are_found_by_name() {
     }
     bench.sync();
     for source in ["codex_cli", "claude_code"] {
-        let found = ask(&bench, &format!("walrus source:{source}"), &[]);
+        let found = run_search(&bench, &format!("walrus source:{source}"), &[]);
         let sources: Vec<&Value> =
             found["results"].as_array().unwrap().iter().map(|one| &one["source"]).collect();
         assert_eq!(sources, [source], "{found:#}");
         assert_eq!((&found["total"], &found["mode"]), (&1.into(), &"all".into()));
     }
-    assert_eq!(names(&ask(&bench, "sea-life kind:library", &[])).len(), 2);
+    assert_eq!(names(&run_search(&bench, "sea-life kind:library", &[])).len(), 2);
 }
 
 /// An output stored separately belongs to the session, and filters apply to its call.
@@ -255,7 +255,7 @@ fn a_session_with_a_separate_output_is_one_result() {
     claude::write(&bench, claude::FOLDER, ONE, &text_of(&lines));
     bench.sync();
     for query in ["walrus", "narwhal", "narwhal tool:Bash", "narwhal project:engine", "narwhal branch:main"] {
-        let answer = ask(&bench, query, &[]);
+        let answer = run_search(&bench, query, &[]);
         assert_eq!(
             (names(&answer), &answer["total"]),
             (vec![ONE.to_owned()], &1.into()),
@@ -300,7 +300,7 @@ fn no_snippet_shows_a_part_of_a_long_secret() {
     bench.sync();
     let parts: BTreeSet<&[u8]> =
         rows.iter().chain([&token]).flat_map(|row| row.as_bytes().windows(10)).collect();
-    let found = passages(&ask(&bench, "needle", &[]));
+    let found = passages(&run_search(&bench, "needle", &[]));
     assert_eq!(found.len(), texts.len());
     for passage in found {
         let snippet = passage["snippet"].as_str().unwrap();
@@ -352,6 +352,6 @@ fn an_item_changed_before_its_deletion_is_gone() {
     std::fs::remove_file(&path).unwrap();
     bench.sync();
     for query in ["lynx", "owl", "tame"] {
-        assert!(names(&ask(&bench, query, &[])).is_empty(), "{query}");
+        assert!(names(&run_search(&bench, query, &[])).is_empty(), "{query}");
     }
 }

@@ -17,7 +17,7 @@ use annals_testkit::{Bench, Ran};
 
 /// The answer to a query, which may be empty.
 #[track_caller]
-pub fn ask(bench: &Bench, query: &str, options: &[&str]) -> Value {
+pub fn run_search(bench: &Bench, query: &str, options: &[&str]) -> Value {
     let ran = bench.run(&[&["search", "--json", "--limit", "500"], options, &["--", query]].concat());
     assert!(ran.code <= 1, "{query:?}: {}", ran.stderr);
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -81,7 +81,7 @@ fn texts() -> Bench {
 
 #[track_caller]
 fn assert_finds(bench: &Bench, query: &str, mode: &str, numbers: &[usize]) {
-    let answer = ask(bench, query, &[]);
+    let answer = run_search(bench, query, &[]);
     let found: BTreeSet<String> = names(&answer).into_iter().collect();
     let expected: BTreeSet<String> = numbers.iter().map(|number| id(*number)).collect();
     assert_eq!(found, expected, "{query}: {answer:#}");
@@ -168,7 +168,7 @@ fn scripts_without_spaces_and_letters_with_marks_are_found() {
 fn questions_find_the_closest_matches() {
     let bench = texts();
     assert_finds(&bench, "how did we fix the flaky weather tests", "any", &[1, 3]);
-    let best = ask(&bench, "when was that login test fixed?", &[]);
+    let best = run_search(&bench, "when was that login test fixed?", &[]);
     assert_eq!((&best["mode"], &names(&best)[0]), (&"any".into(), &id(1)), "{best:#}");
     let ran = bench.run(&["search", "how", "did", "we", "fix", "the", "flaky", "weather"]);
     assert!(ran.code == 0 && ran.stderr.contains("closest matches"), "{}", ran.stderr);
@@ -193,7 +193,7 @@ fn highlights_point_at_the_words() {
         ("größer needle", &["größer", "needle"]),
         ("ÜBERSICHT", &["übersicht"]),
     ] {
-        let answer = ask(&bench, query, &[]);
+        let answer = run_search(&bench, query, &[]);
         let mut seen = BTreeSet::new();
         for passage in passages(&answer) {
             let letters: Vec<char> = passage["snippet"].as_str().unwrap().chars().collect();
@@ -304,8 +304,8 @@ fn filters_narrow_in_the_query_and_as_parameters() {
         let expected: BTreeSet<String> = expected.iter().map(name).collect();
         let path = |query: &str| format!("/api/v1/search?limit=500&q={}", escaped(query));
         let mut answers = vec![
-            ask(&bench, &format!("zebra {filter}"), &[]),
-            ask(&bench, &format!("{filter} zebra"), &[]),
+            run_search(&bench, &format!("zebra {filter}"), &[]),
+            run_search(&bench, &format!("{filter} zebra"), &[]),
             server.json(&path(&format!("zebra {filter}"))),
         ];
         if !parameters.is_empty() {
@@ -320,7 +320,7 @@ fn filters_narrow_in_the_query_and_as_parameters() {
             assert_eq!(answer["mode"], "all", "{filter}");
         }
         // Without a word, a filter shows everything that matches.
-        let alone = ask(&bench, filter, &[]);
+        let alone = run_search(&bench, filter, &[]);
         let alone: BTreeSet<String> = names(&alone).into_iter().collect();
         assert!(alone.is_superset(&expected), "{filter} alone: {alone:?}");
     }
@@ -334,7 +334,7 @@ fn filters_narrow_in_the_query_and_as_parameters() {
 #[test]
 fn each_result_has_its_position_and_a_resume_command() {
     let bench = zebras();
-    let answer = ask(&bench, "zebra", &["--sort", "recent"]);
+    let answer = run_search(&bench, "zebra", &["--sort", "recent"]);
     let results = answer["results"].as_array().unwrap();
     let of = |name: &str| results.iter().find(|result| result["session_id"] == name).unwrap();
     assert_eq!(of(ENGINE)["resume_command"], format!("claude --resume {ENGINE}"));
@@ -352,7 +352,7 @@ fn each_result_has_its_position_and_a_resume_command() {
     for query in
         ["zebra role:user", "zebra role:thinking", "\"zebra is here\"", "tool:Bash zebra", "file:stripes.rs"]
     {
-        for passage in passages(&ask(&bench, &format!("{query} source:claude_code"), &[])) {
+        for passage in passages(&run_search(&bench, &format!("{query} source:claude_code"), &[])) {
             let message = passage["message_id"].as_str().unwrap();
             let position = passage["position"].as_u64().unwrap();
             let entry = &entries[position as usize];
@@ -376,7 +376,7 @@ fn each_result_has_its_position_and_a_resume_command() {
 /// Collects all pages, and checks that each result appears once.
 #[track_caller]
 pub fn assert_pages(bench: &Bench, query: &str, options: &[&str], limit: &str) -> Vec<String> {
-    let whole = names(&ask(bench, query, options));
+    let whole = names(&run_search(bench, query, options));
     let (mut paged, mut cursor) = (Vec::new(), None::<String>);
     loop {
         let from: Vec<&str> = cursor.iter().flat_map(|cursor| ["--cursor", cursor.as_str()]).collect();
@@ -414,7 +414,7 @@ fn pages_show_each_result_once_best_or_recent_first() {
     let mut expected: Vec<usize> = (1..=30).collect();
     expected.sort_by_key(|number| std::cmp::Reverse(number * 13 % 60));
     assert_eq!(recent, expected.into_iter().map(id).collect::<Vec<_>>());
-    assert_eq!(ask(&bench, "gears", &[])["total"], 30);
+    assert_eq!(run_search(&bench, "gears", &[])["total"], 30);
     let ran = bench.run(&["search", "gears", "--cursor", "x"]);
     assert!(ran.code == 2 && ran.stderr.contains("hint: "), "{}", ran.stderr);
 }

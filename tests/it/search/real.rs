@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::search::{ask, names};
+use crate::search::{names, run_search};
 use annals_testkit::Bench;
 use annals_testkit::files::files_below;
 use annals_testkit::homes::{Home, of};
@@ -246,7 +246,7 @@ fn every_word_is_found_in_its_message(homes: &[Home]) {
         let mut shown: HashMap<String, Vec<Value>> = HashMap::new();
         for ((filter, word), sessions) in needles(&read(source, home)) {
             *searches.entry((source, filter)).or_default() += 1;
-            let answer = ask(&bench, &format!("{word} {filter}"), &[]);
+            let answer = run_search(&bench, &format!("{word} {filter}"), &[]);
             let what = format!("{}: {word} {filter}", home.display());
             let found: BTreeSet<Option<String>> = names(&answer).into_iter().map(Some).collect();
             if found.is_empty() || answer["mode"] != "all" {
@@ -303,7 +303,7 @@ fn separate_outputs_lead_to_their_calls(homes: &[Home]) {
             let shown = bench.json(&["show", session, "--full"]);
             for line in [first, last] {
                 let query = format!("\"{line}\" kind:result");
-                let answer = ask(&bench, &query, &[]);
+                let answer = run_search(&bench, &query, &[]);
                 let whole = answer["results"]
                     .as_array()
                     .unwrap()
@@ -343,7 +343,7 @@ fn nothing_of_files_that_are_never_opened_is_found(homes: &[Home]) {
         }
         bench.sync();
         for query in ["unspeakable", "unspeak*", "\"unspeakable marker\"", "unspeakable kind:library"] {
-            assert!(names(&ask(&bench, query, &[])).is_empty(), "{}: {query}", home.display());
+            assert!(names(&run_search(&bench, query, &[])).is_empty(), "{}: {query}", home.display());
         }
     }
 }

@@ -214,8 +214,8 @@ fn the_user_is_told_what_to_do_and_the_next_run_resumes() {
     stage.standin.control(json!({"token_life": 3600, "new_token": true, "challenge_after": 30}));
     let live = stopped("manual_action");
     assert!(live["interaction"]["message"].as_str().unwrap().contains("check"), "{live}");
-    let had = stage.conversations().len();
-    assert!((1..60).contains(&had), "{had}");
+    let fetched_before = stage.conversations().len();
+    assert!((1..60).contains(&fetched_before), "{fetched_before}");
     // Another workspace is open: what is not listed there has not ended.
     stage.standin.control(json!({"challenge_after": null, "account": "account-2", "memories": []}));
     let live = stopped("manual_action");
@@ -226,7 +226,7 @@ fn the_user_is_told_what_to_do_and_the_next_run_resumes() {
     stopped("unreachable");
     stage.standin.control(json!({"offline": false, "log_out": true, "login": "manual"}));
     stopped("manual_action");
-    assert_eq!(stage.conversations().len(), had);
+    assert_eq!(stage.conversations().len(), fetched_before);
     // They log in again, and it continues.
     stage.standin.control(json!({"login": "auto"}));
     assert_eq!(stage.run(&["connect", "chatgpt", "--wait", "1"]).code, 0);
@@ -272,7 +272,7 @@ fn wait_for_requests(stage: &Stage, sync: &mut Child, number: u64) {
 fn a_run_that_dies_anywhere_is_resumed() {
     let stage = Stage::connected(json!({"conversations": 300, "archived": 2, "delay_ms": 3, "batch": false}));
     let all = 304;
-    let mut had = 0;
+    let mut fetched_before = 0;
     for round in 0..6u64 {
         let mut sync = stage.spawn(&["sync", "chatgpt"]);
         // Only the front page, part of the list, or some conversations.
@@ -289,10 +289,10 @@ fn a_run_that_dies_anywhere_is_resumed() {
             let _ = sync.wait();
         }
         let now = stage.conversations().len();
-        assert!(now >= had, "{now} after {had}");
-        had = now;
+        assert!(now >= fetched_before, "{now} after {fetched_before}");
+        fetched_before = now;
     }
-    println!("after six broken runs: {had} of {all}");
+    println!("after six broken runs: {fetched_before} of {all}");
     stage.retry_gaps();
     let live = stage.sync();
     assert_eq!(live["gaps_open"], 0, "{live}");

@@ -55,8 +55,8 @@ impl Conversation {
     /// A prompt and an answer after `parent`.
     pub fn turn(&mut self, parent: &str, name: &str, words: &str) -> &mut Conversation {
         let (user, assistant) = (format!("{name}-user"), format!("{name}-assistant"));
-        self.node(&user, parent, said(&user, "user", json!([words])));
-        self.node(&assistant, &user, said(&assistant, "assistant", json!([format!("about {words}")])))
+        self.node(&user, parent, text_message(&user, "user", json!([words])));
+        self.node(&assistant, &user, text_message(&assistant, "assistant", json!([format!("about {words}")])))
     }
 
     pub fn json(&self, generation: Generation) -> Value {
@@ -135,7 +135,7 @@ impl Conversation {
 }
 
 /// A message of the second generation.
-pub fn said(id: &str, role: &str, parts: Value) -> Value {
+pub fn text_message(id: &str, role: &str, parts: Value) -> Value {
     message(id, role, json!({"content_type": "text", "parts": parts}))
 }
 
@@ -194,7 +194,7 @@ pub fn workshop() -> Conversation {
     );
     context["metadata"]["is_user_system_message"] = json!(true);
     talk.node("s2", "s1", context);
-    let mut prompt = said("u1", "user", json!(["How much oil does a gear train need?"]));
+    let mut prompt = text_message("u1", "user", json!(["How much oil does a gear train need?"]));
     prompt["metadata"]["attachments"] = json!([{"id": "file-PhotoOfTheGears000001", "name": "gears.png",
         "mime_type": "image/png", "size": 2048, "width": 640, "height": 480}]);
     talk.node("u1", "s2", prompt);
@@ -231,7 +231,7 @@ pub fn workshop() -> Conversation {
     };
     talk.node("r2", "c2", quote("r2", "Guide to oil"));
     talk.node("r3", "r2", quote("r3", "Second guide"));
-    let mut answer = said(
+    let mut answer = text_message(
         "a1",
         "assistant",
         json!(["🛠️ Use 0.2 ml in all\u{E200}cite\u{E202}turn0search0\u{E201}, one drop a wheel."]),
@@ -245,9 +245,9 @@ pub fn workshop() -> Conversation {
         {"type": "hidden", "matched_text": "", "start_idx": 0, "end_idx": 0},
     ]);
     talk.node("a1", "r3", answer);
-    talk.node("u2", "a1", said("u2", "user", json!(["And for a watch?"])));
-    talk.node("a2", "u2", said("a2", "assistant", json!(["A quarter of that, first draft."])));
-    talk.node("a3", "u2", said("a3", "assistant", json!(["A tenth of that, second draft."])));
+    talk.node("u2", "a1", text_message("u2", "user", json!(["And for a watch?"])));
+    talk.node("a2", "u2", text_message("a2", "assistant", json!(["A quarter of that, first draft."])));
+    talk.node("a3", "u2", text_message("a3", "assistant", json!(["A tenth of that, second draft."])));
     let mut memory = call("c3", "bio", "The user repairs watches.");
     memory["content"] = json!({"content_type": "text", "parts": ["The user repairs watches."]});
     talk.node("c3", "a3", memory);
@@ -262,7 +262,7 @@ pub fn workshop() -> Conversation {
         result("r5", "canmore.create_textdoc", json!({"content_type": "text", "parts": ["Created."]}));
     made["metadata"]["canvas"] = json!({"textdoc_id": "doc-1", "textdoc_type": "document", "version": 1});
     talk.node("r5", "c4", made);
-    talk.node("a4", "r5", said("a4", "assistant", json!(["Noted."])));
+    talk.node("a4", "r5", text_message("a4", "assistant", json!(["Noted."])));
     talk
 }
 
@@ -273,14 +273,17 @@ pub fn oddities() -> Conversation {
     talk.node(
         "o1",
         "client-created-root",
-        said("other-id", "user", json!([format!("half {LONE} and \u{0} nul")])),
+        text_message("other-id", "user", json!([format!("half {LONE} and \u{0} nul")])),
     );
     let mut nested = json!("bottom");
     for _ in 0..200 {
         nested = json!([nested]);
     }
-    let mut deep =
-        said("o2", "assistant", json!(["deep metadata", null, 7, {"content_type": "hologram", "beam": 1}]));
+    let mut deep = text_message(
+        "o2",
+        "assistant",
+        json!(["deep metadata", null, 7, {"content_type": "hologram", "beam": 1}]),
+    );
     deep["metadata"]["widget_state"] = nested;
     talk.node("o2", "o1", deep);
     talk.node("o3", "o2", message("o3", "user", json!({"parts": ["no type"]})));
@@ -297,7 +300,7 @@ pub fn oddities() -> Conversation {
     );
     failed["create_time"] = json!("2025-10-09T08:53:21Z");
     talk.node("o6", "o5", failed);
-    let mut unfinished = said("o7", "assistant", json!(["still wri"]));
+    let mut unfinished = text_message("o7", "assistant", json!(["still wri"]));
     unfinished["status"] = json!("in_progress");
     unfinished["create_time"] = json!(1_760_000_033_000_u64);
     talk.node("o7", "o6", unfinished);
@@ -317,10 +320,10 @@ pub fn oddities() -> Conversation {
                 "typed words"]}),
         ),
     );
-    talk.node("lost", "gone", said("o1", "user", json!(["an orphan with an id that is taken"])));
-    talk.node("self", "self", said("self", "user", json!(["my own parent"])));
-    talk.node("x", "y", said("x", "user", json!(["round"])));
-    talk.node("y", "x", said("y", "assistant", json!(["and round"])));
+    talk.node("lost", "gone", text_message("o1", "user", json!(["an orphan with an id that is taken"])));
+    talk.node("self", "self", text_message("self", "user", json!(["my own parent"])));
+    talk.node("x", "y", text_message("x", "user", json!(["round"])));
+    talk.node("y", "x", text_message("y", "assistant", json!(["and round"])));
     talk.current = Some("nowhere".into());
     talk
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crate::Bench;
-use crate::corpora::chatgpt::{Conversation, Generation, call, export, message, result, said, write_folder};
+use crate::corpora::chatgpt::{
+    Conversation, Generation, call, export, message, result, text_message, write_folder,
+};
 use serde_json::{Value, json};
 
 /// The sources whose homes contain the secrets.
@@ -332,7 +334,7 @@ fn write_conversation(bench: &Bench, secret: &Planted, number: usize) {
         }
         line
     };
-    let said = |role: &str, content: Value| {
+    let body = |role: &str, content: Value| {
         json!({ "message": { "id": format!("msg_{number}"), "type": "message", "role": role, "model": "claude-sonnet-4-5",
             "content": content, "usage": { "input_tokens": 1, "output_tokens": 1 } } })
     };
@@ -342,24 +344,24 @@ fn write_conversation(bench: &Bench, secret: &Planted, number: usize) {
     let call = |id: &str, name: &str, input: Value| json!([{ "type": "tool_use", "id": format!("{id}_{own}"), "name": name, "input": input }]);
     let result = |id: &str| json!([{ "tool_use_id": format!("{id}_{own}"), "type": "tool_result", "content": places }]);
     let lines = [
-        line("user", said("user", json!(places))),
+        line("user", body("user", json!(places))),
         line(
             "assistant",
-            said("assistant", json!([{ "type": "thinking", "thinking": places, "signature": "c2ln" }])),
+            body("assistant", json!([{ "type": "thinking", "thinking": places, "signature": "c2ln" }])),
         ),
-        line("assistant", said("assistant", json!([{ "type": "text", "text": places }]))),
-        line("assistant", said("assistant", call("toolu_1", "Bash", json!({ "command": secret.command() })))),
-        line("user", said("user", result("toolu_1"))),
+        line("assistant", body("assistant", json!([{ "type": "text", "text": places }]))),
+        line("assistant", body("assistant", call("toolu_1", "Bash", json!({ "command": secret.command() })))),
+        line("user", body("user", result("toolu_1"))),
         line(
             "assistant",
-            said("assistant", call("toolu_2", "Write", json!({ "file_path": file, "content": places }))),
+            body("assistant", call("toolu_2", "Write", json!({ "file_path": file, "content": places }))),
         ),
-        line("user", said("user", result("toolu_2"))),
+        line("user", body("user", result("toolu_2"))),
         line(
             "assistant",
-            said("assistant", call("toolu_3", "mcp__bell__ring", json!({ "api_key": secret.value }))),
+            body("assistant", call("toolu_3", "mcp__bell__ring", json!({ "api_key": secret.value }))),
         ),
-        line("user", said("user", json!([{ "type": "surprise", "text": places }]))),
+        line("user", body("user", json!([{ "type": "surprise", "text": places }]))),
         line(
             "attachment",
             json!({ "attachment": { "type": "hook_success", "stdout": places, "command": secret.command() } }),
@@ -369,7 +371,7 @@ fn write_conversation(bench: &Bench, secret: &Planted, number: usize) {
         json!({ "type": "custom-title", "customTitle": format!("Use {}", secret.line()), "sessionId": id }),
         json!({ "type": "brand-new-row", "sessionId": id, "payload": { "password": secret.value, "text": places, path: 1 } }),
     ];
-    let cut = line("user", said("user", json!(places))).to_string();
+    let cut = line("user", body("user", json!(places))).to_string();
     let project = bench.claude().join("projects/-home-ada-engine");
     write_lines(&project.join(format!("{id}.jsonl")), &lines, &cut[..cut.len() - 4]);
     write_file(&project.join(&id).join("tool-results/b1.txt"), &places);
@@ -389,7 +391,7 @@ fn write_export(bench: &Bench, all: &[Planted]) {
             "user_instructions": places });
         talk.node("context", "client-created-root", message("context", "user", context));
         let mut prompt =
-            said("prompt", "user", json!([places, { "content_type": "surprise", "text": places }]));
+            text_message("prompt", "user", json!([places, { "content_type": "surprise", "text": places }]));
         prompt["metadata"]["attachments"] =
             json!([{ "id": format!("file-{number:020}"), "name": format!("{path}.txt"), "size": 1 }]);
         talk.node("prompt", "context", prompt);
@@ -409,7 +411,7 @@ fn write_export(bench: &Bench, all: &[Planted]) {
             "url": secret.remote(), "text": places }),
             ),
         );
-        let mut answer = said("answer", "assistant", json!([places]));
+        let mut answer = text_message("answer", "assistant", json!([places]));
         answer["metadata"]["content_references"] = json!([{ "type": "webpage", "url": secret.remote(), "title": secret.line(), "start_idx": 0, "end_idx": 1 }]);
         talk.node("other", "more", answer.clone());
         talk.node(

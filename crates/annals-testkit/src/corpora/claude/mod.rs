@@ -57,7 +57,7 @@ struct Session {
     parent: String,
     uuid: String,
     prompt: String,
-    asked: String,
+    first_prompt: String,
     message: String,
     request: String,
     reference: String,
@@ -145,7 +145,7 @@ impl Session {
             "model" => *out += if self.agent.is_empty() { MODELS[self.form] } else { AGENT_MODEL },
             "time" => *out += &timestamp(self.now),
             "prompt" => *out += &self.prompt,
-            "asked" => *out += &self.asked,
+            "asked" => *out += &self.first_prompt,
             "message" => *out += &self.message,
             "request" => *out += &self.request,
             "reference" => *out += &self.reference,
@@ -183,8 +183,8 @@ impl Session {
         if self.random.below(6) == 0 {
             play!(self, [QUEUED], text: text);
         }
-        if self.agent.is_empty() || self.asked.is_empty() {
-            self.asked.clone_from(&text);
+        if self.agent.is_empty() || self.first_prompt.is_empty() {
+            self.first_prompt.clone_from(&text);
         }
         let mut content = format!("\"{text}\"");
         if self.images && self.random.below(3) > 0 {
@@ -235,16 +235,16 @@ impl Session {
         self.now += self.random.sized(200, 6);
         let (input, fresh, hour) =
             (self.random.below(12), self.random.sized(50, 6), self.random.below(2) * 900);
-        let (read, said) = (12_000 + self.spent % 150_000, 40 + self.random.below(900));
-        self.spent += fresh + hour + said;
+        let (read, output) = (12_000 + self.spent % 150_000, 40 + self.random.below(900));
+        self.spent += fresh + hour + output;
         let (form, created) = (self.form, fresh + hour);
-        self.usage = [1 + self.random.below(8), said].map(|said| {
+        self.usage = [1 + self.random.below(8), output].map(|output| {
             let mut usage = format!(r#"{{"input_tokens":{input},"cache_creation_input_tokens":{created},"#);
             put!(
                 usage,
                 r#""cache_read_input_tokens":{read},"cache_creation":{{"ephemeral_5m_input_tokens":{fresh},"#
             );
-            put!(usage, r#""ephemeral_1h_input_tokens":{hour}}},"output_tokens":{said},"#);
+            put!(usage, r#""ephemeral_1h_input_tokens":{hour}}},"output_tokens":{output},"#);
             if form > 0 {
                 usage += r#""server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},"#;
             }

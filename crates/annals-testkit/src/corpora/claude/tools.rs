@@ -167,7 +167,7 @@ impl Session {
         session.turns();
         let (name, took) = (session.agent.clone(), session.now - self.now);
         self.agents_done = session.now;
-        let (title, task, answer) = (self.prose(10, 1), session.asked.clone(), self.prose(200, 3));
+        let (title, task, answer) = (self.prose(10, 1), session.first_prompt.clone(), self.prose(200, 3));
         let mut meta = format!(r#"{{"agentType":"general-purpose","description":"{title}","#);
         put!(meta, r#""toolUseId":"toolu_01{call}","spawnDepth":1,"isBuiltIn":true,"finished":true}}"#);
         let text = format!(r#"{{"type":"text","text":"{answer}"}}"#);

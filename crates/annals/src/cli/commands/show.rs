@@ -48,7 +48,7 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
     let door = context.door(&store)?;
     let view = context.view(&store, &door);
     let session = view.find_session(&options.session)?.ok_or_else(unknown)?;
-    let mut branch = Branch::named(options.branch.as_deref());
+    let mut branch = Branch::parse(options.branch.as_deref());
     // A search result may be on a branch that the client does not show.
     if let (Branch::Current, Some(at)) = (&branch, &options.at)
         && view.is_off_branch(&session, at)?

@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_heard_whole_and_long_ones_by_their_length() {
+    fn lines_are_received_complete_and_long_ones_by_length() {
         let long = vec![b'x'; LONGEST_LINE + 1];
         let longest = vec![b'y'; LONGEST_LINE];
         let input = [b"a\n\nb\r\n", &long[..], b"\n", &longest, b"\nlast"].concat();

@@ -211,7 +211,7 @@ impl Importer<'_, '_> {
     fn finish(&mut self, intake: &mut SourceIntake, reports: &mut [ContainerReport]) -> Result<()> {
         let archive = Committed { store: self.appender.store(), source: intake.source };
         let last = intake.intake.finish(&archive)?;
-        let problems = intake.intake.problems();
+        let warnings = intake.intake.problems();
         let Some(end) = reports.len().checked_sub(1) else { return Ok(()) };
         let of = |capture: &Capture<'_>| {
             let container = capture.header.get("container").and_then(Value::as_str);
@@ -228,7 +228,7 @@ impl Importer<'_, '_> {
         for (at, group) in groups {
             self.captures(intake.source, &Map::new(), group, &mut reports[at])?;
         }
-        reports[end].warnings.extend(problems);
+        reports[end].warnings.extend(warnings);
         Ok(())
     }
 

@@ -74,7 +74,7 @@ pub async fn outline(
 ) -> Response {
     answer(app, caller, headers, move |view| {
         let found = view.exact_session(source, &path.session_id)?;
-        let branch = Branch::named(parameters.branch.as_deref());
+        let branch = Branch::parse(parameters.branch.as_deref());
         found.map(|session| view.outline(&session, &branch)).transpose()
     })
     .await

@@ -185,7 +185,7 @@ impl MessageParameters {
             full: self.full.unwrap_or(false),
             copies: self.copies.unwrap_or(false),
             changes: false,
-            branch: crate::view::Branch::named(self.branch.as_deref()),
+            branch: crate::view::Branch::parse(self.branch.as_deref()),
         };
         Ok((query, paging(self.limit, self.cursor)?))
     }

@@ -95,7 +95,7 @@ fn session_page(
     place: PlaceParameters,
     theme: Theme,
 ) -> Result<SessionPage> {
-    let mut branch = Branch::named(place.branch.as_deref());
+    let mut branch = Branch::parse(place.branch.as_deref());
     // A search result may be on a branch that the client does not show.
     if let (Branch::Current, Some(at)) = (&branch, &place.at)
         && view.is_off_branch(session, at)?
@@ -261,7 +261,7 @@ pub(super) async fn steps(
 ) -> Response {
     render(app, caller, move |view| {
         let Some(session) = find_session(view, source, &path)? else { return Ok(None) };
-        let branch = Branch::named(place.branch.as_deref());
+        let branch = Branch::parse(place.branch.as_deref());
         steps_html(view, &session, &branch, place.from.unwrap_or(0)).map(Some)
     })
     .await
@@ -292,7 +292,7 @@ pub(super) async fn outline(
 ) -> Response {
     render(app, caller, move |view| {
         let Some(session) = find_session(view, source, &path)? else { return Ok(None) };
-        let branch = Branch::named(parameters.branch.as_deref());
+        let branch = Branch::parse(parameters.branch.as_deref());
         let outline = view.outline(&session, &branch)?;
         let prompts = outline.prompts.into_iter().map(|prompt| PromptHtml {
             id: prompt.id,

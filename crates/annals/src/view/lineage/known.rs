@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_names_are_looked_for() {
+    fn only_plain_paths_are_accepted() {
         for path in ["/w/a.rs", "/w/b/c.rs", "C:\\w\\a.rs"] {
             assert!(is_plain_path(path), "{path}");
         }

@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_a_call_wrote_whole_is_its_own_however_little_it_says() {
+    fn a_file_written_completely_by_a_call_belongs_to_it() {
         let written = hunk(0, 1, "1.2");
         assert_eq!(grades_of("1.2", std::slice::from_ref(&written)), "e0");
         assert_eq!(grades_of("1.2\n", &[written.clone(), hunk(1, 2, "1.2"), hunk(2, 3, "1.3")]), "e1");

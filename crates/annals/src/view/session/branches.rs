@@ -24,7 +24,7 @@ pub enum Branch {
 
 impl Branch {
     /// `all`, or the id of a step.
-    pub fn named(name: Option<&str>) -> Branch {
+    pub fn parse(name: Option<&str>) -> Branch {
         match name {
             None | Some("" | "current") => Branch::Current,
             Some("all") => Branch::All,
