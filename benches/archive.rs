@@ -1,12 +1,12 @@
-//! Measures the release binary on generated corpora, each figure beside its limit and beside a floor: what
-//! the same machine needs at least for the same bytes in the same run.
+//! Measures the release binary on generated corpora. Each figure is printed with its limit and a floor: the least
+//! that the same machine needs for the same bytes in the same run.
 //!
-//! `cargo bench` measures 1 GB of each client and fails when a limit is exceeded. `cargo bench -- --smoke`,
-//! or ANNALS_BENCH_SMOKE=1, takes 20 MB and fails only when a run fails or its figures are absurd.
-//! `--bytes N` chooses another size, `--only NAME` one of the tables (codex, http, pages, claude, lineage, chatgpt,
-//! search), and ANNALS_BENCH_KEEP=1 keeps the corpora. Search is measured on three times the size.
+//! `cargo bench` measures 1 GB of each client and fails if a limit is exceeded. `cargo bench -- --smoke`, or
+//! ANNALS_BENCH_SMOKE=1, uses 20 MB and fails only if a run fails or its figures are absurd. `--bytes N` sets another
+//! size, `--only NAME` selects one of the tables (codex, http, pages, claude, lineage, chatgpt, search), and
+//! ANNALS_BENCH_KEEP=1 keeps the corpora. Search is measured on three times the size.
 
-// A bench is a program of its own: it prints its table, and it reads its own switches.
+// A bench is a separate program: it prints its table and reads its own switches.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -69,7 +69,7 @@ const CLAUDE: Client = Client {
     append: append_rows,
 };
 
-/// What is measured, by name. `http` asks the archive that `codex` made, or makes it.
+/// What is measured, by name. `http` queries the archive that `codex` created, or creates it.
 type Measure = fn(&Scratch, &Settings) -> Outcome<Vec<Row>>;
 const TABLES: [(&str, Measure); 7] = [
     ("codex", codex_rows),
@@ -91,7 +91,7 @@ struct Settings {
 impl Settings {
     fn read(arguments: impl Iterator<Item = String>) -> Outcome<Self> {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| value != "0" && !value.is_empty());
-        // `cargo test --all-targets` runs benches too, unoptimised: no figure of such a build means anything.
+        // `cargo test --all-targets` also runs benches, unoptimised: figures of such a build mean nothing.
         let mut smoke = set("ANNALS_BENCH_SMOKE") || cfg!(debug_assertions);
         let (mut bytes, mut only, mut arguments) = (None, None, arguments);
         while let Some(argument) = arguments.next() {
@@ -102,18 +102,18 @@ impl Settings {
                     bytes = Some(number.ok_or("--bytes needs a number")?);
                 }
                 "--only" => {
-                    let known = |name: &String| TABLES.iter().any(|(table, _)| table == name);
+                    let is_known = |name: &String| TABLES.iter().any(|(table, _)| table == name);
                     only = Some(
                         arguments
                             .next()
-                            .filter(known)
+                            .filter(is_known)
                             .ok_or("--only needs codex, http, pages, claude, lineage, chatgpt or search")?,
                     );
                 }
                 "--bench" => {}
                 other => {
-                    let known = "--smoke, --bytes N and --only NAME";
-                    return Err(format!("unknown argument {other}; known are {known}"));
+                    let is_known = "--smoke, --bytes N and --only NAME";
+                    return Err(format!("unknown argument {other}; known are {is_known}"));
                 }
             }
         }
@@ -126,7 +126,7 @@ impl Settings {
     }
 }
 
-/// The folder of one run, gone at its end, also after a failure.
+/// The directory of one run, deleted at its end, even after a failure.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -151,7 +151,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A generated home and the archive that is made of it.
+/// A generated home and its archive.
 struct Corpus<'a> {
     client: &'static Client,
     scratch: &'a Path,
@@ -160,7 +160,7 @@ struct Corpus<'a> {
     bytes: u64,
 }
 
-/// What the binary says about a run of itself.
+/// What the binary reports about its own run.
 struct Sync {
     cpu_milliseconds: f64,
     wall_milliseconds: f64,
@@ -168,7 +168,7 @@ struct Sync {
 }
 
 impl<'a> Corpus<'a> {
-    /// A home that an earlier table of the same run wrote is taken as it is.
+    /// Reuses a home that an earlier table of the same run wrote.
     fn write(
         scratch: &'a Scratch,
         client: &'static Client,
@@ -183,7 +183,7 @@ impl<'a> Corpus<'a> {
             corpus.count()?;
             return Ok(corpus);
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         let written = (client.write)(&home, &Plan { seed: SEED, bytes, files })
             .map_err(|error| format!("writing the corpus: {error}"))?;
         let megabytes = written.bytes as f64 / MEGABYTE;
@@ -191,7 +191,7 @@ impl<'a> Corpus<'a> {
             "{name} corpus: {megabytes:.0} MB, {} files, {} lines, written at {:.0} MB/s",
             written.files,
             written.lines,
-            megabytes / begun.elapsed().as_secs_f64()
+            megabytes / started.elapsed().as_secs_f64()
         );
         let mut corpus = Self { client, scratch: &scratch.0, home, archive, bytes: 0 };
         corpus.count()?;
@@ -207,7 +207,7 @@ impl<'a> Corpus<'a> {
         (self.client.append)(file, seed, bytes).map_err(|error| format!("appending: {error}"))
     }
 
-    /// The environment is built anew, so that no other source of the machine is found.
+    /// With a clean environment, so that no other source on the machine is found.
     fn annals(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(annals_testkit::program());
         command
@@ -224,11 +224,11 @@ impl<'a> Corpus<'a> {
     }
 
     fn sync(&self) -> Outcome<Sync> {
-        self.measured(&["sync", "--json"])
+        self.run_measured(&["sync", "--json"])
     }
 
-    /// A run that tells what it cost.
-    fn measured(&self, arguments: &[&str]) -> Outcome<Sync> {
+    /// A run that reports its cost.
+    fn run_measured(&self, arguments: &[&str]) -> Outcome<Sync> {
         let before = cpu_of_children();
         let output = self.annals(arguments).output().map_err(|error| format!("starting annals: {error}"))?;
         if !output.status.success() {
@@ -248,7 +248,7 @@ impl<'a> Corpus<'a> {
             wall_milliseconds: number("wall_ms")?,
             peak_bytes: number("peak_memory_bytes")?,
         };
-        // The figures are the binary's own; the kernel's account of it tells whether they can be believed.
+        // The figures are the binary's own; the kernel's accounting shows whether they are plausible.
         if let (Some(before), Some(after)) = (before, cpu_of_children()) {
             let counted = (after - before).as_secs_f64() * 1e3;
             if counted > sync.cpu_milliseconds * 1.25 + 50.0 {
@@ -263,7 +263,7 @@ impl<'a> Corpus<'a> {
         size("annals.db") + size("annals.db-wal")
     }
 
-    /// All that is archived, by name; names of Codex transcripts begin with their times.
+    /// All archived files, by name; names of Codex transcripts begin with their times.
     fn files(&self) -> Outcome<Vec<PathBuf>> {
         let folders = self.client.folders.iter().map(|folder| self.home.join(folder));
         let (mut found, mut folders): (_, Vec<PathBuf>) = (Vec::new(), folders.collect());
@@ -278,7 +278,7 @@ impl<'a> Corpus<'a> {
     }
 }
 
-/// User and system time out of `/proc/PROCESS/stat`, by the place of the first after the name.
+/// User and system time from `/proc/PROCESS/stat`, given the index of the first field after the name.
 fn ticks(process: &str, first_field: usize) -> Option<Duration> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
@@ -291,7 +291,7 @@ fn cpu_of_children() -> Option<Duration> {
     ticks("self", 13)
 }
 
-/// Nanoseconds of this thread where the kernel counts them, ticks where not, elsewhere the clock on the wall.
+/// CPU time of this thread in nanoseconds if the kernel counts them, else in ticks, else wall-clock time.
 fn cpu_now(since: Instant) -> Duration {
     let counted = fs::read_to_string("/proc/self/schedstat").ok();
     let counted =
@@ -299,15 +299,15 @@ fn cpu_now(since: Instant) -> Duration {
     counted.or_else(|| ticks("self", 11)).unwrap_or_else(|| since.elapsed())
 }
 
-/// CPU milliseconds of one round of work, repeated until a tick of the kernel's clock matters no more.
+/// CPU milliseconds of one round of work, repeated until a tick of the kernel's clock is negligible.
 fn cpu_milliseconds(mut work: impl FnMut() -> Outcome<()>) -> Outcome<f64> {
-    let begun = Instant::now();
-    let (before, mut rounds) = (cpu_now(begun), 0.0);
-    while begun.elapsed() < Duration::from_millis(300) {
+    let started = Instant::now();
+    let (before, mut rounds) = (cpu_now(started), 0.0);
+    while started.elapsed() < Duration::from_millis(300) {
         work()?;
         rounds += 1.0;
     }
-    Ok((cpu_now(begun) - before).as_secs_f64() * 1e3 / rounds)
+    Ok((cpu_now(started) - before).as_secs_f64() * 1e3 / rounds)
 }
 
 fn compressed_bytes(bytes: &[u8]) -> Outcome<usize> {
@@ -361,7 +361,7 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or_default()
 }
 
-/// A first sync that took nothing in would otherwise look like a very fast one; nothing fits in a tenth.
+/// A first sync that captured nothing would look like a very fast one; no archive is smaller than a tenth.
 fn first_sync(corpus: &Corpus<'_>) -> Outcome<Sync> {
     let sync = corpus.sync()?;
     let share = corpus.database_bytes() as f64 / corpus.bytes as f64;
@@ -372,7 +372,7 @@ fn first_sync(corpus: &Corpus<'_>) -> Outcome<Sync> {
     Ok(sync)
 }
 
-/// What a repeated sync costs when something, or nothing, has been done before each of them.
+/// The cost of a repeated sync after `before` was called.
 fn repeated_sync(corpus: &Corpus<'_>, times: u64, before: impl Fn(u64) -> Outcome<()>) -> Outcome<f64> {
     let once = |round| before(round).and_then(|()| corpus.sync()).map(|sync| sync.cpu_milliseconds);
     Ok(median((0..times).map(once).collect::<Outcome<Vec<f64>>>()?))
@@ -381,13 +381,13 @@ fn repeated_sync(corpus: &Corpus<'_>, times: u64, before: impl Fn(u64) -> Outcom
 fn codex_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     let quarter = Corpus::write(scratch, &CODEX, "quarter", settings.bytes / 4, settings.files.div_ceil(4))?;
     let corpus = Corpus::write(scratch, &CODEX, "whole", settings.bytes, settings.files)?;
-    // The later half is in the present form of transcripts, which is the one that people still append to.
+    // The later half uses the current format of transcripts, the one that is still appended to.
     let later = corpus.files()?.split_off(settings.files / 2);
     let largest = later.iter().max_by_key(|path| file_size(path).ok()).ok_or("no transcript")?;
     rows(&quarter, &corpus, largest)
 }
 
-/// A fifth of the corpus is one session: many people never begin a new one.
+/// A fifth of the corpus is one session: many people never start a new one.
 fn claude_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     let quarter = Corpus::write(scratch, &CLAUDE, "quarter", settings.bytes / 4, settings.files.div_ceil(4))?;
     let (corpus, newest) = claude_home(scratch, settings)?;

@@ -1,4 +1,4 @@
-//! The import table: what an export of a gigabyte costs, in one zip with one file of conversations.
+//! The import table: the cost of a 1 GB export, as one zip with one file of conversations.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,13 +13,13 @@ use super::{CODEX, Corpus, GIGABYTE, MEGABYTE, Outcome, SEED, Scratch, Settings,
 use annals_testkit::corpora::generator::{DAY, FIRST_DAY, OUTPUT, PROSE, Plan, Project, Random, put, sizes};
 use std::fmt::Write as _;
 
-/// Bytes of a conversation, on average.
+/// Average size of a conversation, in bytes.
 const CONVERSATION: u64 = 150_000;
 
 pub fn rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     let path = scratch.0.join("export.zip");
     let files = usize::try_from(settings.bytes / CONVERSATION).unwrap_or(usize::MAX).max(8);
-    let begun = Instant::now();
+    let started = Instant::now();
     let bytes = write_export(&path, &Plan { seed: SEED, bytes: settings.bytes, files })
         .map_err(|error| format!("writing the export: {error}"))?;
     let packed = super::file_size(&path)?;
@@ -27,7 +27,7 @@ pub fn rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
         "export: {files} conversations, {:.0} MB, {:.0} MB as a zip, written in {:.0} s",
         bytes as f64 / MEGABYTE,
         packed as f64 / MEGABYTE,
-        begun.elapsed().as_secs_f64()
+        started.elapsed().as_secs_f64()
     );
     let archive = scratch.0.join("export-archive");
     let corpus =
@@ -48,10 +48,10 @@ pub fn rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
 
 fn import(corpus: &Corpus<'_>, path: &Path) -> Outcome<Sync> {
     let path = path.to_str().ok_or("a path that is no text")?;
-    corpus.measured(&["import", path, "--json"])
+    corpus.run_measured(&["import", path, "--json"])
 }
 
-/// Conversations of the second generation, one array on one line.
+/// Conversations of the second generation, as one array on one line.
 fn write_export(path: &Path, plan: &Plan) -> io::Result<u64> {
     let mut zip = ZipWriter::new(BufWriter::new(File::create(path)?));
     let options =
@@ -79,12 +79,12 @@ fn conversation(out: &mut String, project: &Project, random: &mut Random, number
         r#"{{"title": "{title}", "create_time": {start}, "update_time": {}, "mapping": {{"#,
         start + 9e3
     );
-    let begun = out.len() as u64;
+    let started = out.len() as u64;
     let mut parent = String::from("client-created-root");
     put!(out, r#""{parent}": {{"id": "{parent}", "message": null, "parent": null, "children": []}}"#);
     let mut at = start;
     let mut last = parent.clone();
-    while (out.len() as u64) - begun < size {
+    while (out.len() as u64) - started < size {
         at += 7.123_456;
         let kind = random.below(10);
         let (role, recipient) = match kind {
@@ -122,7 +122,7 @@ fn conversation(out: &mut String, project: &Project, random: &mut Random, number
             out,
             r#", "{node}": {{"id": "{node}", "message": {{"id": "{node}", "author": {{"role": "{role}", "name": null, "metadata": {{}}}}, "create_time": {at}, "update_time": null, "content": {content}, "status": "finished_successfully", "end_turn": true, "weight": 1.0, "metadata": {{"request_id": "{request}", "message_source": null, "timestamp_": "absolute", "message_type": null, "turn_exchange_id": "{turn}", "model_slug": "gpt-5", "default_model_slug": "gpt-5", "finish_details": {{"type": "stop", "stop_tokens": [200002]}}, "is_complete": true, "citations": [], "content_references": [], "parent_id": "{parent}"}}, "recipient": "{recipient}", "channel": null}}, "parent": "{parent}", "children": []}}"#
         );
-        // Now and then an answer is asked for again.
+        // Now and then an answer is regenerated.
         if random.below(20) > 0 {
             parent = node.clone();
         }

@@ -1,4 +1,4 @@
-//! The HTTP table: how long answers take while many clients ask at once, and what the server keeps in memory.
+//! The HTTP table: response times under concurrent load, and the memory of the server.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -16,7 +16,7 @@ use annals_testkit::corpora::generator::{DAY, DAYS, FIRST_DAY};
 const CLIENTS: usize = 8;
 const SESSIONS: &str = "/api/v1/codex/sessions";
 
-/// How long each figure is measured, and how long the memory is watched.
+/// How long each figure is measured, and how long memory is watched.
 struct Pace {
     route: Duration,
     load: Duration,
@@ -24,7 +24,7 @@ struct Pace {
     messages: usize, // of the long session
 }
 
-/// A server that ends with the run.
+/// A server that is stopped at the end of the run.
 pub struct Server {
     process: Child,
     pub target: Target,
@@ -42,19 +42,19 @@ impl Server {
         let read = process.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
         let target = Target { address: String::new(), token: String::new() };
         let mut server = Self { process, target };
-        let told: serde_json::Value = match read {
+        let announced: serde_json::Value = match read {
             Some(Ok(_)) => {
                 serde_json::from_str(&line).map_err(|error| format!("serve said {line:?}: {error}"))?
             }
             _ => return Err("serve said nothing".to_owned()),
         };
-        let word = |name: &str| told.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
-        server.target.address = word("url").trim_start_matches("http://").to_owned();
-        server.target.token = word("token").to_owned();
+        let field = |name: &str| announced.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
+        server.target.address = field("url").trim_start_matches("http://").to_owned();
+        server.target.token = field("token").to_owned();
         Ok(server)
     }
 
-    /// Megabytes in memory; nothing where the kernel does not tell.
+    /// Megabytes of memory; zero if the kernel does not report it.
     fn memory(&self) -> f64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -76,7 +76,7 @@ impl Drop for Server {
     }
 }
 
-/// What clients ask for.
+/// The routes that clients request.
 struct Paths {
     pages: Vec<String>,
     sessions: Vec<String>,
@@ -88,13 +88,13 @@ struct Paths {
 }
 
 impl Paths {
-    /// Goes through the whole list of sessions.
+    /// Walks the complete list of sessions.
     fn of(target: &Target, long: &str) -> Outcome<Self> {
         let mut connection = Connection::open(target)?;
         let (mut pages, mut sessions) = (Vec::new(), Vec::new());
         let mut next = Some(SESSIONS.to_owned());
         while let Some(path) = next {
-            let page = connection.ask(&path)?;
+            let page = connection.get_json(&path)?;
             let listed = page["sessions"].as_array().into_iter().flatten();
             let ids = listed.filter_map(|session| session["session_id"].as_str()).filter(|id| *id != long);
             sessions.extend(ids.map(|id| format!("{SESSIONS}/{id}")));
@@ -104,8 +104,8 @@ impl Paths {
         if pages.is_empty() || sessions.is_empty() {
             return Err("the list of sessions has only one page".to_owned());
         }
-        // The corpus ends on a day of its own, so that it is always the same bytes: as many days are asked for
-        // as reach its last ninety.
+        // The corpus always ends on the same day, so that its bytes are always the same: request as many days as
+        // needed to include its last ninety.
         let now = clock::since_1970().as_millis() as u64;
         let days = (now.saturating_sub(FIRST_DAY + (DAYS - 90) * DAY) / DAY).max(90);
         Ok(Self {
@@ -119,7 +119,7 @@ impl Paths {
         })
     }
 
-    /// Of every kind one, again and again.
+    /// One of each kind, in rotation.
     fn mixed(&self) -> Vec<String> {
         let kinds = self.pages.iter().cycle().zip(&self.sessions).zip(&self.messages).take(500);
         let rare = [&self.long, &self.analytics, &self.usage_by_day, &self.usage_by_session];
@@ -152,8 +152,8 @@ fn measure(server: &Server, pace: &Pace, long: &str) -> Outcome<Vec<Row>> {
     let target = &server.target;
     let paths = Paths::of(target, long)?;
     let at_first = server.memory();
-    let told = Connection::open(target)?.ask(&format!("{SESSIONS}/{long}"))?;
-    let messages = told["message_count"].as_u64().unwrap_or_default();
+    let session = Connection::open(target)?.get_json(&format!("{SESSIONS}/{long}"))?;
+    let messages = session["message_count"].as_u64().unwrap_or_default();
     if (messages as usize) < pace.messages {
         return Err(format!("the long session has {messages} messages"));
     }
@@ -206,14 +206,14 @@ fn measure(server: &Server, pace: &Pace, long: &str) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// Whoever asks again soon is not kept waiting for a long look at the disk; whoever asks seldom is.
+/// Clients that return soon do not wait for a long refresh; those that return rarely do.
 fn after_silences(target: &Target, paths: &Paths) -> Outcome<Latencies> {
     let mut connection = Connection::open(target)?;
-    let mut ask = |path: &String| {
+    let mut get_after_silence = |path: &String| {
         std::thread::sleep(Duration::from_millis(1_200));
         connection.get(path).map(|waited| waited.whole.as_secs_f64() * 1e3)
     };
-    Ok(Latencies::of(paths.sessions.iter().take(3).map(&mut ask).collect::<Outcome<_>>()?))
+    Ok(Latencies::of(paths.sessions.iter().take(3).map(&mut get_after_silence).collect::<Outcome<_>>()?))
 }
 
 pub fn latency_row(what: &str, clients: usize, found: &Latencies, limit: Option<f64>, floor: f64) -> Row {
@@ -223,16 +223,16 @@ pub fn latency_row(what: &str, clients: usize, found: &Latencies, limit: Option<
     Row::new(&what, "ms", found.percentile(99), limit, format!("/healthz {floor:.2}"))
 }
 
-/// Growth is counted from when all clients have asked all routes for a while: the caches of every reader are filled
-/// then, and nothing else may stay.
+/// Growth is measured after all clients have requested all routes for a while: by then the caches of every reader are
+/// full, and nothing else may stay.
 fn memory_rows(server: &Server, pace: &Pace, paths: &Paths, at_first: f64) -> Outcome<Vec<Row>> {
     let mixed = paths.mixed();
     load(&server.target, CLIENTS, pace.load / 4, &mixed, |waited| waited.whole)?;
     let before = server.memory();
-    let asker = put_under_load(&server.target, pace.load, &mixed)?;
+    let generator = put_under_load(&server.target, pace.load, &mixed)?;
     let growth = server.memory() - before;
     let limit = (before / 10.0 + 5.0).round();
-    let load = format!("memory growth in {} s of {asker}", pace.load.as_secs());
+    let load = format!("memory growth in {} s of {generator}", pace.load.as_secs());
     Ok(vec![
         Row::new(
             "memory, every route asked by all",
@@ -245,7 +245,7 @@ fn memory_rows(server: &Server, pace: &Pace, paths: &Paths, at_first: f64) -> Ou
     ])
 }
 
-/// By `wrk` where it is installed, else by clients of our own. Tells by whom.
+/// Uses `wrk` if installed, else our own clients. Returns which.
 fn put_under_load(target: &Target, duration: Duration, paths: &[String]) -> Outcome<String> {
     let quoted: Vec<String> = paths.iter().map(|path| format!("{path:?}")).collect();
     let script = format!(

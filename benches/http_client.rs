@@ -1,4 +1,4 @@
-//! A plain HTTP client on a connection that stays open, and many of them at once, with the times they waited.
+//! A plain HTTP client on a persistent connection, and many of them at once, with their response times.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Outcome;
 
-/// Whom to ask, and the token that opens it.
+/// The server's address, and the access token.
 pub struct Target {
     pub address: String,
     pub token: String,
@@ -19,7 +19,7 @@ pub struct Connection<'a> {
     received: Vec<u8>,
 }
 
-/// How long an answer took.
+/// How long a response took.
 pub struct Waited {
     pub first_byte: Duration,
     pub whole: Duration,
@@ -34,13 +34,13 @@ impl<'a> Connection<'a> {
         Ok(Self { target, stream, received: Vec::new() })
     }
 
-    /// Anything but a whole answer with status 200 is a failure of the bench.
+    /// Anything but a complete response with status 200 is a failure of the bench.
     pub fn get(&mut self, path: &str) -> Outcome<Waited> {
         let Target { address, token } = self.target;
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n");
         let failed = |what: &dyn std::fmt::Display| format!("{path}: {what}");
-        let begun = Instant::now();
+        let started = Instant::now();
         self.stream.write_all(request.as_bytes()).map_err(|error| failed(&error))?;
         self.received.clear();
         let (mut first_byte, mut end, mut buffer) = (Duration::ZERO, None, [0; 64 << 10]);
@@ -50,14 +50,14 @@ impl<'a> Connection<'a> {
                 return Err(failed(&"the connection ended within an answer"));
             }
             if self.received.is_empty() {
-                first_byte = begun.elapsed();
+                first_byte = started.elapsed();
             }
             self.received.extend_from_slice(&buffer[..count]);
             if end.is_none() {
-                end = self.places()?;
+                end = self.body_range()?;
             }
         }
-        let waited = Waited { first_byte, whole: begun.elapsed() };
+        let waited = Waited { first_byte, whole: started.elapsed() };
         if !self.received.starts_with(b"HTTP/1.1 200 ") {
             return Err(failed(&String::from_utf8_lossy(&self.received)));
         }
@@ -65,8 +65,8 @@ impl<'a> Connection<'a> {
         Ok(waited)
     }
 
-    /// Where the body starts and where it ends, once the head is there.
-    fn places(&self) -> Outcome<Option<(usize, usize)>> {
+    /// The start and end of the body, once the head is complete.
+    fn body_range(&self) -> Outcome<Option<(usize, usize)>> {
         let Some(head) = self.received.windows(4).position(|four| four == b"\r\n\r\n") else {
             return Ok(None);
         };
@@ -76,14 +76,14 @@ impl<'a> Connection<'a> {
         Ok(Some((head + 4, head + 4 + length)))
     }
 
-    /// The answer as JSON.
-    pub fn ask(&mut self, path: &str) -> Outcome<serde_json::Value> {
+    /// The response as JSON.
+    pub fn get_json(&mut self, path: &str) -> Outcome<serde_json::Value> {
         self.get(path)?;
         serde_json::from_slice(&self.received).map_err(|error| format!("{path}: {error}"))
     }
 }
 
-/// Milliseconds that answers took, in order.
+/// Response times in milliseconds, sorted.
 pub struct Latencies(Vec<f64>);
 
 impl Latencies {
@@ -105,7 +105,7 @@ impl Latencies {
 /// Which of the times counts.
 pub type Figure = fn(&Waited) -> Duration;
 
-/// So many clients ask one path after another, each the next one as soon as it has its answer.
+/// `clients` clients request one path after another, each as soon as it has its last response.
 pub fn load(
     target: &Target,
     clients: usize,
@@ -115,12 +115,12 @@ pub fn load(
 ) -> Outcome<Latencies> {
     let next = AtomicUsize::new(0);
     let client = || -> Outcome<Vec<f64>> {
-        let (mut connection, mut found, begun) = (Connection::open(target)?, Vec::new(), Instant::now());
-        while begun.elapsed() < duration {
+        let (mut connection, mut times, started) = (Connection::open(target)?, Vec::new(), Instant::now());
+        while started.elapsed() < duration {
             let path = &paths[next.fetch_add(1, Ordering::Relaxed) % paths.len()];
-            found.push(figure(&connection.get(path)?).as_secs_f64() * 1e3);
+            times.push(figure(&connection.get(path)?).as_secs_f64() * 1e3);
         }
-        Ok(found)
+        Ok(times)
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..clients).map(|_| scope.spawn(client)).collect();

@@ -1,4 +1,4 @@
-//! The lineage table: whether lines are traced to who wrote them, how long that takes, and what the index for it costs.
+//! The lineage table: whether lines are traced to their authors, how long it takes, and what the index for it costs.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ use annals_testkit::clock;
 use annals_testkit::corpora::generator::{Project, Random};
 use annals_testkit::worlds::lineage::{GRADES, Plan, Score, write_world};
 
-/// A large file as people have them.
+/// Lines of a large file.
 const LINES: usize = 5_000;
 const MOST_OF_SESSION: usize = 125;
 const BY_HAND: &str = "    %n(%w.%n(), %d, %w_by_hand);";
@@ -40,12 +40,12 @@ fn world_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
         annals(&folder, &archive, &["sync", "--json"])?;
         for (path, truth) in &world.files {
             let file = world.folder.join(path);
-            let told = annals(
+            let output = annals(
                 &folder,
                 &archive,
                 &["blame", "--no-git", "--json", file.to_str().unwrap_or_default()],
             )?;
-            score.add(truth, &told);
+            score.add(truth, &output);
         }
     }
     let mut rows = Vec::new();
@@ -66,7 +66,7 @@ fn world_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// A file of 5,000 lines, taken from edits all over an archive of the whole size, and what the index adds.
+/// Traces a file of 5,000 lines, taken from edits all over a full-size archive, and measures what the index adds.
 fn speed_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     let mut rows = Vec::new();
     for client in [&CODEX, &CLAUDE] {
@@ -85,10 +85,10 @@ fn speed_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
         let path = file.to_str().unwrap_or_default();
         let (mut times, mut traced, cpu_before) = (Vec::new(), 0, cpu_of_children());
         for _ in 0..RUNS {
-            let begun = Instant::now();
-            let told = told(corpus.annals(&["blame", "--no-git", "--json", path]))?;
-            times.push(begun.elapsed().as_secs_f64() * 1e3);
-            let number = |name: &str| told["lines"][name].as_u64().unwrap_or(0);
+            let started = Instant::now();
+            let output = run_json(corpus.annals(&["blame", "--no-git", "--json", path]))?;
+            times.push(started.elapsed().as_secs_f64() * 1e3);
+            let number = |name: &str| output["lines"][name].as_u64().unwrap_or(0);
             traced = number("exact") + number("moved");
         }
         let cpu =
@@ -99,7 +99,7 @@ fn speed_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
         }
         let what = format!("{}: blame of {lines} lines of {sessions} sessions, {traced} traced", client.name);
         rows.push(Row::new(&what, "ms", median(times), Some(300.0), floor));
-        let audit = told(corpus.annals(&["audit", "--json"]))?;
+        let audit = run_json(corpus.annals(&["audit", "--json"]))?;
         let bytes = audit["index"]["lineage_bytes"].as_f64().ok_or("no lineage_bytes in the audit")?;
         let what = format!("{}: lineage index, share of raw", client.name);
         rows.push(Row::new(&what, "%", bytes / corpus.bytes as f64 * 100.0, Some(4.0), "-".to_owned()));
@@ -107,16 +107,16 @@ fn speed_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// How many lines a file was made of, and how many sessions they are from.
+/// The number of lines in the file, and the number of sessions they come from.
 #[derive(Default)]
 struct Gathered {
     lines: usize,
     sessions: usize,
 }
 
-/// Lines that calls wrote, some from each of many sessions all over the archive, and a tenth as many of a person.
+/// Collects lines that calls wrote, from many sessions all over the archive, and a tenth as many human-written ones.
 fn gather(corpus: &Corpus<'_>, file: &Path) -> Outcome<Gathered> {
-    let sessions = told(corpus.annals(&["sessions", "--all", "--json"]))?;
+    let sessions = run_json(corpus.annals(&["sessions", "--all", "--json"]))?;
     let ids: Vec<&str> = sessions["sessions"]
         .as_array()
         .into_iter()
@@ -155,11 +155,11 @@ fn annals(folder: &Path, archive: &Path, arguments: &[&str]) -> Outcome<Value> {
     command.arg("--home").arg(archive).args(arguments).env_clear().env("HOME", folder.join("nobody"));
     command.env(CODEX.variable, folder.join("codex")).env(CLAUDE.variable, folder.join("claude"));
     clock::set(&mut command);
-    told(command)
+    run_json(command)
 }
 
-/// What a run answers; that nothing was found is an answer too.
-fn told(mut command: Command) -> Outcome<Value> {
+/// The JSON output of a run; exit code 1, nothing found, is fine too.
+fn run_json(mut command: Command) -> Outcome<Value> {
     let output = command.output().map_err(|error| format!("starting annals: {error}"))?;
     if output.status.code() > Some(1) || output.status.code().is_none() {
         return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)));

@@ -1,5 +1,5 @@
-//! The table of pages: how long a person waits in a real browser until something is to be seen, and what a tab keeps
-//! in memory while it scrolls.
+//! The pages table: how long a person waits in a real browser until something is visible, and how much memory a tab
+//! keeps while it scrolls.
 
 use serde_json::json;
 
@@ -7,13 +7,13 @@ use super::http::Server;
 use super::table::Row;
 use super::{CODEX, Corpus, MEGABYTE, Outcome, SEED, Scratch, Settings};
 use annals_testkit::browser::Browser;
-use annals_testkit::corpora::codex::{Step, write_long_session, write_told_session};
+use annals_testkit::corpora::codex::{Step, write_long_session, write_session_of};
 
-/// Milliseconds from the start of the navigation to the first paint with content.
+/// Milliseconds from the start of the navigation to the first contentful paint.
 const FIRST_PAINT: f64 = 300.0;
-/// Megabytes that a tab may have gained between its second sweep through a long session and its fifth.
+/// Megabytes that a tab may gain between its second and fifth sweep through a long session.
 const GROWTH: f64 = 2.0;
-/// The best of so many: others may be busy on this machine, and no page gets quicker by chance.
+/// The best of this many: the machine may be busy, and no page gets faster by chance.
 const TIMES: usize = 7;
 
 pub fn rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
@@ -22,9 +22,12 @@ pub fn rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     let failed = |error: std::io::Error| format!("writing a session: {error}");
     let long = write_long_session(&corpus.home, SEED, messages).map_err(failed)?;
     let printed = "the engine turns, and every turn is written down\n".repeat(megabytes * 1_000_000 / 49 + 1);
-    let steps =
-        [Step::User("Print everything."), Step::Ran("cat all.log", &printed), Step::Told("That was all.")];
-    let large = write_told_session(&corpus.home, SEED, &steps, 0).map_err(failed)?;
+    let steps = [
+        Step::User("Print everything."),
+        Step::Ran("cat all.log", &printed),
+        Step::Assistant("That was all."),
+    ];
+    let large = write_session_of(&corpus.home, SEED, &steps, 0).map_err(failed)?;
     corpus.sync()?;
     let server = Server::start(&corpus)?;
     let browser = Browser::open(&server.target.address, &server.target.token);
@@ -55,7 +58,7 @@ pub fn rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// The best and the worst of some loads.
+/// The best and the worst of several loads.
 fn first_paint(browser: &Browser, page: &str) -> (f64, f64) {
     let paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime";
     let times: Vec<f64> = (0..TIMES)
@@ -67,7 +70,7 @@ fn first_paint(browser: &Browser, page: &str) -> (f64, f64) {
     (times.iter().copied().fold(f64::INFINITY, f64::min), times.iter().copied().fold(0.0, f64::max))
 }
 
-/// Scrolls through a session, top to end, and weighs the tab after each time.
+/// Scrolls through a session from top to end, and measures the tab's memory after each sweep.
 fn sweeps(browser: &Browser, page: &str) -> (f64, u64) {
     let sweep = "const chunks = Array.from(document.querySelectorAll('.chunk'));
         let most = 0;

@@ -1,8 +1,8 @@
-//! Takes a picture of every page on a made-up archive: `make screenshots` writes them into `docs/`.
+//! Takes a screenshot of every page with a made-up archive: `make screenshots` writes them into `docs/`.
 //!
-//! The pictures are those of the day on which they are taken; the work on them is always the same.
+//! The dates are those of the day they are taken; the work shown is always the same.
 
-// It is a program of its own: it prints what it does, and stops at the first thing that goes wrong.
+// A separate program: it prints what it does, and stops at the first failure.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -23,13 +23,13 @@ use annals_testkit::{ROOT, clock};
 use serde_json::{Value, json};
 
 const MONTHS: u64 = 7;
-/// Wide enough for every page as it is meant, and small enough for a README.
+/// Wide enough for every page's full layout, and small enough for a README.
 const WIDE: (u32, u32) = (1280, 860);
-/// No picture is larger.
+/// Largest size of a picture.
 const BYTES: usize = 200_000;
 
 fn main() {
-    // `cargo test --all-targets` runs benches too, and has no use for pictures.
+    // `cargo test --all-targets` also runs benches, and needs no pictures.
     let Some(folder) = std::env::args().skip(1).find(|argument| !argument.starts_with("--")) else {
         println!("screenshots: name a folder");
         return;
@@ -47,7 +47,7 @@ fn main() {
     drop(server);
 }
 
-/// Ends with the program, also when a picture fails.
+/// Terminated with the program, even if a picture fails.
 struct Server(Child);
 
 impl Drop for Server {
@@ -77,9 +77,9 @@ fn serve(scratch: &Path) -> (Server, String, String) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let told: Value = serde_json::from_str(&line).expect("serve says where it is");
-    let word = |name: &str| told[name].as_str().unwrap().trim_start_matches("http://").to_owned();
-    (Server(child), word("url"), word("token"))
+    let announced: Value = serde_json::from_str(&line).expect("serve says where it is");
+    let field = |name: &str| announced[name].as_str().unwrap().trim_start_matches("http://").to_owned();
+    (Server(child), field("url"), field("token"))
 }
 
 fn take_all(folder: &Path, address: &str, token: &str) {
@@ -97,7 +97,7 @@ fn take_all(folder: &Path, address: &str, token: &str) {
         item.trim_start_matches("return ")
     ));
     let item = item.as_str().unwrap().to_owned();
-    // The page looks through everything first.
+    // The page scans everything first.
     browser.go("/secrets");
     browser.wait("the secrets", "document.querySelector('mark.secret')");
     let open = "for (const call of document.querySelectorAll('details.call.shell.failed, details.call.edit')) call.open = true;";
@@ -121,7 +121,7 @@ fn take_all(folder: &Path, address: &str, token: &str) {
     browser.prefer("dark");
     browser.go(&session);
     browser.run(open);
-    // Where something failed and was put right.
+    // Where something failed and was fixed.
     browser.run("document.querySelector('details.call.failed').scrollIntoView(); scrollBy(0, -90);");
     take(&browser, folder, "session-dark");
     browser.go("/");
@@ -136,7 +136,7 @@ fn take_all(folder: &Path, address: &str, token: &str) {
 }
 
 fn take(browser: &Browser, folder: &Path, name: &str) {
-    // Lists that are filled by the script, and fonts.
+    // Wait for lists that the script fills, and for fonts.
     browser.wait("the page", "document.readyState === 'complete' && document.fonts.status === 'loaded'");
     std::thread::sleep(std::time::Duration::from_millis(400));
     let picture = browser.picture();

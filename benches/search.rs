@@ -1,4 +1,5 @@
-//! The search table: whether what people remember is found, how long it takes and what it costs, beside ripgrep.
+//! The search table: whether what people remember is found, how long it takes and what it costs, compared with
+//! ripgrep.
 
 use std::collections::HashSet;
 use std::process::{Command, Stdio};
@@ -11,13 +12,13 @@ use super::table::Row;
 use super::{
     CODEX, Corpus, GIGABYTE, MEGABYTE, Outcome, SEED, Scratch, Settings, cpu_of_children, first_sync, median,
 };
-use annals_testkit::corpora::codex::{Step, write_told_session};
+use annals_testkit::corpora::codex::{Step, write_session_of};
 use annals_testkit::corpora::generator::Random;
 
-/// A million lines are three gigabytes, about.
+/// A million lines are about three gigabytes.
 const SIZE: u64 = 3;
 const RUNS: usize = 20;
-/// Stands in a third of all messages and outputs of generated homes, or more.
+/// Appears in a third of all messages and outputs of generated homes, or more.
 const COMMON: &str = "request";
 const KINDS: [(Kind, &str, f64); 6] = [
     (Kind::Exact, "words as they stand", 0.9),
@@ -52,7 +53,7 @@ pub fn rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// A needle and the session that it is.
+/// A needle and its session.
 struct Planted {
     needle: &'static Needle,
     session: String,
@@ -65,30 +66,29 @@ fn plant(corpus: &Corpus<'_>, distractors: usize) -> Outcome<Vec<Planted>> {
     let mut planted = Vec::new();
     for (number, needle) in NEEDLES.iter().enumerate() {
         let around = if number % 2 == 0 { 0 } else { 40_000 };
-        let session =
-            write_told_session(&corpus.home, random.next(), needle.steps, around).map_err(failed)?;
+        let session = write_session_of(&corpus.home, random.next(), needle.steps, around).map_err(failed)?;
         planted.push(Planted { needle, session });
     }
     let words = shared_words();
     for _ in 0..distractors {
         let mut text = || sentence(&mut random, &words);
-        let (asked, command, printed, told) = (text(), text(), text(), text());
-        let steps = [Step::User(&asked), Step::Ran(&command, &printed), Step::Told(&told)];
-        write_told_session(&corpus.home, random.next(), &steps, 0).map_err(failed)?;
+        let (prompt, command, printed, answer) = (text(), text(), text(), text());
+        let steps = [Step::User(&prompt), Step::Ran(&command, &printed), Step::Assistant(&answer)];
+        write_session_of(&corpus.home, random.next(), &steps, 0).map_err(failed)?;
     }
     Ok(planted)
 }
 
-/// The words of all needles, as often as they stand there, but for those that somebody asks for alone: a single word
-/// that is in many sessions has no one answer.
+/// The words of all needles, with repetitions, except those that are searched for alone: a single word that is in
+/// many sessions has no single answer.
 fn shared_words() -> Vec<&'static str> {
-    let questions = NEEDLES.iter().flat_map(|needle| needle.asked).map(|(_, question)| *question);
+    let questions = NEEDLES.iter().flat_map(|needle| needle.queries).map(|(_, question)| *question);
     let alone: HashSet<String> = questions
         .filter(|question| question.split_whitespace().count() == 1 && words_of(question).count() == 1)
         .flat_map(|question| words_of(question).map(str::to_lowercase))
         .collect();
     let texts = NEEDLES.iter().flat_map(|needle| needle.steps).flat_map(|step| match step {
-        Step::User(text) | Step::Told(text) => vec![*text],
+        Step::User(text) | Step::Assistant(text) => vec![*text],
         Step::Ran(command, printed) => vec![*command, *printed],
     });
     texts
@@ -124,14 +124,14 @@ fn index_bytes(corpus: &Corpus<'_>) -> Outcome<f64> {
     size().map_err(|error: rusqlite::Error| format!("the size of the index: {error}"))
 }
 
-/// Places of the right session among the first fifty answers, by kind of question.
+/// Ranks of the right session among the first fifty results, by kind of query.
 fn recall_rows(corpus: &Corpus<'_>, planted: &[Planted]) -> Outcome<Vec<Row>> {
     let mut rows = Vec::new();
     for (kind, name, least) in KINDS {
-        let (mut asked, mut within) = (0.0, [0.0; 3]);
+        let (mut total, mut within) = (0.0, [0.0; 3]);
         for one in planted {
-            for (_, question) in one.needle.asked.iter().filter(|(of, _)| *of == kind) {
-                asked += 1.0;
+            for (_, question) in one.needle.queries.iter().filter(|(of, _)| *of == kind) {
+                total += 1.0;
                 let place = place_of(corpus, question, &one.session)?;
                 for (count, most) in within.iter_mut().zip([1, 5, 50]) {
                     *count += f64::from(u8::from(place.is_some_and(|place| place < most)));
@@ -143,8 +143,8 @@ fn recall_rows(corpus: &Corpus<'_>, planted: &[Planted]) -> Outcome<Vec<Row>> {
                 }
             }
         }
-        let [first, five, fifty] = within.map(|count| count / asked);
-        let what = format!("recall of {name}, n {asked}, @1 {first:.2}, @50 {fifty:.2}, @5");
+        let [first, five, fifty] = within.map(|count| count / total);
+        let what = format!("recall of {name}, n {total}, @1 {first:.2}, @50 {fifty:.2}, @5");
         rows.push(Row::at_least(&what, five, least));
     }
     Ok(rows)
@@ -155,7 +155,7 @@ fn place_of(corpus: &Corpus<'_>, question: &str, session: &str) -> Outcome<Optio
         .annals(&["search", "--json", "--limit", "50", "--", question])
         .output()
         .map_err(|error| format!("starting annals: {error}"))?;
-    // 1 is an answer too: nothing was found.
+    // Exit code 1 is a result too: nothing was found.
     if !matches!(output.status.code(), Some(0 | 1)) {
         return Err(format!("search {question}: {}", String::from_utf8_lossy(&output.stderr)));
     }
@@ -165,8 +165,8 @@ fn place_of(corpus: &Corpus<'_>, question: &str, session: &str) -> Outcome<Optio
     Ok(results.iter().position(|result| result["session_id"] == session))
 }
 
-/// What is looked for by everybody: how it is called, what is typed, and what ripgrep is given for it.
-const LOOKED_FOR: [(&str, &str, &str); 4] = [
+/// Common searches: a label, the query, and the pattern for ripgrep.
+const SEARCHES: [(&str, &str, &str); 4] = [
     ("a rare word", "goleak", "goleak"),
     ("two words", "hydration dashboard OR form", "hydration.*(dashboard|form)"),
     ("a phrase", "\"composite index on\"", "composite index on"),
@@ -175,20 +175,20 @@ const LOOKED_FOR: [(&str, &str, &str); 4] = [
 
 fn command_rows(corpus: &Corpus<'_>) -> Outcome<Vec<Row>> {
     let mut rows = Vec::new();
-    for (name, typed, pattern) in LOOKED_FOR {
+    for (name, typed, pattern) in SEARCHES {
         let (mut walls, mut memory, before) = (Vec::new(), 0.0f64, cpu_of_children());
         for _ in 0..RUNS {
-            let begun = Instant::now();
+            let started = Instant::now();
             let output = corpus
                 .annals(&["search", "-v", "--", typed])
                 .output()
                 .map_err(|error| format!("starting annals: {error}"))?;
-            walls.push(begun.elapsed().as_secs_f64() * 1e3);
-            let told = String::from_utf8_lossy(&output.stderr);
+            walls.push(started.elapsed().as_secs_f64() * 1e3);
+            let report = String::from_utf8_lossy(&output.stderr);
             if !output.status.success() {
-                return Err(format!("search {typed}: {told}"));
+                return Err(format!("search {typed}: {report}"));
             }
-            memory = memory.max(told_memory(&told).ok_or_else(|| format!("no memory in {told:?}"))?);
+            memory = memory.max(parse_memory(&report).ok_or_else(|| format!("no memory in {report:?}"))?);
         }
         let spent = before.zip(cpu_of_children()).map(|(before, after)| after - before).unwrap_or_default();
         let cpu = spent.as_secs_f64() * 1e3 / RUNS as f64;
@@ -201,17 +201,17 @@ fn command_rows(corpus: &Corpus<'_>) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// Megabytes, out of `peak memory 12 MiB`.
-fn told_memory(text: &str) -> Option<f64> {
+/// Megabytes, parsed from `peak memory 12 MiB`.
+fn parse_memory(text: &str) -> Option<f64> {
     let number = text.split("peak memory ").nth(1)?.split_whitespace().next()?;
     Some(number.parse::<f64>().ok()? * f64::from(1 << 20) / MEGABYTE)
 }
 
-/// How long ripgrep needs for the same in the raw files, at best of three.
+/// How long ripgrep takes for the same in the raw files, the best of three.
 fn ripgrep(corpus: &Corpus<'_>, pattern: &str) -> String {
     let mut walls = Vec::new();
     for _ in 0..3 {
-        let begun = Instant::now();
+        let started = Instant::now();
         let status = Command::new("rg")
             .args(["--no-config", "--ignore-case", "--no-ignore", "--count", "--", pattern])
             .arg(&corpus.home)
@@ -220,7 +220,7 @@ fn ripgrep(corpus: &Corpus<'_>, pattern: &str) -> String {
             .stderr(Stdio::null())
             .status();
         match status {
-            Ok(_) => walls.push(begun.elapsed().as_secs_f64() * 1e3),
+            Ok(_) => walls.push(started.elapsed().as_secs_f64() * 1e3),
             Err(_) => return "ripgrep is not installed".to_owned(),
         }
     }
@@ -231,14 +231,14 @@ fn server_rows(corpus: &Corpus<'_>, settings: &Settings) -> Outcome<Vec<Row>> {
     let duration = Duration::from_millis(if settings.smoke { 300 } else { 5_000 });
     let server = Server::start(corpus)?;
     let of_kind = |kind: Kind| {
-        let all = NEEDLES.iter().flat_map(|needle| needle.asked);
+        let all = NEEDLES.iter().flat_map(|needle| needle.queries);
         all.filter(move |(of, _)| *of == kind).map(|(_, question)| *question)
     };
     let single = |question: &&str| words_of(question).count() == 1;
     let ten = |question: &str| path_of(question, 10);
     let rare: Vec<String> = of_kind(Kind::Code).filter(single).map(ten).collect();
     let several: Vec<String> = of_kind(Kind::Exact).map(ten).collect();
-    let asked: Vec<String> = of_kind(Kind::Question).map(ten).collect();
+    let questions: Vec<String> = of_kind(Kind::Question).map(ten).collect();
     let [common, many] = [10, 50].map(|results| vec![path_of(COMMON, results)]);
     let mut rows = Vec::new();
     for clients in [1, 8] {
@@ -247,7 +247,7 @@ fn server_rows(corpus: &Corpus<'_>, settings: &Settings) -> Outcome<Vec<Row>> {
         for (name, paths, limit) in [
             ("search, rare words", &rare, Some(20.0)),
             ("search, several words", &several, None),
-            ("search, questions", &asked, None),
+            ("search, questions", &questions, None),
             ("search, a word in a third of all messages", &common, Some(50.0)),
             ("the same, 50 results", &many, None),
         ] {

@@ -1,4 +1,4 @@
-//! The tables that benches print: each figure beside its limit and beside a floor.
+//! The tables that benches print: each figure with its limit and a floor.
 
 /// One line of the table.
 pub struct Row {
@@ -6,7 +6,7 @@ pub struct Row {
     unit: &'static str,
     measured: f64,
     pub limit: Option<f64>,
-    /// Whether less than the limit is too little, instead of more too much.
+    /// Whether the limit is a minimum instead of a maximum.
     least: bool,
     floor: String,
 }
@@ -16,7 +16,7 @@ impl Row {
         Self { what: what.to_owned(), unit, measured, limit, least: false, floor }
     }
 
-    /// A share that has to be reached.
+    /// A share that must be reached.
     pub fn at_least(what: &str, measured: f64, limit: f64) -> Self {
         Self { least: true, ..Self::new(what, "", measured, Some(limit), "-".to_owned()) }
     }

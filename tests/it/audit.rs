@@ -1,4 +1,4 @@
-//! The audit adds up on every home, names what it does not know, and the doctor finds damage.
+//! The audit adds up for every home and names what it does not know, and the doctor finds damage.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ fn totals_reconcile_and_records_agree_with_their_manifest(homes: &[Home]) {
         if !home.join("newthing.db").exists() {
             assert_eq!(audit["unaccounted"], serde_json::json!([]), "{}", home.display());
         }
-        // What is on disk, counted here by other means.
+        // What is on disk, counted independently here.
         let on_disk = annals_testkit::files::files_below(&bench.home_of(source)).len() as u64;
         let seen = audit["files"]["found"].as_u64().unwrap();
         assert!(seen <= on_disk && audit["files"]["gaps"] == 0, "{}: {seen} of {on_disk}", home.display());
@@ -69,7 +69,7 @@ fn imports_reconcile_and_their_records_agree_with_the_manifest() {
                 .sum();
             assert_eq!(audit[unit]["found"].as_u64().unwrap(), sum, "{} {unit}", case.display());
         }
-        // What is in the exports, counted here by other means.
+        // What is in the exports, counted independently here.
         let files = annals_testkit::files::files_below(&case.join("exports"));
         let bytes: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
         assert_eq!(audit["files"]["found"], files.len(), "{}", case.display());
@@ -87,7 +87,7 @@ fn imports_reconcile_and_their_records_agree_with_the_manifest() {
     }
 }
 
-/// Every record against the JSON schema that the manifest prints.
+/// Checks every record against the JSON schema that the manifest prints.
 fn validate_every_record(bench: &Bench, source: &str) {
     let manifest = bench.json(&["manifest", source]);
     for stream in manifest["streams"].as_array().unwrap() {
@@ -163,9 +163,9 @@ fn an_unsynced_file_is_a_gap_until_the_next_sync() {
     assert_eq!(audit_of(&bench, "codex_cli")["files"]["gaps"], 0);
 }
 
-/// Lines without files would not add up for anybody.
+/// Lines without files would not add up.
 #[test]
-fn files_of_a_home_that_is_not_there_any_more_are_counted_as_kept() {
+fn files_of_a_removed_home_are_counted_as_kept() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "gauges"));
     bench.sync();

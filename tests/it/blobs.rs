@@ -1,4 +1,4 @@
-//! Bytes by content: equal bytes are stored once, small changes cost little, and archives of 0.1.0 become such archives.
+//! Bytes by content: equal bytes are stored once, small changes cost little, and archives of 0.1.0 are migrated.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use annals_testkit::files::files_below;
 use annals_testkit::{Bench, ROOT};
 
 const FIXTURE: &str = "tests/fixtures/archive-0.1.0";
-/// The tables that 0.1.0 made.
+/// The tables that 0.1.0 created.
 const MIGRATIONS_THEN: i64 = 6;
 
 fn fixture(name: &str) -> PathBuf {
@@ -30,7 +30,7 @@ fn database(bench: &Bench) -> PathBuf {
     bench.archive().join("annals.db")
 }
 
-/// What sessions are, without what only the moment of asking decides.
+/// Sessions without what depends on the time of the query.
 fn lasting(sessions: &[Value]) -> Vec<Value> {
     let mut sessions = sessions.to_vec();
     for session in &mut sessions {
@@ -45,7 +45,7 @@ fn lasting(sessions: &[Value]) -> Vec<Value> {
     sessions
 }
 
-/// All bytes agree with their hashes.
+/// All bytes match their hashes.
 fn assert_intact(bench: &Bench) {
     let ran = bench.run(&["doctor", "--json"]);
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -79,13 +79,13 @@ fn assert_whole(bench: &Bench) {
         .map(|line| line.split_once("  ").unwrap())
         .map(|(hash, path)| (path.to_owned(), hash.to_owned()))
         .collect();
-    // Captured files are there as they were; the client's locks are left out.
+    // Captured files are as they were; the client's locks are left out.
     assert!(found.len() + 2 >= listed.len(), "{} of {}", found.len(), listed.len());
     for (path, hash) in &found {
         assert_eq!(listed.get(path), Some(hash), "{path}");
     }
     std::fs::remove_dir_all(&target).unwrap();
-    // Readers learned since then.
+    // Readers have changed since then.
     assert_eq!(bench.run(&["rebuild"]).code, 0);
     let before = bench.everything();
     assert_eq!(bench.run(&["rebuild"]).code, 0);
@@ -107,7 +107,7 @@ fn an_archive_of_0_1_0_is_migrated_in_place() {
 
 /// As if the program had been killed after any number of steps.
 #[test]
-fn a_migration_that_was_cut_off_is_finished_by_the_next_start() {
+fn an_interrupted_migration_is_finished_by_the_next_start() {
     let first = include_str!("../../crates/annals-store/src/migrations/0007_blobs.sql");
     for moved in [0, 1, 7, 20] {
         let bench = old_archive();
@@ -161,7 +161,7 @@ fn a_killed_migration_is_resumed() {
     assert_eq!(count(&connection, "select count(*) from blob"), all - 2);
 }
 
-/// A file that gains a few bytes, at its end or at its start, before each of eight syncs.
+/// A file that gains a few bytes, at its end or start, before each of eight syncs.
 #[test]
 fn a_file_that_changes_a_little_costs_a_little() {
     for at_start in [false, true] {
@@ -206,7 +206,7 @@ fn a_file_that_changes_a_little_costs_a_little() {
     }
 }
 
-/// Text that does not compress well, in lines.
+/// Lines of text that does not compress well.
 fn noise(length: usize) -> String {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut text = String::with_capacity(length);

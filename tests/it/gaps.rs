@@ -1,4 +1,4 @@
-//! Gaps of files: tried again alone or at each run, listed with their next try, over HTTP as on the command line.
+//! Gaps of files: retried alone or by each run, listed with their next retry, over HTTP as on the command line.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use annals_testkit::codex::{ID, conversation, rollout};
 const OTHER: &str = "0199a1b2-0000-7000-8000-00000000000b";
 
 #[test]
-fn only_what_could_not_be_read_is_tried() {
+fn gaps_only_retries_only_gaps() {
     let bench = Bench::new();
     let lines: String = conversation(ID, "otter").iter().map(|line| format!("{line}\n")).collect();
     let packed = zstd::bulk::compress(lines.as_bytes(), 3).unwrap();
@@ -26,7 +26,7 @@ fn only_what_could_not_be_read_is_tried() {
     );
     let shown = bench.run(&["gaps"]).stdout;
     assert!(shown.contains("unreadable") && shown.contains("on the next sync"), "{shown}");
-    // Mended, with another beside it: that one is for a run that looks at everything.
+    // Repaired, with another file next to it: that one is for a complete run.
     std::fs::write(&broken, &packed).unwrap();
     bench.transcript(&rollout(OTHER), &conversation(OTHER, "heron"));
     let report = bench.json(&["sync", "codex_cli", "--gaps-only"])["sources"][0].clone();
@@ -34,7 +34,7 @@ fn only_what_could_not_be_read_is_tried() {
     assert_eq!(report["put_off_files"], 1, "{report}");
     assert_eq!(bench.json(&["gaps"])["gaps"], json!([]));
     assert_eq!(bench.sessions().len(), 1);
-    // Without gaps nothing is even looked at.
+    // Without gaps nothing is read at all.
     let report = bench.json(&["sync", "codex_cli", "--gaps-only"])["sources"][0].clone();
     assert_eq!((&report["found_files"], &report["new_files"]), (&json!(0), &json!(0)), "{report}");
     bench.sync();
@@ -42,7 +42,7 @@ fn only_what_could_not_be_read_is_tried() {
 }
 
 #[test]
-fn retry_tries_files_at_once() {
+fn retry_reads_files_immediately() {
     let bench = Bench::new();
     let path = bench.codex().join("sessions/2026/11/15").join(rollout(ID) + ".zst");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -50,8 +50,8 @@ fn retry_tries_files_at_once() {
     let packed = zstd::bulk::compress(lines.as_bytes(), 3).unwrap();
     std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
     bench.sync();
-    let told = bench.json(&["gaps", "retry"]);
-    assert_eq!(told, json!({"due": 1, "recovered": 0, "open": 1}));
+    let report = bench.json(&["gaps", "retry"]);
+    assert_eq!(report, json!({"due": 1, "recovered": 0, "open": 1}));
     std::fs::write(&path, &packed).unwrap();
     let key = bench.json(&["gaps"])["gaps"][0]["key"].as_str().unwrap().to_owned();
     let ran = bench.run(&["gaps", "retry", "nothing-like-it"]);

@@ -1,6 +1,7 @@
-//! Every fixture folder is a test: its home is synced, and records, transcripts, accounts and tapes must be as expected.
+//! Every fixture directory is a test: its home is synced, and records, transcripts, accounts and tapes must be as
+//! expected.
 //!
-//! `UPDATE_EXPECT=1 cargo test --test it golden` writes what came out; the difference is then read by a person.
+//! `UPDATE_EXPECT=1 cargo test --test it golden` writes the actual results; a person then reviews the diff.
 
 use std::path::{Path, PathBuf};
 
@@ -36,9 +37,9 @@ fn imports_survive_a_second_import_and_a_rebuild() {
             .collect();
         exports.sort();
         for export in exports {
-            for told in bench.import(&[&export])["sources"].as_array().unwrap() {
+            for totals in bench.import(&[&export])["sources"].as_array().unwrap() {
                 assert_eq!(
-                    (&told["new"], &told["changed"], &told["captured_bytes"]),
+                    (&totals["new"], &totals["changed"], &totals["captured_bytes"]),
                     (&json!(0), &json!(0), &json!(0)),
                     "{}",
                     case.display()
@@ -52,7 +53,7 @@ fn imports_survive_a_second_import_and_a_rebuild() {
     }
 }
 
-/// The text must be that of the file; `UPDATE_EXPECT=1` writes it there.
+/// Compares a text with a file; `UPDATE_EXPECT=1` writes it there.
 fn compare(path: &Path, found: &str) {
     expect_test::expect_file![path].assert_eq(found);
 }

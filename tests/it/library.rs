@@ -1,4 +1,4 @@
-//! Authored things: versions, ends, what was in force when, and nothing of an environment's values.
+//! Library items: versions, ends, what was in effect when, and no values of environments.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// Gives a file a time of its own, so that versions have an order.
+/// Gives a file a separate time, so that versions have an order.
 fn dated(path: &Path, seconds: u64) {
     let file = std::fs::File::options().write(true).open(path).unwrap();
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
@@ -121,7 +121,7 @@ fn repositories_give_their_declared_files_and_nothing_else() {
 }
 
 #[test]
-fn a_session_names_what_was_in_force() {
+fn a_session_lists_what_was_in_effect() {
     let bench = Bench::new();
     let agents = bench.codex().join("AGENTS.md");
     write(&agents, "First.\n");
@@ -236,7 +236,7 @@ fn rows_of_the_clients_databases_are_records() {
 }
 
 #[test]
-fn a_link_out_of_the_home_is_recorded_and_followed_only_when_asked() {
+fn a_link_out_of_the_home_is_recorded_and_followed_only_on_request() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "dotfiles"));
     let dotfile = bench.folder.path().join("dotfiles.md");
@@ -245,10 +245,10 @@ fn a_link_out_of_the_home_is_recorded_and_followed_only_when_asked() {
     let report = bench.sync();
     assert!(report["problems"].to_string().contains("AGENTS.md"), "{report}");
     assert!(names(&bench, &[]).is_empty());
-    let asked = bench.command(&["sync"]).env("ANNALS_CODEX_FOLLOW_LINKS", "yes").output().unwrap();
-    assert!(asked.status.success());
+    let output = bench.command(&["sync"]).env("ANNALS_CODEX_FOLLOW_LINKS", "yes").output().unwrap();
+    assert!(output.status.success());
     assert_eq!(names(&bench, &[]), ["project_instructions AGENTS.md v1"]);
-    // A link to what is never opened stays unopened, asked or not.
+    // A link to a file that is never opened is not followed either way.
     let keys = bench.folder.path().join("auth.json");
     std::fs::write(&keys, "keys of nobody").unwrap();
     std::os::unix::fs::symlink(&keys, bench.codex().join("prompts.md")).unwrap();

@@ -1,4 +1,4 @@
-//! Members on the command line: added, listed, given tokens and removed, and no token is kept as it is.
+//! Members on the command line: added, listed, given tokens and removed, and no token is stored in plain text.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn shown_token(ran: &Ran) -> String {
     token
 }
 
-/// Fails with words and a way out, as text and as JSON, and prints nothing.
+/// Fails with a message and a hint, as text and as JSON, and prints nothing.
 #[track_caller]
 fn assert_refused(bench: &Bench, arguments: &[&str], words: &str) {
     let ran = bench.run(arguments);
@@ -39,9 +39,9 @@ fn assert_refused(bench: &Bench, arguments: &[&str], words: &str) {
     assert!(ran.stderr.contains(words) && ran.stderr.contains("hint: "), "{arguments:?}: {}", ran.stderr);
     let ran = bench.run(&[arguments, &["--json"]].concat());
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{arguments:?}: {}", ran.stderr);
-    let problem: Value = serde_json::from_str(&ran.stderr).unwrap();
-    assert!(problem["error"]["message"].as_str().unwrap().contains(words), "{problem}");
-    assert!(!problem["error"]["hint"].as_str().unwrap().is_empty(), "{problem}");
+    let document: Value = serde_json::from_str(&ran.stderr).unwrap();
+    assert!(document["error"]["message"].as_str().unwrap().contains(words), "{document}");
+    assert!(!document["error"]["hint"].as_str().unwrap().is_empty(), "{document}");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_new_member_gets_a_token_that_is_shown_once() {
 }
 
 #[test]
-fn a_list_shows_roles_and_organisations_and_nothing_to_ask_with() {
+fn a_list_shows_roles_and_organisations_and_no_tokens() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "gears"));
     let mut tokens = vec![shown_token(&bench.run(&["members", "add", "ada"]))];
@@ -155,7 +155,7 @@ fn wrong_names_are_refused_with_a_way_out() {
     for arguments in [&["token", "nobody"][..], &["token", "nobody", "--revoke"], &["remove", "nobody"]] {
         assert_refused(&bench, &[&["members"], arguments].concat(), "no member named");
     }
-    // Names are compared as they are written.
+    // Names are case-sensitive.
     assert_refused(&bench, &["members", "remove", "ADA"], "no member named");
     assert_refused(&bench, &["members", "remove", &token], "no member named");
     let ran = bench.run(&["members", "add", "mary", "--role", "king"]);
@@ -164,7 +164,7 @@ fn wrong_names_are_refused_with_a_way_out() {
 }
 
 #[test]
-fn no_file_of_the_archive_holds_a_token() {
+fn no_file_of_the_archive_contains_a_token() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "gears"));
     let mut tokens = vec![
@@ -181,7 +181,7 @@ fn no_file_of_the_archive_holds_a_token() {
     assert_no_token(&bench, &tokens);
 }
 
-/// Neither as text nor as the bytes that it spells.
+/// Neither as text nor as the bytes that it encodes.
 fn assert_no_token(bench: &Bench, tokens: &[String]) {
     let files = files_below(&bench.archive());
     assert!(files.iter().any(|path| path.file_name().unwrap() == "annals.db"), "{files:?}");

@@ -1,4 +1,4 @@
-//! Credential files and stores of process environments are never opened: the kernel itself is asked.
+//! Credential files and stores of process environments are never opened, as the kernel reports.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use annals_testkit::Bench;
 use annals_testkit::codex::{ID, conversation, rollout, text_of};
 use annals_testkit::files::files_below;
 
-/// Stands in every file that must not be read; nothing may ever say it.
+/// Content of every file that must not be read; it must never appear anywhere.
 const MARKER: &str = "planted-marker-never-to-be-read";
 
-/// A client's files that must not be opened, and streams that are asked for.
+/// A client's files that must not be opened, and the streams to query.
 struct Client {
     source: &'static str,
     never: &'static [&'static str],
@@ -137,7 +137,7 @@ fn plant_of(bench: &Bench, client: &Client) {
     }
 }
 
-/// Runs every command that looks at the home, and asks the kernel what was opened.
+/// Runs every command that reads the home, and checks with the kernel what was opened.
 fn assert_never_opened(bench: &Bench, client: &Client, transcript: &Path) {
     let mut watch = Inotify::init().unwrap();
     let mut names: BTreeMap<WatchDescriptor, String> = BTreeMap::new();

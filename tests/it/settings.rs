@@ -22,7 +22,7 @@ fn setting(document: &Value, key: &str) -> Value {
 }
 
 #[test]
-fn a_mistake_in_the_file_is_an_error_with_its_place() {
+fn a_mistake_in_the_file_is_an_error_with_its_position() {
     let bench = Bench::new();
     for (text, what, hint) in [
         ("# mine\n\nhoome = \"/data\"", "3:1: unknown key \"hoome\"", "did you mean \"home\"?"),
@@ -57,7 +57,7 @@ fn a_mistake_in_the_file_is_an_error_with_its_place() {
     }
 }
 
-/// An array of patterns was ignored once.
+/// An array of patterns was once ignored.
 #[test]
 fn a_list_may_be_an_array_or_a_string() {
     let bench = Bench::new();
@@ -120,7 +120,7 @@ fn every_declared_key_is_accepted_and_listed() {
     assert_eq!(listed, keys);
 }
 
-/// A default is no value that was set: a folder alone does not bring the client's usual home along.
+/// A default is not an explicit value: setting a directory does not add the client's default home.
 #[test]
 fn a_folder_alone_replaces_the_usual_home() {
     let bench = Bench::new();
@@ -161,7 +161,7 @@ fn flags_win_over_the_environment_the_environment_over_the_file() {
 }
 
 #[test]
-fn the_table_says_where_each_value_comes_from() {
+fn the_table_shows_the_origin_of_each_value() {
     let bench = Bench::new();
     let path = configure(&bench, "[browser]\narguments = [\"--lang=en\", \"--size=1,2\"]\n");
     let ran = Ran::of(bench.command(&["config"]).env("ANNALS_BROWSER_HEADLESS", "1").output().unwrap());

@@ -1,4 +1,4 @@
-//! Tapes are the same bytes however their lines arrive, and say what they could not read.
+//! Tapes are the same bytes however their lines arrive, and report what they could not read.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn record_stdin(bench: &Bench, format: &str, extra: &[&str], pieces: &[&[u8]]) -
     let pieces: Vec<Vec<u8>> = pieces.iter().map(|piece| piece.to_vec()).collect();
     let writer = std::thread::spawn(move || {
         for piece in pieces {
-            // A program that found what it looked for reads no further.
+            // A program that found what it was looking for reads no further.
             if stdin.write_all(&piece).is_err() {
                 return;
             }
@@ -83,7 +83,7 @@ fn record_and_tape_give_the_same_bytes() {
 
 #[test]
 fn pieces_and_rebuilds_change_nothing() {
-    // Two archives have two keys, and so two marks for one secret.
+    // Two archives have two keys, and so two masks for one secret.
     let mark = regex::Regex::new(r"\[secret:([a-z_]+):[0-9a-f]{4}\]").unwrap();
     for (source, case) in fixtures::with_home() {
         let home = case.join("home");
@@ -110,7 +110,7 @@ fn pieces_and_rebuilds_change_nothing() {
 }
 
 #[test]
-fn without_an_archive_none_is_made() {
+fn record_does_not_create_an_archive() {
     let bench = Bench::new();
     let secret = format!("ghp_{}", "aB3dE6gH9".repeat(4));
     let lines = [vec![meta(ID)], prompt(&format!("use {secret} please")).to_vec()].concat().join("\n") + "\n";
@@ -137,15 +137,15 @@ fn drift_is_reported_and_strict_stops_at_it() {
         ),
         ("{\"half\":", "not JSON"),
     ];
-    for (line, told) in odd {
+    for (line, expected) in odd {
         let text = format!("{}\n\n{line}\n{}\n", meta(ID), prompt("gears").join("\n"));
         let ran = record_stdin(&bench, "codex-jsonl", &[], &[text.as_bytes()]);
         assert_eq!(ran.code, 0);
-        assert!(ran.stderr.contains(&format!("line 3: {told}")), "{}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("line 3: {expected}")), "{}", ran.stderr);
         assert!(ran.stdout.contains("\"gears\"") && ran.stdout.contains("\"coverage.tool\":\"partial\""));
         let strict = record_stdin(&bench, "codex-jsonl", &["--strict"], &[text.as_bytes()]);
         assert_eq!(strict.code, 2);
-        assert!(strict.stderr.contains(&format!("error: line 3: {told}")), "{}", strict.stderr);
+        assert!(strict.stderr.contains(&format!("error: line 3: {expected}")), "{}", strict.stderr);
         assert_eq!(strict.stdout, "");
     }
     let row = r#"{"type":"assistant","uuid":"u","sessionId":"s","timestamp":"2026-11-15T10:00:00.000Z","message":{"content":[{"type":"tool_use","name":"Edit","input":{}}]}}"#;
@@ -191,7 +191,7 @@ fn hostile_input_has_a_clear_result() {
 }
 
 #[test]
-fn whole_outputs_and_earlier_texts_come_when_asked_for() {
+fn complete_outputs_and_earlier_texts_are_added_on_request() {
     let home = fixtures::case("claude_code", "edits").join("home");
     let bench = Bench::with_home("claude_code", &home);
     bench.sync();
@@ -203,7 +203,7 @@ fn whole_outputs_and_earlier_texts_come_when_asked_for() {
 }
 
 #[test]
-fn edits_are_told_as_agent_trace_records() {
+fn edits_are_exported_as_agent_trace_records() {
     let home = fixtures::case("claude_code", "edits").join("home");
     let bench = Bench::with_home("claude_code", &home);
     bench.sync();

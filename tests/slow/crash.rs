@@ -1,16 +1,16 @@
-//! `kill -9` at any moment of a run: the next one goes on, nothing is lost and nothing counted twice.
+//! `kill -9` at any moment of a run: the next run resumes, nothing is lost and nothing is counted twice.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use annals_testkit::Bench;
-use annals_testkit::checks::{assert_accounts_add_up, assert_restores, assert_same, assert_settled};
+use annals_testkit::checks::{assert_accounts_add_up, assert_restores, assert_same, assert_up_to_date};
 use annals_testkit::codex::{ID, meta, prompt, rollout, text_of};
 use annals_testkit::corpora::codex::{Plan, append_turns, write_codex_home};
 use annals_testkit::files::files_below;
 
-/// Seeded by number, so that a failure can be had again.
+/// Seeded by number, so that a failure can be reproduced.
 struct Random(u64);
 
 impl Random {
@@ -19,19 +19,19 @@ impl Random {
         self.0
     }
 
-    /// A part of `whole`, from none to all of it.
+    /// A random part of `whole`.
     fn part(&mut self, whole: Duration) -> Duration {
         whole * (self.next() >> 44) as u32 / (1 << 20)
     }
 
-    /// Letters that no compressor makes much smaller.
+    /// Characters that do not compress well.
     fn letters(&mut self, length: usize) -> String {
         let letters = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
         (0..length).map(|_| char::from(letters[(self.next() >> 58) as usize])).collect()
     }
 }
 
-/// A home with some files much larger than others, of several commits together.
+/// A home with some files much larger than others, several commits in total.
 fn large_home(home: &Path, seed: u64) -> Vec<PathBuf> {
     let plan = Plan { seed, bytes: 30_000_000, files: 45 };
     write_codex_home(home, &plan).unwrap();
@@ -44,7 +44,7 @@ fn large_home(home: &Path, seed: u64) -> Vec<PathBuf> {
     files
 }
 
-/// Runs the command, kills it after the delay; true when it was still running then.
+/// Runs the command and kills it after the delay; true if it was still running.
 fn kill_after(bench: &Bench, command: &str, delay: Duration) -> bool {
     let mut child = bench.command(&[command]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(delay);
@@ -61,7 +61,7 @@ fn timed(run: impl FnOnce()) -> Duration {
 }
 
 #[test]
-fn a_killed_sync_goes_on_where_it_was() {
+fn a_killed_sync_resumes_where_it_was() {
     let calm = Bench::new();
     large_home(&calm.codex(), 1);
     let disturbed = Bench::with_home("codex_cli", &calm.codex());
@@ -73,7 +73,7 @@ fn a_killed_sync_goes_on_where_it_was() {
         let hit = kill_after(&disturbed, "sync", delay);
         println!("kill {number} after {delay:?} of {whole:?}: {}", if hit { "hit" } else { "too late" });
         hits += u32::from(hit);
-        // Whatever is committed is consistent: readers find no half of anything.
+        // Whatever is committed is consistent: readers find nothing half-written.
         assert!([0, 1].contains(&disturbed.run(&["sessions"]).code));
     }
     assert!(hits >= 3, "only {hits} kills hit");
@@ -81,7 +81,7 @@ fn a_killed_sync_goes_on_where_it_was() {
     assert_same(&calm.everything(), &disturbed.everything());
     assert_accounts_add_up(&disturbed, &disturbed.codex());
     assert_restores(&disturbed, &disturbed.codex());
-    assert_settled(&disturbed);
+    assert_up_to_date(&disturbed);
     let before = disturbed.everything();
     assert_eq!(disturbed.run(&["rebuild"]).code, 0);
     assert_same(&before, &disturbed.everything());
@@ -113,11 +113,11 @@ fn kills_between_appends_lose_nothing() {
     fresh.sync();
     assert_same(&fresh.everything(), &bench.everything());
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
 }
 
 #[test]
-fn a_killed_rebuild_is_done_again_by_the_next_sync() {
+fn a_killed_rebuild_is_repeated_by_the_next_sync() {
     let bench = Bench::new();
     large_home(&bench.codex(), 3);
     bench.sync();
@@ -136,10 +136,10 @@ fn a_killed_rebuild_is_done_again_by_the_next_sync() {
         }
     }
     assert!(hits >= 2, "only {hits} kills hit");
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
 }
 
-/// Files that can not be read on from the middle: what is there of them is completed and is no version of its own.
+/// Files that cannot be resumed in the middle: a partial capture is completed and does not become a separate version.
 #[test]
 fn a_killed_capture_leaves_no_half_version() {
     let bench = Bench::new();
@@ -167,5 +167,5 @@ fn a_killed_capture_leaves_no_half_version() {
     bench.sync();
     assert_same(&calm.everything(), &bench.everything());
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
 }

@@ -1,4 +1,4 @@
-//! A transcript that arrives in pieces, cut at any byte, gives the rows of the whole.
+//! A transcript that arrives in pieces, cut at any byte, gives the same rows as the complete one.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -7,7 +7,7 @@ use annals_testkit::Bench;
 use annals_testkit::checks::{assert_accounts_add_up, assert_same, without_versions};
 use annals_testkit::codex::{ID, busy_transcript, rollout};
 
-/// What rows and accounts say, without asking for each session by itself.
+/// Rows and accounts, without a separate query for each session.
 fn answers(bench: &Bench) -> String {
     let mut text = String::new();
     let mut sessions = bench.sessions();
@@ -23,7 +23,7 @@ fn answers(bench: &Bench) -> String {
     without_versions(&text)
 }
 
-/// Many transcripts at once, each written in its own pieces, one run after each piece.
+/// Many transcripts at once, each written in its own pieces, with one sync after each piece.
 fn assert_pieces_equal_whole(cuts: &[Vec<usize>]) {
     let bench = Bench::new();
     let pieces = cuts.iter().map(Vec::len).max().unwrap() + 1;

@@ -1,5 +1,5 @@
-//! The slow integration tests: hostile input by the gigabyte, killed runs, every exit
-//! searched for secrets, and a real browser.
+//! The slow integration tests: hostile input by the gigabyte, killed runs, every output searched for secrets, and a
+//! real browser.
 
 #![allow(
     clippy::disallowed_methods,

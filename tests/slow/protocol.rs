@@ -1,4 +1,4 @@
-//! Outside connectors over the wire: good ones, and every way to go wrong, after which nothing is half committed.
+//! Outside connectors: well-behaved ones, and every way to fail, after which nothing is half-committed.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 use annals_testkit::checks::assert_accounts_add_up;
 use annals_testkit::{Bench, Ran};
 
-/// The example connector with a scenario, as the words behind `sync --connector`.
+/// The example connector with a scenario, as the arguments after `sync --connector`.
 fn script() -> PathBuf {
     Path::new(annals_testkit::ROOT).join("tests/connector.py")
 }
 
 fn run(bench: &Bench, before: &[&str], scenario: &[&str]) -> Ran {
     let script = script();
-    let words: Vec<&str> = [
+    let arguments: Vec<&str> = [
         &["sync", "--connector-name", "demo"],
         before,
         &["--connector", "python3", script.to_str().unwrap()],
         scenario,
     ]
     .concat();
-    Ran::of(bench.command(&words).env("PATH", "/usr/local/bin:/usr/bin:/bin").output().unwrap())
+    Ran::of(bench.command(&arguments).env("PATH", "/usr/local/bin:/usr/bin:/bin").output().unwrap())
 }
 
 fn succeeds(bench: &Bench, before: &[&str], scenario: &[&str]) -> Value {
@@ -31,7 +31,7 @@ fn succeeds(bench: &Bench, before: &[&str], scenario: &[&str]) -> Value {
     serde_json::from_str::<Value>(&ran.stdout).unwrap()["connector"].clone()
 }
 
-/// Key and text of all records that did not end.
+/// Key and text of all records that have not ended.
 fn notes(bench: &Bench) -> Vec<(String, String)> {
     let ran = bench.run(&["records", "demo/notes"]);
     let records = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -46,7 +46,7 @@ fn notes(bench: &Bench) -> Vec<(String, String)> {
     notes
 }
 
-/// What the connector was told first.
+/// The first message sent to the connector.
 fn start_of(ran: &Ran) -> Value {
     let line = ran.stderr.lines().find_map(|line| line.strip_prefix("start: "));
     serde_json::from_str(line.unwrap_or_else(|| panic!("{}", ran.stderr))).unwrap()
@@ -57,7 +57,7 @@ fn keys(notes: &[(String, String)]) -> Vec<&str> {
 }
 
 #[test]
-fn a_good_connector_goes_on_from_its_state_and_its_gaps_heal() {
+fn a_good_connector_resumes_from_its_state_and_its_gaps_recover() {
     let bench = Bench::new();
     let report = succeeds(&bench, &[], &["good"]);
     assert_eq!(
@@ -73,7 +73,7 @@ fn a_good_connector_goes_on_from_its_state_and_its_gaps_heal() {
     );
     assert_eq!(gap["eta"], "in 1 min", "{gap}");
     assert_eq!((&gap["source"], &gap["stream"]), (&json!("outside_connectors"), &json!("notes")));
-    // It is not due yet, and the walk goes on.
+    // It is not due yet, and the walk continues.
     let ran = run(&bench, &[], &["good"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let start = start_of(&ran);
@@ -93,7 +93,7 @@ fn a_good_connector_goes_on_from_its_state_and_its_gaps_heal() {
     assert_eq!(served, [&json!({"page": 2}), &json!({"page": 5})], "{start}");
     assert_eq!(bench.json(&["gaps"])["gaps"], json!([]));
     assert_eq!(keys(&notes(&bench)), ["n1", "n2", "n3", "n4", "n5", "n6", "same"]);
-    // Everything counts them, and a rebuild makes the same rows.
+    // Counts include them, and a rebuild makes the same rows.
     let sources = bench.json(&["sources"]);
     let card =
         sources["sources"].as_array().unwrap().iter().find(|card| card["source"] == "outside_connectors");
@@ -123,7 +123,7 @@ fn a_good_connector_goes_on_from_its_state_and_its_gaps_heal() {
 }
 
 #[test]
-fn a_run_that_goes_wrong_keeps_what_its_last_state_committed_and_nothing_more() {
+fn a_failed_run_keeps_exactly_what_its_last_state_committed() {
     let table = [
         ("wrong_done", "3 records according to DONE, but it sent 2", "fix the connector"),
         ("wrong_state", "3 records according to STATE, but it sent 2", "fix the connector"),
@@ -148,9 +148,9 @@ fn a_run_that_goes_wrong_keeps_what_its_last_state_committed_and_nothing_more() 
         let bench = Bench::new();
         let silent = ["silence", "mutter"].contains(&scenario);
         let silence: &[&str] = if silent { &["--connector-silence", "1"] } else { &[] };
-        let begun = Instant::now();
+        let started = Instant::now();
         let ran = run(&bench, silence, &[scenario]);
-        assert!(begun.elapsed() < Duration::from_secs(50), "{scenario}: the program was waited for");
+        assert!(started.elapsed() < Duration::from_secs(50), "{scenario}: the program was waited for");
         assert_eq!(ran.code, 2, "{scenario}: {}", ran.stderr);
         let error = ran.stderr.lines().find(|line| line.starts_with("error")).unwrap_or_default();
         assert!(error.contains(what), "{scenario}: {}", ran.stderr);
@@ -171,11 +171,11 @@ fn a_run_that_goes_wrong_keeps_what_its_last_state_committed_and_nothing_more() 
 }
 
 #[test]
-fn whoever_a_connector_leaves_behind_is_not_waited_for_and_ended_with_it() {
+fn children_of_a_connector_are_terminated_with_it() {
     let bench = Bench::new();
-    let begun = Instant::now();
+    let started = Instant::now();
     assert_eq!(succeeds(&bench, &[], &["orphan"])["new"], 1);
-    assert!(begun.elapsed() < Duration::from_secs(30), "it was waited for");
+    assert!(started.elapsed() < Duration::from_secs(30), "it was waited for");
     let ran = run(&bench, &["--connector-silence", "1"], &["family"]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     let child = ran.stderr.lines().find_map(|line| line.strip_prefix("child: ")).unwrap();
@@ -188,7 +188,7 @@ fn lines_that_are_no_messages_are_counted_and_kept() {
     let bench = Bench::new();
     let ran = run(&bench, &["--verbose"], &["garbage"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    for told in [
+    for expected in [
         "a line is not a message",
         "unknown kind \"APPLAUSE\"",
         "a line of 16777217 bytes is too long",
@@ -196,7 +196,7 @@ fn lines_that_are_no_messages_are_counted_and_kept() {
         "output after DONE ignored",
         "7 lines not understood",
     ] {
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{expected}: {}", ran.stderr);
     }
     assert_eq!(keys(&notes(&bench)), ["n1", "n2"]);
     let accounts = bench.accounts();
@@ -207,7 +207,7 @@ fn lines_that_are_no_messages_are_counted_and_kept() {
 }
 
 #[test]
-fn odd_bytes_are_read_or_counted_and_the_same_again_is_nothing_new() {
+fn odd_bytes_are_read_or_counted_and_repeats_are_unchanged() {
     let bench = Bench::new();
     let first = succeeds(&bench, &[], &["odd_bytes"]);
     assert_eq!(
@@ -228,11 +228,11 @@ fn records_have_versions_and_ends() {
         succeeds(&bench, &[], &["changes", change]);
         let ran = bench.run(&["records", "demo/notes", "--key", "a"]);
         let versions = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let told = versions.map(|record| {
+        let texts = versions.map(|record| {
             let ended = if record["deleted_at"].is_null() { "" } else { ", ended" };
             format!("{} {}{ended}", record["version"], record["data"]["data"]["text"].as_str().unwrap())
         });
-        told.collect::<Vec<_>>()
+        texts.collect::<Vec<_>>()
     };
     assert_eq!(texts("a=one"), ["1 one"]);
     assert_eq!(texts("a=one,b=other"), ["1 one"]);
@@ -251,7 +251,7 @@ fn records_have_versions_and_ends() {
 }
 
 #[test]
-fn a_large_commit_takes_several_files_and_all_of_it_comes_back() {
+fn a_large_commit_spans_files_and_restores_completely() {
     let bench = Bench::new();
     let report = succeeds(&bench, &[], &["many"]);
     assert_eq!((&report["new"], &report["commits"]), (&json!(3_000), &json!(2)));
@@ -264,12 +264,12 @@ fn a_large_commit_takes_several_files_and_all_of_it_comes_back() {
 }
 
 #[test]
-fn a_connector_sees_nothing_of_annals_and_its_words_leave_through_the_door() {
+fn a_connector_gets_none_of_our_variables_and_its_output_is_masked() {
     let bench = Bench::new();
     let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
     let script = script();
     let with = |scenario: &str| {
-        let words = [
+        let arguments = [
             "sync",
             "--connector-name",
             "demo",
@@ -278,7 +278,7 @@ fn a_connector_sees_nothing_of_annals_and_its_words_leave_through_the_door() {
             script.to_str().unwrap(),
             scenario,
         ];
-        let mut command = bench.command(&words);
+        let mut command = bench.command(&arguments);
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("ANNALS_TOKEN", "ours").env("SECRET", secret);
         Ran::of(command.output().unwrap())
     };
@@ -295,7 +295,7 @@ fn a_connector_sees_nothing_of_annals_and_its_words_leave_through_the_door() {
 }
 
 #[test]
-fn what_can_not_be_run_is_told() {
+fn programs_that_cannot_run_are_reported() {
     let bench = Bench::new();
     let ran = bench.run(&["sync", "--connector", "/nowhere/at-all"]);
     assert_eq!(ran.code, 2);
@@ -310,11 +310,11 @@ fn what_can_not_be_run_is_told() {
 }
 
 #[test]
-fn what_is_not_there_is_given_up_and_another_program_tries_again_what_was_set_aside() {
+fn missing_items_are_given_up_and_another_program_retries_quarantined_ones() {
     let bench = Bench::new();
     let statuses = || {
         let gaps = bench.json(&["gaps", "--all"]);
-        let told = gaps["gaps"].as_array().unwrap().iter().map(|gap| {
+        let rows = gaps["gaps"].as_array().unwrap().iter().map(|gap| {
             let ended = gap["ended"].as_str().unwrap_or("-");
             format!(
                 "{} {} {ended} {}",
@@ -323,7 +323,7 @@ fn what_is_not_there_is_given_up_and_another_program_tries_again_what_was_set_as
                 gap["attempts"]
             )
         });
-        told.collect::<Vec<_>>()
+        rows.collect::<Vec<_>>()
     };
     for _ in 0..2 {
         succeeds(&bench, &[], &["missing"]);
@@ -338,7 +338,7 @@ fn what_is_not_there_is_given_up_and_another_program_tries_again_what_was_set_as
     let other = bench.folder.path().join("connector.py");
     let text = std::fs::read_to_string(script()).unwrap();
     std::fs::write(&other, format!("{text}\n# another version\n")).unwrap();
-    let words = [
+    let arguments = [
         "sync",
         "--connector-name",
         "demo",
@@ -348,7 +348,8 @@ fn what_is_not_there_is_given_up_and_another_program_tries_again_what_was_set_as
         "changes",
         "a=one",
     ];
-    let ran = Ran::of(bench.command(&words).env("PATH", "/usr/local/bin:/usr/bin:/bin").output().unwrap());
+    let ran =
+        Ran::of(bench.command(&arguments).env("PATH", "/usr/local/bin:/usr/bin:/bin").output().unwrap());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let served = start_of(&ran);
     assert_eq!(served["gaps"].as_array().unwrap().len(), 1, "{served}");
@@ -359,23 +360,23 @@ fn what_is_not_there_is_given_up_and_another_program_tries_again_what_was_set_as
 }
 
 #[test]
-fn a_run_that_is_killed_gives_its_gaps_back() {
+fn a_killed_run_releases_its_gaps() {
     let bench = Bench::new();
     succeeds(&bench, &[], &["good"]);
     bench.json(&["gaps", "retry"]);
     let script = script();
-    let words =
+    let arguments =
         ["sync", "--connector-name", "demo", "--connector", "python3", script.to_str().unwrap(), "silence"];
     let mut child = bench
-        .command(&words)
+        .command(&arguments)
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let begun = Instant::now();
+    let started = Instant::now();
     while !keys(&notes(&bench)).contains(&"kept") {
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing was committed");
+        assert!(started.elapsed() < Duration::from_secs(60), "nothing was committed");
         std::thread::sleep(Duration::from_millis(20));
     }
     let held = bench.json(&["gaps"]);

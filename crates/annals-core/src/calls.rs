@@ -8,7 +8,7 @@ use strum::{FromRepr, IntoStaticStr};
 use super::{ContentKey, Span, Time};
 use crate::stored::stored_by_number;
 
-/// One invocation of a tool; its result comes as its own item, perhaps in a later run.
+/// One invocation of a tool; its result is a separate item, perhaps in a later run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
     pub session: Arc<str>,
@@ -19,7 +19,7 @@ pub struct Call {
     pub call_id: String,
     pub name: Arc<str>,
     pub kind: CallKind,
-    /// The command, path or query in a line; at most 200 characters.
+    /// The command, path or query on one line; at most 200 characters.
     pub title: String,
     /// The call whose script made this one; such calls are not counted again.
     pub parent: Option<u64>,
@@ -42,25 +42,25 @@ pub enum CallKind {
     Mcp = 6,
     Agent = 7,
     Script = 8,
-    /// A result whose call is nowhere in the file.
+    /// A result whose call is not in the file.
     Orphan = 9,
 }
 
-/// What became of a call. Fields that are `None` leave what an earlier result said.
+/// The result of a call. Fields that are `None` keep what an earlier result said.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallResult {
     pub session: Arc<str>,
-    /// Offset of the call's line: its identity within the file.
+    /// Offset of the call's line, which identifies it within the file.
     pub call: u64,
-    /// The line that holds the output for the model.
+    /// The line with the output for the model.
     pub output: Option<Span>,
-    /// A second line that tells more (the client's own record of the command).
+    /// Another line with more details (the client's own record of the command).
     pub detail: Option<Span>,
     pub at: Option<Time>,
     pub ok: Option<bool>,
     pub exit_code: Option<i64>,
     pub duration_ms: Option<u64>,
-    /// Key of the record that holds the whole output, when the line has only its start.
+    /// Key of the record with the complete output, if the line has only its start.
     pub full: Option<String>,
 }
 
@@ -92,9 +92,9 @@ pub enum Operation {
     Create = 1,
     Update = 2,
     Delete = 3,
-    /// The path is where the file went.
+    /// The path is the file's new path.
     MoveTo = 4,
-    /// The path is where the file was.
+    /// The path is the file's old path.
     MoveFrom = 5,
 }
 

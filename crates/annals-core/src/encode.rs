@@ -1,11 +1,11 @@
-//! Bytes as text: base64, hexadecimal digits, parts of addresses.
+//! Bytes as text: base64, hexadecimal digits, URL encoding.
 
 use std::sync::LazyLock;
 
 use data_encoding::{Encoding, HEXLOWER, Specification};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// As clients write it: in either alphabet, in lines, with or without padding.
+/// As clients write it: in either alphabet, wrapped or not, with or without padding.
 static BASE64: LazyLock<Option<Encoding>> = LazyLock::new(|| {
     let mut specification = Specification::new();
     specification.symbols.push_str("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
@@ -16,7 +16,7 @@ static BASE64: LazyLock<Option<Encoding>> = LazyLock::new(|| {
     specification.encoding().ok()
 });
 
-/// Bytes of base64; `None` for anything else.
+/// Decodes base64; `None` for anything else.
 pub fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     BASE64.as_ref()?.decode(text).ok()
 }
@@ -31,7 +31,7 @@ pub fn from_hex(digits: &str) -> Option<Vec<u8>> {
 
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// A value in an address, with everything escaped that could mean something there.
+/// Percent-encodes a value for a URL.
 pub fn in_address(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }

@@ -5,16 +5,16 @@ use std::fmt;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Whose doing an error is.
+/// Who is responsible for an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The request cannot be answered as it was put.
+    /// The request is invalid.
     BadRequest,
     /// The archive, the machine or the network failed.
     Failed,
 }
 
-/// Lower case, names the thing that failed; the hint is the next step.
+/// Lower case, says what failed; the hint is the next step.
 #[derive(Debug)]
 pub struct Error {
     pub kind: ErrorKind,
@@ -42,7 +42,7 @@ impl Error {
         self
     }
 
-    /// The same, as the doing of whoever asked.
+    /// The same error, caused by the request.
     pub fn into_bad_request(self) -> Error {
         Error { kind: ErrorKind::BadRequest, ..self }
     }
@@ -81,7 +81,7 @@ impl StdError for Error {
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Error {
-        // An error of ours that travelled through a reader comes back as it was.
+        // One of our errors that passed through a reader comes back unchanged.
         match error.downcast::<Error>() {
             Ok(error) => error,
             Err(error) => Error::new(error.to_string()).source(error),

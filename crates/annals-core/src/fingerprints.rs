@@ -2,40 +2,40 @@
 
 use super::hash_term;
 
-/// Stand before prints in the index, where no word of a text begins so.
+/// Prefixes of fingerprints in the index; no word of a text begins with them.
 pub const LINE_MARK: u8 = 2;
 pub const GRAM_MARK: u8 = 3;
 
-/// A print as the index holds it.
+/// A fingerprint as stored in the index.
 pub type FingerprintTerm = [u8; 5];
 
-/// A line, whatever its indentation.
+/// The fingerprint of a line, whatever its indentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineFingerprint {
     pub hash: u64,
-    /// Letters that are not whitespace.
+    /// Characters that are not whitespace.
     pub letters: u32,
-    /// The line says enough to be looked for by itself: a brace does not.
+    /// The line is distinctive enough to search for: a brace is not.
     pub is_distinctive: bool,
 }
 
-/// Words of a gram, and grams of which the least is kept.
+/// Words per gram, and grams per window, of which the least is kept.
 const GRAM: usize = 5;
 const WINDOW: usize = 12;
 
 pub fn line_fingerprint(line: &str) -> LineFingerprint {
     let (mut hash, mut letters, mut words) = (SEED, 0, 0);
-    // Gathered first and hashed eight at a time: every line that is read goes through here.
+    // Collected first and hashed eight at a time: every line that is read goes through here.
     let (mut gathered, mut count) = ([0_u8; GATHERED], 0);
-    for piece in line.as_bytes().chunks(GATHERED / 2) {
-        for byte in piece {
+    for chunk in line.as_bytes().chunks(GATHERED / 2) {
+        for byte in chunk {
             let class = CLASSES[usize::from(*byte)];
             gathered[count] = *byte;
             count += usize::from(class & LETTER);
             words += u32::from(class >> 1);
         }
         if count > GATHERED / 2 {
-            // Always after as many letters, so that breaks of the text do not show.
+            // Always after the same number of letters, so that chunk boundaries do not matter.
             hash = (hash ^ hash_term(&gathered[..GATHERED / 2])).wrapping_mul(FOLD);
             gathered.copy_within(GATHERED / 2.., 0);
             (count, letters) = (count - GATHERED / 2, letters + GATHERED / 2);
@@ -49,7 +49,7 @@ pub fn line_fingerprint(line: &str) -> LineFingerprint {
 const GATHERED: usize = 512;
 const LETTER: u8 = 1;
 
-/// Whether a byte is whitespace, a sign, or a part of a word.
+/// Whether a byte is whitespace, punctuation, or part of a word.
 const CLASSES: [u8; 256] = {
     let mut classes = [LETTER; 256];
     let mut byte = 0;
@@ -65,23 +65,23 @@ const CLASSES: [u8; 256] = {
     classes
 };
 
-/// Telling lines of a text.
-pub fn each_line_term(text: &str, mut see: impl FnMut(FingerprintTerm)) {
+/// The distinctive lines of a text.
+pub fn each_line_term(text: &str, mut emit: impl FnMut(FingerprintTerm)) {
     for line in text.lines() {
         let print = line_fingerprint(line);
         if print.is_distinctive {
-            see(print.term());
+            emit(print.term());
         }
     }
 }
 
-/// A fourth of the telling lines, the same ones wherever they stand: enough for what was only looked at.
+/// A quarter of the distinctive lines, always the same ones: enough for text that was only read.
 pub fn each_sampled_line_term(
     lines: impl Iterator<Item = LineFingerprint>,
-    mut see: impl FnMut(FingerprintTerm),
+    mut emit: impl FnMut(FingerprintTerm),
 ) {
     for print in lines.filter(|print| print.is_sampled()) {
-        see(print.term());
+        emit(print.term());
     }
 }
 
@@ -95,12 +95,12 @@ impl LineFingerprint {
     }
 }
 
-/// Winnowed grams of a text: of any twelve in a row one is among them, and it does not depend on what is before.
-pub fn each_gram_term(text: &str, mut see: impl FnMut(FingerprintTerm)) {
+/// Winnowed grams of a text: one of any twelve in a row, independent of what comes before.
+pub fn each_gram_term(text: &str, mut emit: impl FnMut(FingerprintTerm)) {
     let mut words = [0_u64; GRAM];
     let mut count = 0;
     let mut window: std::collections::VecDeque<(usize, u64)> = std::collections::VecDeque::new();
-    let mut told = None;
+    let mut last_emitted = None;
     each_word(text, |word| {
         words.rotate_left(1);
         words[GRAM - 1] = word;
@@ -112,7 +112,7 @@ pub fn each_gram_term(text: &str, mut see: impl FnMut(FingerprintTerm)) {
             let mixed = (hash ^ word).wrapping_mul(FOLD);
             mixed ^ mixed >> 31
         });
-        // The least of the window is at its front.
+        // The front of the window is its least gram.
         while window.back().is_some_and(|(_, last)| *last >= gram) {
             window.pop_back();
         }
@@ -123,15 +123,15 @@ pub fn each_gram_term(text: &str, mut see: impl FnMut(FingerprintTerm)) {
         if count + 1 < GRAM + WINDOW {
             return;
         }
-        if let Some((at, least)) = window.front().filter(|(at, _)| told != Some(*at)) {
-            told = Some(*at);
-            see(term(GRAM_MARK, *least));
+        if let Some((at, least)) = window.front().filter(|(at, _)| last_emitted != Some(*at)) {
+            last_emitted = Some(*at);
+            emit(term(GRAM_MARK, *least));
         }
     });
 }
 
-/// Words, and every other sign by itself.
-fn each_word(text: &str, mut see: impl FnMut(u64)) {
+/// Words, and every other symbol by itself.
+fn each_word(text: &str, mut emit: impl FnMut(u64)) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -148,7 +148,7 @@ fn each_word(text: &str, mut see: impl FnMut(u64)) {
                 at += 1;
             }
         }
-        see(hash ^ hash >> 32);
+        emit(hash ^ hash >> 32);
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
         assert_ne!(line_fingerprint(&long).hash, line_fingerprint(&long[3..]).hash);
     }
 
-    /// Archives hold these values: whoever changes one makes every index written so far useless.
+    /// Archives contain these values: changing one makes every existing index useless.
     #[test]
     fn values_on_disk_stay() {
         let lines = ["let x = a + b;", "    return Err(error.into());", "größer als zuvor"];

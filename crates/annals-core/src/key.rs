@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Half of a blake3 hash's first 16 bytes. Stored as SQLite's native 64-bit integer, shown as 16 hex digits.
+/// The first 8 bytes of a blake3 hash. Stored as SQLite's native 64-bit integer, shown as 16 hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ContentKey(i64);
 
 impl ContentKey {
-    /// Parts are separated by their lengths, so that ("ab", "c") and ("a", "bc") differ.
+    /// Parts are prefixed with their lengths, so that ("ab", "c") and ("a", "bc") differ.
     pub fn of(parts: &[&[u8]]) -> ContentKey {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -20,7 +20,7 @@ impl ContentKey {
         ContentKey(i64::from_le_bytes(first))
     }
 
-    /// The next link of a chain: equal only when everything before was equal too.
+    /// The next link of a chain: equal only if everything before it was equal too.
     pub fn then(self, bytes: &[u8]) -> ContentKey {
         ContentKey::of(&[&self.0.to_le_bytes(), bytes])
     }
@@ -73,7 +73,7 @@ mod tests {
         assert_ne!(ContentKey::of_words("???"), ContentKey::of_words("!"));
     }
 
-    /// Rows of every archive have these values, and copies are recognised by them.
+    /// Rows of every archive contain these values, and copies are recognised by them.
     #[test]
     fn values_on_disk_stay() {
         let keys =

@@ -35,8 +35,8 @@ pub use retry::{Attempts, FailureKind, RetryStep, next_step, urgency};
 pub use scope::{MemberRole, Scope};
 pub use status::{LineStatus, SourceStatus};
 pub use terms::{
-    FILE_MARK, LONGEST_TEXT, MODEL_MARK, TOOL_MARK, TermSet, Terms, each_text, each_told, each_whole_term,
-    hash_term,
+    FILE_MARK, LONGEST_TEXT, MODEL_MARK, TOOL_MARK, TermSet, Terms, each_embedded_text, each_text,
+    each_whole_term, hash_term,
 };
 pub use text::{Raw, Shown, ShownJson};
 pub use time::Time;

@@ -9,25 +9,25 @@ use utoipa::ToSchema;
 pub struct Manifest {
     pub source: &'static str,
     pub label: &'static str,
-    /// Its name in addresses of its own, as in `/api/v1/<route>/sessions`.
+    /// Its name in URLs, as in `/api/v1/<route>/sessions`.
     pub route: &'static str,
-    /// Raised when its readers change what they make of the same bytes.
+    /// Incremented when its readers produce other rows from the same bytes.
     pub reader_version: u32,
     pub summary: &'static str,
     pub setup_hint: &'static str,
     pub default_homes: &'static [&'static str],
     pub variables: &'static [Variable],
     pub streams: &'static [Stream],
-    /// Streams whose text can be searched for, beside conversations, authored things and memory.
+    /// Streams with searchable text, besides conversations, authored items and memory.
     pub searched: &'static [&'static str],
     pub footprint: Footprint,
     pub databases: &'static [Database],
-    /// Everything the platform offers, and what becomes of it here.
+    /// Everything the platform offers, and how annals covers it.
     pub surface: &'static [Surface],
     pub bindings: &'static [&'static str],
-    /// How long the client keeps transcripts before it deletes them itself.
+    /// How long the client keeps transcripts before it deletes them.
     pub retention: Option<Retention>,
-    /// Words that open the client again at a session: `{id}` represents the session.
+    /// The command that resumes a session in the client; `{id}` represents the session.
     pub resume_command: &'static str,
 }
 
@@ -37,12 +37,12 @@ impl Manifest {
     }
 }
 
-/// One thing that the platform offers.
+/// One feature of the platform.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Surface {
     pub item: &'static str,
     pub state: SurfaceState,
-    /// Where it is found here; empty when it is not.
+    /// Where it is found here; empty if it is not covered.
     pub stream: &'static str,
     pub reason: &'static str,
 }
@@ -70,7 +70,7 @@ pub enum SurfaceState {
 }
 
 impl SurfaceState {
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             SurfaceState::Collected => "collected",
             SurfaceState::Partial => "partial",
@@ -79,7 +79,7 @@ impl SurfaceState {
     }
 }
 
-/// A settings file of the home and the key in it that holds a number of days.
+/// A settings file of the home, and the key in it that contains a number of days.
 #[derive(Debug, Serialize)]
 pub struct Retention {
     pub file: &'static str,
@@ -97,7 +97,7 @@ pub struct Variable {
     pub kind: ValueKind,
 }
 
-/// What the value of a setting is. In config.toml each may be written as a string, as in the environment.
+/// The type of a setting. In config.toml each may also be written as a string, as in the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueKind {
@@ -110,11 +110,11 @@ pub enum ValueKind {
     Boolean,
 }
 
-/// Every path pattern relative to the home; the first that matches decides.
+/// Path patterns relative to the home; the first match decides.
 #[derive(Debug, Serialize)]
 pub struct Footprint {
     pub rules: &'static [Rule],
-    /// What may be read in repositories that sessions ran in, relative to their folder; nothing else there is.
+    /// What may be read in repositories that sessions ran in, relative to their root; nothing else is read there.
     pub repository_rules: &'static [Rule],
     pub otherwise: &'static str,
 }
@@ -123,18 +123,18 @@ pub struct Footprint {
 pub struct Rule {
     pub pattern: &'static str,
     pub treatment: Treatment,
-    /// The kind of file in words of the audit.
+    /// The kind of file, as the audit calls it.
     pub store: &'static str,
     pub reader: Option<&'static str>,
     pub framing: Framing,
     pub encoding: Encoding,
-    /// Its records end when they vanish from it, or it from the home.
+    /// Its records end when they vanish from it, or when it vanishes from the home.
     pub mutable: bool,
     pub why: &'static str,
 }
 
 impl Rule {
-    /// A file of lines, appended to, that a reader takes apart.
+    /// A file of lines that is appended to, split by a reader.
     pub const fn lines(
         pattern: &'static str,
         store: &'static str,
@@ -147,7 +147,7 @@ impl Rule {
         rule
     }
 
-    /// A file that a reader takes apart as a whole.
+    /// A file that a reader processes as a whole.
     pub const fn read(
         pattern: &'static str,
         store: &'static str,
@@ -210,24 +210,24 @@ impl Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Treatment {
-    /// Bytes are kept, with versions.
+    /// The bytes are kept, with versions.
     Capture,
     /// Read through the declared database, row by row; the file itself is not kept.
     Database,
-    /// Not kept, on purpose.
+    /// Left out on purpose.
     LeftOut,
-    /// Not even opened.
+    /// Never opened.
     Never,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Framing {
-    /// One object a line, appended to.
+    /// One object per line, appended to.
     Lines,
-    /// Texts of JSON, each ended by the byte 0x1E, which no JSON holds; appended to by annals itself.
+    /// JSON texts, each terminated by the byte 0x1E, which JSON cannot contain; appended to by annals itself.
     Sequence,
-    /// Read whole, replaced whole.
+    /// Read and replaced as a whole.
     Whole,
 }
 
@@ -238,7 +238,7 @@ pub enum Encoding {
     Zstd,
 }
 
-/// A client's own SQLite database: the newest file of the pattern, its rows kept as documents.
+/// An SQLite database of the client: the newest file that matches the pattern, its rows kept as documents.
 #[derive(Debug, Serialize)]
 pub struct Database {
     pub pattern: &'static str,
@@ -270,14 +270,14 @@ pub struct Field {
     /// JSON types, for example `string` or `string|null`.
     pub kind: &'static str,
     pub what: &'static str,
-    /// Set when lists carry a preview: how the whole value is reached.
+    /// Set if lists contain a preview: how to get the complete value.
     pub preview: Option<&'static str>,
-    /// The normalized field it is taken from, where the client has another name for it.
+    /// The normalized field it is taken from, if the client uses another name.
     pub from: &'static str,
 }
 
 impl Stream {
-    /// Records with versions and an end, kept whole.
+    /// Records with versions and an end, kept complete.
     pub const fn mutable_records(
         name: &'static str,
         what: &'static str,
@@ -304,7 +304,7 @@ impl Field {
         Field { name, kind, what, preview: None, from: name }
     }
 
-    /// A field that lists show the start of; `whole` says how to get the rest.
+    /// A field of which lists show the start; `whole` says how to get the rest.
     pub const fn preview(
         name: &'static str,
         kind: &'static str,
@@ -314,7 +314,7 @@ impl Field {
         Field { name, kind, what, preview: Some(whole), from: name }
     }
 
-    /// The client's name for something every source has.
+    /// The client's name for something that every source has.
     pub const fn alias(
         name: &'static str,
         from: &'static str,
@@ -341,11 +341,11 @@ pub enum Semantics {
     MutableState,
 }
 
-/// Where a stream's rows live: the normalized transcript, or the plain record table.
+/// Where the rows of a stream are stored: the normalized transcript, or the plain record table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     Sessions,
-    /// Sessions that other sessions started.
+    /// Sessions that were started by other sessions.
     Agents,
     Messages,
     Calls,

@@ -6,7 +6,7 @@ use jiff::{Timestamp, ToSpan, Zoned};
 
 use super::{Error, Result, Time};
 
-/// A point in time; days are the person's own.
+/// A point in time; days are those of the local time zone.
 pub fn parse_moment(text: &str, now: Time) -> Result<Time> {
     let unclear = || {
         Error::new(format!("not a time: {text:?}"))

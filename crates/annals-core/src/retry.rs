@@ -5,21 +5,21 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::Time;
 use crate::stored::named;
 
-/// Why a try failed.
+/// Why an attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum FailureKind {
-    /// A file, folder or database that could not be read.
+    /// A file, directory or database could not be read.
     Unreadable,
-    /// A file that changed while it was read.
+    /// A file changed while it was read.
     Changing,
-    /// 401: the owner has to sign in.
+    /// 401: the user has to log in.
     SignIn,
-    /// 429, or a challenge in its place.
+    /// 429, or a challenge instead of it.
     RateLimited,
-    /// 5xx, or no room on the other side.
+    /// 5xx, or no capacity on the other side.
     Pressure,
-    /// No answer in time, or no connection.
+    /// No response in time, or no connection.
     Timeout,
     /// 404.
     NotFound,
@@ -27,55 +27,56 @@ pub enum FailureKind {
     Gone,
     /// 403.
     Forbidden,
-    /// An answer that was not understood, or not all of it.
+    /// A response that was not understood, or incomplete.
     Malformed,
     /// Anything else.
     Failed,
 }
 
-/// What becomes of a gap.
+/// What happens to a gap next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryStep {
-    /// Tried by every run.
+    /// Retried by every run.
     EachRun,
-    /// Not tried before then.
+    /// Not retried before then.
     NotBefore(Time),
     GivenUp(GiveUp),
 }
 
-/// Why a gap is tried no more.
+/// Why a gap is no longer retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum GiveUp {
     NotFound,
     Gone,
-    /// Too many tries without progress; a newer connector or reader tries once more.
+    /// Too many attempts without progress; a newer connector or reader tries once more.
     Quarantined,
 }
 
-/// How it went so far.
+/// The attempts so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attempts<'t> {
-    /// Of the last try.
+    /// Of the last attempt.
     pub why: FailureKind,
-    /// All tries, at least one.
+    /// All attempts, at least one.
     pub attempts: u32,
-    /// Those that failed because of the thing itself, and not of the weather: see `FailureKind::is_transient`.
+    /// Attempts that failed because of the item itself, not because of a transient failure: see
+    /// `FailureKind::is_transient`.
     pub refusals: u32,
-    /// The version of connector and reader that tried last, and the one that would try now.
+    /// The version of connector and reader at the last attempt, and now.
     pub failed_with: &'t str,
     pub running: &'t str,
 }
 
-/// Tries of what is not there.
+/// Attempts at something that does not exist.
 pub const MISSING_TRIES: u32 = 3;
-/// Tries without progress of what is there and cannot be fetched.
+/// Attempts without progress at something that exists and cannot be fetched.
 pub const HOPELESS_TRIES: u32 = 8;
 
 const MINUTE: i64 = 60_000_000;
 const HOUR: i64 = 60 * MINUTE;
 
-/// What becomes of a gap whose last try was at `now`.
+/// What happens to a gap whose last attempt was at `now`.
 pub fn next_step(history: Attempts<'_>, now: Time) -> RetryStep {
     let after = |first: i64, longest: i64| {
         // Waits double. Beyond twenty doublings every wait is the longest.
@@ -104,15 +105,15 @@ pub fn next_step(history: Attempts<'_>, now: Time) -> RetryStep {
     }
 }
 
-/// The lower, the sooner it is served: few tries and old age first. A try weighs as much as a quarter of an hour of
-/// waiting, and no more than eight of either count: what failed often is not starved by what is new, nor starves it.
+/// Lower is sooner: few attempts and old age first. An attempt weighs as much as fifteen minutes of waiting, and at
+/// most eight of either count: frequent failures are not starved by new gaps, nor do they starve them.
 pub fn urgency(attempts: u32, first_seen: Time, now: Time) -> i64 {
     let age = now.micros().saturating_sub(first_seen.micros()).max(0) / (15 * MINUTE);
     i64::from(attempts.min(8)) - age.min(8)
 }
 
 impl FailureKind {
-    /// What an HTTP status other than success says.
+    /// The failure kind of an HTTP status other than success.
     pub fn of_status(status: u16) -> FailureKind {
         match status {
             401 => FailureKind::SignIn,
@@ -126,7 +127,7 @@ impl FailureKind {
         }
     }
 
-    /// It passes, and says nothing about the thing that was asked for: never a reason to give up.
+    /// The failure passes and says nothing about the requested item: never a reason to give up.
     pub fn is_transient(self) -> bool {
         match self {
             FailureKind::Unreadable
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn every_reason_has_its_course() {
-        // What the first, second, third, eighth and hundredth failure lead to: minutes to wait, or the end.
+        // What the first, second, third, eighth and hundredth failure lead to: minutes to wait, or giving up.
         let table = [
             (FailureKind::Unreadable, ["run", "run", "run", "run", "run"]),
             (FailureKind::Changing, ["run", "run", "run", "run", "run"]),
@@ -204,14 +205,14 @@ mod tests {
             } else {
                 assert_eq!(step, next_step(history(why, 100), NOW), "{why:?}: a version changes nothing");
             }
-            // Its own failure ends it again.
+            // Another failure ends it again.
             let failed = Attempts { failed_with: "2", attempts: 101, refusals: newer.refusals + 1, ..newer };
             assert_eq!(next_step(failed, NOW) == RetryStep::GivenUp(GiveUp::Quarantined), quarantined);
         }
     }
 
     #[test]
-    fn statuses_say_why() {
+    fn statuses_map_to_failure_kinds() {
         let table = [
             (401, FailureKind::SignIn),
             (403, FailureKind::Forbidden),
@@ -242,14 +243,14 @@ mod tests {
         assert!(old_once < old_often);
     }
 
-    fn any_why() -> impl Strategy<Value = FailureKind> {
+    fn any_failure() -> impl Strategy<Value = FailureKind> {
         proptest::sample::select(FailureKind::VARIANTS.to_vec())
     }
 
     proptest! {
         #[test]
-        fn weather_never_ends_a_gap(
-            why in any_why(), attempts in 1..u32::MAX, refusals in any::<u32>(), now in any::<i64>(), newer: bool,
+        fn transient_failures_never_end_a_gap(
+            why in any_failure(), attempts in 1..u32::MAX, refusals in any::<u32>(), now in any::<i64>(), newer: bool,
         ) {
             let running = if newer { "2" } else { "1" };
             let history = Attempts { why, attempts, refusals, failed_with: "1", running };
@@ -266,7 +267,7 @@ mod tests {
 
         #[test]
         fn more_tries_and_later_tries_wait_longer(
-            why in any_why(), attempts in 1..1_000u32, more in 0..1_000u32, now in 0..i64::MAX / 2, later in 0..DAY,
+            why in any_failure(), attempts in 1..1_000u32, more in 0..1_000u32, now in 0..i64::MAX / 2, later in 0..DAY,
         ) {
             let at = |attempts, now| match next_step(history(why, attempts), Time::from_micros(now)) {
                 RetryStep::EachRun => 0,
@@ -278,7 +279,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_not_there_is_given_up(attempts in MISSING_TRIES..u32::MAX, now in any::<i64>()) {
+        fn missing_items_are_given_up(attempts in MISSING_TRIES..u32::MAX, now in any::<i64>()) {
             let now = Time::from_micros(now);
             prop_assert_eq!(next_step(history(FailureKind::NotFound, attempts), now), RetryStep::GivenUp(GiveUp::NotFound));
             prop_assert_eq!(next_step(history(FailureKind::Gone, attempts), now), RetryStep::GivenUp(GiveUp::Gone));

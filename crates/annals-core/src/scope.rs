@@ -1,15 +1,15 @@
-//! Who is asking: every question to the store and the views starts with one.
+//! The scope of a request: every query to the store and the views starts with one.
 
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use crate::stored::named;
 
-/// Whose homes an asker may see.
+/// Whose homes the caller may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// The person at this machine, and members with that role: the whole archive.
+    /// The local user, and members with that role: the whole archive.
     Owner,
-    /// An admin: homes of every member of one organisation.
+    /// An admin: the homes of all members of one organisation.
     Organisation(i64),
     /// A member: their own homes.
     Member(i64),

@@ -1,4 +1,4 @@
-//! What became of a line, and how a source is doing.
+//! The status of a line, and of a source.
 
 use serde::Serialize;
 use strum::{Display, EnumString, IntoStaticStr};
@@ -13,7 +13,7 @@ pub enum LineStatus {
     Unknown,
     Malformed,
     Skipped,
-    /// No line, but something new inside of one: counted beside it.
+    /// Not a line, but something new inside one: counted in addition.
     Drift,
 }
 

@@ -1,7 +1,7 @@
-//! Enums as archives have them: by number or by name.
+//! Enums as stored in archives: by number or by name.
 
-/// Enums that are stored by their numbers, which are written out: a new variant must not relabel what is stored. A number
-/// that a later version wrote reads as the variant after `else`.
+/// Enums that are stored by explicit numbers, so that a new variant does not relabel what is stored. A number written
+/// by a later version reads as the variant after `else`.
 macro_rules! stored_by_number {
     ($($name:ident else $unknown:ident),+) => {$(
         impl $name {
@@ -20,7 +20,7 @@ macro_rules! stored_by_number {
     )+};
 }
 
-/// Enums that are stored, asked for or answered by their names.
+/// Enums that are stored, queried and returned by name.
 macro_rules! named {
     ($($name:ident),+) => {$(
         impl $name {

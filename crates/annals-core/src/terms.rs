@@ -2,28 +2,28 @@
 
 use serde_json::Value;
 
-/// A longer word is data, not language: nobody types it, and an index of such words is larger than the text.
+/// Longer words are data, not language: nobody types them, and indexing them would take more space than the text.
 pub const LONGEST_TERM: usize = 64;
-/// Of a longer text only the start is indexed.
+/// Only the start of a longer text is indexed.
 pub const LONGEST_TEXT: usize = 256 << 10;
 
-/// Stand before words that are no text: the name of a tool, a model, the last part of a path.
+/// Prefixes of terms that are not words of a text: the name of a tool, a model, the last component of a path.
 pub const TOOL_MARK: &[u8] = b"\x01t";
 pub const MODEL_MARK: &[u8] = b"\x01m";
 pub const FILE_MARK: &[u8] = b"\x01f";
 
-/// Shows every term of a text, in order and as often as it is there: words in lower case, the parts of
-/// `snake_case` and `camelCase`, and pairs of neighbours in scripts that do not part words.
-pub fn each_term(text: &str, see: impl FnMut(&[u8])) {
-    cut(text, Word::default(), see);
+/// Emits every term of a text, in order and with repetitions: words in lower case, the parts of `snake_case` and
+/// `camelCase`, and pairs of adjacent characters in scripts without spaces.
+pub fn each_term(text: &str, emit: impl FnMut(&[u8])) {
+    tokenize(text, Word::default(), emit);
 }
 
-/// The same without the parts of words: who asks for `GitHub` does not want two words.
-pub fn each_whole_term(text: &str, see: impl FnMut(&[u8])) {
-    cut(text, Word { undivided: true, ..Word::default() }, see);
+/// The same without the parts of words: a search for `GitHub` does not mean two words.
+pub fn each_whole_term(text: &str, emit: impl FnMut(&[u8])) {
+    tokenize(text, Word { undivided: true, ..Word::default() }, emit);
 }
 
-fn cut(text: &str, mut word: Word, mut see: impl FnMut(&[u8])) {
+fn tokenize(text: &str, mut word: Word, mut emit: impl FnMut(&[u8])) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -46,11 +46,11 @@ fn cut(text: &str, mut word: Word, mut see: impl FnMut(&[u8])) {
             at = after_colour(bytes, at);
             continue;
         }
-        each_term_of_run(&text[start..at], classes, &mut word, &mut see);
-        // Within JSON in a text, a line break is two letters: what a person sees begins behind them. It may also be the
-        // path of a file, so that both are terms.
+        each_term_of_run(&text[start..at], classes, &mut word, &mut emit);
+        // In JSON inside a text, a line break is two characters: the visible word begins after them. It may also be
+        // part of a path, so both are terms.
         if escaped && !word.undivided && at > start + 1 && matches!(byte, b'n' | b't' | b'r') {
-            each_term_of_run(&text[start + 1..at], classes, &mut word, &mut see);
+            each_term_of_run(&text[start + 1..at], classes, &mut word, &mut emit);
         }
     }
 }
@@ -65,43 +65,43 @@ fn after_colour(bytes: &[u8], at: usize) -> usize {
     if bytes.get(end).is_some_and(u8::is_ascii_alphabetic) { end + 1 } else { at }
 }
 
-/// A run without a separator in it.
-fn each_term_of_run(run: &str, classes: u8, word: &mut Word, see: &mut impl FnMut(&[u8])) {
+/// A run without separators.
+fn each_term_of_run(run: &str, classes: u8, word: &mut Word, emit: &mut impl FnMut(&[u8])) {
     match run.as_bytes() {
         // Nearly every word: lower case and digits, used as it is.
         plain if classes == PLAIN => {
             if plain.len() <= LONGEST_TERM {
-                see(plain);
+                emit(plain);
             }
         }
         mixed if classes & FOREIGN == 0 => {
             if mixed.len() <= LONGEST_TERM {
                 mixed.iter().for_each(|byte| word.push_ascii(*byte));
-                word.end(see);
+                word.end(emit);
             }
         }
-        _ => each_foreign_term(run, word, see),
+        _ => each_foreign_term(run, word, emit),
     }
 }
 
-/// A run in which letters stand that take more than one byte; not all of them are parts of words.
-fn each_foreign_term(run: &str, word: &mut Word, see: &mut impl FnMut(&[u8])) {
+/// A run with multi-byte characters; not all of them are parts of words.
+fn each_foreign_term(run: &str, word: &mut Word, emit: &mut impl FnMut(&[u8])) {
     let mut letters = run.chars().peekable();
-    // The letter before, within a script without spaces.
+    // The previous character, within a script without spaces.
     let mut before: Option<char> = None;
     while let Some(letter) = letters.next() {
         if is_unspaced(letter) {
-            word.end(see);
+            word.end(emit);
             let mut pair = [0; 8];
             let first = before.map_or(0, |before| before.encode_utf8(&mut pair).len());
             let second = letter.encode_utf8(&mut pair[first..]).len();
-            // A single letter is a word too, unless a second one follows.
+            // A single character is a word too, unless another one follows.
             if before.is_some() || !letters.peek().copied().is_some_and(is_unspaced) {
-                see(&pair[..first + second]);
+                emit(&pair[..first + second]);
             }
-            // The last letter begins no pair, and can be asked for alone.
+            // The last character starts no pair, and can be searched for alone.
             if before.is_some() && !word.undivided && !letters.peek().copied().is_some_and(is_unspaced) {
-                see(&pair[first..first + second]);
+                emit(&pair[first..first + second]);
             }
             before = Some(letter);
             continue;
@@ -111,19 +111,19 @@ fn each_foreign_term(run: &str, word: &mut Word, see: &mut impl FnMut(&[u8])) {
             Some(byte) => word.push_ascii(byte),
             None if letter.is_alphanumeric() => word.push(letter),
             None => {
-                word.end(see);
+                word.end(emit);
                 if is_pictogram(letter) {
-                    see(letter.encode_utf8(&mut [0; 4]).as_bytes());
+                    emit(letter.encode_utf8(&mut [0; 4]).as_bytes());
                 }
             }
         }
     }
-    word.end(see);
+    word.end(emit);
 }
 
 const ESCAPE: u8 = 0x1b;
 const SEPARATOR: u8 = 0;
-/// Small letters and digits.
+/// Lower-case letters and digits.
 const PLAIN: u8 = 1;
 const CAPITAL: u8 = 2;
 const UNDERSCORE: u8 = 4;
@@ -145,19 +145,19 @@ const CLASSES: [u8; 256] = {
     classes
 };
 
-/// Han, kana, hangul, Thai and the like: words are beside each other without a space.
+/// Han, kana, hangul, Thai and the like: words are not separated by spaces.
 fn is_unspaced(letter: char) -> bool {
     matches!(letter as u32, 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x4DBF
         | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0x20000..=0x3134F)
 }
 
-/// Emoji and other signs that people search for; not what only changes the look of another one.
+/// Emoji and other symbols that people search for; not modifiers that only change the look of another one.
 fn is_pictogram(letter: char) -> bool {
     matches!(letter as u32, 0x203C | 0x2049 | 0x2139 | 0x231A..=0x231B | 0x2328 | 0x23CF | 0x23E9..=0x23FA
         | 0x2600..=0x27BF | 0x2B1B..=0x2B1C | 0x2B50 | 0x2B55 | 0x1F000..=0x1F3FA | 0x1F400..=0x1FAFF)
 }
 
-/// A word as it grows, with the places where its parts begin.
+/// A word in progress, with the offsets of its parts.
 #[derive(Default)]
 struct Word {
     letters: Vec<u8>,
@@ -195,14 +195,14 @@ impl Word {
         }
     }
 
-    fn end(&mut self, see: &mut impl FnMut(&[u8])) {
+    fn end(&mut self, emit: &mut impl FnMut(&[u8])) {
         if self.letters.is_empty() {
             return;
         }
         if !self.too_long {
             let whole = trimmed(&self.letters);
             if !whole.is_empty() {
-                see(whole);
+                emit(whole);
             }
             if !self.starts.is_empty() && !self.undivided {
                 let starts = std::iter::once(0).chain(self.starts.iter().copied());
@@ -210,7 +210,7 @@ impl Word {
                 for (start, end) in starts.zip(ends) {
                     let part = trimmed(&self.letters[start..end]);
                     if part.len() > 1 && part.len() < whole.len() {
-                        see(part);
+                        emit(part);
                     }
                 }
             }
@@ -227,31 +227,32 @@ fn trimmed(word: &[u8]) -> &[u8] {
     &word[start..end]
 }
 
-/// Shows every text of a value; the names of its fields say what a tool wants, not what was said.
-pub fn each_text(value: &Value, see: &mut dyn FnMut(&str)) {
+/// Emits every text in a value. Field names describe the tool, not the content, and are skipped.
+pub fn each_text(value: &Value, emit: &mut dyn FnMut(&str)) {
     match value {
-        Value::String(text) => each_told(text, see),
-        Value::Array(items) => items.iter().for_each(|item| each_text(item, see)),
-        Value::Object(fields) => fields.values().for_each(|field| each_text(field, see)),
-        Value::Number(number) => see(&number.to_string()),
+        Value::String(text) => each_embedded_text(text, emit),
+        Value::Array(items) => items.iter().for_each(|item| each_text(item, emit)),
+        Value::Object(fields) => fields.values().for_each(|field| each_text(field, emit)),
+        Value::Number(number) => emit(&number.to_string()),
         Value::Null | Value::Bool(_) => {}
     }
 }
 
-/// A text, or the texts of the JSON that it is: some clients keep inputs and outputs so, with line breaks as two letters.
-pub fn each_told(text: &str, see: &mut dyn FnMut(&str)) {
+/// Emits a text, or the texts in it if it is JSON: some clients store inputs and outputs that way, with escaped line
+/// breaks.
+pub fn each_embedded_text(text: &str, emit: &mut dyn FnMut(&str)) {
     let document = Some(text).filter(|text| text.starts_with(['{', '[']));
     match document.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
-        Some(document) => each_text(&document, see),
-        None => see(text),
+        Some(document) => each_text(&document, emit),
+        None => emit(text),
     }
 }
 
-/// The distinct terms of a passage, packed: each behind its length.
+/// The distinct terms of a passage, packed: each is preceded by its length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Terms {
     packed: Vec<u8>,
-    /// All terms, repeated ones too.
+    /// Number of terms, including repeated ones.
     pub length: u32,
 }
 
@@ -271,12 +272,12 @@ impl Terms {
     }
 }
 
-/// Gathers distinct terms, passage after passage, without giving its memory back in between.
+/// Collects distinct terms, passage after passage, and reuses its memory.
 #[derive(Default)]
 pub struct TermSet {
-    /// Hashes of the passage at hand carry its number.
+    /// Hashes of the current passage are tagged with its number.
     slots: Vec<(u32, u64)>,
-    /// So many of the slots are used by the passage at hand: few for most, so that they stay in the nearest cache.
+    /// Number of slots in use for the current passage: few for most, so that they stay in the nearest cache.
     size: usize,
     passage: u32,
     hashes: Vec<u64>,
@@ -293,7 +294,7 @@ impl TermSet {
         });
     }
 
-    /// A term that is no word of a text, such as the name of a tool.
+    /// Adds a term that is not a word of a text, such as the name of a tool.
     pub fn add(&mut self, term: &[u8]) {
         if term.is_empty() || term.len() > usize::from(u8::MAX) {
             return;
@@ -302,7 +303,7 @@ impl TermSet {
             self.grow();
         }
         let hash = hash_term(term);
-        // Two terms with one hash of 64 bits would be one; that does not happen.
+        // Two terms with the same 64-bit hash would be merged, which does not happen in practice.
         if !self.insert(hash) {
             return;
         }
@@ -311,7 +312,7 @@ impl TermSet {
         self.terms.packed.extend_from_slice(term);
     }
 
-    /// False when it is there already.
+    /// Returns false if it is already there.
     fn insert(&mut self, hash: u64) -> bool {
         let mask = self.size - 1;
         let mut at = hash as usize & mask;
@@ -325,7 +326,7 @@ impl TermSet {
         true
     }
 
-    /// The terms so far; the next ones are another passage's.
+    /// Returns the terms so far and starts the next passage.
     pub fn take(&mut self) -> Terms {
         self.hashes.clear();
         self.size = self.size.min(FEWEST_SLOTS);
@@ -336,7 +337,7 @@ impl TermSet {
         terms
     }
 
-    /// A new number makes all slots empty.
+    /// A new number empties all slots.
     fn forget(&mut self) {
         self.passage = self.passage.wrapping_add(1);
         if self.passage == 0 {
@@ -367,7 +368,7 @@ fn start(text: &str) -> &str {
     &text[..end]
 }
 
-/// Eight bytes at a time, folded: terms are short, and a general hash costs more than all the rest.
+/// Hashes eight bytes at a time: terms are short, and a general hash costs more than all the rest.
 pub fn hash_term(term: &[u8]) -> u64 {
     const FOLD: u64 = 0x9E37_79B9_7F4A_7C15;
     let fold = |hash: u64, bytes: u64| {
@@ -380,7 +381,7 @@ pub fn hash_term(term: &[u8]) -> u64 {
         hash = fold(hash, u64::from_le_bytes(*chunk));
         rest = after;
     }
-    // The length is in the hash, so the last letters may be read twice; to copy them costs more.
+    // The length is part of the hash, so the last bytes may be read twice; copying them would cost more.
     match (rest.first_chunk::<4>(), rest.last_chunk::<4>(), rest) {
         (Some(first), Some(last), _) => {
             let [first, last] = [first, last].map(|four| u64::from(u32::from_le_bytes(*four)));
@@ -404,7 +405,7 @@ mod tests {
         terms
     }
 
-    /// Line fingerprints in every archive are made of these.
+    /// Line fingerprints in every archive depend on these.
     #[test]
     fn hashes_on_disk_stay() {
         let hashes = [0, 2_589_744_547_436_673_585, 6_877_956_767_381_556_566, 1_364_079_601_130_989_666];
@@ -428,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_are_what_a_person_sees() {
+    fn terms_are_visible_words() {
         assert_eq!(terms("\u{1b}[1;31merror\u{1b}[0m: no"), ["error", "no"]);
         assert_eq!(terms(r"\u001b[31merror\u001b[0m"), ["error"]);
         assert_eq!(terms("\u{1b}[ \u{1b}]x [31m"), ["x", "31m"]);

@@ -14,7 +14,7 @@ impl Raw {
         Raw(bytes.into())
     }
 
-    /// For the redaction door in `view` alone (the tidy test says so).
+    /// Only for the redaction door in `view`, as the tidy test enforces.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -26,12 +26,12 @@ impl fmt::Debug for Raw {
     }
 }
 
-/// Text that went through redaction, or was made by annals itself.
+/// Text that passed redaction, or was written by annals itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Hash, ToSchema)]
 pub struct Shown(String);
 
 impl Shown {
-    /// Only for text that passed the door, and for words of our own such as labels and statuses.
+    /// Only for text that passed the door, and for our own texts such as labels and statuses.
     pub fn new(text: impl Into<String>) -> Shown {
         Shown(text.into())
     }
@@ -53,13 +53,13 @@ impl Serialize for Shown {
     }
 }
 
-/// JSON whose every string went through the door.
+/// JSON in which every string passed the door.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(transparent)]
 pub struct ShownJson(serde_json::Value);
 
 impl ShownJson {
-    /// Only for values that passed the door, and for ones of our own making.
+    /// Only for values that passed the door, and for our own.
     pub fn new(value: serde_json::Value) -> ShownJson {
         ShownJson(value)
     }

@@ -49,9 +49,9 @@ impl Time {
             .or_else(|| text.parse::<jiff::Timestamp>().ok().map(|stamp| Time(stamp.as_microsecond())))
     }
 
-    /// UTC with milliseconds, or microseconds when there are any.
+    /// UTC with milliseconds, or microseconds if there are any.
     pub fn rfc3339(self) -> String {
-        // Four digits of a year are all that RFC 3339 has.
+        // RFC 3339 years have four digits.
         let moment = self.0.clamp(FIRST, LAST);
         let (days, in_day) = (moment.div_euclid(DAY), moment.rem_euclid(DAY));
         let (year, month, day) = civil_from_days(days);
@@ -66,7 +66,7 @@ impl Time {
             (seconds % 60, 2, '.'),
             if micros % 1_000 == 0 { (micros / 1_000, 3, 'Z') } else { (micros, 6, 'Z') },
         ];
-        // Lists hold many times, and the general way to write numbers costs ten times as much.
+        // Lists contain many times, and `format!` costs ten times as much.
         for (number, digits, end) in parts {
             for place in (0..digits).rev() {
                 text.push(char::from(b'0' + (number / 10_i64.pow(place) % 10) as u8));
@@ -89,7 +89,7 @@ const DAY: i64 = 86_400_000_000;
 const FIRST: i64 = -719_528 * DAY;
 const LAST: i64 = 2_932_897 * DAY - 1;
 
-/// The form nearly every line has, `2026-11-15T07:28:43.975Z`, without a general parser's cost.
+/// Parses the usual form, `2026-11-15T07:28:43.975Z`, without the cost of a general parser.
 fn parse_utc(text: &[u8]) -> Option<Time> {
     if text.len() < 20 || *text.last()? != b'Z' {
         return None;
@@ -119,7 +119,7 @@ fn parse_utc(text: &[u8]) -> Option<Time> {
     Some(Time(seconds * 1_000_000 + fraction))
 }
 
-/// Days since 1970-01-01 of a date in the Gregorian calendar, by eras of 400 years that begin in March.
+/// Days since 1970-01-01 of a Gregorian date, by eras of 400 years that begin in March.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

@@ -1,25 +1,25 @@
-//! Tokens of model responses, each kind once.
+//! Token counts of model responses, by kind.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul};
 
-/// `input` has no cached tokens, `output` includes `reasoning`.
+/// `input` excludes cached tokens, `output` includes `reasoning`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tokens {
     pub input: i64,
     pub output: i64,
     pub cache_read: i64,
-    /// Cache writes that live five minutes, or of unknown lifetime.
+    /// Cache writes with a lifetime of five minutes, or of unknown lifetime.
     pub cache_write: i64,
     pub cache_write_hour: i64,
     pub reasoning: i64,
 }
 
-/// Lengths of a prompt in tokens, cached ones included, beyond which some models cost more.
+/// Lengths of a prompt in tokens, including cached ones, above which some models cost more.
 pub const LONG_PROMPTS: [i64; 3] = [100_000, 200_000, 272_000];
 
 impl Tokens {
-    /// What was sent to the model, from the cache or not.
+    /// What was sent to the model, cached or not.
     pub fn prompt(self) -> i64 {
         self.input + self.cache_read + self.cache_write + self.cache_write_hour
     }
@@ -28,7 +28,7 @@ impl Tokens {
         self.prompt() + self.output
     }
 
-    /// How many of `LONG_PROMPTS` the prompt exceeds; a migration counts by the same ones.
+    /// How many of `LONG_PROMPTS` the prompt exceeds; a migration uses the same limits.
     pub fn prompt_class(self) -> i64 {
         LONG_PROMPTS.iter().map(|limit| i64::from(self.prompt() > *limit)).sum()
     }
@@ -55,7 +55,7 @@ impl AddAssign for Tokens {
     }
 }
 
-/// Times a number of responses, which is negative for those that are taken out.
+/// Multiplied by a number of responses, which is negative for responses that are removed.
 impl Mul<i64> for Tokens {
     type Output = Tokens;
 

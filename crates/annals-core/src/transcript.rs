@@ -9,14 +9,14 @@ use strum::{FromRepr, IntoStaticStr};
 use super::{Call, CallResult, ContentKey, Terms, Time, Tokens, Touch};
 use crate::stored::stored_by_number;
 
-/// Bytes of a file's (decoded) content.
+/// A range of bytes in a file's (decoded) content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     pub offset: u64,
     pub length: u64,
 }
 
-/// What one line was: each physical line gets exactly one verdict, so that the audit adds up.
+/// What a line was: each physical line gets exactly one verdict, so that the audit adds up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Understood, or known to carry nothing to show; the text is the line's type.
@@ -27,7 +27,7 @@ pub enum Verdict {
     Malformed(String),
     /// Deliberately not read, with the reason.
     Skipped(String),
-    /// A document of many parts, each with a verdict and its bytes; together they are the document.
+    /// A document of several parts, each with a verdict and its bytes; together they are the document.
     Parts(Vec<(Verdict, u64)>),
 }
 
@@ -41,13 +41,13 @@ pub enum Item {
         offset: u64,
         kind: MessageKind,
     },
-    /// A message seen earlier is known by another key: what follows it tells whether it was copied.
+    /// A message seen earlier gets another key: what follows it shows whether it was copied.
     Rekey {
         session: Arc<str>,
         offset: u64,
         key: ContentKey,
     },
-    /// A further line of a message seen earlier: answers come in several.
+    /// Another line of a message seen earlier: answers may span several lines.
     Extend {
         session: Arc<str>,
         message: u64,
@@ -57,7 +57,7 @@ pub enum Item {
     Result(CallResult),
     Usage(Usage),
     Summary(Summary),
-    /// A row that a summary in another file may name as its session's last.
+    /// A row that a summary in another file may refer to as the last of its session.
     Landmark {
         session: Arc<str>,
         row: ContentKey,
@@ -65,19 +65,19 @@ pub enum Item {
     Touch(Touch),
     Link(Link),
     Document(Document),
-    /// A record was deleted where it came from; its versions stay.
+    /// A record was deleted at its origin; its versions stay.
     Ended {
         stream: &'static str,
         key: String,
         at: Option<Time>,
     },
     Passage(Passage),
-    /// A message seen earlier is told better elsewhere: its row goes, with the call in it.
+    /// A message seen earlier is represented better elsewhere: its row is removed, with the call in it.
     Forget {
         session: Arc<str>,
         offset: u64,
     },
-    /// A message seen earlier counts for something else: the conversation went on from another one.
+    /// A message seen earlier counts differently: the conversation continued from another one.
     Recount {
         session: Arc<str>,
         offset: u64,
@@ -91,10 +91,10 @@ pub enum Item {
         offset: u64,
         words: ContentKey,
     },
-    /// How the rows of a conversation that branches hang together; all of them, each time.
+    /// The tree of a branching conversation; complete, each time.
     Tree(Tree),
-    /// Something inside of a line that this reader does not know: a block, a part, a field. It is counted by its kind, beside
-    /// the verdict of the line.
+    /// Something inside a line that this reader does not know: a block, a part, a field. It is counted by kind, in
+    /// addition to the verdict of the line.
     Drift(String),
 }
 
@@ -126,7 +126,7 @@ pub struct TreeNode {
     pub parent: Option<ContentKey>,
     /// On the branch that the client shows.
     pub current: bool,
-    /// A step of its own; the result of a call is told with the call.
+    /// A separate step; the result of a call is shown with the call.
     pub told: bool,
 }
 
@@ -138,33 +138,32 @@ pub struct Message {
     pub kind: MessageKind,
     pub at: Option<Time>,
     pub key: ContentKey,
-    /// True where the line is in a stretch that a fork or sub-agent may have copied from another session.
+    /// The line is in a range that a fork or sub-agent may have copied from another session.
     pub inherited: bool,
     pub model: Option<Arc<str>>,
     pub tally: Tally,
 }
 
-/// For what a message counts, unless it is a copy.
+/// How a message counts, unless it is a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRepr, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[repr(i64)]
 pub enum Tally {
     Nothing = 0,
-    /// A record of the person's or the assistant's side that a person would not count.
+    /// A record of the user's or the assistant's side that people would not count.
     Record = 1,
-    /// A message as a person counts them.
+    /// A message as people count them.
     Message = 2,
-    /// A message that has no record of its side of its own: a prompt typed while the assistant was busy.
+    /// A message without a separate record of its side: a prompt typed while the assistant was busy.
     Aside = 3,
-    /// A message that the client wrote again with ids of its own: the record counts wherever it stands, the message
-    /// once.
+    /// A message that the client wrote again under new ids: the record counts everywhere, the message once.
     Rewritten = 4,
-    /// The same for a record that a person would not count.
+    /// The same for a record that people would not count.
     RewrittenRecord = 5,
 }
 
 impl Tally {
-    /// The usual: prompts and answers are messages, the rest counts for nothing.
+    /// The default: prompts and answers are messages, the rest counts for nothing.
     pub fn of(kind: MessageKind) -> Tally {
         match kind {
             MessageKind::Prompt | MessageKind::Answer => Tally::Message,
@@ -215,31 +214,31 @@ pub enum Role {
 #[strum(serialize_all = "snake_case")]
 #[repr(i64)]
 pub enum MessageKind {
-    /// The person's own words.
+    /// Human-written text.
     Prompt = 0,
-    /// The assistant's words.
+    /// The assistant's text.
     Answer = 1,
     /// A readable reasoning summary.
     Thinking = 2,
-    /// Text that the client put before the model: environment, instructions, skills, markers.
+    /// Text that the client added for the model: environment, instructions, skills, markers.
     Injected = 3,
     /// A compaction summary.
     Summary = 4,
     /// An event worth a line: interrupted, compacted, failed, rolled back.
     Notice = 5,
-    /// A message between agents, or what a background task reports.
+    /// A message between agents, or a report of a background task.
     Agent = 6,
-    /// A command of the client that the person typed, and what it printed.
+    /// A command of the client that the user typed, and its output.
     Command = 7,
-    /// A tool's result that answers no call in this file.
+    /// A tool result without a call in this file.
     Result = 8,
-    /// Words that the person typed and that were not sent: still in a queue, taken back, or dropped.
+    /// A prompt that was typed but not sent: still queued, taken back, or dropped.
     Unsent = 9,
 }
 
 stored_by_number!(Tally else Nothing, Role else System, MessageKind else Notice);
 
-/// A title that one file gives to the session of another, by naming one of its rows.
+/// A title that one file gives to a session in another, by referring to one of its rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     pub row: ContentKey,
@@ -256,24 +255,24 @@ pub struct Usage {
     pub key: ContentKey,
     pub inherited: bool,
     pub model: Option<Arc<str>>,
-    /// The response was counted at this place before; these numbers are newer.
+    /// The response was counted at this offset before; these numbers are newer.
     pub again: bool,
     pub tokens: Tokens,
 }
 
-/// Text that can be searched for, of the row at a place.
+/// Searchable text of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passage {
-    /// The session whose row it belongs to; nothing for records of a file.
+    /// The session of the row; none for records of a file.
     pub session: Option<Arc<str>>,
-    /// The place of the message, call or record.
+    /// Offset of the message, call or record.
     pub place: u64,
     pub kind: PassageKind,
     pub at: Option<Time>,
     pub terms: Terms,
 }
 
-/// Whose words a passage is.
+/// Who wrote a passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, FromRepr)]
 #[repr(u8)]
 pub enum PassageKind {
@@ -284,9 +283,9 @@ pub enum PassageKind {
     Result = 4,
     /// Paths of files that a call touched.
     Files = 5,
-    /// An authored thing or a memory.
+    /// A library item.
     Record = 6,
-    /// An output that was kept apart from its call.
+    /// An output stored separately from its call.
     Output = 7,
 }
 
@@ -300,13 +299,13 @@ impl PassageKind {
     }
 }
 
-/// A tie from one session to another one, which may not be in the archive.
+/// A link from one session to another, which may not be in the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     pub session: Arc<str>,
     pub other: String,
     pub kind: LinkKind,
-    /// Where in the other session it holds on, in the client's own terms.
+    /// The position in the other session, in the client's own terms.
     pub position: Option<String>,
 }
 
@@ -330,7 +329,7 @@ impl LinkKind {
     }
 }
 
-/// A native record of a stream that has no transcript table: its bytes are the record.
+/// A native record of a stream without a transcript table: its bytes are the record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     pub stream: &'static str,
@@ -342,7 +341,7 @@ pub struct Document {
     pub content: ContentKey,
 }
 
-/// What one file says about a session. Several files may speak of one session; `rank` decides who wins.
+/// What one file says about a session. Several files may describe one session; `rank` decides.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionFacts {
@@ -350,10 +349,10 @@ pub struct SessionFacts {
     pub cwd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Stands in for a title that nobody gave.
+    /// Shown if there is no title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_prompt: Option<String>,
-    /// A name that the person chose; shown before any title.
+    /// A name that the user chose; preferred over any title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -372,7 +371,7 @@ pub struct SessionFacts {
     pub parent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_kind: Option<LinkKind>,
-    /// What the client says the session cost, with all that it inherited and started.
+    /// The cost according to the client, including inherited history and sub-agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -387,13 +386,13 @@ pub struct SessionFacts {
     /// There is no transcript: all that is known comes from the client's prompt history.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub history_only: bool,
-    /// What only this client knows, under its own names.
+    /// Client-specific facts, under the client's own names.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub native: Map<String, Value>,
 }
 
 impl SessionFacts {
-    /// Adds what `weaker` knows and this does not; moments widen, models join.
+    /// Adds what is missing here and known to `weaker`; time ranges widen, models are merged.
     pub fn fill_from(&mut self, weaker: &SessionFacts) {
         fn fill<T: Clone>(mine: &mut Option<T>, theirs: &Option<T>) {
             if mine.is_none() {
@@ -430,7 +429,7 @@ impl SessionFacts {
     }
 }
 
-/// A piece of a message as it is shown.
+/// A block of a message as it is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
     Text(String),
@@ -443,7 +442,7 @@ pub enum Block {
     Attachment {
         name: String,
     },
-    /// Text that was put beside a prompt: no words of the person's, and not searched as such.
+    /// Text added next to a prompt: not written by the user, and not searched as such.
     Context {
         name: String,
         text: String,

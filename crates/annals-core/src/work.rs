@@ -2,19 +2,19 @@
 
 use super::{Operation, Range};
 
-/// One changed place of a file, or one look at it.
+/// One changed region of a file, or one read of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileWork {
     pub path: String,
     pub operation: Operation,
-    /// Where the file was, when it was moved here.
+    /// The previous path of a moved file.
     pub moved_from: Option<String>,
     pub before: FileRegion,
-    /// What is there now, or what was seen.
+    /// What is there now, or what was read.
     pub after: FileRegion,
 }
 
-/// Some lines of a file, as far as they are known. Texts hold whole lines wherever the client tells them.
+/// Lines of a file, as far as they are known. Texts contain complete lines if the client reports them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileRegion {
     pub range: Option<Range>,
@@ -38,7 +38,7 @@ impl FileWork {
 }
 
 impl FileRegion {
-    /// A whole file, or lines of it from `start` on.
+    /// A complete file, or lines of it from `start` on.
     pub fn lines(start: u32, text: String) -> FileRegion {
         let count = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
         let end = start.saturating_add(count).saturating_sub(1);

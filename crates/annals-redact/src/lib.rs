@@ -24,13 +24,13 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-/// Masks a secret as `[secret:<kind>:<4 hex>]`. The hex is keyed: within one archive it says which secrets
-/// are the same, and elsewhere it says nothing.
+/// Masks a secret as `[secret:<kind>:<4 hex>]`. The hex digits are keyed: within one archive they show which secrets
+/// are equal, elsewhere they mean nothing.
 pub struct Redactor {
     key: [u8; 32],
 }
 
-/// A secret's place in a text. As text it is the mark that is shown instead.
+/// The location of a secret in a text. Displays as the mask shown instead.
 pub struct SecretMatch {
     pub kind: &'static str,
     /// Equal for equal secrets of one archive.
@@ -50,7 +50,7 @@ impl Redactor {
         Redactor { key }
     }
 
-    /// Borrowed when nothing was found. Masking masked text changes nothing.
+    /// Borrowed if nothing was found. Masking masked text changes nothing.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut masked = String::new();
         let mut copied = 0;
@@ -66,12 +66,12 @@ impl Redactor {
         Cow::Owned(masked)
     }
 
-    /// Shows every secret of a text, in the order in which they are there.
-    pub fn each(&self, text: &str, see: &mut dyn FnMut(SecretMatch)) {
+    /// Emits every secret of a text, in order.
+    pub fn each(&self, text: &str, emit: &mut dyn FnMut(SecretMatch)) {
         scan::scan(text.as_bytes(), &mut |kind, range: Range<usize>| {
             let hash = blake3::keyed_hash(&self.key, &text.as_bytes()[range.clone()]);
             let [first, second, ..] = *hash.as_bytes();
-            see(SecretMatch { kind, hash: [first, second], range });
+            emit(SecretMatch { kind, hash: [first, second], range });
         });
     }
 }

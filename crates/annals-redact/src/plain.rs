@@ -4,11 +4,11 @@ use regex::bytes::{RegexSet, RegexSetBuilder};
 
 use super::rules::BEFORE_NAMES;
 
-/// Where a value stands.
+/// Where a value appears.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Place {
     Quoted,
-    /// `NAME=value` in capitals: here a word is no variable.
+    /// `NAME=value` in capitals: here a word is not a variable.
     Environment,
     Bare,
 }
@@ -17,9 +17,9 @@ const ANYWHERE: &[Place] = &[Place::Quoted, Place::Environment, Place::Bare];
 const UNQUOTED: &[Place] = &[Place::Environment, Place::Bare];
 const BARE: &[Place] = &[Place::Bare];
 
-/// Signs at the start of a value that it is none: it is filled in later, is a pattern, leads elsewhere, is
-/// code, or was shortened by someone before us.
-const STAND_INS: &[(&[Place], &str)] = &[
+/// Prefixes that mean a value is not a secret: it is filled in later, is a pattern, a reference or code, or was
+/// already redacted by someone else.
+const PLACEHOLDERS: &[(&[Place], &str)] = &[
     (ANYWHERE, r"^[<{\[(^]|^--|^/\^|^[*.xX]+$"),
     (ANYWHERE, r"^\$[{(]|^\$[A-Za-z_][\w:.>\[\]-]*$|^%[sd({]|^%\w+%$"),
     (ANYWHERE, r"\$\{|\{\{|\{[A-Za-z_.]*\}|%\(|\*\*\*|\.\.\.|://|\[(?:A-Z|a-z|0-9|\^)|\\[dw]|\*/|/\*"),
@@ -33,38 +33,38 @@ const STAND_INS: &[(&[Place], &str)] = &[
     (UNQUOTED, r"^[#@!:]|^(?:[\w.!?-]|::)+[(\[{]"),
 ];
 
-/// What is no secret although it is in the place of one: up to which length, where, a pattern for the
-/// whole. None may fit `=` or a lone colon: such a value may hold assignments itself, and to read it again
-/// for each of them would cost quadratic time.
+/// Values that are not secrets although they appear in the place of one: longest length, where, and a pattern for the
+/// complete value. No pattern may match `=` or a lone colon: such a value may contain assignments itself, and reading
+/// it again for each of them would take quadratic time.
 const PLAIN: &[(usize, &[Place], &str)] = &[
     // Words, alone or joined. Base64 of letters alone has capitals where no word has them.
     (19, ANYWHERE, r"[a-z]?(?:[A-Z]*[a-z]{2,})*[A-Z]*(?:[-_./][a-z]?(?:[A-Z]*[a-z]{2,})*[A-Z]*)*"),
     (usize::MAX, ANYWHERE, r"[A-Za-z/_-]+\.[A-Za-z/_.-]+"),
     (usize::MAX, ANYWHERE, r"[A-Za-z/_.-]*(?i:password|passwd|secret|token|credential|key)[A-Za-z/_.-]*"),
-    // Variables, fields, constants and types, as they are in code.
+    // Variables, fields, constants and types, as they appear in code.
     (usize::MAX, BARE, r"(?:[A-Za-z]{0,19}[0-9]{0,2}(?:[_.$]|::))+[A-Za-z]{0,19}[0-9]{0,2}[+?!]*"),
     (usize::MAX, BARE, r"(?:\w+::)+\w+|(?:[a-z_][a-z0-9_]*\.)+[A-Z]\w*|(?:\w+\.)+\w+[(\[{][^=:]*"),
     (usize::MAX, BARE, r"[A-Za-z][a-z]{2,}(?:[A-Z][a-z]{2,})+|\w*(?:Array|String)"),
     (usize::MAX, ANYWHERE, r"(?:\w|[.!?-]|::)+\([^=:]*\)"),
-    // Paths; Base64 that starts with a slash has digits, small and capital letters in one part.
+    // Paths; Base64 that starts with a slash mixes digits, lower-case and capital letters in one component.
     (usize::MAX, ANYWHERE, r"(?:~|\.{1,2})?(?:/[a-z0-9_.~-]*|/[A-Za-z_.~-]*)+"),
     (usize::MAX, ANYWHERE, r"(?:(?:[a-z0-9_.-]+|[a-z]{2,}(?:[A-Z][a-z]+)*)/){2,}[a-z0-9_.-]+"),
     (usize::MAX, ANYWHERE, r"[A-Z0-9_-]*(?:PASSWORD|SECRET|TOKEN|CREDENTIAL|KEY)[A-Z0-9_-]*"),
-    // Public keys, as they all start.
+    // Public keys, by their common prefixes.
     (usize::MAX, ANYWHERE, r"(?:MFkwEwYH|MIIBIjAN|MCowBQYD)[^=:]*={0,2}|ssh-[a-z0-9-]+"),
-    // Ids of messages and calls: as random as a key, but the way to find a thing again.
+    // Ids of messages and calls: as random as a key, but needed to find things again.
     (usize::MAX, ANYWHERE, r"(?:call|msg|toolu|resp|req|chatcmpl|fc|rs|run|evt|user|org)[_-][\w-]*"),
     (usize::MAX, ANYWHERE, r"0+|-+|_+|#+|\?+"),
     (usize::MAX, ANYWHERE, r"[^0-9=:]*[\x80-\xff][^0-9=:]*"),
 ];
 
-/// Names of types and fields, and words joined: no value of a token, but people do take such passwords.
+/// Names of types and fields, and joined words: not tokens, but people do use such passwords.
 const NAME: &str = "(?:[A-Z]?[a-z]{2,}[0-9]?|[A-Z][0-9]|[A-Z]{2,4})(?:[A-Z][a-z]{2,}[0-9]?)+\
     |(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,15})(?:[-_./](?:[A-Z]?[a-z]{1,15}|[A-Z]{1,15}|v[0-9]{1,2}|[0-9]))+|\\w+\\[-?[0-9]*\\][\\w.]*";
 
-/// The answers to "is it really one?", compiled when the first question comes.
+/// Checks that rule out secrets, compiled on first use.
 pub(super) struct Doubts {
-    stand_ins: RegexSet,
+    placeholders: RegexSet,
     plain: RegexSet,
     name: RegexSet,
     before_names: RegexSet,
@@ -72,22 +72,22 @@ pub(super) struct Doubts {
 
 impl Doubts {
     pub(super) fn new() -> Doubts {
-        let stand_ins = set(STAND_INS.iter().map(|(_, pattern)| pattern.to_string()));
+        let placeholders = set(PLACEHOLDERS.iter().map(|(_, pattern)| pattern.to_string()));
         let plain = set(PLAIN.iter().map(|(_, _, pattern)| format!("^(?:{pattern})$")));
         let name = set([format!("^(?:{NAME})$")].into_iter());
         let before_names = set(BEFORE_NAMES.iter().map(|pattern| pattern.to_string()));
-        Doubts { stand_ins, plain, name, before_names }
+        Doubts { placeholders, plain, name, before_names }
     }
 
     /// Whether all patterns compiled.
     #[cfg(test)]
-    pub(super) fn is_whole(&self) -> bool {
-        let lengths = (self.stand_ins.len(), self.plain.len(), self.before_names.len());
-        lengths == (STAND_INS.len(), PLAIN.len(), BEFORE_NAMES.len()) && self.name.len() == 1
+    pub(super) fn all_compiled(&self) -> bool {
+        let lengths = (self.placeholders.len(), self.plain.len(), self.before_names.len());
+        lengths == (PLACEHOLDERS.len(), PLAIN.len(), BEFORE_NAMES.len()) && self.name.len() == 1
     }
 
-    pub(super) fn is_stand_in(&self, head: &[u8], place: Place) -> bool {
-        self.stand_ins.matches(head).iter().any(|index| STAND_INS[index].0.contains(&place))
+    pub(super) fn is_placeholder(&self, head: &[u8], place: Place) -> bool {
+        self.placeholders.matches(head).iter().any(|index| PLACEHOLDERS[index].0.contains(&place))
     }
 
     pub(super) fn is_plain(&self, value: &[u8], place: Place) -> bool {
@@ -101,10 +101,10 @@ impl Doubts {
         self.name.is_match(value)
     }
 
-    /// Which of `BEFORE_NAMES` fit what ends with the first letter of a name.
+    /// Which of `BEFORE_NAMES` match the text up to the first letter of a name.
     pub(super) fn before_name(&self, before: &[u8]) -> [bool; BEFORE_NAMES.len()] {
-        let said = self.before_names.matches(before);
-        std::array::from_fn(|index| said.matched(index))
+        let matches = self.before_names.matches(before);
+        std::array::from_fn(|index| matches.matched(index))
     }
 }
 
@@ -118,34 +118,34 @@ pub(super) fn is_number(value: &[u8]) -> bool {
     short_hex || value.iter().all(|byte| byte.is_ascii_digit() || b"-+:.,_TZ%".contains(byte))
 }
 
-/// Digits, small and capital letters in a disorder that no name has: `Sha256WithEncryption` is a name.
+/// Digits, lower-case and capital letters in a disorder that no name has: `Sha256WithEncryption` is a name.
 fn is_random(value: &[u8]) -> bool {
     let has = |class: fn(&u8) -> bool| value.iter().any(class);
     let mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
     mixed && has_disorder(value)
 }
 
-/// Whether the kind of letter changes more often than in any name.
+/// Whether the class of characters changes more often than in any name.
 pub(super) fn has_disorder(value: &[u8]) -> bool {
     let changes = value.windows(2).filter(|pair| class(pair[0]) != class(pair[1])).count();
     changes * 3 >= value.len()
 }
 
-/// Whether a value in an address is a text, as the pages have that run examples.
+/// Whether a value in a URL is text, as on pages that run examples.
 pub(super) fn is_text(value: &[u8]) -> bool {
     let escapes = [&b"%0A"[..], b"%20", b"%23", b"%7B", b"(", b"+"];
     escapes.into_iter().any(|escape| value.windows(escape.len()).any(|part| part == escape))
 }
 
-/// Whether a part of a value is random, and long enough for that to mean something.
+/// Whether part of a value is random, and long enough for that to mean something.
 pub(super) fn has_random_part(value: &[u8]) -> bool {
     value.split(|byte| b"-_.".contains(byte)).any(|part| part.len() >= 16 && is_random(part))
 }
 
-/// What fits a shape is still none when it repeats itself, is made of words, or says so. What is long is not
-/// asked: it would be read again from every anchor in it.
+/// A value of the right shape is still not a secret if it repeats itself, consists of words, or says so. Long values
+/// are not checked: they would be read again from every anchor in them.
 pub(super) fn is_made_up(value: &[u8]) -> bool {
-    if value.len() > LONGEST_WORDS {
+    if value.len() > LONGEST_CHECKED {
         return false;
     }
     let mut seen = [false; 256];
@@ -155,15 +155,15 @@ pub(super) fn is_made_up(value: &[u8]) -> bool {
     let capitals = letters.clone().filter(|byte| byte.is_ascii_uppercase()).count();
     let worded = capitals * 6 < letters.count() && !value.iter().any(u8::is_ascii_digit);
     let lower = value.to_ascii_lowercase();
-    let says = |word: &[u8]| lower.windows(word.len()).any(|part| part == word);
+    let contains = |word: &[u8]| lower.windows(word.len()).any(|part| part == word);
     let zeros = value.windows(5).any(|part| part == b"AAAAA");
     !varied
         || worded
         || zeros
-        || [&b"xxxxx"[..], b"example", b"your-", b"your_", b"placeholder"].into_iter().any(says)
+        || [&b"xxxxx"[..], b"example", b"your-", b"your_", b"placeholder"].into_iter().any(contains)
 }
 
-const LONGEST_WORDS: usize = 128;
+const LONGEST_CHECKED: usize = 128;
 
 fn class(byte: u8) -> u8 {
     match byte {

@@ -2,10 +2,10 @@
 
 use super::rules::Rule;
 
-/// A bit for anchors that start alike, and for each of four bytes a table of the bits that it fits.
+/// One bit per group of anchors that start alike, and for each of the first four bytes a table of the bits it fits.
 pub(super) struct Prefilter {
     tables: [[u64; 256]; WIDTH],
-    /// For each bit its anchors, in the order of the rules.
+    /// The anchors of each bit, in the order of the rules.
     anchors: Vec<Vec<Anchor>>,
 }
 
@@ -25,7 +25,7 @@ impl Prefilter {
         for (rule, index) in rules.iter().zip(0..) {
             for anchor in rule.anchors {
                 let bytes = anchor.as_bytes();
-                // Two anchors that fit one place start alike: so they share a bit, and their order is kept.
+                // Two anchors that match at one place start alike: they share a bit, and their order is kept.
                 let start = bytes[..2].to_ascii_lowercase();
                 let known = starts.iter().position(|known| *known == start).unwrap_or_else(|| {
                     starts.push(start);
@@ -35,7 +35,7 @@ impl Prefilter {
                 let anchor = Anchor { bytes, ignores_case: rule.ignores_case(), rule: index };
                 for (offset, table) in tables.iter_mut().enumerate() {
                     for (byte, bits) in (0..=u8::MAX).zip(table) {
-                        *bits |= u64::from(anchor.fits(offset, byte)) << bit;
+                        *bits |= u64::from(anchor.may_match(offset, byte)) << bit;
                     }
                 }
                 anchors[bit].push(anchor);
@@ -44,7 +44,7 @@ impl Prefilter {
         Prefilter { tables, anchors }
     }
 
-    /// The next place from there on where an anchor may be, and which bits say so.
+    /// The next place from `from` on where an anchor may be, and the bits that matched.
     pub(super) fn next(&self, bytes: &[u8], from: usize) -> Option<(usize, u64)> {
         let windows = bytes.get(from..)?.windows(WIDTH);
         windows.zip(from..).map(|(window, at)| (at, self.bits(window))).find(|(_, bits)| *bits != 0)
@@ -60,7 +60,7 @@ impl Prefilter {
     }
 
     /// The rules whose anchor is here, by index, each with the end of its anchor.
-    pub(super) fn standing(
+    pub(super) fn rules_at(
         &self,
         bytes: &[u8],
         at: usize,
@@ -73,18 +73,18 @@ impl Prefilter {
         });
         let rest = bytes.get(at..).unwrap_or_default();
         let anchors = indexes.flat_map(|index| self.anchors.get(index as usize).into_iter().flatten());
-        anchors.filter(|anchor| anchor.starts(rest)).map(move |anchor| (anchor.rule, at + anchor.bytes.len()))
+        anchors.filter(|anchor| anchor.is_at(rest)).map(move |anchor| (anchor.rule, at + anchor.bytes.len()))
     }
 }
 
 impl Anchor {
-    fn fits(&self, offset: usize, byte: u8) -> bool {
-        self.bytes
-            .get(offset)
-            .is_none_or(|wanted| *wanted == byte || self.ignores_case && wanted.eq_ignore_ascii_case(&byte))
+    fn may_match(&self, offset: usize, byte: u8) -> bool {
+        self.bytes.get(offset).is_none_or(|expected| {
+            *expected == byte || self.ignores_case && expected.eq_ignore_ascii_case(&byte)
+        })
     }
 
-    fn starts(&self, rest: &[u8]) -> bool {
+    fn is_at(&self, rest: &[u8]) -> bool {
         let Some(here) = rest.get(..self.bytes.len()) else { return false };
         here == self.bytes || self.ignores_case && here.eq_ignore_ascii_case(self.bytes)
     }

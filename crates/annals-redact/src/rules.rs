@@ -1,60 +1,60 @@
-//! The tables of names and contexts that indicate a secret, and the shape of all rules.
+//! The tables of names and contexts that indicate a secret, and the types of all rules.
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::vendors::{BEHIND, BESIDE, SHAPES};
+use super::vendors::{BEHIND, REQUIRED_WORDS, SHAPES};
 
-/// Kind, the ways it starts, a pattern for the rest.
+/// Kind, prefixes, and a pattern for the rest.
 pub(super) type Shape = (&'static str, &'static [&'static str], &'static str);
 
-/// A shape that is known by its middle.
+/// A shape that is recognised by its middle.
 pub(super) struct Behind {
     pub(super) kind: &'static str,
     pub(super) anchor: &'static str,
-    /// What the bytes before the anchor are made of, and how many there are.
+    /// The class of the bytes before the anchor, and how many there are.
     pub(super) class: fn(u8) -> bool,
     pub(super) length: RangeInclusive<usize>,
     pub(super) rest: &'static str,
 }
 
-/// A line a surrounding that gives a secret away: kind, how it starts, a pattern for the rest with the secret
-/// as its group, which values are secrets there.
+/// One context per line that gives a secret away: kind, prefix, a pattern for the rest with the secret as its group,
+/// and which values are secrets there.
 #[rustfmt::skip]
-const SURROUNDINGS: &[(&str, &str, &str, Wanted)] = &[
-    ("bearer", "bearer", r"[ \t]+([\w.~+/=-]*[0-9][\w.~+/=-]{8,}|[\w.~+/=-]{8,}[0-9][\w.~+/=-]*)", Wanted::Least(16)),
-    ("bearer", "authorization", r#"[\\"'`*\] ]{0,8}[:=][\\"'`* ]{0,8}bearer[ \t]+([\w.~+/=-]+)"#, Wanted::Least(8)),
-    ("basic", "authorization", r#"[\\"'`*\] ]{0,8}[:=][\\"'`* ]{0,8}basic[ \t]+([\w.~+/=-]+)"#, Wanted::Least(8)),
+const SURROUNDINGS: &[(&str, &str, &str, Accept)] = &[
+    ("bearer", "bearer", r"[ \t]+([\w.~+/=-]*[0-9][\w.~+/=-]{8,}|[\w.~+/=-]{8,}[0-9][\w.~+/=-]*)", Accept::Least(16)),
+    ("bearer", "authorization", r#"[\\"'`*\] ]{0,8}[:=][\\"'`* ]{0,8}bearer[ \t]+([\w.~+/=-]+)"#, Accept::Least(8)),
+    ("basic", "authorization", r#"[\\"'`*\] ]{0,8}[:=][\\"'`* ]{0,8}basic[ \t]+([\w.~+/=-]+)"#, Accept::Least(8)),
     ("token", "authorization",
-        r#"[\\"'`*\] ]{0,8}[:=][\\"'`* ]{0,8}(?:token|apikey|api-key|key|bot|oauth|sso-key|genie-?key)[ \t]+([\w.~+/:-]+={0,2})(?:[^\w=]|$)"#, Wanted::Least(8)),
-    ("aws", "signature=", r"([0-9a-f]{64})\b", Wanted::Least(64)),
-    ("aws", "akia", r#"[A-Z0-9]{16}[\s,:;"'|\\/]{1,6}([A-Za-z0-9/+]{40})\b"#, Wanted::Random),
-    ("aws", "asia", r#"[A-Z0-9]{16}[\s,:;"'|\\/]{1,6}([A-Za-z0-9/+]{40})\b"#, Wanted::Random),
-    ("url-password", "://", r#"[^\s/:@?#"'`<>\\\[]*:([^\s/?#"'`<>\\]+)@"#, Wanted::Any),
-    ("url-password", r":\/\/", r#"[^\s/:@?#"'`<>\\\[]*:([^\s/?#"'`<>\\]+)@"#, Wanted::Any),
-    ("sentry", "://", r#"([0-9a-f]{32})@[\w.-]*sentry"#, Wanted::Least(32)),
-    // A token where a name should be.
-    ("url-password", "://", r#"([\w.~%-]{20,255}):?@"#, Wanted::Random),
-    ("url-password", r":\/\/", r#"([\w.~%-]{20,255}):?@"#, Wanted::Random),
-    ("url-password", "jdbc:oracle:", r#"\w{1,16}:[^\s/@:"']{1,64}/([^\s/@"']{1,128})@"#, Wanted::Any),
-    ("slack", "hooks.slack.com", r"\\?/(?:services|workflows|triggers)\\?/([\w\\/]{20,})", Wanted::Least(20)),
-    ("discord", "/api", r"\\?/(?:v[0-9]{1,2}\\?/)?webhooks\\?/[0-9]{15,20}\\?/([\w-]{60,})", Wanted::Least(60)),
-    ("teams", ".webhook.office.com", r"\\?/webhookb2\\?/([\w@\\/-]{60,})", Wanted::Least(60)),
-    ("password", "login", r#"(?:[ \t]|\\[nrt]|[\r\n]){1,4}[^\s\\"']{1,100}(?:[ \t]|\\[nrt]|[\r\n]){1,4}password[ \t]+([^\s\\"'`]+)"#, Wanted::Least(6)),
-    ("password", "sshpass", r#"[ \t]+-p[ \t]*[\\"']{0,4}([^\s\\"'`]+)"#, Wanted::Any),
-    ("password", "mysql", r#"\w{0,8}(?:[ \t]+[^\s\\"'`]{1,64}){0,8}?[ \t]+-p[\\"']{0,4}([^\s\\"'`]+)"#, Wanted::Least(4)),
-    ("password", " -u", r#"[ \t]*[\\"']{0,4}[^\s:\\"'`$/]{1,100}:([^\s\\"'`]+)"#, Wanted::Least(6)),
-    ("password", "--user", r#"[ \t=]+[\\"']{0,4}[^\s:\\"'`$/]{1,100}:([^\s\\"'`]+)"#, Wanted::Least(6)),
-    ("password", "--proxy-user", r#"[ \t=]+[\\"']{0,4}[^\s:\\"'`$/]{1,100}:([^\s\\"'`]+)"#, Wanted::Least(6)),
+        r#"[\\"'`*\] ]{0,8}[:=][\\"'`* ]{0,8}(?:token|apikey|api-key|key|bot|oauth|sso-key|genie-?key)[ \t]+([\w.~+/:-]+={0,2})(?:[^\w=]|$)"#, Accept::Least(8)),
+    ("aws", "signature=", r"([0-9a-f]{64})\b", Accept::Least(64)),
+    ("aws", "akia", r#"[A-Z0-9]{16}[\s,:;"'|\\/]{1,6}([A-Za-z0-9/+]{40})\b"#, Accept::Random),
+    ("aws", "asia", r#"[A-Z0-9]{16}[\s,:;"'|\\/]{1,6}([A-Za-z0-9/+]{40})\b"#, Accept::Random),
+    ("url-password", "://", r#"[^\s/:@?#"'`<>\\\[]*:([^\s/?#"'`<>\\]+)@"#, Accept::Any),
+    ("url-password", r":\/\/", r#"[^\s/:@?#"'`<>\\\[]*:([^\s/?#"'`<>\\]+)@"#, Accept::Any),
+    ("sentry", "://", r#"([0-9a-f]{32})@[\w.-]*sentry"#, Accept::Least(32)),
+    // A token in the place of a user name.
+    ("url-password", "://", r#"([\w.~%-]{20,255}):?@"#, Accept::Random),
+    ("url-password", r":\/\/", r#"([\w.~%-]{20,255}):?@"#, Accept::Random),
+    ("url-password", "jdbc:oracle:", r#"\w{1,16}:[^\s/@:"']{1,64}/([^\s/@"']{1,128})@"#, Accept::Any),
+    ("slack", "hooks.slack.com", r"\\?/(?:services|workflows|triggers)\\?/([\w\\/]{20,})", Accept::Least(20)),
+    ("discord", "/api", r"\\?/(?:v[0-9]{1,2}\\?/)?webhooks\\?/[0-9]{15,20}\\?/([\w-]{60,})", Accept::Least(60)),
+    ("teams", ".webhook.office.com", r"\\?/webhookb2\\?/([\w@\\/-]{60,})", Accept::Least(60)),
+    ("password", "login", r#"(?:[ \t]|\\[nrt]|[\r\n]){1,4}[^\s\\"']{1,100}(?:[ \t]|\\[nrt]|[\r\n]){1,4}password[ \t]+([^\s\\"'`]+)"#, Accept::Least(6)),
+    ("password", "sshpass", r#"[ \t]+-p[ \t]*[\\"']{0,4}([^\s\\"'`]+)"#, Accept::Any),
+    ("password", "mysql", r#"\w{0,8}(?:[ \t]+[^\s\\"'`]{1,64}){0,8}?[ \t]+-p[\\"']{0,4}([^\s\\"'`]+)"#, Accept::Least(4)),
+    ("password", " -u", r#"[ \t]*[\\"']{0,4}[^\s:\\"'`$/]{1,100}:([^\s\\"'`]+)"#, Accept::Least(6)),
+    ("password", "--user", r#"[ \t=]+[\\"']{0,4}[^\s:\\"'`$/]{1,100}:([^\s\\"'`]+)"#, Accept::Least(6)),
+    ("password", "--proxy-user", r#"[ \t=]+[\\"']{0,4}[^\s:\\"'`$/]{1,100}:([^\s\\"'`]+)"#, Accept::Least(6)),
 ];
 
-/// Surroundings that alone say too little, and the word that must be before them.
-const SURROUNDINGS_BESIDE: &[(&str, &str)] =
+/// Contexts that are too weak alone, and the word that must come before them.
+const SURROUNDING_WORDS: &[(&str, &str)] =
     &[("signature=", "signedheaders"), (" -u", "curl"), ("--user", "curl")];
 
-/// A line a word that names end in when a secret is assigned to them: word, kind, how the word is read.
+/// One word per line that ends names which secrets are assigned to: word, kind, how it is read.
 const NAMES: &[(&str, &str, Reading)] = &[
     ("secret_access_key", "aws", Reading::Always),
     ("secret-access-key", "aws", Reading::Always),
@@ -77,16 +77,15 @@ const NAMES: &[(&str, &str, Reading)] = &[
     ("sessid", "cookie", Reading::Always),
     ("jsessionid", "cookie", Reading::Always),
     ("connect.sid", "cookie", Reading::Always),
-    ("key", "key", Reading::ContentKey),
+    ("key", "key", Reading::Key),
     ("sig", "signature", Reading::Query),
     ("signature", "signature", Reading::Query),
     ("code", "code", Reading::Query),
 ];
 
-/// What `key` says after what is before it, up to its first letter: a secret as in `api_key`, `X-Api-ContentKey`,
-/// `secretAccessKey` and "API key"; nothing as in `publicKey`, and `token` in `nextPageToken`; or little, when
-/// it is a word at all.
-/// Then what makes a word a part of a longer name, and what puts it into the query of an address.
+/// What the text before `key`, up to its first letter, says about it: a secret as in `api_key`, `X-Api-Key`,
+/// `secretAccessKey` and "API key"; no secret as in `publicKey` (and `token` in `nextPageToken`); or little, if `key`
+/// is a separate word. Then what makes a word part of a longer name, and what puts it into the query of a URL.
 pub(super) const BEFORE_NAMES: [&str; 5] = [
     "(?i)(?:api|access|private|secret|auth|account|admin|app|application|client|deploy|encryption|functions|\
      host|license|licence|master|(?:pre)?shared|root|service|signing|storage|subscription|write)[_ -]?k$",
@@ -103,51 +102,51 @@ pub(super) const COOKIE_ATTRIBUTES: &[&str] =
 /// The type in `name: Type = value`.
 pub(super) const ANNOTATION: &str = r"(?:&'static )?[\w&'<>\[\].?]{1,24}(?: \| [\w<>\[\].?]{1,24})? ";
 
-/// What is between a name and its value when both are fields of their own.
+/// What is between a name and its value if both are separate fields.
 pub(super) const PAIR: &str =
     r#"[\\"']{0,40},?(?:\s|\\+[nrt]){0,40}[\\"']{0,40}(?i:value)[\\"']{0,40}[ \t]{0,4}"#;
 
-/// How far stand-ins are looked for, again for the sake of linear time.
+/// How far placeholders are searched for, again for linear time.
 pub(super) const HEAD: usize = 64;
 
-/// How far before a surrounding a word is looked for: commands have long lines.
+/// How far before a context to search for its word: commands have long lines.
 pub(super) const LINE: usize = 256;
 
-/// More than any secret takes; without an end, the end of a private key might be found in another message.
+/// Longer than any secret; without a limit, the end of a private key might be found in another message.
 pub(super) const LONGEST: usize = 64 * 1024;
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Trust {
-    Telling,
-    /// Only what looks random is a secret.
-    Vague,
+    Strong,
+    /// Only values that look random are secrets.
+    Weak,
 }
 
-/// Which values are secrets in a surrounding.
+/// Which values are secrets in a context.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Wanted {
-    /// Words too.
+pub(super) enum Accept {
+    /// Any value, words included.
     Any,
-    /// What is no word, and has at least so many bytes.
+    /// Not a word, and at least this many bytes.
     Least(usize),
     Random,
 }
 
-/// What a name says.
+/// How a name is read.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Reading {
     Always,
     /// `key`, which has many meanings.
-    ContentKey,
-    /// Little, and only as a word of its own.
+    Key,
+    /// Weak, and only as a separate word.
     Word,
-    /// Only as a part of a longer name: `DB_PASS`, not `pass` and `PWD`.
+    /// Only as part of a longer name: `DB_PASS`, not `pass` and `PWD`.
     Part,
-    /// Only in the query of an address.
+    /// Only in the query of a URL.
     Query,
 }
 
-/// A pattern that is compiled when it is first needed: a start of the program needs few.
+/// A pattern that is compiled on first use: most runs need few.
 pub(super) struct Pattern {
     text: String,
     compiled: OnceLock<Option<Regex>>,
@@ -158,7 +157,7 @@ impl Pattern {
         Pattern { text: format!("^(?:{text})"), compiled: OnceLock::new() }
     }
 
-    /// One that does not compile finds nothing, and fails a test. ASCII classes keep the automata small.
+    /// A pattern that does not compile finds nothing, and fails a test. ASCII classes keep the automata small.
     pub(super) fn get(&self) -> Option<&Regex> {
         self.compiled.get_or_init(|| RegexBuilder::new(&self.text).unicode(false).build().ok()).as_ref()
     }
@@ -167,14 +166,14 @@ impl Pattern {
 pub(super) struct Rule {
     pub(super) kind: &'static str,
     pub(super) anchors: &'static [&'static str],
-    pub(super) beside: Option<&'static str>,
+    pub(super) required_word: Option<&'static str>,
     pub(super) check: Check,
 }
 
 pub(super) enum Check {
     Shape(Pattern),
     Behind(&'static Behind, Pattern),
-    Surrounding { rest: Pattern, wanted: Wanted },
+    Surrounding { rest: Pattern, accept: Accept },
     Name(Reading),
     Cookie,
 }
@@ -188,36 +187,36 @@ impl Rule {
     }
 }
 
-/// All rules, those first that say more.
+/// All rules, the most specific first.
 pub(super) fn rules() -> Vec<Rule> {
-    let beside = |table: &[(&str, &'static str)], anchor: &str| {
+    let required_word = |table: &[(&str, &'static str)], anchor: &str| {
         table.iter().find(|(name, _)| *name == anchor).map(|(_, word)| *word)
     };
     let one = std::slice::from_ref;
-    let surroundings = SURROUNDINGS.iter().map(|(kind, anchor, rest, wanted)| Rule {
+    let surroundings = SURROUNDINGS.iter().map(|(kind, anchor, rest, accept)| Rule {
         kind,
         anchors: one(anchor),
-        beside: beside(SURROUNDINGS_BESIDE, anchor),
-        check: Check::Surrounding { rest: Pattern::new(&format!("(?i){rest}")), wanted: *wanted },
+        required_word: required_word(SURROUNDING_WORDS, anchor),
+        check: Check::Surrounding { rest: Pattern::new(&format!("(?i){rest}")), accept: *accept },
     });
     let shapes = SHAPES.iter().map(|(kind, anchors, rest)| Rule {
         kind,
         anchors,
-        beside: beside(BESIDE, anchors[0]),
+        required_word: required_word(REQUIRED_WORDS, anchors[0]),
         check: Check::Shape(Pattern::new(rest)),
     });
     let behind = BEHIND.iter().map(|behind| Rule {
         kind: behind.kind,
         anchors: one(&behind.anchor),
-        beside: None,
+        required_word: None,
         check: Check::Behind(behind, Pattern::new(behind.rest)),
     });
     let names = NAMES.iter().map(|(anchor, kind, reading)| Rule {
         kind,
         anchors: one(anchor),
-        beside: None,
+        required_word: None,
         check: Check::Name(*reading),
     });
-    let cookie = Rule { kind: "cookie", anchors: &["cookie"], beside: None, check: Check::Cookie };
+    let cookie = Rule { kind: "cookie", anchors: &["cookie"], required_word: None, check: Check::Cookie };
     surroundings.chain(shapes).chain(behind).chain(names).chain([cookie]).collect()
 }

@@ -5,28 +5,28 @@ use std::sync::LazyLock;
 
 use super::plain::{Doubts, Place, has_disorder, has_random_part, is_made_up, is_number, is_text};
 use super::prefilter::Prefilter;
-use super::rules::Trust::{Telling, Vague};
+use super::rules::Trust::{Strong, Weak};
 use super::rules::{
-    ANNOTATION, COOKIE_ATTRIBUTES, Check, HEAD, LINE, LONGEST, PAIR, Pattern, Reading, Rule, Trust, Wanted,
+    ANNOTATION, Accept, COOKIE_ATTRIBUTES, Check, HEAD, LINE, LONGEST, PAIR, Pattern, Reading, Rule, Trust,
     rules,
 };
-use super::slot::{Slot, is_blank, is_name_byte, is_value_byte, mark_end, run, starts_word, trimmed, until};
+use super::slot::{Slot, is_blank, is_name_byte, is_value_byte, mark_end, run, starts_word, trim_end, until};
 
 /// The rules are the same for every archive.
 static SCANNER: LazyLock<Scanner> = LazyLock::new(Scanner::new);
 
-/// Shows the kind and the range of every secret, in order.
-pub(super) fn scan(bytes: &[u8], see: &mut dyn FnMut(&'static str, Range<usize>)) {
+/// Emits the kind and range of every secret, in order.
+pub(super) fn scan(bytes: &[u8], emit: &mut dyn FnMut(&'static str, Range<usize>)) {
     let scanner = &*SCANNER;
     let mut start = 0;
     let mut from = 0;
     let mut found = Vec::new();
-    // Nothing looks back over a mark: so masked text reads the same as it did before.
+    // Nothing looks back across a mask, so masked text gives the same result again.
     while let Some((at, bits)) = scanner.prefilter.next(&bytes[start..], from) {
         from = at + 1;
         let Some(resume) = scanner.inspect(&bytes[start..], at, bits, &mut found) else { continue };
         for Secret { kind, range } in found.drain(..) {
-            see(kind, start + range.start..start + range.end);
+            emit(kind, start + range.start..start + range.end);
         }
         start += resume;
         from = 0;
@@ -56,9 +56,9 @@ impl Rule {
             Check::Behind(behind, rest) => {
                 let starts = behind.length.clone().rev().filter_map(|length| at.checked_sub(length));
                 let mut starts = starts.filter(|start| {
-                    let goes_on = start.checked_sub(1).is_some_and(|before| (behind.class)(bytes[before]));
+                    let continues = start.checked_sub(1).is_some_and(|before| (behind.class)(bytes[before]));
                     let fits = bytes[*start..at].iter().all(|byte| (behind.class)(*byte));
-                    fits && (!goes_on || starts_word(bytes, *start))
+                    fits && (!continues || starts_word(bytes, *start))
                 });
                 let start = starts.next()?;
                 start..end + rest.get()?.find(until(bytes, end, HEAD * 8).get(end..)?)?.end()
@@ -66,16 +66,16 @@ impl Rule {
             Check::Surrounding { .. } | Check::Name(_) | Check::Cookie => return None,
         };
         let random = if range.start < at { range.start } else { end };
-        let fits = self.is_beside(bytes, at, HEAD) && !is_made_up(&bytes[random..range.end]);
+        let fits = self.has_required_word(bytes, at, HEAD) && !is_made_up(&bytes[random..range.end]);
         fits.then_some(Secret { kind: self.kind, range })
     }
 
-    /// Whether the word that the rule requires comes before.
-    fn is_beside(&self, bytes: &[u8], at: usize, far: usize) -> bool {
+    /// Whether the word that the rule requires comes shortly before.
+    fn has_required_word(&self, bytes: &[u8], at: usize, far: usize) -> bool {
         let before = &bytes[at.saturating_sub(far)..at];
-        let stands =
+        let contains =
             |word: &str| before.windows(word.len()).any(|near| near.eq_ignore_ascii_case(word.as_bytes()));
-        self.beside.is_none_or(stands)
+        self.required_word.is_none_or(contains)
     }
 }
 
@@ -92,28 +92,28 @@ impl Scanner {
         }
     }
 
-    /// Puts the secrets at an anchor into `found` and says where to go on, or nothing when there are none.
+    /// Adds the secrets at an anchor to `found` and returns where to continue; None if there are none.
     fn inspect(&self, bytes: &[u8], at: usize, bits: u64, found: &mut Vec<Secret>) -> Option<usize> {
-        self.prefilter.standing(bytes, at, bits).find_map(|(index, end)| {
+        self.prefilter.rules_at(bytes, at, bits).find_map(|(index, end)| {
             let rule = &self.rules[index];
             let secret = match &rule.check {
-                // The order matters: a shape may read far, and amid a word it would do so again and again.
+                // The order matters: a shape may read far, and inside a word it would do so again and again.
                 Check::Shape(_) if !starts_word(bytes, at) || is_amid_blob(bytes, at, end) => None,
                 Check::Shape(_) | Check::Behind(..) => rule.shape(bytes, at, end),
-                Check::Surrounding { rest, wanted } => {
+                Check::Surrounding { rest, accept } => {
                     let after = until(bytes, end, LONGEST).get(end..)?;
                     let rest = rest.get().filter(|rest| rest.is_match(after))?;
                     let group = rest.captures(after)?.get(1)?;
                     let range = end + group.start()..end + group.end();
-                    let fits = rule.is_beside(bytes, at, LINE);
+                    let fits = rule.has_required_word(bytes, at, LINE);
                     let secret =
-                        self.surrounded(bytes, range.clone(), rule.kind, *wanted).filter(|_| fits)?;
+                        self.check_context(bytes, range.clone(), rule.kind, *accept).filter(|_| fits)?;
                     found.extend(self.shapes(&bytes[..secret.range.start], at));
                     Some(secret)
                 }
                 Check::Name(reading) => match at.checked_sub(1).and_then(|open| mark_end(bytes, open)) {
                     Some(end) => return Some(end),
-                    None => self.named(bytes, at..end, rule.kind, *reading),
+                    None => self.check_name(bytes, at..end, rule.kind, *reading),
                 },
                 Check::Cookie => return self.cookies(bytes, end, found),
             }?;
@@ -123,8 +123,8 @@ impl Scanner {
         })
     }
 
-    /// The shape that starts here, or a little further on is known by its middle.
-    fn shaped(&self, bytes: &[u8], start: usize) -> Option<Secret> {
+    /// The shape that starts here, including one that is recognised by its middle a little further on.
+    fn shape_from(&self, bytes: &[u8], start: usize) -> Option<Secret> {
         self.shape_at(bytes, start).or_else(|| {
             let head = until(bytes, start, HEAD);
             let (at, _) = self.prefilter.next(head, start + 1)?;
@@ -135,11 +135,11 @@ impl Scanner {
     fn shape_at(&self, bytes: &[u8], at: usize) -> Option<Secret> {
         let bits = self.prefilter.bits(bytes.get(at..)?);
         self.prefilter
-            .standing(bytes, at, bits)
+            .rules_at(bytes, at, bits)
             .find_map(|(index, end)| self.rules[index].shape(bytes, at, end))
     }
 
-    /// The shapes in what surrounds a secret, such as a token that stands as the user of an address.
+    /// The shapes in the context of a secret, such as a token that is the user of a URL.
     fn shapes(&self, bytes: &[u8], mut from: usize) -> Vec<Secret> {
         let mut shapes = Vec::new();
         while let Some((at, _)) = self.prefilter.next(bytes, from) {
@@ -150,42 +150,42 @@ impl Scanner {
         shapes
     }
 
-    fn surrounded(
+    fn check_context(
         &self,
         bytes: &[u8],
         range: Range<usize>,
         kind: &'static str,
-        wanted: Wanted,
+        accept: Accept,
     ) -> Option<Secret> {
         if range.clone().chain([range.end]).any(|at| mark_end(bytes, at).is_some()) {
             return None;
         }
-        let range = range.start..trimmed(bytes, range);
+        let range = range.start..trim_end(bytes, range);
         let value = &bytes[range.clone()];
         let is_word = || self.doubts.is_plain(value, Place::Quoted) || is_number(value);
-        let fits = match wanted {
-            Wanted::Any => !value.is_empty(),
-            Wanted::Least(least) => value.len() >= least && !is_word(),
-            Wanted::Random => {
+        let fits = match accept {
+            Accept::Any => !value.is_empty(),
+            Accept::Least(least) => value.len() >= least && !is_word(),
+            Accept::Random => {
                 has_random_part(value) || value.len() >= 32 && value.iter().all(u8::is_ascii_hexdigit)
             }
         };
-        let fits = fits && !self.doubts.is_stand_in(value, Place::Quoted);
-        let shape = self.shaped(bytes, range.start);
+        let fits = fits && !self.doubts.is_placeholder(value, Place::Quoted);
+        let shape = self.shape_from(bytes, range.start);
         longest(fits.then_some(Secret { kind, range }), shape)
     }
 
-    fn named(
+    fn check_name(
         &self,
         bytes: &[u8],
         word: Range<usize>,
         kind: &'static str,
         reading: Reading,
     ) -> Option<Secret> {
-        let goes_on = bytes.get(word.end).is_some_and(|next| is_name_byte(*next));
-        // One of many parts with colons between them, as names of resources have.
+        let continues = bytes.get(word.end).is_some_and(|next| is_name_byte(*next));
+        // One of several parts separated by colons, as in resource names.
         let amid_parts = bytes[..word.start].ends_with(b":") && bytes.get(word.end) == Some(&b':');
-        if goes_on || amid_parts {
+        if continues || amid_parts {
             return None;
         }
         let assigned = Slot::after_name(bytes, word.clone());
@@ -194,19 +194,19 @@ impl Scanner {
             .or_else(|| Slot::after_tag(bytes, word.clone()))
             .or_else(|| self.after_pair(bytes, word.end));
         let Some(slot) = slot else {
-            let slot = Slot::after_words(bytes, word.end)?;
+            let slot = Slot::after_space(bytes, word.end)?;
             let quoted = slot.place == Place::Quoted && kind == "password";
-            let trust = if quoted { Telling } else { Vague };
-            let is_distinctive = || self.trust(bytes, word.start, reading) == Some(Telling);
-            // Names of types come in pairs too, but they are not so long.
+            let trust = if quoted { Strong } else { Weak };
+            let is_strong = || self.trust(bytes, word.start, reading) == Some(Strong);
+            // Names of types come in pairs too, but they are shorter.
             let long = |secret: &Secret| quoted || secret.range.len() >= 20;
-            return self.valued(bytes, &slot, kind, trust).filter(|secret| long(secret) && is_distinctive());
+            return self.check_value(bytes, &slot, kind, trust).filter(|secret| long(secret) && is_strong());
         };
         let trust = self.trust(bytes, word.start, reading)?;
-        self.valued(bytes, &slot, kind, trust).or_else(|| {
+        self.check_value(bytes, &slot, kind, trust).or_else(|| {
             let annotation = self.annotation.get()?.find(bytes.get(slot.start..)?)?;
             let slot = Slot::after_separator(bytes, slot.start + annotation.end())?;
-            self.valued(bytes, &slot, kind, trust)
+            self.check_value(bytes, &slot, kind, trust)
         })
     }
 
@@ -216,27 +216,28 @@ impl Scanner {
         Slot::after_separator(bytes, end + between.end())
     }
 
-    fn valued(&self, bytes: &[u8], slot: &Slot, kind: &'static str, trust: Trust) -> Option<Secret> {
+    fn check_value(&self, bytes: &[u8], slot: &Slot, kind: &'static str, trust: Trust) -> Option<Secret> {
         let range = self.value_end(bytes, slot, trust).map(|end| slot.start..end);
         let is_plain = |value: &[u8]| is_number(value) || self.doubts.is_name(value);
         let range = range.filter(|range| kind == "password" || !is_plain(&bytes[range.clone()]));
         let range = range.filter(|range| kind != "code" || !is_text(&bytes[range.clone()]));
-        longest(range.map(|range| Secret { kind, range }), self.shaped(bytes, slot.start))
+        longest(range.map(|range| Secret { kind, range }), self.shape_from(bytes, slot.start))
     }
 
     fn value_end(&self, bytes: &[u8], slot: &Slot, trust: Trust) -> Option<usize> {
         let head = slot.value_end(bytes, until(bytes, slot.start, HEAD).len(), trust)?;
-        // What stands so near before a mark was seen together with the secret, and left alone.
-        if self.doubts.is_stand_in(&bytes[slot.start..head], slot.place) || mark_end(bytes, head).is_some() {
+        // A value this close before a mask was seen together with the secret, and left alone.
+        if self.doubts.is_placeholder(&bytes[slot.start..head], slot.place) || mark_end(bytes, head).is_some()
+        {
             return None;
         }
         let end = slot.value_end(bytes, bytes.len(), trust)?;
-        let end = if slot.place == Place::Quoted { end } else { trimmed(bytes, slot.start..end) };
+        let end = if slot.place == Place::Quoted { end } else { trim_end(bytes, slot.start..end) };
         let value = &bytes[slot.start..end];
         let calls = matches!(bytes.get(end), Some(b'(' | b'[' | b'{'));
         let points = value.ends_with(b"-") && bytes.get(end) == Some(&b'>');
         let is_code = slot.place == Place::Bare && (calls || points);
-        let fits = !is_code && (trust == Telling || has_random_part(value));
+        let fits = !is_code && (trust == Strong || has_random_part(value));
         (fits && value.len() >= 8 && !self.doubts.is_plain(value, slot.place)).then_some(end)
     }
 
@@ -247,15 +248,15 @@ impl Scanner {
             return None;
         }
         match reading {
-            Reading::Always => Some(Telling),
-            Reading::ContentKey if distinctive_key => Some(Telling),
-            Reading::ContentKey | Reading::Word => word.then_some(Vague),
-            Reading::Part => part.then_some(Telling),
-            Reading::Query => query.then_some(Telling),
+            Reading::Always => Some(Strong),
+            Reading::Key if distinctive_key => Some(Strong),
+            Reading::Key | Reading::Word => word.then_some(Weak),
+            Reading::Part => part.then_some(Strong),
+            Reading::Query => query.then_some(Strong),
         }
     }
 
-    /// Every pair of the header under a mark of its own; the attributes of `Set-Cookie` stay readable.
+    /// Masks every pair of the header separately; the attributes of `Set-Cookie` stay readable.
     fn cookies(&self, bytes: &[u8], end: usize, found: &mut Vec<Secret>) -> Option<usize> {
         let mut position = Slot::after_name(bytes, end..end)?.start;
         let mut resume = None;
@@ -268,13 +269,13 @@ impl Scanner {
             }
             let masked = mark_end(bytes, start);
             let head = run(until(bytes, start, HEAD), start, is_value_byte);
-            if masked.is_none() && self.doubts.is_stand_in(&bytes[start..head], Place::Quoted) {
+            if masked.is_none() && self.doubts.is_placeholder(&bytes[start..head], Place::Quoted) {
                 return resume;
             }
             let end = masked.unwrap_or_else(|| run(bytes, start, is_value_byte));
             let is_name = |word: &&str| word.as_bytes().eq_ignore_ascii_case(&bytes[name..equals]);
             if masked.is_none() && !COOKIE_ATTRIBUTES.iter().any(is_name) {
-                found.extend(self.surrounded(bytes, start..end, "cookie", Wanted::Least(8)));
+                found.extend(self.check_context(bytes, start..end, "cookie", Accept::Least(8)));
             }
             position = run(bytes, end, |byte| byte >= b' ' && !b";\"'`\\".contains(&byte));
             resume = Some(position);
@@ -286,13 +287,13 @@ impl Scanner {
     }
 }
 
-/// Whether an anchor of letters stands where Base64 goes on: images are not full of keys.
+/// Whether an anchor is inside Base64: images are not full of keys.
 fn is_amid_blob(bytes: &[u8], at: usize, end: usize) -> bool {
     let is_blob = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let before = &bytes[at.saturating_sub(40)..at];
     let length = before.iter().rev().take_while(|byte| is_blob(byte)).count();
     let blob = &before[before.len() - length..];
-    // The names of folders are in better order.
+    // Names of directories are in better order.
     let is_disorder = |part: &[u8]| part.len() >= 8 && has_disorder(part);
     length >= 12
         && matches!(bytes[at - 1], b'+' | b'/')
@@ -300,7 +301,7 @@ fn is_amid_blob(bytes: &[u8], at: usize, end: usize) -> bool {
         && blob.split(|byte| matches!(byte, b'+' | b'/')).any(is_disorder)
 }
 
-/// A shape names a secret before its surroundings do: so it has one kind wherever it stands.
-fn longest(surrounded: Option<Secret>, shaped: Option<Secret>) -> Option<Secret> {
-    [surrounded, shaped].into_iter().flatten().max_by_key(|secret| secret.range.end)
+/// The shape takes precedence over the context, so that a secret has the same kind everywhere.
+fn longest(in_context: Option<Secret>, shape: Option<Secret>) -> Option<Secret> {
+    [in_context, shape].into_iter().flatten().max_by_key(|secret| secret.range.end)
 }

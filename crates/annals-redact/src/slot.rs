@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::plain::Place;
 use super::rules::Trust;
-use super::rules::Trust::Telling;
+use super::rules::Trust::Strong;
 
 pub(super) struct Slot {
     pub(super) start: usize,
@@ -38,7 +38,7 @@ impl Slot {
         Some(Slot::at(bytes, open))
     }
 
-    /// After `--name`, as a word of its own or as the next of a list.
+    /// After `--name`, as a separate word or as the next item of a list.
     pub(super) fn after_flag(bytes: &[u8], word: Range<usize>) -> Option<Slot> {
         let name = &bytes[word.start.saturating_sub(LONGEST_FLAG)..word.start];
         let length = name.iter().rev().take_while(|byte| is_name_byte(**byte)).count();
@@ -54,7 +54,7 @@ impl Slot {
         (is_next && bytes.get(slot.start) != Some(&b'-')).then_some(slot)
     }
 
-    /// After `<name>`, when the tag is closed.
+    /// After `<name>`, if the tag is closed.
     pub(super) fn after_tag(bytes: &[u8], word: Range<usize>) -> Option<Slot> {
         let name = &bytes[word.start.saturating_sub(LONGEST_FLAG)..word.start];
         let length = name.iter().rev().take_while(|byte| is_name_byte(**byte) || **byte == b':').count();
@@ -66,8 +66,8 @@ impl Slot {
         (is_tag && is_closed).then_some(Slot { start, place: Place::Quoted, quote: b'<', escapes: 0 })
     }
 
-    /// After nothing but a space, or "is".
-    pub(super) fn after_words(bytes: &[u8], end: usize) -> Option<Slot> {
+    /// After only a space, or "is".
+    pub(super) fn after_space(bytes: &[u8], end: usize) -> Option<Slot> {
         let open = run(until(bytes, end, 4), end, is_blank);
         let is = bytes.get(open..open + 3).filter(|is| *is == b"is ");
         let start = is.map_or(open, |is| open + is.len());
@@ -85,11 +85,10 @@ impl Slot {
         Slot { start: mark + 1, place: Place::Quoted, quote: bytes[mark], escapes: mark - open }
     }
 
-    /// Where the value ends, at the limit at the latest; nothing when it is prose.
+    /// Where the value ends, at `limit` at the latest; None if it is prose.
     pub(super) fn value_end(&self, bytes: &[u8], limit: usize, trust: Trust) -> Option<usize> {
-        let is_vague = |byte: u8| byte.is_ascii_alphanumeric() || b"+/_-.".contains(&byte);
-        let fits =
-            |byte: u8| trust == Telling || is_vague(byte) || byte == b'=' && self.place == Place::Quoted;
+        let is_weak = |byte: u8| byte.is_ascii_alphanumeric() || b"+/_-.".contains(&byte);
+        let fits = |byte: u8| trust == Strong || is_weak(byte) || byte == b'=' && self.place == Place::Quoted;
         let mut escapes = 0;
         for at in self.start..limit {
             let byte = bytes[at];
@@ -115,13 +114,13 @@ impl Slot {
 
 const LONGEST_FLAG: usize = 40;
 
-/// How far the end of a tag may be.
+/// Longest distance to the end of a tag.
 const LONGEST_TEXT: usize = 256;
 
-/// JSON within JSON doubles its backslashes: enough for five times.
+/// Nested JSON doubles its backslashes: enough for five levels.
 const DEEPEST: usize = 40;
 
-/// Where a mark ends that starts here.
+/// The end of a mask that starts here.
 pub(super) fn mark_end(bytes: &[u8], at: usize) -> Option<usize> {
     let kind = bytes.get(at..)?.strip_prefix(b"[secret:")?;
     let colon = kind.iter().take(33).position(|byte| *byte == b':')?;
@@ -131,7 +130,7 @@ pub(super) fn mark_end(bytes: &[u8], at: usize) -> Option<usize> {
     fits.then_some(at + b"[secret:".len() + colon + 6)
 }
 
-/// Not amid a word, but after an escape, a colour code or the sign of a diff.
+/// Not inside a word, but after an escape, a colour code or a diff marker.
 pub(super) fn starts_word(bytes: &[u8], at: usize) -> bool {
     let before = &bytes[at.saturating_sub(12)..at];
     let is_hex = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
@@ -154,14 +153,14 @@ pub(super) fn until(bytes: &[u8], start: usize, length: usize) -> &[u8] {
     &bytes[..bytes.len().min(start + length)]
 }
 
-/// Where the bytes end that fit.
+/// The end of the run of bytes that fit.
 pub(super) fn run(bytes: &[u8], from: usize, fits: impl Fn(u8) -> bool) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
     from + rest.iter().position(|byte| !fits(*byte)).unwrap_or(rest.len())
 }
 
-/// The end without the marks of a sentence or of emphasis.
-pub(super) fn trimmed(bytes: &[u8], range: Range<usize>) -> usize {
+/// The end without trailing punctuation or emphasis.
+pub(super) fn trim_end(bytes: &[u8], range: Range<usize>) -> usize {
     let last = bytes[range.clone()].iter().rposition(|byte| !b".:*".contains(byte));
     range.start + last.map_or(0, |last| last + 1)
 }
@@ -174,7 +173,7 @@ pub(super) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// What a value without quotes is made of.
+/// Bytes of a value without quotes.
 pub(super) fn is_value_byte(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\"'`,;&)]}<>|\\".contains(&byte)
 }

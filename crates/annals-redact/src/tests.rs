@@ -8,11 +8,11 @@ use super::*;
 
 static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| Redactor::new([7; 32]));
 
-/// Keys are put together only when a test runs, so that no scanner takes this file for a leak.
+/// Keys are assembled at run time, so that no scanner takes this file for a leak.
 const MADE_UP: &str = "Fake0Key1Made2Up3For4Tests5Only6Not7Live8Not9Real0At1All2Truly3Made4Up5By6Hand7\
     Again8So9That0It1Is2Long3Enough4For5The6Longest7Of8Them9All0And1Some2More3Bytes4Too5";
 
-/// Kind, start, length of what follows; `x` says that it is hexadecimal, `^` that it has no small letters.
+/// Kind, prefix, length of the rest; `x` means hexadecimal, `^` means no lower-case letters.
 const KEYS: &str = "anthropic sk-ant-api03- 40 | anthropic sk-ant-sid01- 60 | openai sk-proj- 48 |
     openai sk-svcacct- 48 | openai sk-admin- 48 | openai sk- 48 | openai sess- 40 | openrouter sk-or-v1- 64x |
     groq gsk_ 52 | perplexity pplx- 48 | xai xai- 80 | replicate r8_ 37 | nvidia nvapi- 60 | e2b e2b_ 40x |
@@ -35,12 +35,12 @@ const KEYS: &str = "anthropic sk-ant-api03- 40 | anthropic sk-ant-sid01- 60 | op
     linear lin_api_ 40 | notion secret_ 43 | notion ntn_ 46 | figma figd_ 40 | dropbox sl. 136 |
     contentful CFPAT- 43 | terraform 0Ab1Cd2Ef3Gh4I.atlasv1. 66 | telegram 123456789:AA 33";
 
-/// Where keys stand, in place of `§`.
+/// Where keys appear, in place of `§`.
 const PLACES: &str = r#"§ | see §. | (§) | "§" | a\n§\nb | x=%22§%22 | -§ | \u0022§ | ü§ü
     Bearer § | API_KEY=§ | export TOKEN="§" | {\"token\": \"§\"} | x-api-key: §
     Authorization: token § | https://me:§@example.com/ | ?key=§&page=2"#;
 
-/// `«kind secret»` is what a mark takes the place of; `§` and `¤` represent something made up.
+/// `«kind secret»` marks what is masked; `§` and `¤` represent made-up keys.
 const MASKED: &str = r##"
 twilio sid «twilio SK¤» ¦ TWILIO_API_KEY=«twilio SK¤»
 Authorization: Bearer «bearer abcd1234» ¦ 'authorization': 'bearer «bearer §»'
@@ -140,7 +140,7 @@ fn key(start: &str, length: usize) -> String {
     format!("{start}{}", &MADE_UP[..length])
 }
 
-/// A key of a row of `KEYS`.
+/// A key for a row of `KEYS`.
 fn key_of(start: &str, length: &str) -> String {
     let rest = match length.split_at(length.trim_end_matches(['x', '^']).len()) {
         (length, "x") => "3f9a1c7e0b5d8246".repeat(4)[..length.parse().unwrap()].to_string(),
@@ -181,7 +181,9 @@ fn every_pattern_compiles() {
         };
         assert!(compiles && rule.anchors.iter().all(|anchor| anchor.len() > 1), "{:?}", rule.anchors);
     }
-    assert!(scanner.doubts.is_whole() && scanner.annotation.get().is_some() && scanner.pair.get().is_some());
+    assert!(
+        scanner.doubts.all_compiled() && scanner.annotation.get().is_some() && scanner.pair.get().is_some()
+    );
 }
 
 #[test]
@@ -304,13 +306,13 @@ fn the_same_secret_has_the_same_mark() {
     assert_ne!(Redactor::new([8; 32]).mask(&key), REDACTOR.mask(&key));
 }
 
-/// Nanoseconds that this thread has run.
+/// CPU time of this thread, in nanoseconds.
 fn processor_time() -> i64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Four times the text may take little more than four times as long: each text is full of places to look at.
+/// Four times the text may take little more than four times as long: each text is full of anchors.
 #[test]
 fn hostile_text_costs_linear_time() {
     let scanner = Scanner::new();
@@ -355,8 +357,8 @@ fn hostile_text_costs_linear_time() {
             REDACTOR.mask(&text);
             processor_time() - start
         };
-        // Time of this thread alone: how busy the machine is does not count.
-        let fits = || took(1 << 15) < took(1 << 13) * 8 + 10_000_000;
-        assert!((0..3).any(|_| fits()), "{piece:?}");
+        // CPU time of this thread only: the load of the machine does not count.
+        let is_linear = || took(1 << 15) < took(1 << 13) * 8 + 10_000_000;
+        assert!((0..3).any(|_| is_linear()), "{piece:?}");
     }
 }

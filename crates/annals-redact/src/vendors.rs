@@ -1,9 +1,9 @@
-//! The table of vendors' keys, by their shape.
+//! The table of vendors' keys, by shape.
 
 use super::rules::{Behind, Shape};
 
-/// A pattern must give up at the first byte that its classes lack, and match whatever is long enough: so many
-/// false starts cost linear time.
+/// A pattern must fail at the first byte outside its classes, and match anything that is long enough, so that many
+/// false starts take linear time.
 #[rustfmt::skip]
 pub(super) const SHAPES: &[Shape] = &[
     // Assistants and models.
@@ -77,7 +77,7 @@ pub(super) const SHAPES: &[Shape] = &[
     ("age", &["AGE-SECRET-KEY-1"], r"[A-Z0-9]{50,}"),
     ("onepassword", &["ops_eyJ"], r"[\w+/=-]{100,}"),
     ("onepassword", &["A3-"], r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}"),
-    // Watching.
+    // Monitoring.
     ("grafana", &["glsa_"], r"[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
     ("grafana", &["glc_"], r"[A-Za-z0-9]{32,}={0,2}|[A-Za-z0-9+/]{60,}={0,2}"),
     ("grafana", &["eyJrIjoi"], r"[A-Za-z0-9]{40,}={0,2}"),
@@ -97,7 +97,7 @@ pub(super) const SHAPES: &[Shape] = &[
     ("resend", &["re_"], r"[A-Za-z0-9]{8}_[A-Za-z0-9]{24}\b"),
     ("twilio", &["SK"], r"[0-9a-f]{32}\b"),
     ("facebook", &["EAA"], r"[A-Za-z0-9]{80,}"),
-    // Money and trade.
+    // Payments and commerce.
     ("stripe", &["sk_", "rk_"], r"(?:live|test|prod)_[A-Za-z0-9]{16,}"),
     ("stripe", &["whsec_"], r"[A-Za-z0-9+/]{43}=|[A-Za-z0-9]{32,}|[A-Za-z0-9+/]{32}|[A-Za-z0-9]{24,}"),
     ("shopify", &["shpat_", "shpca_", "shppa_", "shpss_", "shpua_"], r"[0-9a-fA-F]{32}"),
@@ -106,7 +106,7 @@ pub(super) const SHAPES: &[Shape] = &[
     ("easypost", &["EZAK", "EZTK"], r"[A-Za-z0-9]{54}\b"),
     ("flutterwave", &["FLWSECK-", "FLWSECK_TEST-"], r"[A-Za-z0-9-]{12,}"),
     ("shippo", &["shippo_live_", "shippo_test_"], r"[0-9a-f]{40}\b"),
-    // Work.
+    // Productivity.
     ("linear", &["lin_api_", "lin_oauth_"], r"[A-Za-z0-9]{32,}"),
     ("notion", &["secret_"], r"[A-Za-z0-9]{43}\b"),
     ("notion", &["ntn_"], r"[A-Za-z0-9]{40,}"),
@@ -118,26 +118,26 @@ pub(super) const SHAPES: &[Shape] = &[
     ("prefect", &["pnu_", "pnb_"], r"[A-Za-z0-9]{36}"),
     ("readme", &["rdme_"], r"[a-z0-9]{60,}"),
     ("infracost", &["ico-"], r"[A-Za-z0-9]{32}\b"),
-    // What no vendor owns.
+    // Formats without a vendor.
     ("jwt", &["eyJ"], r"[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
     // Five parts: encrypted instead of signed.
     ("jwt", &["eyJ"], r"[\w-]{8,}\.[\w-]*\.[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}"),
-    // A block without spaces or with a line of Base64, and the start of a block whose end was cut off.
-    // Line numbers, signs of a diff and escaped newlines may be between the lines.
+    // A block without spaces or with a line of Base64, and the start of a truncated block. Line numbers, diff markers
+    // and escaped newlines may be between the lines.
     ("private-key", &["-----BEGIN "],
         "[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:-{0,4}[^- \\[])*[A-Za-z0-9]{6}(?:-{0,4}[^- \\[])*\
          |(?:-{0,4}[^-\\[])*[A-Za-z0-9+/=]{24}(?:-{0,4}[^-\\[])*)-----END [A-Z0-9 ]+-{0,5}"),
     ("private-key", &["-----BEGIN "],
         "[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:-?[^-\\[]){0,160}?[A-Za-z0-9+/=]{40,}\
          (?:[^-\\[]{1,16}?[A-Za-z0-9+/=]{16,})*(?:[^-\\[]{1,16}?[A-Za-z0-9+/=]+\\z)?"),
-    // The same of PuTTY, which tells how many lines come.
+    // The same for PuTTY, which states the number of lines.
     ("private-key", &["Private-Lines: "], r"[0-9]+(?:\\[rn]|\s)+(?:[A-Za-z0-9+/=]{60,64}(?:\\[rn]|\s)+)+[A-Za-z0-9+/=]{1,64}"),
 ];
 
-/// Shapes that alone say too little, and the word that must be shortly before them.
-pub(super) const BESIDE: &[(&str, &str)] = &[("SK", "twilio"), ("s.", "vault")];
+/// Shapes that are too weak alone, and the word that must come shortly before them.
+pub(super) const REQUIRED_WORDS: &[(&str, &str)] = &[("SK", "twilio"), ("s.", "vault")];
 
-/// Keys known by their middle: the bytes before the anchor are looked at too.
+/// Keys recognised by their middle: the bytes before the anchor are checked too.
 pub(super) const BEHIND: &[Behind] = &[
     Behind {
         kind: "telegram",

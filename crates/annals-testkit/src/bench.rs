@@ -1,4 +1,4 @@
-//! Runs the real program on homes in temporary folders, with a separate environment.
+//! Runs the real program on homes in temporary directories, with a separate environment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::files::copy_folder;
 use crate::{clock, sources};
 
-/// A client's home and an archive, both gone with the test.
+/// A client's home and an archive, both deleted with the test.
 pub struct Bench {
     pub folder: tempfile::TempDir,
 }
@@ -20,14 +20,14 @@ impl Bench {
         bench
     }
 
-    /// A bench whose home of that source is a copy of `home`.
+    /// A bench whose home of this source is a copy of `home`.
     pub fn with_home(source: &str, home: &Path) -> Bench {
         let bench = Bench::new();
         copy_folder(home, &bench.home_of(source));
         bench
     }
 
-    /// Where a source's client has its home.
+    /// The home of a source's client.
     pub fn home_of(&self, source: &str) -> PathBuf {
         sources::home_of(source, &self.user())
     }
@@ -48,7 +48,7 @@ impl Bench {
         self.folder.path().join("archive")
     }
 
-    /// The program with nothing of this machine's environment.
+    /// The program, without the environment of this machine.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(crate::program());
         command.env_clear().env("HOME", self.user()).env("ANNALS_MACHINE", "test");
@@ -61,26 +61,26 @@ impl Bench {
         Ran::of(self.command(arguments).output().unwrap())
     }
 
-    /// The JSON answer of a run that must succeed.
+    /// The JSON output of a run that must succeed.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let ran = self.run(&[arguments, &["--json"]].concat());
         assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
         serde_json::from_str(&ran.stdout).unwrap()
     }
 
-    /// Syncs and answers the report of Codex CLI.
+    /// Syncs and returns the report of Codex CLI.
     pub fn sync(&self) -> Value {
         self.sync_of("codex_cli")
     }
 
-    /// Syncs all sources and answers the report of one.
+    /// Syncs all sources and returns the report of one.
     pub fn sync_of(&self, source: &str) -> Value {
         let report = self.json(&["sync"]);
         let sources = report["sources"].as_array().unwrap();
         sources.iter().find(|report| report["source"] == source).unwrap().clone()
     }
 
-    /// Imports what must be recognised, and answers the account of the first path.
+    /// Imports paths that must be recognised, and returns the account of the first one.
     pub fn import(&self, paths: &[&Path]) -> Value {
         let paths: Vec<&str> = paths.iter().map(|path| path.to_str().unwrap()).collect();
         self.json(&[&["import"], paths.as_slice()].concat())["imports"][0].clone()
@@ -92,7 +92,7 @@ impl Bench {
         answer["sessions"].as_array().unwrap().clone()
     }
 
-    /// Every answer that rows decide, in one text: equal texts, equal rows.
+    /// All output that depends on rows, in one text: equal texts mean equal rows.
     pub fn everything(&self) -> String {
         let mut text = String::new();
         let mut sessions = self.sessions();
@@ -130,7 +130,7 @@ impl Bench {
         self.json(&["sources", "--files"])["files"].as_array().unwrap().clone()
     }
 
-    /// Writes a transcript of the given lines and answers its path.
+    /// Writes a transcript of the given lines and returns its path.
     pub fn transcript(&self, name: &str, lines: &[String]) -> PathBuf {
         let path = self.codex().join("sessions/2026/11/15").join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

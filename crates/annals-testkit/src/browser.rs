@@ -1,4 +1,5 @@
-//! A real Chromium, driven through `chromedriver` with the few calls that tests need; what it saw is judged at the end.
+//! A real Chromium, driven through `chromedriver` with the few calls that tests need; errors it reports fail the test
+//! at the end.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -8,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// Nothing that a browser is asked for takes longer, or it hangs.
+/// Everything a browser does takes less than this, or it hangs.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Something that a page does by itself is there after this time, or never.
+/// Anything that a page does by itself happens within this time.
 const SOON: Duration = Duration::from_secs(20);
 
-/// `QUIC`, updates and the like would ask other machines; so would a name, and none is known here.
+/// `QUIC`, updates and the like would contact other machines, as would name lookups: all are disabled.
 const FLAGS: [&str; 12] = [
     "--headless",
     "--no-sandbox",
@@ -29,17 +30,17 @@ const FLAGS: [&str; 12] = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ];
 
-/// The sizes that pages are looked at in.
-pub const DESK: (u32, u32) = (1280, 900);
+/// Window sizes that pages are tested with.
+pub const DESKTOP: (u32, u32) = (1280, 900);
 pub const PHONE: (u32, u32) = (390, 844);
 
-/// A browser of its own profile, gone with its children when the test ends.
+/// A browser with a dedicated profile, terminated with its children when the test ends.
 pub struct Browser {
     driver: Child,
-    /// Where `chromedriver` listens.
+    /// The port of `chromedriver`.
     port: u16,
     session: String,
-    /// Of the only server it may ask.
+    /// The only server it may contact.
     server: String,
     profile: tempfile::TempDir,
     judged: bool,
@@ -49,7 +50,7 @@ impl Browser {
     /// Opens the link that `serve` prints.
     pub fn open(server: &str, token: &str) -> Browser {
         let browser = Browser::start(server);
-        browser.resize(DESK);
+        browser.resize(DESKTOP);
         browser.go(&format!("/?token={token}"));
         browser
     }
@@ -57,7 +58,7 @@ impl Browser {
     fn start(server: &str) -> Browser {
         let mut command = Command::new("chromedriver");
         command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        // Its own group, so that all of it can be ended at once.
+        // A process group, so that all of it can be terminated at once.
         let mut driver = command.process_group(0).spawn().unwrap_or_else(|error| {
             panic!("chromedriver can not be started ({error}): `tests/browser/setup` installs it")
         });
@@ -71,45 +72,45 @@ impl Browser {
         flags.push(format!("--user-data-dir={}", profile.path().display()));
         let server = server.to_owned();
         let mut browser = Browser { driver, port, session: String::new(), server, profile, judged: false };
-        let asked = json!({ "capabilities": { "alwaysMatch": {
+        let capabilities = json!({ "capabilities": { "alwaysMatch": {
             "goog:chromeOptions": { "args": flags },
             "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
             "timeouts": { "pageLoad": 30_000, "script": 30_000, "implicit": 0 },
         } } });
-        let answer = browser.ask("POST", "/session", &asked);
+        let answer = browser.request("POST", "/session", &capabilities);
         browser.session = answer["sessionId"].as_str().expect("a session").to_owned();
-        // What the browser shows by itself before it is told where to go is not ours.
+        // Ignore what the browser shows before the first navigation.
         browser.post("/url", &json!({ "url": "about:blank" }));
         browser.faults();
         browser
     }
 
-    /// One call, with its value; every failure is one of the test.
+    /// One call and its value; any failure fails the test.
     #[track_caller]
-    fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
-        match self.try_ask(method, path, body) {
+    fn request(&self, method: &str, path: &str, body: &Value) -> Value {
+        match self.try_request(method, path, body) {
             Ok(value) => value,
-            Err(problem) => panic!("{method} {path}: {problem}"),
+            Err(error) => panic!("{method} {path}: {error}"),
         }
     }
 
-    fn try_ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+    fn try_request(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let body = if method == "POST" { body.to_string() } else { String::new() };
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        let told = |error: std::io::Error| format!("chromedriver does not answer: {error}");
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).map_err(told)?;
-        stream.set_read_timeout(Some(LONGEST)).map_err(told)?;
-        stream.set_write_timeout(Some(LONGEST)).map_err(told)?;
-        stream.write_all(request.as_bytes()).map_err(told)?;
+        let failed = |error: std::io::Error| format!("chromedriver does not answer: {error}");
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).map_err(failed)?;
+        stream.set_read_timeout(Some(LONGEST)).map_err(failed)?;
+        stream.set_write_timeout(Some(LONGEST)).map_err(failed)?;
+        stream.write_all(request.as_bytes()).map_err(failed)?;
         let mut reader = BufReader::new(stream);
         let mut length = 0;
         loop {
             let mut line = String::new();
-            reader.read_line(&mut line).map_err(told)?;
+            reader.read_line(&mut line).map_err(failed)?;
             if let Some((name, value)) = line.split_once(':').filter(|(name, _)| name.len() == 14) {
                 length = if name.eq_ignore_ascii_case("content-length") {
                     value.trim().parse().unwrap_or(0)
@@ -122,7 +123,7 @@ impl Browser {
             }
         }
         let mut bytes = vec![0; length];
-        reader.read_exact(&mut bytes).map_err(told)?;
+        reader.read_exact(&mut bytes).map_err(failed)?;
         let answer: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
         match answer["value"]["error"].as_str() {
             Some(error) => Err(format!("{error}: {}", answer["value"]["message"].as_str().unwrap_or(""))),
@@ -132,29 +133,29 @@ impl Browser {
 
     #[track_caller]
     fn post(&self, path: &str, body: &Value) -> Value {
-        self.ask("POST", &format!("/session/{}{path}", self.session), body)
+        self.request("POST", &format!("/session/{}{path}", self.session), body)
     }
 
-    /// Something of Chromium's own protocol.
+    /// A command of the DevTools protocol.
     #[track_caller]
     pub fn command(&self, name: &str, parameters: &Value) -> Value {
         self.post("/goog/cdp/execute", &json!({ "cmd": name, "params": parameters }))
     }
 
-    /// Opens an address of the server, and waits until it is loaded.
+    /// Opens an address of the server and waits until it is loaded.
     #[track_caller]
     pub fn go(&self, path: &str) {
         self.post("/url", &json!({ "url": format!("http://{}{path}", self.server) }));
     }
 
-    /// The address as the person sees it, without the server's own.
+    /// The current address, without the server.
     pub fn address(&self) -> String {
-        let whole = self.ask("GET", &format!("/session/{}/url", self.session), &Value::Null);
+        let whole = self.request("GET", &format!("/session/{}/url", self.session), &Value::Null);
         let whole = whole.as_str().unwrap();
         whole.strip_prefix(&format!("http://{}", self.server)).unwrap_or(whole).to_owned()
     }
 
-    /// The value of a JavaScript body, also when it is a promise.
+    /// The value of a JavaScript function body, awaited if it is a promise.
     #[track_caller]
     pub fn run(&self, script: &str) -> Value {
         self.run_with(script, &[])
@@ -165,7 +166,7 @@ impl Browser {
         self.post("/execute/sync", &json!({ "script": script, "args": arguments }))
     }
 
-    /// The value of an expression, once it is something.
+    /// Waits until an expression has a truthy value.
     #[track_caller]
     pub fn wait(&self, what: &str, expression: &str) -> Value {
         let end = Instant::now() + SOON;
@@ -191,7 +192,7 @@ impl Browser {
             .unwrap()
     }
 
-    /// What a person reads in the first element of this kind.
+    /// The visible text of the first matching element.
     #[track_caller]
     pub fn text(&self, selector: &str) -> String {
         let script = "const found = document.querySelector(arguments[0]); return found && found.innerText;";
@@ -199,7 +200,7 @@ impl Browser {
         text.as_str().unwrap_or_else(|| panic!("no {selector} on {}", self.address())).to_owned()
     }
 
-    /// All texts of the elements of this kind.
+    /// The texts of all matching elements.
     pub fn texts(&self, selector: &str) -> Vec<String> {
         let script =
             "return Array.from(document.querySelectorAll(arguments[0]), (found) => found.innerText);";
@@ -209,15 +210,15 @@ impl Browser {
 
     fn element(&self, selector: &str) -> Result<String, String> {
         let body = json!({ "using": "css selector", "value": selector });
-        let found = self.try_ask("POST", &format!("/session/{}/element", self.session), &body)?;
+        let found = self.try_request("POST", &format!("/session/{}/element", self.session), &body)?;
         let id = found.as_object().and_then(|found| found.values().next()?.as_str().map(str::to_owned));
         id.ok_or_else(|| format!("{found}"))
     }
 
-    /// As a person clicks: on something that is there and can be hit.
+    /// Clicks like a person: on something that is visible and not covered.
     #[track_caller]
     pub fn click(&self, selector: &str) {
-        let element = self.element(selector).unwrap_or_else(|problem| panic!("{selector}: {problem}"));
+        let element = self.element(selector).unwrap_or_else(|error| panic!("{selector}: {error}"));
         self.run_with(
             "arguments[0].scrollIntoView({ block: 'center' });",
             &[json!({ "element-6066-11e4-a52e-4f735466cecf": element })],
@@ -227,11 +228,11 @@ impl Browser {
 
     #[track_caller]
     pub fn type_into(&self, selector: &str, text: &str) {
-        let element = self.element(selector).unwrap_or_else(|problem| panic!("{selector}: {problem}"));
+        let element = self.element(selector).unwrap_or_else(|error| panic!("{selector}: {error}"));
         self.post(&format!("/element/{element}/value"), &json!({ "text": text }));
     }
 
-    /// Keys as they are pressed, one after the other, wherever the focus is.
+    /// Presses keys one after another, wherever the focus is.
     #[track_caller]
     pub fn press(&self, keys: &[&str]) {
         let pressed: Vec<Value> = keys
@@ -244,7 +245,7 @@ impl Browser {
         );
     }
 
-    /// The size of the page itself.
+    /// Sets the size of the viewport.
     pub fn resize(&self, (width, height): (u32, u32)) {
         let mobile = width < 600;
         self.command(
@@ -253,24 +254,24 @@ impl Browser {
         );
     }
 
-    /// What the system says that it prefers: `light` or `dark`.
+    /// Emulates the preferred colour scheme: `light` or `dark`.
     pub fn prefer(&self, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.command("Emulation.setEmulatedMedia", &json!({ "features": features }));
     }
 
-    /// What is to be seen, as a PNG.
+    /// A screenshot as PNG.
     pub fn picture(&self) -> Vec<u8> {
-        let data = self.ask("GET", &format!("/session/{}/screenshot", self.session), &Value::Null);
-        unpacked(data.as_str().unwrap())
+        let data = self.request("GET", &format!("/session/{}/screenshot", self.session), &Value::Null);
+        decode_base64(data.as_str().unwrap())
     }
 
     fn log(&self, kind: &str) -> Vec<Value> {
         self.post("/se/log", &json!({ "type": kind })).as_array().unwrap().clone()
     }
 
-    /// Everything that should not have happened since the last time: messages of a page that went wrong, what its
-    /// policy refused, and requests to anybody else.
+    /// Everything since the last call that should not have happened: errors of a page, violations of its policy, and
+    /// requests to other servers.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for entry in self.log("browser") {
@@ -281,8 +282,8 @@ impl Browser {
         }
         let home = format!("http://{}/", self.server);
         for entry in self.log("performance") {
-            let told: Value = serde_json::from_str(entry["message"].as_str().unwrap_or("{}")).unwrap();
-            let message = &told["message"];
+            let event: Value = serde_json::from_str(entry["message"].as_str().unwrap_or("{}")).unwrap();
+            let message = &event["message"];
             let address = match message["method"].as_str() {
                 Some("Network.requestWillBeSent") => &message["params"]["request"]["url"],
                 Some("Network.webSocketCreated") => &message["params"]["url"],
@@ -290,7 +291,7 @@ impl Browser {
             };
             let address = address.as_str().unwrap_or_default();
             let page = message["params"]["documentURL"].as_str().unwrap_or_default();
-            // The icon of a date field is one of the browser's own, and its address is its content.
+            // The icon of a date field belongs to the browser, as a data URL.
             let inside = address.starts_with(&home) || address.starts_with("data:");
             if !inside && page.starts_with("http") {
                 faults.push(format!("request: {address}"));
@@ -299,7 +300,7 @@ impl Browser {
         faults
     }
 
-    /// The end of every test: nothing went wrong that nobody looked for.
+    /// Ends a test: fails if there were faults that the test did not check.
     #[track_caller]
     pub fn close(mut self) {
         let faults = self.faults();
@@ -307,16 +308,16 @@ impl Browser {
         assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
     }
 
-    /// The same, for tests that looked at the faults themselves.
-    pub fn close_judged(mut self) {
+    /// The same, for tests that checked the faults themselves.
+    pub fn close_checked(mut self) {
         self.judged = true;
     }
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Whatever it answers: its processes are ended below.
-        drop(self.try_ask("DELETE", &format!("/session/{}", self.session), &Value::Null));
+        // Whatever it answers: its processes are terminated below.
+        drop(self.try_request("DELETE", &format!("/session/{}", self.session), &Value::Null));
         let group = format!("-{}", self.driver.id());
         drop(Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status());
         drop(self.driver.wait());
@@ -327,7 +328,7 @@ impl Drop for Browser {
     }
 }
 
-/// Processes that were started with this text among their arguments.
+/// Processes with this text among their arguments.
 fn processes_with(text: &str) -> Vec<String> {
     let all = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let numbers = all.filter_map(|entry| entry.file_name().into_string().ok());
@@ -340,8 +341,8 @@ fn processes_with(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Base64, as pictures come in.
-fn unpacked(text: &str) -> Vec<u8> {
+/// Decodes base64, the encoding of screenshots.
+fn decode_base64(text: &str) -> Vec<u8> {
     let value = |letter: u8| match letter {
         b'A'..=b'Z' => letter - b'A',
         b'a'..=b'z' => letter - b'a' + 26,
@@ -360,7 +361,7 @@ fn unpacked(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Keys that are no letters.
+/// Special keys.
 pub const TAB: &str = "\u{e004}";
 pub const ENTER: &str = "\u{e007}";
 pub const ESCAPE: &str = "\u{e00c}";

@@ -1,11 +1,12 @@
-//! What must hold for every archive: accounts add up, files come back, a rebuild and a fresh archive have the same rows.
+//! Invariants of every archive: accounts add up, files are restored exactly, a rebuild and a fresh archive have the
+//! same rows.
 
 use std::path::Path;
 
 use crate::Bench;
 use crate::files::files_below;
 
-/// `discovered = kept + unknown + malformed + skipped`, in bytes and in lines counted here by other means.
+/// `discovered = kept + unknown + malformed + skipped`, in bytes and in lines, counted independently here.
 pub fn assert_accounts_add_up(bench: &Bench, home: &Path) {
     for file in bench.accounts() {
         let sum = |what: &str| {
@@ -28,7 +29,7 @@ pub fn assert_accounts_add_up(bench: &Bench, home: &Path) {
     }
 }
 
-/// Restores into a new folder and compares every restored file with the one in `home`.
+/// Restores into a new directory and compares every restored file with the one in `home`.
 pub fn assert_restores(bench: &Bench, home: &Path) {
     assert_restores_of(bench, "codex_cli", home);
 }
@@ -47,7 +48,7 @@ pub fn assert_restores_of(bench: &Bench, source: &str, home: &Path) {
     std::fs::remove_dir_all(&target).unwrap();
 }
 
-/// Rebuilds and compares: rows follow from the archived bytes alone.
+/// Rebuilds and compares: rows depend only on the archived bytes.
 pub fn assert_rebuilds(bench: &Bench) {
     let before = bench.everything();
     let ran = bench.run(&["rebuild"]);
@@ -55,7 +56,7 @@ pub fn assert_rebuilds(bench: &Bench) {
     assert_same(&before, &bench.everything());
 }
 
-/// An archive that saw the home only as it is now has the same rows.
+/// An archive that only saw the current state of the home has the same rows.
 pub fn assert_like_fresh(bench: &Bench) {
     assert_like_fresh_of(bench, "codex_cli");
 }
@@ -66,12 +67,12 @@ pub fn assert_like_fresh_of(bench: &Bench, source: &str) {
     assert_same(&without_versions(&bench.everything()), &without_versions(&fresh.everything()));
 }
 
-/// A run that finds nothing to do.
-pub fn assert_settled(bench: &Bench) {
-    assert_settled_of(bench, "codex_cli");
+/// A sync finds nothing to do.
+pub fn assert_up_to_date(bench: &Bench) {
+    assert_up_to_date_of(bench, "codex_cli");
 }
 
-pub fn assert_settled_of(bench: &Bench, source: &str) {
+pub fn assert_up_to_date_of(bench: &Bench, source: &str) {
     let report = bench.sync_of(source);
     assert_eq!(report["captured_bytes"], 0, "{report}");
     for count in ["new_files", "changed_files", "gone_files", "failed_files", "new_documents"] {
@@ -79,7 +80,7 @@ pub fn assert_settled_of(bench: &Bench, source: &str) {
     }
 }
 
-/// Equal texts, or the first line that differs.
+/// Compares two texts and reports the first line that differs.
 pub fn assert_same(left: &str, right: &str) {
     if blake3::hash(left.as_bytes()) == blake3::hash(right.as_bytes()) {
         return;
@@ -103,7 +104,7 @@ pub fn without_versions(text: &str) -> String {
     regex::Regex::new(r#""versions":\d+,"#).unwrap().replace_all(text, "").into_owned()
 }
 
-/// Moments of these days say when the test ran; they become one word.
+/// Replaces times of these days, which depend on when the test ran.
 pub fn timeless(text: &str) -> String {
     let moment = regex::Regex::new(r#""20(2[6-9]|[3-9]\d)-\d\d-\d\dT[0-9:.]+Z""#).unwrap();
     moment.replace_all(text, "\"now\"").into_owned()

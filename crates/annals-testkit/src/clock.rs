@@ -1,13 +1,13 @@
-//! The day on which tests and benches take place, whatever day it is: handed to the program, and counted from by worlds.
+//! The day on which tests and benches run, whatever day it is: passed to the program, and the reference for worlds.
 
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Noon, so that a run stays within one day. `ANNALS_TEST_NOW` names another moment, to show that none matters.
+/// Noon, so that a run stays within one day. `ANNALS_TEST_NOW` sets another time, to show that it does not matter.
 const START: &str = "2026-11-15T12:00:00Z";
 
-/// Microseconds that the clock of this run is ahead of the machine's; it advances with the machine's.
+/// Microseconds that the clock of this run is ahead of the machine's; both advance together.
 fn shift() -> i64 {
     static SHIFT: OnceLock<i64> = OnceLock::new();
     *SHIFT.get_or_init(|| {
@@ -18,7 +18,7 @@ fn shift() -> i64 {
     })
 }
 
-/// What time it is in this run.
+/// The current time of this run.
 pub fn now() -> jiff::Timestamp {
     jiff::Timestamp::now() + jiff::SignedDuration::from_micros(shift())
 }
@@ -27,12 +27,12 @@ pub fn since_1970() -> Duration {
     Duration::from_micros(u64::try_from(now().as_microsecond()).expect("a moment after 1970"))
 }
 
-/// The same as a time of files.
+/// The same as a file time.
 pub fn system_now() -> SystemTime {
     UNIX_EPOCH + since_1970()
 }
 
-/// Makes the program live in this run's time.
+/// Sets the program's clock to this run's time.
 pub fn set(command: &mut Command) {
     command.env("ANNALS_TEST_CLOCK", shift().to_string()).env("TZ", "UTC");
 }

@@ -1,4 +1,4 @@
-//! Lines of Codex transcripts, the plainest that tests can make a session of.
+//! Lines of Codex transcripts: the simplest sessions that tests can use.
 
 /// The session of most tests.
 pub const ID: &str = "0199a1b2-0000-7000-8000-00000000000a";
@@ -40,7 +40,7 @@ pub fn answer(text: &str) -> [String; 2] {
     ]
 }
 
-/// A small whole conversation.
+/// A small complete conversation.
 pub fn conversation(id: &str, words: &str) -> Vec<String> {
     let mut lines = vec![meta(id)];
     lines.extend(prompt(words));
@@ -80,7 +80,7 @@ pub fn tokens(second: u32, total: u32, last: u32) -> String {
     line(second, "event_msg", &payload)
 }
 
-/// Thirty lines with everything that a cut could go wrong in.
+/// Thirty lines that cover everything a cut could break.
 pub fn busy_transcript(id: &str) -> String {
     let mut lines = vec![meta(id), line(0, "turn_context", r#"{"model":"gpt-5.1-codex","effort":"low"}"#)];
     lines.extend(prompt("größer → 設定 🚀 \"quoted\" \\ back"));

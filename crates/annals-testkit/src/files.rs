@@ -1,4 +1,4 @@
-//! Small work on files that tests do all the time.
+//! Common file operations of tests.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ pub fn copy_folder(from: &Path, to: &Path) {
         let target = to.join(file.strip_prefix(from).unwrap());
         std::fs::create_dir_all(target.parent().unwrap()).unwrap();
         std::fs::copy(&file, &target).unwrap();
-        // A copy of a read-only file is still ours to change.
+        // Make copies of read-only files writable.
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
             std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o644)).unwrap();
         }
-        // Records of whole files have the file's own time.
+        // Records of complete files use the modification time.
         let times = std::fs::FileTimes::new().set_modified(file.metadata().unwrap().modified().unwrap());
         std::fs::File::options().write(true).open(&target).unwrap().set_times(times).unwrap();
     }

@@ -1,4 +1,4 @@
-//! The fixture folders of all sources: every one of them is a test case.
+//! The fixture directories of all sources: each is a test case.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use crate::files::{copy_folder, files_below};
 use crate::{Bench, ROOT, sources};
 
-/// The folder of one case of a source.
+/// The directory of one case of a source.
 pub fn case(source: &str, name: &str) -> PathBuf {
     folder_of(source).join(name)
 }
@@ -16,7 +16,7 @@ pub fn with_home() -> Vec<(&'static str, PathBuf)> {
     cases(&sources::with_home(), "home")
 }
 
-/// Cases with exports or traces: folders below `exports`, to be imported one after another.
+/// Cases with exports or traces: directories below `exports`, imported one after another.
 pub fn with_exports() -> Vec<(&'static str, PathBuf)> {
     cases(&sources::with_exports(), "exports")
 }
@@ -24,7 +24,7 @@ pub fn with_exports() -> Vec<(&'static str, PathBuf)> {
 /// A bench that synced the home of a case, with a fixed time on all files.
 pub fn synced(source: &str, case: &Path) -> Bench {
     let bench = Bench::with_home(source, &case.join("home"));
-    // Where a client's lines have no time, the file's own is used.
+    // If a client's lines have no time, that of the file is used.
     set_times(&bench.user(), 1_772_450_000);
     bench.sync();
     bench
@@ -37,7 +37,7 @@ pub fn imported(case: &Path) -> Bench {
         std::fs::read_dir(case.join("exports")).unwrap().map(|entry| entry.unwrap().path()).collect();
     exports.sort();
     for (number, export) in exports.iter().enumerate() {
-        // The account of a file has its path and its time.
+        // The account of a file contains its path and modification time.
         let folder = bench.folder.path().join(format!("export-{number}"));
         copy_folder(export, &folder);
         set_times(&folder, 1_762_000_000 + number as u64);

@@ -1,4 +1,5 @@
-//! Homes that many checks run over: the fixtures always, and homes written by real clients where a folder of them is given.
+//! Homes that many checks run on: always the fixtures, and homes written by real clients if a directory of them is
+//! given.
 
 use std::path::{Path, PathBuf};
 
@@ -22,12 +23,12 @@ pub fn fixtures() -> Vec<Home> {
     cases.map(|(source, case)| Home { source, path: case.join("home") }).collect()
 }
 
-/// Without the one whose shapes are so odd that a plain count has another result.
+/// Without the fixture whose shapes are so odd that a plain count gives another result.
 pub fn regular(homes: &[Home]) -> impl Iterator<Item = &Home> {
     homes.iter().filter(|home| !home.path.ends_with("unknown_shapes/home"))
 }
 
-/// The homes below `ANNALS_REAL_HOMES`, by source and version; says how many there are.
+/// The homes below `ANNALS_REAL_HOMES`, by source and version; prints how many there are.
 pub fn real(check: &str) -> Vec<Home> {
     let folder = std::env::var_os("ANNALS_REAL_HOMES").expect("ANNALS_REAL_HOMES names a folder of homes");
     let folder = Path::new(&folder);
@@ -36,7 +37,7 @@ pub fn real(check: &str) -> Vec<Home> {
         let Ok(versions) = std::fs::read_dir(folder.join(source)) else { continue };
         for version in versions {
             let version = version.unwrap().path();
-            // Some are the client's folder itself, some the user's home around it.
+            // Some are the client's directory itself, some the user's home around it.
             let inner = sources::home_of(source, &version);
             homes.push(Home { source, path: if inner.is_dir() { inner } else { version } });
         }
@@ -47,8 +48,8 @@ pub fn real(check: &str) -> Vec<Home> {
     homes
 }
 
-/// `over_homes! { check, another }` for functions of `&[Home]`: each is a test over the fixtures, and one over real homes
-/// that `make test-real` runs; where nobody names a folder of homes it is listed as ignored.
+/// `over_homes! { check, another }` for functions of `&[Home]`: each becomes a test on the fixtures, and one on real
+/// homes that `make test-real` runs; without a directory of homes it is listed as ignored.
 #[macro_export]
 macro_rules! over_homes {
     ($($name:ident),+) => {

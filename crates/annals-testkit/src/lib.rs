@@ -33,5 +33,5 @@ pub mod worlds;
 pub use bench::{Bench, Ran};
 pub use program::program;
 
-/// The root folder of the project.
+/// The root directory of the project.
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -1,9 +1,9 @@
-//! Where the program is that tests and benches run.
+//! The path of the program that tests and benches run.
 
 use std::path::PathBuf;
 
-/// The `annals` that cargo built for this test binary or bench. Cargo names it in the environment; a test binary that is
-/// started by hand finds it in the folder above its own, where every build puts it.
+/// The `annals` that cargo built for this test binary or bench. Cargo names it in the environment; a test binary
+/// started by hand finds it in its parent directory, where every build puts it.
 pub fn program() -> PathBuf {
     if let Some(program) = std::env::var_os("CARGO_BIN_EXE_annals") {
         return program.into();

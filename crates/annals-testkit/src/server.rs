@@ -1,4 +1,4 @@
-//! Starts `annals serve` on a bench, and asks it over a plain socket with exactly the bytes that a test wants.
+//! Starts `annals serve` on a bench and sends requests over a plain socket, with exactly the bytes a test wants.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use crate::{Bench, Ran};
 
-/// A server that ends with the test.
+/// A server that is stopped when the test ends.
 pub struct Server {
     child: Child,
     /// `127.0.0.1:PORT`.
     pub address: String,
-    /// The owner's.
+    /// The owner's token.
     pub token: String,
     log: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
@@ -28,12 +28,12 @@ impl Server {
         Server::of(bench.command(&["serve", "--listen", "127.0.0.1:0", "--json"]))
     }
 
-    /// Answers from the archive alone: nothing changes between two questions.
-    pub fn still(bench: &Bench) -> Server {
+    /// Serves the archive without refreshing it: nothing changes between two requests.
+    pub fn without_refresh(bench: &Bench) -> Server {
         Server::of(bench.command(&["serve", "--listen", "127.0.0.1:0", "--json", "--no-sync"]))
     }
 
-    /// A command that serves and says where with `--json`.
+    /// A server started with this command, which prints its address with `--json`.
     pub fn of(mut command: Command) -> Server {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -61,12 +61,12 @@ impl Server {
         self.child.id()
     }
 
-    /// The port under another name.
-    pub fn under(&self, name: &str) -> String {
+    /// The port under another host name.
+    pub fn with_host(&self, name: &str) -> String {
         format!("{name}:{}", self.address.rsplit_once(':').unwrap().1)
     }
 
-    /// Asks as the owner.
+    /// A request as the owner.
     pub fn get(&self, path: &str) -> Reply {
         self.get_as(&self.token, path)
     }
@@ -75,18 +75,18 @@ impl Server {
         self.get_with(path, &[("Authorization", &format!("Bearer {token}"))])
     }
 
-    /// Asks with these headers alone, beside those that no request is without.
+    /// A request with only these headers, besides the mandatory ones.
     pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
-        self.ask("GET", path, headers)
+        self.request("GET", path, headers)
     }
 
-    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
-        self.try_ask(method, path.as_bytes(), headers)
+    pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+        self.try_request(method, path.as_bytes(), headers)
             .unwrap_or_else(|| panic!("no answer to {method} {path}"))
     }
 
-    /// None when the connection ended without an answer.
-    pub fn try_ask(&self, method: &str, path: &[u8], headers: &[(&str, &str)]) -> Option<Reply> {
+    /// None if the connection ended without a response.
+    pub fn try_request(&self, method: &str, path: &[u8], headers: &[(&str, &str)]) -> Option<Reply> {
         let mut request = [method.as_bytes(), b" ", path, b" HTTP/1.1\r\nConnection: close\r\n"].concat();
         let host = ("Host", self.address.as_str());
         let own_host = headers.iter().any(|(name, _)| *name == "Host");
@@ -96,7 +96,7 @@ impl Server {
         request.extend_from_slice(b"\r\n");
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        // Who refuses early may close before all is sent, and still has answered.
+        // A server that refuses early may close before everything is sent, and has still responded.
         let sent = stream.write_all(&request);
         let mut bytes = Vec::new();
         let read = stream.read_to_end(&mut bytes);
@@ -107,7 +107,7 @@ impl Server {
         Some(Reply::read(method, &bytes))
     }
 
-    /// Asks as a browser that wants a page.
+    /// A request as a browser that wants a page.
     pub fn page(&self, path: &str) -> Reply {
         self.page_as(&self.token, path)
     }
@@ -117,7 +117,7 @@ impl Server {
         self.get_with(path, &[("Cookie", &cookie), ("Accept", "text/html,*/*;q=0.8")])
     }
 
-    /// The first event of the stream that does not end, with all that stands before it.
+    /// The first event of the endless stream, with everything before it.
     pub fn first_event(&self) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -134,7 +134,7 @@ impl Server {
         text
     }
 
-    /// The JSON of an answer that must be one.
+    /// The JSON of a response that must succeed.
     pub fn json(&self, path: &str) -> Value {
         self.json_as(&self.token, path)
     }
@@ -145,7 +145,7 @@ impl Server {
         reply.json()
     }
 
-    /// All things of a list, page by page.
+    /// All items of a list, page by page.
     pub fn list_as(&self, token: &str, path: &str, plural: &str) -> Vec<Value> {
         let (mut all, mut cursor) = (Vec::new(), String::new());
         loop {
@@ -163,7 +163,7 @@ impl Server {
         self.list_as(&self.token, path, plural)
     }
 
-    /// Waits until it has scanned everything for secrets.
+    /// Waits until everything has been scanned for secrets.
     pub fn wait_for_secrets(&self) {
         let end = Instant::now() + Duration::from_secs(600);
         let is_done = |answer: &Value| answer["status"] == "done" && !answer["looked_at"].is_null();
@@ -173,12 +173,12 @@ impl Server {
         }
     }
 
-    /// What it wrote to stderr so far.
+    /// What it has written to stderr so far.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
-    /// Asks it to stop, and waits.
+    /// Stops it, and waits.
     pub fn stop(mut self) -> Ran {
         self.end("TERM")
     }
@@ -208,7 +208,7 @@ impl Drop for Server {
     }
 }
 
-/// An address with one more parameter.
+/// A URL with one more parameter.
 pub fn with(path: &str, parameter: &str) -> String {
     match (parameter, path.contains('?')) {
         ("", _) => path.to_owned(),
@@ -217,7 +217,7 @@ pub fn with(path: &str, parameter: &str) -> String {
     }
 }
 
-/// A part of an address, with everything escaped that could mean something there.
+/// Percent-encodes a part of a URL.
 pub fn escaped(part: &str) -> String {
     annals_core::in_address(part)
 }
@@ -225,7 +225,7 @@ pub fn escaped(part: &str) -> String {
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
-    /// By their names in lower case.
+    /// By lower-case name.
     pub headers: BTreeMap<String, String>,
     pub body: Vec<u8>,
 }
@@ -264,8 +264,8 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    /// Headers and body in one text, to search.
-    pub fn whole(&self) -> String {
+    /// Headers and body as one text, for searching.
+    pub fn full_text(&self) -> String {
         let headers = self.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
         headers.collect::<String>() + &self.text()
     }

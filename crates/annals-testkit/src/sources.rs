@@ -1,10 +1,10 @@
-//! What tests know of the sources, all of it from the registry: adding a source needs no change in tests.
+//! What tests know about the sources, all from the registry: adding a source needs no change in tests.
 
 use std::path::{Path, PathBuf};
 
 use annals_sources::{Settings, Source, by_name, registry};
 
-/// Sources whose client has a home folder that `sync` reads.
+/// Sources whose client has a home directory that `sync` reads.
 pub fn with_home() -> Vec<&'static str> {
     names(|source| !source.manifest().default_homes.is_empty())
 }
@@ -27,22 +27,22 @@ pub fn streams_of(source: &str) -> Vec<&'static str> {
     manifest.streams.iter().map(|stream| stream.name).collect()
 }
 
-/// Sources whose sessions can be converted to tapes, each with the name of its native lines.
+/// Sources whose sessions can be converted to tapes, each with the name of its native format.
 pub fn with_tape() -> Vec<(&'static str, &'static str)> {
     let formats = registry().iter().filter_map(|source| Some((source, source.recorder()?.form().format)));
     formats.map(|(source, format)| (source.manifest().source, format)).collect()
 }
 
-/// Where the source's client has its home when the user changed nothing.
+/// The default home of a source's client.
 pub fn home_of(source: &str, user: &Path) -> PathBuf {
     let homes = by_name(source).expect("a registered source").homes(&Untouched(user.to_path_buf()));
     let home = homes.into_iter().next();
     home.unwrap_or_else(|| panic!("{source} has no home")).root
 }
 
-fn names(is_wanted: impl Fn(&dyn Source) -> bool) -> Vec<&'static str> {
-    let wanted = registry().iter().filter(|source| is_wanted(**source));
-    wanted.map(|source| source.manifest().source).collect()
+fn names(predicate: impl Fn(&dyn Source) -> bool) -> Vec<&'static str> {
+    let matching = registry().iter().filter(|source| predicate(**source));
+    matching.map(|source| source.manifest().source).collect()
 }
 
 /// The settings of a user who changed none.

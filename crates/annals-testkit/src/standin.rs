@@ -1,4 +1,4 @@
-//! The stand-in for ChatGPT's page as a process of its own, and annals with a real browser before it.
+//! The stand-in for ChatGPT's page as a separate process, and annals with a real browser in front of it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -38,20 +38,20 @@ impl Standin {
     }
 
     pub fn control(&self, world: Value) {
-        self.ask("POST", "/__control", &world.to_string());
+        self.request("POST", "/__control", &world.to_string());
     }
 
     pub fn counts(&self) -> Value {
-        serde_json::from_str(&self.ask("GET", "/__counts", "").1).unwrap()
+        serde_json::from_str(&self.request("GET", "/__counts", "").1).unwrap()
     }
 
-    /// How often something was asked, since counts were forgotten.
+    /// Number of requests of a kind since the counts were reset.
     pub fn count(&self, what: &str) -> u64 {
         self.counts()["by_path"][what].as_u64().unwrap_or(0)
     }
 
-    /// A request that comes from no page.
-    pub fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+    /// A request that does not come from a page.
+    pub fn request(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let head = format!("{method} {path} HTTP/1.1\r\nHost: standin\r\nConnection: close\r\n");
@@ -76,7 +76,7 @@ pub struct Stage {
     pub standin: Standin,
     pub url: String,
     pub arguments: String,
-    /// Milliseconds that a second of waiting takes.
+    /// Duration of a second of waiting, in milliseconds.
     pub second: &'static str,
 }
 
@@ -89,7 +89,7 @@ impl Stage {
         Stage { bench: Bench::new(), standin, url, arguments: flags.to_owned(), second: "5" }
     }
 
-    /// With the world as given, and connected.
+    /// With the given world, and connected.
     pub fn connected(world: Value) -> Stage {
         let stage = Stage::new();
         stage.standin.control(world);
@@ -139,15 +139,15 @@ impl Stage {
         (ran.code, answer["live"][0].clone())
     }
 
-    /// Tries all gaps now.
+    /// Retries all gaps now.
     pub fn retry_gaps(&self) -> Value {
         let ran = self.run(&["gaps", "retry", "--all", "--json"]);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         serde_json::from_str(&ran.stdout).unwrap()
     }
 
-    /// All gaps are due now, as if time had passed.
-    pub fn make_due(&self) {
+    /// Makes all gaps due, as if time had passed.
+    pub fn make_gaps_due(&self) {
         let archive = rusqlite::Connection::open(self.bench.archive().join("annals.db")).unwrap();
         archive.execute("update gap set next_try = null", []).unwrap();
     }
@@ -162,7 +162,7 @@ impl Stage {
         self.gaps().len()
     }
 
-    /// The account of what was asked for.
+    /// The account of what was requested.
     pub fn audit(&self) -> Value {
         let audit = self.bench.json(&["audit"]);
         let sources = audit["sources"].as_array().unwrap();
@@ -212,7 +212,7 @@ impl Drop for Stage {
     }
 }
 
-/// Every process with its whole command line.
+/// Every process with its command line.
 pub fn command_lines() -> Vec<(u32, String)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -225,7 +225,7 @@ pub fn command_lines() -> Vec<(u32, String)> {
 
 pub fn wait(mut child: Child) -> Ran {
     let deadline = Instant::now() + LIMIT;
-    // Pipes are read meanwhile, so that nobody waits for room in them.
+    // Read the pipes meanwhile, so that the process does not block on them.
     let (mut out, mut error) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let out = std::thread::spawn(move || {
         let mut text = String::new();

@@ -1,28 +1,30 @@
-//! Many exports of the same conversations: nothing twice, nothing lost, whatever the order.
+//! Many exports of the same conversations: nothing twice, nothing lost, in any order.
 
 use serde_json::{Value, json};
 
 use annals_testkit::Bench;
 use annals_testkit::checks::timeless;
-use annals_testkit::corpora::chatgpt::{Conversation, Generation, bytes_of, conversations, said, workshop};
+use annals_testkit::corpora::chatgpt::{
+    Conversation, Generation, bytes_of, conversations, text_message, workshop,
+};
 
-/// Imports conversations of one export and answers what was said of them.
+/// Imports conversations of one export and returns its counts.
 fn import(bench: &Bench, generation: Generation, talks: &[Conversation]) -> Value {
     let path = bench.folder.path().join("conversations.json");
     std::fs::write(&path, bytes_of(&conversations(generation, talks))).unwrap();
-    let told = bench.import(&[&path]);
-    json!([told["sources"][0]["new"], told["sources"][0]["changed"], told["sources"][0]["unchanged"]])
+    let report = bench.import(&[&path]);
+    json!([report["sources"][0]["new"], report["sources"][0]["changed"], report["sources"][0]["unchanged"]])
 }
 
 fn shown(bench: &Bench, id: &str) -> Value {
     bench.json(&["show", id])
 }
 
-/// Texts of the branch that is shown.
+/// Texts of the current branch.
 fn texts(bench: &Bench, id: &str) -> Vec<String> {
-    let told = shown(bench, id);
+    let document = shown(bench, id);
     let blocks =
-        told["messages"].as_array().unwrap().iter().flat_map(|entry| entry["blocks"].as_array().unwrap());
+        document["messages"].as_array().unwrap().iter().flat_map(|entry| entry["blocks"].as_array().unwrap());
     blocks
         .filter(|block| block["type"] == "text")
         .map(|block| block["text"].as_str().unwrap().to_owned())
@@ -33,16 +35,16 @@ fn versions(bench: &Bench, id: &str) -> usize {
     bench.run(&["records", "chatgpt/conversation_versions", "--key", id]).stdout.lines().count()
 }
 
-/// Everything but the accounts of imports and where captures came from.
+/// Everything but the accounts of imports and the origins of captures.
 fn content(bench: &Bench, id: &str) -> Value {
-    let mut told = shown(bench, id);
-    told["session"]["native"]["provenance"] = Value::Null;
-    told["parts"] = Value::Null;
-    serde_json::from_str(&timeless(&told.to_string())).unwrap()
+    let mut document = shown(bench, id);
+    document["session"]["native"]["provenance"] = Value::Null;
+    document["parts"] = Value::Null;
+    serde_json::from_str(&timeless(&document.to_string())).unwrap()
 }
 
 #[test]
-fn the_same_export_twice_makes_nothing_new() {
+fn importing_an_export_twice_adds_nothing() {
     let bench = Bench::new();
     let talks = [workshop()];
     assert_eq!(import(&bench, Generation::Second, &talks), json!([1, 0, 0]));
@@ -65,14 +67,14 @@ fn a_newer_export_adds_and_an_older_one_changes_nothing() {
     assert_eq!(import(&bench, Generation::Second, std::slice::from_ref(&older)), json!([0, 1, 0]));
     assert_eq!(content(&bench, &newer.id), before);
     assert_eq!(versions(&bench, &newer.id), 2);
-    // In the other order the same is shown.
+    // In the other order the result is the same.
     let other = Bench::new();
     import(&other, Generation::Second, std::slice::from_ref(&older));
     assert_eq!(import(&other, Generation::Second, std::slice::from_ref(&newer)), json!([0, 1, 0]));
     assert_eq!(content(&other, &newer.id), before);
     let session = &shown(&other, &newer.id)["session"];
     assert_eq!(session["title"], "Oiling, continued");
-    // Which capture gave which field is told.
+    // The capture that each field came from is reported.
     let provenance = &session["native"]["provenance"];
     assert_eq!(
         (&provenance["fields"]["title"], provenance["captures"].as_array().unwrap().len()),
@@ -101,13 +103,13 @@ fn a_poorer_export_takes_nothing_away() {
     assert_eq!(calls(&bench), before, "calls stay as they were");
     let session = shown(&bench, &rich.id)["session"].clone();
     assert_eq!((&session["title"], &session["tool_call_count"]), (&json!("Renamed later"), &json!(4)));
-    // Fields that the newer export has no more stay from the richer one.
+    // Fields that the newer export lacks stay from the richer one.
     assert_eq!(session["native"]["gizmo_type"], "snorlax");
     assert_eq!(session["native"]["provenance"]["fields"]["gizmo_type"], 0);
     assert_eq!(session["native"]["provenance"]["fields"]["title"], 1);
     let texts = texts(&bench, &rich.id);
     assert!(texts.iter().any(|text| text.contains("about a lathe")), "{texts:?}");
-    // The other way round the tools come with the richer one.
+    // The other way round, the tools come with the richer one.
     let other = Bench::new();
     import(&other, Generation::Third, std::slice::from_ref(&poor));
     assert_eq!(calls(&other).lines().count(), 0);
@@ -126,8 +128,8 @@ fn a_poorer_export_takes_nothing_away() {
 #[test]
 fn a_message_that_was_being_written_is_replaced_and_found_once() {
     let mut talk = Conversation::new("6801aaaa-0000-4000-8000-00000000000c", "Half an answer");
-    talk.node("u", "client-created-root", said("u", "user", json!(["count the cogs"])));
-    talk.node("a", "u", said("a", "assistant", json!(["there are sevent"])));
+    talk.node("u", "client-created-root", text_message("u", "user", json!(["count the cogs"])));
+    talk.node("a", "u", text_message("a", "assistant", json!(["there are sevent"])));
     let mut done = talk.clone();
     talk.nodes[2].2["status"] = json!("in_progress");
     done.nodes[2].2["content"]["parts"] = json!(["there are seventeen cogs"]);
@@ -139,7 +141,7 @@ fn a_message_that_was_being_written_is_replaced_and_found_once() {
     assert_eq!(bench.sessions()[0]["message_count"], 2);
     assert_eq!(bench.run(&["search", "sevent"]).code, 1, "what was replaced is not found");
     assert_eq!(bench.json(&["search", "seventeen"])["results"][0]["passages"].as_array().unwrap().len(), 1);
-    // Gone from an export is not deleted.
+    // Missing from an export does not mean deleted.
     let other = Conversation::new("6801aaaa-0000-4000-8000-00000000000d", "Another");
     import(&bench, Generation::Second, &[other]);
     assert_eq!(bench.sessions().len(), 2);

@@ -1,4 +1,4 @@
-//! Exports of ChatGPT in every container, with every trap: recognised by content, kept whole, shown by branch.
+//! ChatGPT exports in every container, with every trap: recognised by content, kept complete, shown by branch.
 
 mod merge;
 
@@ -85,7 +85,7 @@ fn every_container_gives_the_same_conversations() {
     ];
     let enveloped = [b"{\"conversations\":".as_slice(), &plain, b"}"].concat();
     let marked = [b"\xEF\xBB\xBF".as_slice(), &plain].concat();
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for (name, bytes) in [
         ("export.zip", zip(&files)),
         ("conversations.json", plain.clone()),
@@ -106,7 +106,7 @@ fn every_container_gives_the_same_conversations() {
                 bench.json(&["show", id, "--branch", "all"])["messages"].to_string()
             })
             .collect();
-        told.push((name, sessions));
+        results.push((name, sessions));
         if name == "privacy.zip" {
             let left_out =
                 report["members"].as_array().unwrap().iter().filter(|member| member["verdict"] == "left_out");
@@ -114,10 +114,10 @@ fn every_container_gives_the_same_conversations() {
             assert!(!bench.everything().contains("4242"));
         }
     }
-    for (name, sessions) in &told[1..] {
-        assert!(*sessions == told[0].1, "{name} differs from {}", told[0].0);
+    for (name, sessions) in &results[1..] {
+        assert!(*sessions == results[0].1, "{name} differs from {}", results[0].0);
     }
-    // A folder, and a single conversation without a list around it.
+    // A directory, and a single conversation without a list around it.
     let bench = Bench::new();
     let folder = bench.folder.path().join("unzipped");
     write_folder(&files, &folder);
@@ -139,7 +139,7 @@ fn every_container_gives_the_same_conversations() {
 }
 
 #[test]
-fn what_is_not_ours_is_told_and_not_taken() {
+fn foreign_files_are_reported_and_not_imported() {
     let bench = Bench::new();
     let others = json!([{"uuid": "1", "name": "x", "chat_messages": [{"text": "hi", "mapping": {}}]}]);
     let foreign = file(&bench, "conversations.json", &bytes_of(&others));
@@ -155,7 +155,7 @@ fn what_is_not_ours_is_told_and_not_taken() {
     let missing = bench.run(&["import", "/nowhere/at/all.zip"]);
     assert_eq!(missing.code, 1);
     assert!(missing.stderr.contains("cannot read") && missing.stderr.contains("hint:"), "{}", missing.stderr);
-    // Among things that nobody knows, what is known is found.
+    // Known items are found among unknown ones.
     let folder = bench.folder.path().join("downloads");
     write_folder(&vec![("a/notes.txt".into(), b"notes".to_vec())], &folder);
     std::fs::write(folder.join("export.zip"), zip(&export(Generation::Third, &[workshop()]))).unwrap();
@@ -181,7 +181,7 @@ fn without_an_import_there_is_guidance() {
 }
 
 #[test]
-fn a_listed_part_that_is_missing_is_told_and_the_rest_is_taken() {
+fn missing_parts_are_reported_and_the_rest_is_imported() {
     let bench = Bench::new();
     let mut files = export(Generation::Third, &[workshop(), oddities()]);
     files.retain(|(name, _)| name != "conversations-001.json");
@@ -199,7 +199,7 @@ fn a_listed_part_that_is_missing_is_told_and_the_rest_is_taken() {
 }
 
 #[test]
-fn hostile_zips_are_refused_in_words() {
+fn hostile_zips_are_refused_with_a_reason() {
     let bench = Bench::new();
     let talk = bytes_of(&conversations(Generation::Second, &[workshop()]));
     let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
@@ -214,7 +214,7 @@ fn hostile_zips_are_refused_in_words() {
         writer.write_all(&talk).unwrap();
     }
     writer.add_symlink("conversations.json", "/etc/passwd", options).unwrap();
-    // A gigabyte of nothing.
+    // A gigabyte of zeros.
     writer
         .start_file("conversations-000.json", options.compression_method(zip::CompressionMethod::Deflated))
         .unwrap();
@@ -267,7 +267,7 @@ fn bodies_come_back_byte_for_byte() {
 }
 
 #[test]
-fn files_are_joined_from_every_place_and_kept_when_asked() {
+fn files_are_linked_and_kept_on_request() {
     let bench = Bench::new();
     let files = export(Generation::Third, &[workshop()]);
     bench.import(&[&file(&bench, "e.zip", &zip(&files))]);
@@ -311,13 +311,13 @@ fn branches_are_shown_found_and_switched() {
     let all = bench.json(&["show", WORKSHOP, "--branch", "all"])["messages"].to_string();
     assert!(all.contains("first draft") && all.contains("second draft"));
     assert_eq!(bench.run(&["show", WORKSHOP, "--branch", "ffffffffffffffff"]).code, 2);
-    // Calls are told with their first result, further ones by themselves.
+    // Calls are shown with their first result, further ones separately.
     let call = entries.iter().find(|entry| entry["blocks"][0]["name"] == "web.run").unwrap();
     assert!(call["blocks"][1]["output"].as_str().unwrap().contains("Guide to oil"));
     assert!(
         entries.iter().any(|entry| entry["kind"] == "result" && entry.to_string().contains("Second guide"))
     );
-    // What is on another branch is found, and opens there.
+    // Matches on another branch are found, and open there.
     let found = bench.json(&["search", "\"first draft\""])["results"][0]["passages"][0].clone();
     assert_eq!((&found["off_branch"], &found["position"]), (&json!(true), &Value::Null));
     let opened = bench.run(&["show", WORKSHOP, "--at", found["message_id"].as_str().unwrap()]);
@@ -326,18 +326,18 @@ fn branches_are_shown_found_and_switched() {
     let at = found["position"].as_u64().unwrap() as usize;
     assert_eq!(entries[at]["id"], found["message_id"]);
     // The same over HTTP, in pages.
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let address = format!("/api/v1/chatgpt/sessions/{WORKSHOP}/messages");
-    let told = server.list(&format!("{address}?limit=2&branch={other}"), "messages");
-    assert!(Value::from(told.clone()).to_string().contains("first draft"));
-    let seqs: Vec<u64> = told.iter().map(|entry| entry["seq"].as_u64().unwrap()).collect();
-    assert_eq!(seqs, (0..told.len() as u64).collect::<Vec<_>>());
+    let messages = server.list(&format!("{address}?limit=2&branch={other}"), "messages");
+    assert!(Value::from(messages.clone()).to_string().contains("first draft"));
+    let seqs: Vec<u64> = messages.iter().map(|entry| entry["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, (0..messages.len() as u64).collect::<Vec<_>>());
     assert_eq!(server.get(&format!("{address}?branch=nothing")).status, 400);
     assert_eq!(server.list(&address, "messages").len(), entries.len());
 }
 
 #[test]
-fn instructions_of_conversations_are_authored_things_with_versions() {
+fn instructions_of_conversations_are_library_items_with_versions() {
     let bench = Bench::new();
     let mut talks = vec![workshop()];
     for (number, words) in ["Answer at length.", "Answer in short sentences."].iter().enumerate() {
@@ -359,7 +359,7 @@ fn instructions_of_conversations_are_authored_things_with_versions() {
 }
 
 #[test]
-fn a_killed_import_goes_on() {
+fn a_killed_import_is_resumed() {
     let talks: Vec<Conversation> = (0..1_500)
         .map(|number| {
             let mut talk = Conversation::new(&format!("6801aaaa-0000-4000-8000-{number:012}"), "Many");
@@ -389,7 +389,7 @@ fn a_killed_import_goes_on() {
         std::thread::sleep(whole * part / 9);
         match child.try_wait().unwrap() {
             None => hits += 1,
-            // The machine is quicker than it was: the next kill comes sooner.
+            // The machine is faster than before: kill sooner next time.
             Some(_) => whole /= 2,
         }
         child.kill().unwrap();
@@ -401,13 +401,13 @@ fn a_killed_import_goes_on() {
     }
     assert!(hits >= 2, "only {hits} kills hit");
     bench.import(&[&path]);
-    let told = |bench: &Bench| {
+    let content = |bench: &Bench| {
         let mut sessions = bench.sessions();
         sessions.sort_by_key(|session| session["session_id"].to_string());
         let counted = sessions.iter().map(|session| json!([session["session_id"], session["message_count"]]));
         counted.collect::<Vec<_>>()
     };
-    assert_eq!(told(&bench), told(&calm));
+    assert_eq!(content(&bench), content(&calm));
     let versions = bench.run(&["records", "chatgpt/conversation_versions"]);
     assert_eq!(versions.stdout.lines().count(), talks.len());
     assert!(versions.stdout.lines().all(|line| line.contains("\"version\":1,")));
@@ -466,7 +466,7 @@ proptest! {
                 .map(|piece| piece.iter().filter(|byte| !byte.is_ascii_whitespace()).count())
                 .sum(),
         };
-        // All but punctuation between elements; what stands there twice is kept once.
+        // All but punctuation between elements; duplicates are kept once.
         let whole = bytes.iter().filter(|byte| !byte.is_ascii_whitespace()).count();
         if ran.code == 0 {
             let aside = target.join("aside");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{FOLDER, ONE, TALK, THREE, TWO, asked, assert_sound, counts, row, session, talk, write};
+use super::{FOLDER, ONE, TALK, THREE, TWO, assert_sound, counts, prompt_row, row, session, talk, write};
 use annals_testkit::Bench;
 
 /// An entry, so many seconds after the hour in which `row` counts.
@@ -85,8 +85,8 @@ fn what_a_transcript_has_is_not_shown_again() {
         vec![
             row(ONE, 20, "queue-operation", queued),
             row(ONE, 50, "queue-operation", json!({"operation": "dequeue"})),
-            asked(ONE, 51, "Then the springs."),
-            asked(ONE, 60, "the brass\nthe dial\nPolish it."),
+            prompt_row(ONE, 51, "Then the springs."),
+            prompt_row(ONE, 60, "the brass\nthe dial\nPolish it."),
         ],
     ];
     let history = [

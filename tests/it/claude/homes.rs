@@ -1,10 +1,10 @@
-//! Claude Code's homes: where they are found, what the client deletes from them, and what stands beside transcripts.
+//! Claude Code's homes: where they are found, what the client deletes from them, and the files next to transcripts.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::claude::{FOLDER, ONE, SOURCE, TALK, TWO, asked, counts, session, talk, write};
+use crate::claude::{FOLDER, ONE, SOURCE, TALK, TWO, counts, prompt_row, session, talk, write};
 use annals_testkit::checks::{assert_rebuilds, assert_restores_of, assert_same};
 use annals_testkit::codex::text_of;
 use annals_testkit::files::{copy_folder, files_below};
@@ -20,7 +20,7 @@ fn records(bench: &Bench, stream: &str, options: &[&str]) -> Vec<Value> {
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What the client deletes at its start: transcripts, their folders, backups, to-do lists, plans, pastes.
+/// Deletes what the client deletes at startup: transcripts, their directories, backups, to-do lists, plans, pastes.
 fn sweep(home: &Path) {
     for folder in ["file-history", "todos", "tasks", "plans", "paste-cache"] {
         let _ = std::fs::remove_dir_all(home.join(folder));
@@ -84,10 +84,10 @@ fn a_list_of_homes_is_read_as_one_source() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text_of(&talk(id))).unwrap();
     }
-    // One session stands in both homes.
+    // One session is in both homes.
     let both = second.join("projects").join(FOLDER).join(format!("{ONE}.jsonl"));
     std::fs::write(both, text_of(&talk(ONE))).unwrap();
-    // The usual home is not looked at when another is named.
+    // The default home is not read if another is configured.
     write(&bench, FOLDER, "0c1a0000-0000-4000-8000-00000000000d", &text_of(&talk(TWO)));
     let list = format!("{}, {}", first.display(), second.display());
     let run = |arguments: &[&str]| {
@@ -155,7 +155,7 @@ fn the_second_usual_place_is_read_too() {
 }
 
 #[test]
-fn sessions_that_the_client_deletes_soon_are_told() {
+fn sessions_that_the_client_deletes_soon_are_reported() {
     let now = annals_testkit::clock::since_1970().as_secs();
     // A day as the archive itself would print it.
     let day = |ago: u64| {
@@ -171,7 +171,7 @@ fn sessions_that_the_client_deletes_soon_are_told() {
     let days: Vec<(u64, String)> = [1, 10, 25, 29, 58].into_iter().map(|ago| (ago, day(ago))).collect();
     for (number, (_, at)) in days.iter().enumerate() {
         let id = format!("0c1a0000-0000-4000-8000-{number:012}");
-        let mut row: Value = serde_json::from_str(&asked(&id, 1, "An old question.")).unwrap();
+        let mut row: Value = serde_json::from_str(&prompt_row(&id, 1, "An old question.")).unwrap();
         row["timestamp"] = at.as_str().into();
         write(&bench, FOLDER, &id, &format!("{row}\n"));
     }
@@ -192,7 +192,7 @@ fn sessions_that_the_client_deletes_soon_are_told() {
 }
 
 #[test]
-fn what_stands_beside_transcripts_has_records() {
+fn files_next_to_transcripts_have_records() {
     let bench = Bench::with_home(SOURCE, &fixture("agents_below"));
     bench.sync();
     let main = "30cc0000-0000-4000-8000-000000000001";
@@ -258,13 +258,13 @@ fn what_stands_beside_transcripts_has_records() {
 }
 
 #[test]
-fn the_whole_output_is_shown_where_it_was_kept_apart() {
+fn separately_stored_outputs_are_shown_in_full() {
     let bench = Bench::with_home(SOURCE, &fixture("agents_below"));
     bench.sync();
     let main = "30cc0000-0000-4000-8000-000000000001";
     let folder = bench.claude().join("projects/-home-ada-engine").join(main);
     let whole = std::fs::read_to_string(folder.join("tool-results/bq1x2y3z4.txt")).unwrap();
-    let told = |bench: &Bench| {
+    let assert_shown = |bench: &Bench| {
         let calls = records(bench, "tool_calls", &["--key", "toolu_b6", "--full"]);
         assert_eq!(calls.len(), 1);
         assert_eq!(calls[0]["output"], *whole);
@@ -277,18 +277,19 @@ fn the_whole_output_is_shown_where_it_was_kept_apart() {
         });
         assert_eq!(results.map(|block| block["output"].clone()).collect::<Vec<_>>(), [json!(whole)]);
     };
-    told(&bench);
-    // The copy of the home lies elsewhere than the path in the transcript says; later the client deletes it.
+    assert_shown(&bench);
+    // The copy of the home is not at the path in the transcript; later the client deletes it.
     sweep(&bench.claude());
     bench.sync();
-    told(&bench);
+    assert_shown(&bench);
     assert_rebuilds(&bench);
-    told(&bench);
+    assert_shown(&bench);
 }
 
-/// A file that comes a run after the transcript that names it, and one of a sub-agent in its parent's folder.
+/// A file that arrives one run after the transcript that refers to it, and one of a sub-agent in its parent's
+/// directory.
 #[test]
-fn an_output_kept_apart_may_come_later_and_from_a_sub_agent() {
+fn a_separate_output_may_arrive_later_and_from_a_sub_agent() {
     let bench = Bench::new();
     let place = format!("projects/{FOLDER}/{ONE}/tool-results/b1.txt");
     let marker = format!(
@@ -309,7 +310,7 @@ fn an_output_kept_apart_may_come_later_and_from_a_sub_agent() {
         .collect();
     let agent = format!("{ONE}/subagents/agent-a1");
     write(&bench, FOLDER, &agent, &text_of(&lines));
-    write(&bench, FOLDER, ONE, &text_of(&[asked(ONE, 90, "Ask a helper.")]));
+    write(&bench, FOLDER, ONE, &text_of(&[prompt_row(ONE, 90, "Ask a helper.")]));
     bench.sync();
     let output = || records(&bench, "tool_calls", &["--full"])[0]["output"].as_str().unwrap().to_owned();
     assert_eq!(output(), marker, "what there is");
@@ -323,7 +324,7 @@ fn an_output_kept_apart_may_come_later_and_from_a_sub_agent() {
 }
 
 #[test]
-fn lists_of_things_to_do_have_a_version_a_change() {
+fn each_change_of_a_to_do_list_is_a_version() {
     let bench = Bench::with_home(SOURCE, &fixture("agents_beside"));
     bench.sync();
     let main = "20bb0000-0000-4000-8000-000000000001";
@@ -338,7 +339,7 @@ fn lists_of_things_to_do_have_a_version_a_change() {
     let versions = records(&bench, "todos", &["--key", &key]);
     let status: Vec<&Value> = versions.iter().map(|version| &version["data"][0]["status"]).collect();
     assert_eq!(status, ["pending", "completed"], "{versions:?}");
-    // The list is emptied, then deleted: what it said stays.
+    // The list is emptied, then deleted: its content stays.
     std::fs::write(&path, "[]").unwrap();
     bench.sync();
     std::fs::remove_file(&path).unwrap();

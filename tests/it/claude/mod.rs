@@ -1,4 +1,4 @@
-//! Claude Code's transcripts: whatever is copied, cut, joined or odd in them, every word counts once.
+//! Claude Code's transcripts: whatever is copied, cut, joined or odd in them, every message counts once.
 
 mod history;
 mod homes;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use annals_testkit::Bench;
 use annals_testkit::checks::{
     assert_accounts_add_up, assert_like_fresh_of, assert_rebuilds, assert_restores_of, assert_same,
-    assert_settled_of,
+    assert_up_to_date_of,
 };
 use annals_testkit::codex::text_of;
 use annals_testkit::files::append;
@@ -22,7 +22,7 @@ pub const TWO: &str = "0c1a0000-0000-4000-8000-00000000000b";
 const THREE: &str = "0c1a0000-0000-4000-8000-00000000000c";
 pub const FOLDER: &str = "-home-ada-engine";
 
-/// The envelope of a row; its id and its time follow from its number.
+/// The envelope of a row; its id and time are derived from its number.
 pub fn row(session: &str, number: u32, kind: &str, more: Value) -> String {
     let mut row = json!({
         "parentUuid": null, "isSidechain": false, "userType": "external", "cwd": "/home/ada/engine",
@@ -36,12 +36,12 @@ pub fn row(session: &str, number: u32, kind: &str, more: Value) -> String {
     row.to_string()
 }
 
-pub fn asked(session: &str, number: u32, text: &str) -> String {
+pub fn prompt_row(session: &str, number: u32, text: &str) -> String {
     row(session, number, "user", json!({"message": {"role": "user", "content": text}}))
 }
 
-/// A line of the answer `id`, with the output tokens known by then; input is always ten.
-pub fn said(session: &str, number: u32, id: &str, block: Value, output: u32) -> String {
+/// A line of the answer `id`, with the output tokens known so far; input is always ten.
+pub fn answer_row(session: &str, number: u32, id: &str, block: Value, output: u32) -> String {
     let message = json!({
         "id": id, "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": [block],
         "usage": {
@@ -72,11 +72,11 @@ pub fn result(session: &str, number: u32, id: &str, output: &str) -> String {
 pub fn talk(session: &str) -> Vec<String> {
     let id = |name: &str| format!("{name}_{}", &session[24..]);
     vec![
-        asked(session, 1, "Oil the gears."),
-        said(session, 2, &id("msg_1"), text("Oiling."), 1),
-        said(session, 3, &id("msg_1"), call(&id("toolu_1"), "oil gears"), 25),
+        prompt_row(session, 1, "Oil the gears."),
+        answer_row(session, 2, &id("msg_1"), text("Oiling."), 1),
+        answer_row(session, 3, &id("msg_1"), call(&id("toolu_1"), "oil gears"), 25),
         result(session, 4, &id("toolu_1"), "12 gears oiled"),
-        said(session, 5, &id("msg_2"), text("All gears are oiled."), 7),
+        answer_row(session, 5, &id("msg_2"), text("All gears are oiled."), 7),
     ]
 }
 
@@ -116,7 +116,7 @@ fn assert_sound(bench: &Bench) {
     assert_restores_of(bench, SOURCE, &bench.claude());
     assert_accounts_add_up(bench, &bench.claude());
     assert_like_fresh_of(bench, SOURCE);
-    assert_settled_of(bench, SOURCE);
+    assert_up_to_date_of(bench, SOURCE);
     assert_rebuilds(bench);
 }
 
@@ -128,7 +128,7 @@ fn copies(bench: &Bench) -> Vec<String> {
     sessions.iter().map(|session| session["session_id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// How many entries are told, and how many of them are copies.
+/// Number of entries shown, and how many of them are copies.
 fn shown(bench: &Bench, id: &str, options: &[&str]) -> (usize, usize) {
     let shown = bench.json(&[&["show", id], options].concat());
     let messages = shown["messages"].as_array().unwrap();
@@ -154,7 +154,7 @@ fn the_same_transcript_in_two_folders_counts_once() {
     }
 }
 
-/// A fork as clients of 2026 write it: same ids and times under another session.
+/// A fork as clients of 2026 write it: the same ids and times under another session.
 fn fork_of(session: &str, copied: &[String]) -> Vec<String> {
     let mut lines = vec![
         json!({"type": "queue-operation", "operation": "enqueue", "timestamp": "2026-03-02T12:00:00.000Z",
@@ -167,16 +167,16 @@ fn fork_of(session: &str, copied: &[String]) -> Vec<String> {
         row.to_string()
     }));
     let later = |line: String| line.replace("2026-03-02T10:", "2026-03-02T12:");
-    lines.push(later(asked(session, 100, "And the valves?")));
-    lines.push(later(said(session, 101, &format!("msg_of_{session}"), text("Shut."), 3)));
+    lines.push(later(prompt_row(session, 100, "And the valves?")));
+    lines.push(later(answer_row(session, 101, &format!("msg_of_{session}"), text("Shut."), 3)));
     lines
 }
 
 const FORK: [i64; 6] = [2, 1, 1, 0, 10, 3];
 
 #[test]
-fn a_fork_counts_only_its_own_words_in_every_order() {
-    // A name before the original's or after it decides nothing.
+fn a_fork_counts_only_its_own_messages_in_every_order() {
+    // Whether its name sorts before or after the original's must not matter.
     for fork in [THREE, "00000000-0000-4000-8000-000000000001"] {
         let files = [(TWO, talk(TWO)), (fork, fork_of(fork, &talk(TWO)))];
         for (order, runs) in [([0, 1], 1), ([0, 1], 2), ([1, 0], 2)] {
@@ -201,9 +201,9 @@ fn a_fork_counts_only_its_own_words_in_every_order() {
     }
 }
 
-/// The original is gone before it was ever seen: the fork has its words, and gives them up when it comes.
+/// The original was never seen: the fork has its messages, and gives them up when the original arrives.
 #[test]
-fn a_fork_has_the_words_until_the_original_comes() {
+fn a_fork_has_the_messages_until_the_original_arrives() {
     let bench = Bench::new();
     write(&bench, FOLDER, THREE, &text_of(&fork_of(THREE, &talk(ONE))));
     bench.sync();
@@ -241,8 +241,8 @@ fn a_resume_into_a_new_file_counts_once() {
         })
         .collect();
     let later = |line: String| old(line).replace("2026-03-02T10:", "2026-03-02T11:");
-    resumed.push(later(asked(TWO, 100, "And the valves?")));
-    resumed.push(later(said(TWO, 101, "msg_3", text("Shut."), 3)));
+    resumed.push(later(prompt_row(TWO, 100, "And the valves?")));
+    resumed.push(later(answer_row(TWO, 101, "msg_3", text("Shut."), 3)));
     for order in [[0, 1], [1, 0]] {
         let bench = Bench::new();
         for at in order {
@@ -251,7 +251,7 @@ fn a_resume_into_a_new_file_counts_once() {
             bench.sync();
         }
         assert_eq!(counts(&bench, ONE), TALK, "{order:?}");
-        // Its prompt has an id of its own in each file: a record of both, a message of one.
+        // Its prompt has a separate id in each file: a record of both, a message of one.
         let mut resumed = FORK;
         resumed[1] += 1;
         assert_eq!(counts(&bench, TWO), resumed, "{order:?}");
@@ -274,8 +274,8 @@ fn a_session_resumed_in_its_file_and_compacted_counts_once() {
     lines.push(row(ONE, 7, "user", summary));
     // What was preserved is written again with its ids.
     lines.push(talk(ONE).pop().unwrap());
-    lines.push(asked(ONE, 8, "And the valves?"));
-    lines.push(said(ONE, 9, "msg_3", text("Shut."), 3));
+    lines.push(prompt_row(ONE, 8, "And the valves?"));
+    lines.push(answer_row(ONE, 9, "msg_3", text("Shut."), 3));
     append(&path, &text_of(&lines));
     bench.sync();
     assert_eq!(counts(&bench, ONE), [5, 2, 3, 1, 30, 35]);
@@ -302,10 +302,10 @@ fn a_result_finds_its_call_of_an_earlier_run() {
     assert_sound(&bench);
 }
 
-/// The other way round: a result stands before its call, and says as much as after it.
+/// The other way round: a result before its call, with the same effect.
 #[test]
 fn a_result_may_come_before_its_call() {
-    let told = |cut: Option<usize>, swap: bool| -> Vec<Value> {
+    let shown_calls = |cut: Option<usize>, swap: bool| -> Vec<Value> {
         let bench = Bench::new();
         let block = json!({"type": "tool_use", "id": "toolu_e", "name": "Edit",
             "input": {"file_path": "/home/ada/engine/a.rs", "old_string": "a", "new_string": "b"}});
@@ -317,16 +317,16 @@ fn a_result_may_come_before_its_call() {
         let failed = json!({"tool_use_id": "toolu_b", "type": "tool_result", "content": "Exit code 3\nno",
             "is_error": true});
         let mut pairs = [
-            said(ONE, 2, "msg_1", block, 5),
+            answer_row(ONE, 2, "msg_1", block, 5),
             row(ONE, 3, "user", json!({"message": message, "toolUseResult": detail})),
-            said(ONE, 4, "msg_2", call("toolu_b", "false"), 5),
+            answer_row(ONE, 4, "msg_2", call("toolu_b", "false"), 5),
             row(ONE, 5, "user", json!({"message": {"role": "user", "content": [failed]}})),
         ];
         if swap {
             pairs.swap(0, 1);
             pairs.swap(2, 3);
         }
-        let lines = [vec![asked(ONE, 1, "Edit.")], pairs.to_vec()].concat();
+        let lines = [vec![prompt_row(ONE, 1, "Edit.")], pairs.to_vec()].concat();
         let path = write(&bench, FOLDER, ONE, &text_of(&lines[..cut.unwrap_or(lines.len())]));
         bench.sync();
         append(&path, &text_of(&lines[cut.unwrap_or(lines.len())..]));
@@ -335,11 +335,11 @@ fn a_result_may_come_before_its_call() {
         let ran = bench.run(&["records", "claude_code/tool_calls"]);
         ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
-    let usual = told(None, false);
+    let usual = shown_calls(None, false);
     assert_eq!(usual[0]["files"][0]["after"], json!([4, 4]));
     assert_eq!((&usual[1]["ok"], &usual[1]["exit_code"]), (&json!(false), &json!(3)));
     for cut in [None, Some(2), Some(4)] {
-        assert_eq!(told(cut, true), usual, "{cut:?}");
+        assert_eq!(shown_calls(cut, true), usual, "{cut:?}");
     }
 }
 
@@ -362,7 +362,7 @@ fn lines_of_an_answer_may_come_in_two_runs() {
         &text_of(&[
             lines[3].clone(),
             lines[4].clone(),
-            said(ONE, 6, "msg_1_00000000000a", text("Done."), 40),
+            answer_row(ONE, 6, "msg_1_00000000000a", text("Done."), 40),
         ]),
     );
     bench.sync();
@@ -371,20 +371,20 @@ fn lines_of_an_answer_may_come_in_two_runs() {
 }
 
 #[test]
-fn an_answer_is_what_its_ids_say() {
+fn answers_are_identified_by_their_ids() {
     let bench = Bench::new();
-    let mut lines = vec![asked(ONE, 1, "Run.")];
-    // A record without a message id counts by its own.
+    let mut lines = vec![prompt_row(ONE, 1, "Run.")];
+    // A record without a message id counts by its own id.
     let bare =
         json!({"message": {"role": "assistant", "model": "claude-sonnet-4-5", "content": [text("bare")]}});
     lines.push(row(ONE, 2, "assistant", bare));
-    // What the client says itself is no turn of the model and costs nothing.
+    // Messages of the client itself are not turns of the model and cost nothing.
     let synthetic = json!({"isApiErrorMessage": true, "message": {"id": "5f5f0000-0000-4000-8000-000000000001",
         "model": "<synthetic>", "role": "assistant", "content": [text("API Error")],
         "usage": {"input_tokens": 5, "output_tokens": 5}}});
     lines.push(row(ONE, 3, "assistant", synthetic));
-    lines.push(said(ONE, 4, "msg_1", text("one"), 9));
-    lines.push(said(ONE, 5, "msg_1", text("two"), 9));
+    lines.push(answer_row(ONE, 4, "msg_1", text("one"), 9));
+    lines.push(answer_row(ONE, 5, "msg_1", text("two"), 9));
     write(&bench, FOLDER, ONE, &text_of(&lines));
     bench.sync();
     assert_eq!(counts(&bench, ONE), [3, 1, 3, 0, 10, 9]);
@@ -398,19 +398,19 @@ fn an_answer_is_what_its_ids_say() {
     assert_sound(&bench);
 }
 
-/// Thirteen lines with what a cut could go wrong in.
+/// Thirteen lines that cover what a cut could break.
 fn busy(session: &str) -> String {
     let id = |name: &str| format!("{name}_{}", &session[24..]);
     let mut lines = talk(session);
     lines.insert(1, r#"{"type":"ai-title","aiTitle":"größer → 設定 🚀"}"#.into());
     lines.push(result(session, 6, &id("toolu_2"), "early"));
-    lines.push(said(session, 7, &id("msg_3"), call(&id("toolu_2"), "late"), 4));
+    lines.push(answer_row(session, 7, &id("msg_3"), call(&id("toolu_2"), "late"), 4));
     lines.push(r#"{"type":"brand-new-row","deep":[{"a":{}}]}"#.into());
     lines.push(r#"{"type":"user","mess"#.into());
     lines.push(String::new());
-    lines.push(format!("{}\r", asked(session, 8, "with a carriage return")));
-    lines.push(said(session, 9, &id("msg_1"), text("a late line"), 50));
-    lines.push(asked(session, 10, "last words"));
+    lines.push(format!("{}\r", prompt_row(session, 8, "with a carriage return")));
+    lines.push(answer_row(session, 9, &id("msg_1"), text("a late line"), 50));
+    lines.push(prompt_row(session, 10, "last words"));
     text_of(&lines)
 }
 
@@ -445,9 +445,9 @@ fn a_cut_anywhere_changes_nothing() {
 }
 
 #[test]
-fn folders_that_share_a_name_hold_apart_by_what_rows_say() {
+fn folders_that_share_a_name_are_separated_by_their_rows() {
     let bench = Bench::new();
-    // `/home/ada/engine.v2` and `/home/ada/engine/v2` have one folder.
+    // `/home/ada/engine.v2` and `/home/ada/engine/v2` share one directory.
     let moved = |lines: Vec<String>, cwd: &str| -> Vec<String> {
         lines.into_iter().map(|line| line.replace("/home/ada/engine", cwd)).collect()
     };
@@ -507,7 +507,7 @@ fn an_empty_session_is_a_session_and_may_grow() {
     assert_sound(&bench);
 }
 
-/// After `/clear` the clients of 2025 went on in the same file under another id.
+/// After `/clear`, clients of 2025 continued in the same file under another id.
 #[test]
 fn a_file_with_several_session_ids_is_one_session() {
     let bench = Bench::new();
@@ -516,8 +516,8 @@ fn a_file_with_several_session_ids_is_one_session() {
     let mut repeated: Value = serde_json::from_str(&row(ONE, 6, "user", caveat.clone())).unwrap();
     repeated["sessionId"] = TWO.into();
     lines.extend([row(ONE, 6, "user", caveat), repeated.to_string()]);
-    lines.push(asked(TWO, 7, "After the clearing."));
-    lines.push(said(TWO, 8, "msg_3", text("Clean."), 3));
+    lines.push(prompt_row(TWO, 7, "After the clearing."));
+    lines.push(answer_row(TWO, 8, "msg_3", text("Clean."), 3));
     write(&bench, FOLDER, ONE, &text_of(&lines));
     bench.sync();
     assert_eq!(bench.sessions().len(), 1);
@@ -528,13 +528,13 @@ fn a_file_with_several_session_ids_is_one_session() {
     assert_sound(&bench);
 }
 
-/// Older forks keep the other session's id on the rows that they copy.
+/// Older forks keep the other session's id on copied rows.
 #[test]
-fn rows_under_another_id_at_the_start_tell_of_a_fork() {
+fn leading_rows_with_another_id_indicate_a_fork() {
     let bench = Bench::new();
     let mut lines = talk(ONE);
-    lines.push(asked(TWO, 100, "And the valves?"));
-    lines.push(said(TWO, 101, "msg_3", text("Shut."), 3));
+    lines.push(prompt_row(TWO, 100, "And the valves?"));
+    lines.push(answer_row(TWO, 101, "msg_3", text("Shut."), 3));
     write(&bench, FOLDER, TWO, &text_of(&lines));
     bench.sync();
     let found = session(&bench, TWO);
@@ -571,7 +571,7 @@ fn a_last_line_without_newline_is_read_once() {
     assert_sound(&bench);
     append(&path, "\n");
     bench.sync();
-    append(&path, &text_of(&[asked(ONE, 9, "More.")]));
+    append(&path, &text_of(&[prompt_row(ONE, 9, "More.")]));
     bench.sync();
     assert_eq!(counts(&bench, ONE), [4, 2, 2, 1, 20, 32]);
     assert_sound(&bench);

@@ -1,7 +1,6 @@
-//! Homes written by real clients of Claude Code, where a folder of them is given: everything is kept, and counts
-//! agree with a count of their own made here, by other means.
-//!
-//! Over the fixtures, and with `make test-real` over homes of real clients.
+//! Homes written by real clients of Claude Code, if a directory of them is given: everything is kept, and counts
+//! agree with an independent count made here. Runs on the fixtures, and with `make test-real` on homes of real
+//! clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use annals_testkit::checks::{assert_accounts_add_up, assert_restores_of};
 use annals_testkit::files::files_below;
 use annals_testkit::homes::{Home, of};
 
-annals_testkit::over_homes! { everything_is_kept_and_nothing_counted_twice, sessions_outlive_their_files, counts_agree_with_an_independent_count, sub_agents_and_whole_outputs_are_all_there }
+annals_testkit::over_homes! { everything_is_kept_and_nothing_counted_twice, sessions_outlive_their_files, counts_agree_with_an_independent_count, sub_agents_and_separate_outputs_are_complete }
 
 fn everything_is_kept_and_nothing_counted_twice(homes: &[Home]) {
     for home in of(homes, SOURCE) {
@@ -49,8 +48,8 @@ fn sessions_outlive_their_files(homes: &[Home]) {
             is["source_gone"] = false.into();
             assert_eq!(*was, is);
             let shown = bench.json(&["show", is["session_id"].as_str().unwrap()]);
-            let said = shown["messages"].as_array().unwrap().len() as i64;
-            assert!(said >= is["message_count"].as_i64().unwrap(), "{is}");
+            let shown_count = shown["messages"].as_array().unwrap().len() as i64;
+            assert!(shown_count >= is["message_count"].as_i64().unwrap(), "{is}");
         }
     }
 }
@@ -89,8 +88,8 @@ fn counts_agree_with_an_independent_count(homes: &[Home]) {
     }
 }
 
-/// Sub-agents, their parents, and outputs kept apart are what the files say.
-fn sub_agents_and_whole_outputs_are_all_there(homes: &[Home]) {
+/// Sub-agents, their parents, and separately stored outputs match the files.
+fn sub_agents_and_separate_outputs_are_complete(homes: &[Home]) {
     for home in of(homes, SOURCE) {
         let bench = Bench::with_home(SOURCE, &home);
         bench.sync();
@@ -130,7 +129,7 @@ fn sub_agents_and_whole_outputs_are_all_there(homes: &[Home]) {
             })
             .collect();
         assert_eq!(full, whole, "{}", home.display());
-        // Every marker in a transcript leads to the whole text.
+        // Every marker in a transcript leads to the complete text.
         let calls = read("tool_calls");
         for (id, key) in markers(&home) {
             let outputs = calls.iter().filter(|call| call["call_id"] == *id);
@@ -159,7 +158,7 @@ fn numbers_of(session: &Value) -> Numbers {
     .map(|number| number.as_i64().unwrap())
 }
 
-/// What a transcript holds, by the ids that the client gave.
+/// The content of a transcript, by the client's ids.
 #[derive(Debug, Default)]
 struct Sets {
     messages: HashSet<String>,
@@ -176,7 +175,7 @@ impl Sets {
         self.answers.extend(other.answers.iter().cloned());
         self.calls.extend(other.calls.iter().cloned());
         for (id, tokens) in &other.tokens {
-            // Copies of an answer say the same.
+            // Copies of an answer have the same numbers.
             assert_eq!(self.tokens.entry(id.clone()).or_insert(*tokens), tokens, "{id}");
         }
     }
@@ -200,7 +199,7 @@ impl Sets {
     }
 }
 
-/// Counts by reading all lines as plain JSON trees.
+/// Counts by reading all lines as plain JSON.
 fn count_home(home: &Path) -> BTreeMap<String, Sets> {
     let mut counted: BTreeMap<String, Sets> = BTreeMap::new();
     for path in transcripts(home) {
@@ -231,10 +230,10 @@ fn count_user(rows: &[Value], at: usize, aside: bool, sets: &mut Sets) {
     if row["isMeta"] == true || row["isCompactSummary"] == true || holds_result {
         return;
     }
-    let text = words_of(content);
+    let text = text_of(content);
     let mut id = row["uuid"].as_str().unwrap().to_owned();
     sets.users.insert(id.clone());
-    // Clients of 2025 gave new ids to what they wrote again; its words and the next answer are still the same.
+    // Clients of 2025 assigned new ids to rewritten rows; the text and the next answer are still the same.
     let patch = row["version"].as_str().and_then(|version| version.strip_prefix("1.0."));
     if patch.is_some_and(|patch| patch.len() < 3) && !aside {
         let main = rows[at..].iter().filter(|row| row["isSidechain"] != true);
@@ -268,8 +267,8 @@ fn count_user(rows: &[Value], at: usize, aside: bool, sets: &mut Sets) {
     }
 }
 
-/// The texts of a row without what an editor or the client put beside them.
-fn words_of(content: &Value) -> String {
+/// The texts of a row without what an editor or the client added.
+fn text_of(content: &Value) -> String {
     let parts = content.as_array().cloned().unwrap_or_else(|| vec![content.clone()]);
     let texts = parts.iter().filter_map(|part| part.as_str().or(part["text"].as_str()));
     let mut text = texts.collect::<Vec<_>>().join("\n");
@@ -288,18 +287,18 @@ fn words_of(content: &Value) -> String {
     text.trim().to_owned()
 }
 
-/// A prompt that was put into the queue and taken out of it, and is in no other row.
+/// A prompt that was queued and taken out of the queue, and is in no other row.
 fn is_taken_up(rows: &[Value], at: usize) -> bool {
-    let Some(words) = rows[at]["content"].as_str().filter(|_| rows[at]["operation"] == "enqueue") else {
+    let Some(text) = rows[at]["content"].as_str().filter(|_| rows[at]["operation"] == "enqueue") else {
         return false;
     };
     let elsewhere = |row: &Value| {
-        let told = [words_of(&row["message"]["content"]), words_of(&row["attachment"]["prompt"])];
+        let texts = [text_of(&row["message"]["content"]), text_of(&row["attachment"]["prompt"])];
         let unsent = row["operation"] == "popAll" || row["reason"] == "cancelled";
-        told.iter().any(|told| told.contains(words)) || (unsent && row["content"] == words)
+        texts.iter().any(|texts| texts.contains(text)) || (unsent && row["content"] == text)
     };
     let taken = rows[at..].iter().any(|row| row["operation"] == "remove" || row["operation"] == "dequeue");
-    taken && !words.starts_with(['<', '/']) && !rows.iter().any(elsewhere)
+    taken && !text.starts_with(['<', '/']) && !rows.iter().any(elsewhere)
 }
 
 fn count_answer(row: &Value, aside: bool, sets: &mut Sets) {
@@ -334,7 +333,7 @@ fn count_queued(row: &Value, aside: bool, sets: &mut Sets) {
     }
 }
 
-/// Tool call and `<session>/<file>` of every output that was kept apart.
+/// Tool call and `<session>/<file>` of every separately stored output.
 fn markers(home: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for row in transcripts(home).iter().flat_map(|path| rows_of(path)) {
@@ -369,7 +368,7 @@ fn rows_of(path: &Path) -> Vec<Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Lines that are no JSON and have an end: without one the rest may still come.
+/// Lines that are not JSON and end with a newline: others may still be completed.
 fn torn_lines(home: &Path) -> i64 {
     let torn = transcripts(home).into_iter().map(|path| {
         let text = std::fs::read_to_string(&path).unwrap();

@@ -25,7 +25,7 @@ fn nothing_found_is_exit_one_and_an_empty_list() {
 }
 
 #[test]
-fn errors_name_the_thing_and_the_next_step() {
+fn errors_say_what_failed_and_the_next_step() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "engines"));
     bench.sync();
@@ -197,7 +197,7 @@ fn a_closed_pipe_is_fine() {
 }
 
 #[test]
-fn a_second_collector_is_told_and_readers_do_not_wait() {
+fn a_second_collector_is_refused_and_readers_do_not_wait() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "locked"));
     bench.sync();

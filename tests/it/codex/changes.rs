@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use annals_testkit::Bench;
 use annals_testkit::checks::{
-    assert_accounts_add_up, assert_like_fresh, assert_rebuilds, assert_restores, assert_settled,
+    assert_accounts_add_up, assert_like_fresh, assert_rebuilds, assert_restores, assert_up_to_date,
 };
 use annals_testkit::codex::{ID, answer, busy_transcript, conversation, meta, prompt, rollout, text_of};
 use annals_testkit::files::append;
 
-/// Lines longer than a segment, in several pieces: nothing is read from the wrong place.
+/// Lines longer than a segment, in several pieces: nothing is read from the wrong offset.
 #[test]
 fn a_long_line_may_come_in_pieces() {
     for before in [0, 1, 3] {
@@ -53,9 +53,9 @@ fn a_file_may_grow_while_it_is_read() {
             let mut file = OpenOptions::new().append(true).open(path).unwrap();
             let mut number = 0;
             while !stop.load(Ordering::Relaxed) && number < 20_000 {
-                let said =
+                let lines_added =
                     [prompt(&format!("prompt {number}")), answer(&format!("answer {number}"))].concat();
-                let text = text_of(&said);
+                let text = text_of(&lines_added);
                 // In two writes, so that a run may see half a line.
                 let (first, second) = text.split_at(text.len() / 3);
                 file.write_all(first.as_bytes()).unwrap();
@@ -73,11 +73,11 @@ fn a_file_may_grow_while_it_is_read() {
     assert_eq!(bench.accounts()[0]["versions"], 1, "growth is no rewrite");
     assert_like_fresh(&bench);
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
-/// Six prompts, and how many bytes the first `count` of them take with the first line.
+/// Six prompts, and the number of bytes of the first `count` of them, including the first line.
 fn six_prompts() -> (String, impl Fn(usize) -> usize) {
     let mut lines = vec![meta(ID)];
     (0..6).for_each(|number| lines.extend(prompt(&format!("prompt {number}"))));
@@ -94,23 +94,23 @@ fn message_count(bench: &Bench) -> i64 {
 #[test]
 fn a_file_cut_short_keeps_its_rows_and_grows_again() {
     let bench = Bench::new();
-    let (whole, upto) = six_prompts();
+    let (whole, length_of) = six_prompts();
     let path = bench.transcript(&rollout(ID), &[]);
     std::fs::write(&path, &whole).unwrap();
     bench.sync();
     let before = bench.run(&["show", ID, "--json"]).stdout;
-    for kept in [upto(3), upto(3) - 20, upto(1)] {
+    for kept in [length_of(3), length_of(3) - 20, length_of(1)] {
         std::fs::write(&path, &whole[..kept]).unwrap();
         assert_eq!(bench.sync()["captured_bytes"], kept);
         assert_eq!(bench.run(&["show", ID, "--json"]).stdout, before, "rows stay");
         assert_restores(&bench, &bench.codex());
-        assert_settled(&bench);
+        assert_up_to_date(&bench);
         assert_rebuilds(&bench);
     }
-    append(&path, &whole[upto(1)..upto(4)]);
+    append(&path, &whole[length_of(1)..length_of(4)]);
     bench.sync();
     assert_eq!(bench.run(&["show", ID, "--json"]).stdout, before, "a part of it came back: nothing new");
-    append(&path, &whole[upto(4)..]);
+    append(&path, &whole[length_of(4)..]);
     bench.sync();
     assert_eq!(bench.run(&["show", ID, "--json"]).stdout, before);
     assert_like_fresh(&bench);
@@ -122,25 +122,25 @@ fn a_file_cut_short_keeps_its_rows_and_grows_again() {
     assert_eq!(bench.sync()["captured_bytes"], text_of(&prompt("and another")).len());
     assert_like_fresh(&bench);
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
 #[test]
 fn a_file_cut_short_may_grow_differently() {
     let bench = Bench::new();
-    let (whole, upto) = six_prompts();
+    let (whole, length_of) = six_prompts();
     let path = bench.transcript(&rollout(ID), &[]);
     std::fs::write(&path, &whole).unwrap();
     bench.sync();
-    std::fs::write(&path, &whole[..upto(2)]).unwrap();
+    std::fs::write(&path, &whole[..length_of(2)]).unwrap();
     bench.sync();
     append(&path, &text_of(&prompt("another way")));
     bench.sync();
     assert_eq!(message_count(&bench), 3);
     assert_like_fresh(&bench);
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
@@ -155,7 +155,7 @@ fn a_file_may_be_emptied() {
     bench.sync();
     assert_eq!(message_count(&bench), 6, "rows stay");
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
     append(&path, &text_of(&conversation(ID, "new start")));
     bench.sync();
@@ -181,7 +181,7 @@ fn a_rewrite_of_the_same_size_and_time_is_noticed() {
     assert_eq!(bench.accounts()[0]["versions"], 2);
     assert_like_fresh(&bench);
     assert_restores(&bench, &bench.codex());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
@@ -282,7 +282,7 @@ fn strange_lines_are_counted_and_the_next_ones_read() {
     assert_rebuilds(&bench);
 }
 
-/// Lines before the first one that names the thread, in a file whose name says another.
+/// Lines before the first one that names the thread, in a file with another id in its name.
 #[test]
 fn a_file_that_names_its_thread_late_can_be_rewritten() {
     let bench = Bench::new();

@@ -1,4 +1,5 @@
-//! The client's thread table and prompt history: rows that change, vanish, come back, and a log that is not merged.
+//! The client's thread table and prompt history: rows that change, vanish and come back, and a write-ahead log that
+//! is not merged.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +7,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use annals_testkit::Bench;
-use annals_testkit::checks::{assert_rebuilds, assert_settled};
+use annals_testkit::checks::{assert_rebuilds, assert_up_to_date};
 use annals_testkit::codex::{ID, conversation, rollout};
 
 const OTHER: &str = "0199a1b2-0000-7000-8000-00000000000b";
@@ -62,7 +63,7 @@ fn the_thread_table_wins_over_the_transcript() {
     put(&open(&bench, "state_5.sqlite"), ID, "title of the table", Some("chosen name"));
     bench.sync();
     assert_eq!(session(&bench, ID)["title"], "chosen name");
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
@@ -83,7 +84,7 @@ fn a_changed_row_is_a_new_version_and_unknown_columns_stay() {
     assert_eq!(both[1]["data"]["color_of_tomorrow"], "teal");
     assert_eq!(both[1]["data"]["odd"], "00ff");
     assert_eq!(versions(&bench, OTHER).len(), 1);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
     assert_eq!(versions(&bench, ID), both, "a rebuild keeps every version");
 }
@@ -102,7 +103,7 @@ fn a_vanished_row_has_an_end_and_may_come_back() {
     assert!(gone[0]["deleted_at"].is_string(), "{gone:?}");
     assert_eq!(gone[0]["data"]["title"], "goes", "its content stays");
     assert!(versions(&bench, ID)[0]["deleted_at"].is_null());
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
     assert_eq!(versions(&bench, OTHER), gone, "a rebuild keeps the end");
     put(&open(&bench, "state_5.sqlite"), OTHER, "goes", None);
@@ -110,7 +111,7 @@ fn a_vanished_row_has_an_end_and_may_come_back() {
     let back = versions(&bench, OTHER);
     assert_eq!(back.len(), 2, "{back:?}");
     assert!(back[0]["deleted_at"].is_string() && back[1]["deleted_at"].is_null(), "{back:?}");
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
     assert_eq!(versions(&bench, OTHER), back);
 }
@@ -126,12 +127,12 @@ fn the_newest_database_wins() {
     put(&open(&bench, "state_10.sqlite"), ID, "of ten", None);
     bench.sync();
     assert_eq!(session(&bench, ID)["title"], "of ten");
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
 #[test]
-fn a_log_that_is_not_merged_is_read_and_left_alone() {
+fn an_unmerged_log_is_read_and_left_alone() {
     let bench = bench_with(|connection| {
         connection.pragma_update(None, "journal_mode", "wal").unwrap();
         put(connection, ID, "merged", None);
@@ -149,7 +150,7 @@ fn a_log_that_is_not_merged_is_read_and_left_alone() {
         bench.sync();
         assert_eq!(session(&bench, ID)["title"], title);
         assert!((state(""), state("-wal"), state("-shm")) == before, "the client's files are as they were");
-        assert_settled(&bench);
+        assert_up_to_date(&bench);
     }
     // The client may be in the middle of a change.
     client.execute_batch("begin immediate; update threads set title = 'not yet'").unwrap();
@@ -163,7 +164,7 @@ fn a_log_that_is_not_merged_is_read_and_left_alone() {
 }
 
 #[test]
-fn a_database_that_is_none_is_a_problem_and_not_the_end() {
+fn an_invalid_database_is_a_warning() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "first prompt"));
     std::fs::write(bench.codex().join("state_5.sqlite"), "this is no database, only words ".repeat(100))
@@ -180,7 +181,7 @@ fn a_database_that_is_none_is_a_problem_and_not_the_end() {
 
 /// A run that was killed leaves its copy of a database; the next one must neither read nor keep it.
 #[test]
-fn what_a_killed_run_left_in_the_scratch_folder_goes() {
+fn leftovers_of_a_killed_run_are_removed() {
     let bench = bench_with(|connection| put(connection, ID, "title of the table", None));
     let left = bench.archive().join("scratch/copy-1");
     std::fs::create_dir_all(&left).unwrap();
@@ -217,7 +218,7 @@ fn prompts_trimmed_from_the_history_stay() {
     std::fs::remove_file(&path).unwrap();
     bench.sync();
     assert_eq!(records(), 26, "and when the file is gone");
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
     assert_eq!(records(), 26);
 }

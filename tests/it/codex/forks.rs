@@ -1,9 +1,9 @@
-//! History that stands in several transcripts is counted once, in whatever order the files arrive.
+//! History that is in several transcripts is counted once, in whatever order the files arrive.
 
 use serde_json::Value;
 
 use annals_testkit::Bench;
-use annals_testkit::checks::{assert_like_fresh, assert_rebuilds, assert_settled};
+use annals_testkit::checks::{assert_like_fresh, assert_rebuilds, assert_up_to_date};
 use annals_testkit::codex::{
     ID, answer, call, conversation, line, meta, output, prompt, rollout, text_of, tokens,
 };
@@ -24,7 +24,7 @@ fn parent() -> Vec<String> {
     lines
 }
 
-/// Own first line, the other's lines with the time of the copying, own lines.
+/// Its own first line, the other's lines with the time of copying, its own lines.
 fn fork_of(id: &str, other: &str, copied: &[String], own: &[String]) -> Vec<String> {
     let own_meta = meta(id).replace(r#""cwd""#, &format!(r#""forked_from_id":"{other}","cwd""#));
     let mut lines = vec![own_meta.replace("2026-11-15T10:0", "2026-11-15T11:0")];
@@ -36,7 +36,7 @@ fn fork_of(id: &str, other: &str, copied: &[String], own: &[String]) -> Vec<Stri
     lines
 }
 
-/// One prompt, one answer, one call and seven tokens of its own.
+/// One prompt, one answer, one call and seven tokens.
 fn fork() -> Vec<String> {
     let mut own: Vec<String> = prompt("words of the fork").into();
     own.extend([call(120, "two"), output(121, "two"), tokens(122, 21, 7)]);
@@ -84,7 +84,7 @@ fn copies_count_in_the_parent_in_every_order() {
         assert_eq!(counts(&bench, PARENT), PARENT_COUNTS, "{orders:?}");
         assert_eq!(counts(&bench, FORK), FORK_COUNTS, "{orders:?}");
         assert_like_fresh(&bench);
-        assert_settled(&bench);
+        assert_up_to_date(&bench);
         assert_rebuilds(&bench);
     }
 }
@@ -96,7 +96,7 @@ fn copies_count_in_the_fork_until_the_parent_comes() {
     bench.sync();
     assert_eq!(counts(&bench, FORK), [3, 2, 2, 21], "everything, as nobody else has it");
     assert_rebuilds(&bench);
-    // The parent comes in two parts: counts move with each.
+    // The parent arrives in two parts: counts move with each.
     let parent = parent();
     write(&bench, PARENT, &parent[..4]);
     bench.sync();
@@ -109,7 +109,7 @@ fn copies_count_in_the_fork_until_the_parent_comes() {
     assert_eq!(counts(&bench, FORK), FORK_COUNTS);
     assert_like_fresh(&bench);
     assert_rebuilds(&bench);
-    // The parent is rewritten as something else: its old words are the fork's again.
+    // The parent is rewritten as something else: its old messages belong to the fork again.
     write(&bench, PARENT, &conversation(PARENT, "a new life"));
     bench.sync();
     assert_eq!(counts(&bench, PARENT), [1, 1, 0, 0]);
@@ -140,7 +140,7 @@ fn a_fork_of_a_fork_counts_each_line_once() {
 }
 
 #[test]
-fn without_the_middle_the_last_fork_has_its_words() {
+fn without_the_middle_the_last_fork_has_its_messages() {
     let bench = Bench::new();
     write(&bench, PARENT, &parent());
     write(&bench, SECOND, &second_fork());
@@ -154,7 +154,7 @@ fn without_the_middle_the_last_fork_has_its_words() {
     assert_rebuilds(&bench);
 }
 
-/// A parent that holds its own first line twice is copied with both of them.
+/// A parent that contains its own first line twice is copied with both.
 #[test]
 fn a_parent_that_repeats_its_first_line_counts_once() {
     for parent_first in [true, false] {

@@ -1,11 +1,11 @@
-//! The same transcript at other places and in other forms: moved, compressed, unpacked, gone and back.
+//! The same transcript at other paths and in other forms: moved, compressed, decompressed, gone and back.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use annals_testkit::Bench;
-use annals_testkit::checks::{assert_like_fresh, assert_rebuilds, assert_restores, assert_settled};
+use annals_testkit::checks::{assert_like_fresh, assert_rebuilds, assert_restores, assert_up_to_date};
 use annals_testkit::codex::{ID, answer, conversation, meta, prompt, rollout, text_of};
 use annals_testkit::files::append;
 
@@ -17,7 +17,7 @@ fn compressed(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Writes the compressed form beside the plain one.
+/// Writes the compressed form next to the plain one.
 fn compress(path: &Path) -> PathBuf {
     let target = compressed(path);
     std::fs::write(&target, zstd::encode_all(&*std::fs::read(path).unwrap(), 3).unwrap()).unwrap();
@@ -30,13 +30,13 @@ fn replace_by_compressed(path: &Path) -> PathBuf {
     target
 }
 
-/// The session and its conversation, without where it came from.
+/// The session and its conversation, without its origin.
 fn show(bench: &Bench) -> String {
-    let told = bench.json(&["show", ID])["messages"].clone();
-    format!("{:?} {told}", bench.sessions())
+    let messages = bench.json(&["show", ID])["messages"].clone();
+    format!("{:?} {messages}", bench.sessions())
 }
 
-/// Restores everything, what is gone from the home too, and answers the folder.
+/// Restores everything, including what is gone from the home, and returns the directory.
 fn restored(bench: &Bench, name: &str) -> PathBuf {
     let target = bench.folder.path().join(name);
     let ran = bench.run(&["restore", "--source", "codex_cli", "--to", target.to_str().unwrap()]);
@@ -69,7 +69,7 @@ fn an_archived_transcript_is_the_same_one_at_another_place() {
     assert_eq!(bench.sync()["captured_bytes"], text_of(&prompt("one more")).len());
     assert_restores(&bench, &bench.codex());
     assert_like_fresh(&bench);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
@@ -88,7 +88,7 @@ fn a_compressed_transcript_counts_once_and_both_forms_stay() {
     let name = path.strip_prefix(bench.codex()).unwrap();
     assert_eq!(std::fs::read(target.join(name)).unwrap(), plain);
     assert_eq!(std::fs::read(target.join(compressed(name))).unwrap(), packed);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
     std::fs::remove_file(compressed(&path)).unwrap();
     bench.sync();
@@ -105,14 +105,14 @@ fn both_forms_at_once_count_once() {
     let session = &bench.sessions()[0];
     assert_eq!(session["message_count"], 2);
     let before = show(&bench);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_restores(&bench, &bench.codex());
     assert_rebuilds(&bench);
-    // The client finishes: the plain one goes.
+    // The client finishes and deletes the plain one.
     std::fs::remove_file(&path).unwrap();
     bench.sync();
     assert_eq!(show(&bench), before);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
     assert_eq!(show(&bench), before);
 }
@@ -126,7 +126,7 @@ fn a_compressed_transcript_alone_is_read() {
     replace_by_compressed(&path);
     bench.sync();
     assert_eq!(show(&bench), show(&plain));
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_restores(&bench, &bench.codex());
     assert_rebuilds(&bench);
 }
@@ -148,9 +148,9 @@ fn a_compressed_transcript_with_other_content_has_the_rows() {
     assert_eq!(session["source_gone"], false);
     let target = restored(&bench, "old");
     assert_eq!(std::fs::read(target.join(path.strip_prefix(bench.codex()).unwrap())).unwrap(), plain);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
-    // The first form comes back, from a backup, and goes on.
+    // The first form comes back, from a backup, and continues.
     std::fs::remove_file(compressed(&path)).unwrap();
     std::fs::write(&path, &plain).unwrap();
     append(&path, &text_of(&prompt("goes on")));
@@ -158,13 +158,13 @@ fn a_compressed_transcript_with_other_content_has_the_rows() {
     let session = &bench.sessions()[0];
     assert_eq!(session["title"], "before");
     assert_eq!(session["message_count"], 3, "{session}");
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
 /// Small ones, and one of several segments.
 #[test]
-fn an_unpacked_transcript_goes_on() {
+fn a_decompressed_transcript_continues() {
     for (prompts, known_plain) in [(2, false), (2, true), (4_000, false), (4_000, true)] {
         let bench = Bench::new();
         let mut lines = vec![meta(ID)];
@@ -176,17 +176,17 @@ fn an_unpacked_transcript_goes_on() {
         }
         let packed = replace_by_compressed(&path);
         bench.sync();
-        // Unpacked: first the same content, then more of it.
+        // Decompressed: first the same content, then more of it.
         std::fs::write(&path, &plain).unwrap();
         std::fs::remove_file(&packed).unwrap();
         bench.sync();
         assert_eq!(bench.sessions()[0]["message_count"], prompts);
         assert_eq!(bench.sessions()[0]["source_gone"], false);
-        assert_settled(&bench);
+        assert_up_to_date(&bench);
         append(&path, &text_of(&answer("goes on")));
         bench.sync();
         assert_eq!(bench.sessions()[0]["message_count"], prompts + 1, "{prompts} {known_plain}");
-        assert_settled(&bench);
+        assert_up_to_date(&bench);
         let fresh = Bench::with_home("codex_cli", &bench.codex());
         fresh.sync();
         assert_eq!(show(&bench), show(&fresh));
@@ -196,7 +196,7 @@ fn an_unpacked_transcript_goes_on() {
 }
 
 #[test]
-fn a_compressed_transcript_that_can_not_be_unpacked_does_not_take_the_rows() {
+fn a_damaged_compressed_transcript_does_not_take_the_rows() {
     let bench = Bench::new();
     let mut lines = vec![meta(ID)];
     (0..400).for_each(|number| lines.extend(prompt(&format!("prompt {number} {}", number * 7_919))));
@@ -209,11 +209,11 @@ fn a_compressed_transcript_that_can_not_be_unpacked_does_not_take_the_rows() {
     bench.sync();
     assert_eq!(show(&bench), before, "half a file has no rows to offer");
     assert_rebuilds(&bench);
-    // The client is done with writing it.
+    // The client finishes writing it.
     std::fs::write(&packed, &bytes).unwrap();
     bench.sync();
     assert_eq!(show(&bench), before);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_rebuilds(&bench);
 }
 
@@ -232,9 +232,9 @@ fn a_broken_compressed_transcript_alone_gives_what_it_has() {
     assert_rebuilds(&bench);
 }
 
-/// Two plain copies, in both folders: one of them goes on.
+/// Two plain copies, in both directories: one of them continues.
 #[test]
-fn a_copy_in_the_other_folder_does_not_hide_the_one_that_goes_on() {
+fn a_copy_in_the_other_folder_does_not_hide_the_one_that_continues() {
     let bench = Bench::new();
     let path = bench.transcript(&rollout(ID), &conversation(ID, "copied"));
     bench.sync();
@@ -246,7 +246,7 @@ fn a_copy_in_the_other_folder_does_not_hide_the_one_that_goes_on() {
     append(&path, &text_of(&prompt("goes on")));
     bench.sync();
     assert_eq!(bench.sessions()[0]["message_count"], 3);
-    assert_settled(&bench);
+    assert_up_to_date(&bench);
     assert_restores(&bench, &bench.codex());
     assert_rebuilds(&bench);
     assert_eq!(bench.sessions()[0]["message_count"], 3);
@@ -276,12 +276,12 @@ fn a_deleted_sessions_folder_leaves_every_answer() {
                 .replace(r#""source_gone": true"#, r#""source_gone": false"#),
             before
         );
-        assert_settled(&bench);
+        assert_up_to_date(&bench);
         assert_rebuilds(&bench);
         std::fs::rename(to, from).unwrap();
         assert_eq!(bench.sync()["captured_bytes"], 0);
         assert_eq!(bench.everything(), before);
-        assert_settled(&bench);
+        assert_up_to_date(&bench);
         assert_rebuilds(&bench);
     }
 }

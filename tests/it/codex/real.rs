@@ -1,7 +1,5 @@
-//! Homes written by real clients, where a folder of them is given: everything is kept, and counts agree with a
-//! count of their own made here, by other means.
-//!
-//! Over the fixtures, and with `make test-real` over homes of real clients.
+//! Homes written by real clients, if a directory of them is given: everything is kept, and counts agree with an
+//! independent count made here. Runs on the fixtures, and with `make test-real` on homes of real clients.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -80,13 +78,13 @@ fn sessions_outlive_their_files(homes: &[Home]) {
             assert_eq!(*was, is);
             let id = is["session_id"].as_str().unwrap();
             let shown = bench.json(&["show", id]);
-            let said = shown["messages"].as_array().unwrap().len() as i64;
-            assert!(said >= is["message_count"].as_i64().unwrap(), "{id}");
+            let shown_count = shown["messages"].as_array().unwrap().len() as i64;
+            assert!(shown_count >= is["message_count"].as_i64().unwrap(), "{id}");
         }
     }
 }
 
-/// Counts by reading all lines as plain JSON trees.
+/// Counts by reading all lines as plain JSON.
 fn count_home(home: &Path) -> BTreeMap<String, Count> {
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     let mut responses = HashSet::new();
@@ -115,7 +113,7 @@ fn count_file(lines: &[Value], own: &str, count: &mut Count, responses: &mut Has
             copying = std::mem::replace(&mut seen_own, true);
             continue;
         }
-        // Ids of real turns begin with their time; in made-up homes the second turn is the fork's own.
+        // Ids of real turns start with their time; in made-up homes the second turn belongs to the fork.
         let turn = payload["turn_id"].as_str().unwrap_or("");
         if inner == "task_started" && (turn.len() == own.len() && turn > own || turn == "turn-2") {
             copying = false;
@@ -141,7 +139,7 @@ fn count_file(lines: &[Value], own: &str, count: &mut Count, responses: &mut Has
                 }
             }
             ("event_msg", "token_count") if fresh && !records => {
-                // If the counter rose, the difference is exact; if it fell, it was restarted.
+                // If the counter rose, the difference is exact; if it fell, it was reset.
                 count.tokens += match before.is_object() && tokens(&before) <= tokens(&total) {
                     true => tokens(&total) - tokens(&before),
                     false => tokens(&info["last_token_usage"]),
@@ -173,7 +171,7 @@ fn count_file(lines: &[Value], own: &str, count: &mut Count, responses: &mut Has
     }
 }
 
-/// The id in a `session_meta`, of any era.
+/// The id in a `session_meta` of any version.
 fn thread_of(line: &Value) -> Option<String> {
     let meta = match line["type"].as_str() {
         Some("session_meta") => &line["payload"],

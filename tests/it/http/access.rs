@@ -1,4 +1,4 @@
-//! Who may ask what over HTTP: tokens, members, names and pages, and how everything else is refused.
+//! Access over HTTP: tokens, members, hosts and origins, and how everything else is refused.
 
 use annals_testkit::Bench;
 use annals_testkit::codex::{ID, conversation, rollout};
@@ -9,10 +9,10 @@ use annals_testkit::server::{Reply, Server};
 pub fn assert_refused(reply: &Reply, status: u16, what: &str) {
     assert_eq!(reply.status, status, "{what}: {}", reply.text());
     assert_eq!(reply.header("content-type"), "application/problem+json", "{what}");
-    let problem = reply.json();
-    assert_eq!(problem["status"], status, "{what}");
+    let document = reply.json();
+    assert_eq!(document["status"], status, "{what}");
     for field in ["type", "title", "detail"] {
-        assert!(problem[field].as_str().is_some_and(|text| !text.is_empty()), "{what}: {problem}");
+        assert!(document[field].as_str().is_some_and(|text| !text.is_empty()), "{what}: {document}");
     }
     assert_eq!(reply.header("x-content-type-options"), "nosniff", "{what}");
     if status == 401 {
@@ -24,11 +24,11 @@ fn one_session() -> (Bench, Server) {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "gears"));
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     (bench, server)
 }
 
-/// Addresses that need a token, one of each kind.
+/// Addresses that require a token, one of each kind.
 fn closed() -> Vec<String> {
     let session = format!("/api/v1/codex/sessions/{ID}");
     let mut addresses = vec![format!("{session}/messages"), session];
@@ -63,7 +63,7 @@ fn closed() -> Vec<String> {
 }
 
 #[test]
-fn without_a_valid_token_nothing_is_told() {
+fn without_a_valid_token_nothing_is_revealed() {
     let (_bench, server) = one_session();
     let wrong = format!("Bearer annals_{}", "0".repeat(64));
     let short = format!("Bearer {}", &server.token[..server.token.len() - 1]);
@@ -89,49 +89,53 @@ fn without_a_valid_token_nothing_is_told() {
             401,
             "in the address",
         );
-        assert_eq!(server.ask("HEAD", &path, &[]).status, 401);
-        assert_refused(&server.ask("POST", &path, &[]), 401, "another method");
+        assert_eq!(server.request("HEAD", &path, &[]).status, 401);
+        assert_refused(&server.request("POST", &path, &[]), 401, "another method");
     }
-    // What is not there looks like what is there to somebody without a token.
+    // Without a token, missing items look like existing ones.
     assert_refused(&server.get_with("/api/v1/nothing", &[]), 401, "no route");
     for path in ["/healthz", "/openapi.json", "/docs"] {
         let reply = server.get_with(path, &[]);
         assert_eq!(reply.status, 200, "{path}");
-        assert!(!reply.whole().contains(&server.token) && !reply.text().contains("gears"), "{path}");
+        assert!(!reply.full_text().contains(&server.token) && !reply.text().contains("gears"), "{path}");
     }
 }
 
 #[test]
-fn foreign_names_and_pages_are_turned_away() {
+fn foreign_hosts_and_origins_are_refused() {
     let (_bench, server) = one_session();
     let bearer = format!("Bearer {}", server.token);
-    let ask = |name: &str, value: &str, path: &str| {
+    let get_with_header = |name: &str, value: &str, path: &str| {
         server.get_with(path, &[("Authorization", &bearer), (name, value)])
     };
-    let port = server.under("");
+    let port = server.with_host("");
     for path in ["/api/v1/codex/sessions", "/healthz", "/openapi.json", "/docs", "/", "/api/v1/nothing"] {
         for host in
             ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "192.0.2.1", "[::2]"]
         {
             for host in [host.to_owned(), format!("{host}{port}")] {
-                assert_refused(&ask("Host", &host, path), 403, &format!("{path} by {host}"));
+                assert_refused(&get_with_header("Host", &host, path), 403, &format!("{path} by {host}"));
             }
         }
         for origin in ["https://evil.example", "http://evil.example:4848", "null", "", "file://", "http://"] {
-            assert_refused(&ask("Origin", origin, path), 403, &format!("{path} from {origin}"));
+            assert_refused(&get_with_header("Origin", origin, path), 403, &format!("{path} from {origin}"));
         }
         let near = format!("http://{}.evil.example", server.address);
-        assert_refused(&ask("Origin", &near, path), 403, &near);
+        assert_refused(&get_with_header("Origin", &near, path), 403, &near);
     }
     for name in ["localhost", "127.0.0.1", "[::1]"] {
-        assert_eq!(ask("Host", &server.under(name), "/api/v1/codex/sessions").status, 200, "{name}");
-        let origin = format!("http://{}", server.under(name));
-        assert_eq!(ask("Origin", &origin, "/api/v1/codex/sessions").status, 200, "{origin}");
+        assert_eq!(
+            get_with_header("Host", &server.with_host(name), "/api/v1/codex/sessions").status,
+            200,
+            "{name}"
+        );
+        let origin = format!("http://{}", server.with_host(name));
+        assert_eq!(get_with_header("Origin", &origin, "/api/v1/codex/sessions").status, 200, "{origin}");
     }
 }
 
 #[test]
-fn another_name_is_fine_when_it_was_said() {
+fn allowed_host_names_are_accepted() {
     let bench = Bench::new();
     let server = Server::of(bench.command(&[
         "serve",
@@ -141,11 +145,11 @@ fn another_name_is_fine_when_it_was_said() {
         "--host",
         "annals.example",
     ]));
-    let ask = |host: &str| server.get_with("/healthz", &[("Host", host)]).status;
-    assert_eq!(ask(&server.under("annals.example")), 200);
-    assert_eq!(ask(&server.under("Annals.Example")), 200);
-    assert_eq!(ask("not-annals.example"), 403);
-    assert_eq!(ask(&server.under("localhost")), 200);
+    let status_for = |host: &str| server.get_with("/healthz", &[("Host", host)]).status;
+    assert_eq!(status_for(&server.with_host("annals.example")), 200);
+    assert_eq!(status_for(&server.with_host("Annals.Example")), 200);
+    assert_eq!(status_for("not-annals.example"), 403);
+    assert_eq!(status_for(&server.with_host("localhost")), 200);
 }
 
 #[test]
@@ -209,18 +213,21 @@ fn odd_ids_are_not_found_and_never_an_error() {
         for id in &ids {
             let path: Vec<u8> = shape.split("ID").map(str::as_bytes).collect::<Vec<_>>().join(&id[..]);
             let what = String::from_utf8_lossy(&path).into_owned();
-            let reply = server.try_ask("GET", &path, &[("Authorization", &bearer)]);
+            let reply = server.try_request("GET", &path, &[("Authorization", &bearer)]);
             let reply = reply.unwrap_or_else(|| panic!("no answer to {what}"));
             assert!([400, 404].contains(&reply.status), "{what}: {} {}", reply.status, reply.text());
             assert!(!reply.headers.contains_key("x-injected"), "{what}");
-            // What is no request at all is refused before there is anybody to say why.
+            // What is not even a request is refused without an explanation.
             if reply.headers.contains_key("content-type") {
                 assert_refused(&reply, reply.status, &what);
             }
         }
     }
-    let too_long =
-        server.try_ask("GET", format!("/api/v1/codex/sessions/{}", "a".repeat(1_000_000)).as_bytes(), &[]);
+    let too_long = server.try_request(
+        "GET",
+        format!("/api/v1/codex/sessions/{}", "a".repeat(1_000_000)).as_bytes(),
+        &[],
+    );
     assert!(too_long.is_none_or(|reply| [400, 401, 404, 414, 431].contains(&reply.status)));
     assert_eq!(server.get("/api/v1/codex/sessions").status, 200, "it is still well");
 }
@@ -275,7 +282,7 @@ fn absurd_parameters_are_refused_with_the_reason() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found_and_nothing_can_be_changed() {
+fn missing_routes_are_not_found_and_nothing_can_be_changed() {
     let (_bench, server) = one_session();
     for path in [
         "/api/v1/agent-sessions/nobody/sessions",
@@ -303,7 +310,7 @@ fn what_is_not_there_is_not_found_and_nothing_can_be_changed() {
     let headers = [("Authorization", bearer.as_str()), ("Content-Length", "0")];
     for path in closed().iter().map(String::as_str).chain(["/healthz", "/openapi.json", "/docs", "/"]) {
         for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"] {
-            let reply = server.ask(method, path, &headers);
+            let reply = server.request(method, path, &headers);
             assert_refused(&reply, 405, &format!("{method} {path}"));
             let allowed: Vec<&str> = reply.header("allow").split(',').map(str::trim).collect();
             assert_eq!(allowed, ["GET", "HEAD"], "{method} {path}");
@@ -337,14 +344,14 @@ fn a_link_becomes_a_cookie_and_the_token_leaves_the_address() {
 }
 
 #[test]
-fn other_machines_may_ask_only_once_there_are_members() {
+fn other_machines_have_access_only_once_there_are_members() {
     let bench = Bench::new();
     let ran = bench.run(&["serve", "--listen", "0.0.0.0:0"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
     assert!(ran.stderr.contains("hint: ") && ran.stderr.contains("members add"), "{}", ran.stderr);
     bench.json(&["members", "add", "ada"]);
     let server = Server::of(bench.command(&["serve", "--listen", "0.0.0.0:0", "--json"]));
-    let host = server.under("127.0.0.1");
+    let host = server.with_host("127.0.0.1");
     assert_eq!(server.get_with("/healthz", &[("Host", &host)]).status, 200);
     drop(server);
     assert_eq!(bench.run(&["members", "remove", "ada"]).code, 0);

@@ -1,5 +1,5 @@
-//! What fails is said: the cause of an error is in the log under the id that the response has, and a server that can no
-//! longer capture says so to people and programs.
+//! Failures are reported: the cause of an error is in the log under the id in the response, and a server that can no
+//! longer capture reports it to people and programs.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ fn the_cause_of_a_500_is_in_the_log_with_its_statement() {
     let database = rusqlite::Connection::open(bench.archive().join("annals.db")).unwrap();
     database.execute_batch("drop table message").unwrap();
     drop(database);
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let path = format!("/api/v1/codex/sessions/{ID}/messages");
     let reply = server.get(&path);
     assert_eq!(reply.status, 500, "{}", reply.text());
@@ -36,11 +36,11 @@ fn the_cause_of_a_500_is_in_the_log_with_its_statement() {
 }
 
 #[test]
-fn a_server_that_cannot_capture_says_so_until_it_can() {
+fn a_server_that_cannot_capture_reports_it_until_it_can() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "otter"));
     bench.sync();
-    // Nobody can lock a folder.
+    // A directory cannot be locked.
     let lock = bench.archive().join("annals.lock");
     std::fs::remove_file(&lock).unwrap();
     std::fs::create_dir(&lock).unwrap();

@@ -1,4 +1,4 @@
-//! The route for lineage answers from the archive: no file of the disk is read, and nothing but sessions' own files.
+//! The lineage route answers from the archive: no file on disk is read, and only files of sessions are found.
 
 use serde_json::Value;
 
@@ -12,23 +12,23 @@ fn address(file: &str) -> String {
 #[test]
 fn lines_come_from_the_archive_and_not_from_the_disk() {
     let (bench, file) = small(CODE);
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let path = file.to_str().unwrap();
-    let told = server.json(&address(path));
-    assert_eq!((&told["lines"]["total"], &told["lines"]["exact"]), (&Value::from(3), &Value::from(3)));
+    let lineage = server.json(&address(path));
+    assert_eq!((&lineage["lines"]["total"], &lineage["lines"]["exact"]), (&Value::from(3), &Value::from(3)));
     assert_eq!(
-        (&told["complete"], &told["seen_at"]),
+        (&lineage["complete"], &lineage["seen_at"]),
         (&Value::from(true), &"2026-03-02T09:00:02.000Z".into())
     );
-    assert_eq!(told["origins"][0]["session_id"], SESSION);
+    assert_eq!(lineage["origins"][0]["session_id"], SESSION);
     let part = server.json(&format!("{}&start=2&end=2", address(path)));
     let span = &part["spans"][0];
     assert_eq!((&span["start"], &span["end"], &span["written_at_line"]), (&2.into(), &2.into(), &2.into()));
-    // Whatever becomes of the file, the answer is what sessions said of it.
+    // Whatever happens to the file, the answer is what sessions wrote.
     std::fs::write(&file, "something else\n".repeat(10)).unwrap();
-    assert_eq!(server.json(&address(path)), told);
+    assert_eq!(server.json(&address(path)), lineage);
     std::fs::remove_file(&file).unwrap();
-    assert_eq!(server.json(&address(path)), told);
+    assert_eq!(server.json(&address(path)), lineage);
     for wrong in ["&start=0", "&start=3&end=2", "&start=x", "&lines=3"] {
         assert_eq!(server.get(&format!("{}{wrong}", address(path))).status, 400, "{wrong}");
     }
@@ -36,13 +36,13 @@ fn lines_come_from_the_archive_and_not_from_the_disk() {
 }
 
 #[test]
-fn other_files_are_not_there() {
+fn other_files_are_not_found() {
     let (bench, file) = small(CODE);
     let folder = file.parent().unwrap();
     std::fs::write(folder.join("untouched.py"), "nobody ever looked at this\n").unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink("/etc/passwd", folder.join("link.py")).unwrap();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let folder = folder.to_str().unwrap();
     let name = folder.rsplit('/').next().unwrap();
     for path in [
@@ -63,24 +63,24 @@ fn other_files_are_not_there() {
     ] {
         let reply = server.get(&address(&path).replace('\0', "%00"));
         assert_eq!(reply.status, 404, "{path}: {}", reply.text());
-        assert!(!reply.whole().contains("root:"), "{path}");
+        assert!(!reply.full_text().contains("root:"), "{path}");
     }
 }
 
 #[test]
-fn what_a_session_wrote_outside_of_its_folder_stays_there() {
+fn files_outside_the_sessions_folder_are_not_found() {
     let (bench, file) = small_elsewhere(CODE);
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     assert_eq!(server.get(&address(file.to_str().unwrap())).status, 404);
-    // At the machine itself it is traced.
+    // It is traced locally.
     assert_eq!(crate::lineage::blamed(&bench, &file)["lines"]["exact"], 3);
 }
 
 #[test]
-fn members_are_not_answered() {
+fn members_get_no_lineage() {
     let (bench, file) = small(CODE);
     let added = bench.json(&["members", "add", "mary", "--role", "admin", "--organisation", "engines"]);
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let reply = server.get_as(added["token"].as_str().unwrap(), &address(file.to_str().unwrap()));
     assert_eq!(reply.status, 404, "{}", reply.text());
 }

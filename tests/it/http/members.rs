@@ -1,4 +1,5 @@
-//! Members over HTTP: each sees their own, admins their organisation's, and nobody more when a token has ended.
+//! Members over HTTP: each sees their own data, admins their organisation's, and nobody sees anything once a token is
+//! revoked.
 
 use std::path::PathBuf;
 
@@ -11,7 +12,7 @@ use annals_testkit::codex::{ID, conversation, rollout, text_of};
 use annals_testkit::files::append;
 use annals_testkit::server::{Server, escaped};
 
-/// Two organisations: ada and mary of one, charles of the other, each with homes of their own.
+/// Two organisations: ada and mary in one, charles in the other, each with separate homes.
 pub struct Company {
     bench: Bench,
     pub server: Server,
@@ -40,11 +41,11 @@ impl Company {
         }
         bench.transcript(&rollout(ID), &conversation(ID, "the words of owner"));
         bench.sync();
-        let server = Server::still(&bench);
+        let server = Server::without_refresh(&bench);
         Company { bench, server, tokens }
     }
 
-    /// A Codex home and a Claude Code home, with a file that can not be read.
+    /// A Codex home and a Claude Code home, with an unreadable file.
     fn write_homes(bench: &Bench, name: &str, id: &str) {
         let home = |client: &str| bench.folder.path().join(format!("{name}-{client}"));
         let write = |path: PathBuf, text: &str| {
@@ -72,11 +73,11 @@ impl Company {
         &self.tokens.iter().find(|(known, _)| *known == name).unwrap().1
     }
 
-    /// Every list and sum that somebody can ask for, in one text.
-    fn all_that(&self, name: &str) -> String {
+    /// Every list and sum that a member can request, in one text.
+    fn everything_for(&self, name: &str) -> String {
         let token = self.token(name);
         let mut text = String::new();
-        let mut ask = |path: &str| {
+        let mut get = |path: &str| {
             let answer = self.server.json_as(token, path);
             text += &format!("{path}\n{answer:#}\n");
             answer
@@ -92,17 +93,17 @@ impl Company {
             "library",
             "secrets",
         ] {
-            ask(&format!("/api/v1/{path}"));
+            get(&format!("/api/v1/{path}"));
         }
         for by in ["day", "model", "project", "session", "source"] {
-            ask(&format!("/api/v1/usage?days=all&by={by}"));
+            get(&format!("/api/v1/usage?days=all&by={by}"));
         }
         for (source, own) in [("codex_cli", "codex"), ("claude_code", "claude-code")] {
-            ask(&format!("/api/v1/{own}/sessions?include_subagents=true"));
-            ask(&format!("/api/v1/{own}/analytics/tools?days=all"));
-            let manifest = ask(&format!("/api/v1/sources/{source}/manifest"));
+            get(&format!("/api/v1/{own}/sessions?include_subagents=true"));
+            get(&format!("/api/v1/{own}/analytics/tools?days=all"));
+            let manifest = get(&format!("/api/v1/sources/{source}/manifest"));
             for stream in manifest["streams"].as_array().unwrap() {
-                ask(&format!(
+                get(&format!(
                     "/api/v1/sources/{source}/streams/{}/records",
                     stream["name"].as_str().unwrap()
                 ));
@@ -112,7 +113,7 @@ impl Company {
     }
 }
 
-/// Whose sessions somebody sees.
+/// Whose sessions a member sees.
 pub fn seen_by(name: &'static str) -> Vec<&'static str> {
     match name {
         "luigi" => vec!["ada", "mary"],
@@ -122,77 +123,77 @@ pub fn seen_by(name: &'static str) -> Vec<&'static str> {
 }
 
 #[test]
-fn members_see_their_own_admins_their_organisation_and_owners_all() {
+fn members_see_their_own_data_admins_their_organisations_and_owners_all() {
     let company = Company::new();
-    for [asker, ..] in PEOPLE {
-        let (text, token, seen) = (company.all_that(asker), company.token(asker), seen_by(asker));
+    for [member, ..] in PEOPLE {
+        let (text, token, seen) = (company.everything_for(member), company.token(member), seen_by(member));
         for [name, _, _, id] in PEOPLE.into_iter().filter(|person| !person[3].is_empty()) {
             let visible = seen.contains(&name);
             for mark in [id.to_owned(), format!("the words of {name}"), format!("/home/{name}/work")] {
-                assert_eq!(text.contains(&mark), visible, "{asker} and {mark} of {name}\n{text}");
+                assert_eq!(text.contains(&mark), visible, "{member} and {mark} of {name}\n{text}");
             }
-            // Of several homes a card names one.
+            // A card shows one of several homes.
             assert!(
                 visible || !text.contains(&format!("/{name}-c")),
-                "{asker} and the homes of {name}\n{text}"
+                "{member} and the homes of {name}\n{text}"
             );
-            assert_eq!(text.contains(&format!("-{name}.jsonl.zst")), visible, "gaps: {asker} and {name}");
+            assert_eq!(text.contains(&format!("-{name}.jsonl.zst")), visible, "gaps: {member} and {name}");
             for own in ["codex", "claude-code", "agent-sessions/codex_cli", "agent-sessions/claude_code"] {
                 for end in ["", "/messages", "/messages?copies=true&full=true", "/outline"] {
                     let reply = company.server.get_as(token, &format!("/api/v1/{own}/sessions/{id}{end}"));
                     assert_eq!(
                         reply.status,
                         if visible { 200 } else { 404 },
-                        "{asker} asks {name}'s {own}{end}"
+                        "{member} asks {name}'s {own}{end}"
                     );
                 }
             }
             for (stream, key) in [("sessions", id), ("prompts", name)] {
                 let path = format!("/api/v1/sources/codex_cli/streams/{stream}/records/{key}");
                 let status = company.server.get_as(token, &path).status;
-                assert_eq!(status, if visible { 200 } else { 404 }, "{asker} asks for {path}");
+                assert_eq!(status, if visible { 200 } else { 404 }, "{member} asks for {path}");
             }
             let usage = format!("/api/v1/usage?source=codex_cli&session_id={id}");
             assert_eq!(
                 company.server.get_as(token, &usage).status,
                 if visible { 200 } else { 404 },
-                "{asker} {usage}"
+                "{member} {usage}"
             );
             let project =
                 format!("/api/v1/codex/sessions?project={}", escaped(&format!("/home/{name}/work")));
             assert_eq!(
                 company.server.json_as(token, &project)["total"],
                 i64::from(visible),
-                "{asker} {project}"
+                "{member} {project}"
             );
         }
         let owner = i64::from(seen.contains(&"owner"));
-        assert_eq!(text.contains("the words of owner"), owner == 1, "{asker}");
+        assert_eq!(text.contains("the words of owner"), owner == 1, "{member}");
         let members = seen.len() as i64 - owner;
-        // A transcript that can not be unpacked is a session too, without a word.
+        // A transcript that cannot be decompressed is a session too, without messages.
         let sessions = 2 * members + owner;
-        assert_eq!(company.server.json_as(token, "/api/v1/codex/sessions")["total"], sessions, "{asker}");
+        assert_eq!(company.server.json_as(token, "/api/v1/codex/sessions")["total"], sessions, "{member}");
         let cards = company.server.json_as(token, "/api/v1/agent-sessions/sources");
-        assert_eq!(cards["sources"][0]["session_count"], sessions, "{asker} {cards}");
-        assert_eq!(cards["sources"][0]["gaps_open"], members, "{asker} {cards}");
+        assert_eq!(cards["sources"][0]["session_count"], sessions, "{member} {cards}");
+        assert_eq!(cards["sources"][0]["gaps_open"], members, "{member} {cards}");
         let tools = company.server.json_as(token, "/api/v1/codex/analytics/tools?days=all");
-        assert_eq!(tools["tool_call_count"], members, "{asker} {tools}");
+        assert_eq!(tools["tool_call_count"], members, "{member} {tools}");
         let usage = company.server.json_as(token, "/api/v1/usage?days=all&by=session&source=codex_cli");
-        assert_eq!(usage["rows"].as_array().unwrap().len() as i64, members, "{asker} {usage}");
+        assert_eq!(usage["rows"].as_array().unwrap().len() as i64, members, "{member} {usage}");
     }
 }
 
 #[test]
-fn the_same_holds_while_the_server_looks_for_what_is_new() {
+fn the_same_holds_while_the_server_refreshes() {
     let mut company = Company::new();
     company.server = Server::start(&company.bench);
     company.server.json("/api/v1/codex/sessions");
     let path = company.bench.codex().join("sessions/2026/11/15").join(rollout(ID));
     append(&path, &text_of(&annals_testkit::codex::prompt("more words of owner")));
-    for [asker, ..] in PEOPLE {
-        let text = company.all_that(asker);
-        assert_eq!(text.contains("words of owner"), asker == "sophia", "{asker}");
-        assert_eq!(text.contains(company.bench.codex().to_str().unwrap()), asker == "sophia", "{asker}");
+    for [member, ..] in PEOPLE {
+        let text = company.everything_for(member);
+        assert_eq!(text.contains("words of owner"), member == "sophia", "{member}");
+        assert_eq!(text.contains(company.bench.codex().to_str().unwrap()), member == "sophia", "{member}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! How the server behaves: answers are current, pages whole, the log is mute about content, and it stops and rests.
+//! How the server behaves: responses are current, pages complete, the log has no content, and it stops and idles.
 
 mod access;
 mod failures;
@@ -36,8 +36,8 @@ fn all_fixtures() -> Bench {
     bench
 }
 
-/// Asks until the answer is as it should be. How long that takes is for the benches to say: the limit only ends a wait
-/// for something that never comes, and is far below the ten minutes after which the server looks without a reason.
+/// Repeats a request until the response is as expected. Benches measure how long that takes: the limit only ends a
+/// wait for something that never comes, and is far below the ten minutes between unprompted refreshes.
 #[track_caller]
 fn wait_until(server: &Server, path: &str, is_current: impl Fn(&Reply) -> bool, what: &str) {
     let started = Instant::now();
@@ -47,16 +47,16 @@ fn wait_until(server: &Server, path: &str, is_current: impl Fn(&Reply) -> bool, 
     }
 }
 
-/// How many times the server announced that there is something new.
+/// How many times the server announced new activity.
 fn news(server: &Server) -> u64 {
     let text = server.first_event();
     let data = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
     serde_json::from_str::<Value>(data).unwrap()["news"].as_u64().unwrap()
 }
 
-/// What the server has announced is in the very next answer, however slow the machine is.
+/// What the server has announced is in the very next response, however slow the machine is.
 #[test]
-fn what_was_announced_is_in_the_next_answer() {
+fn announced_activity_is_in_the_next_response() {
     let bench = Bench::new();
     let path = bench.transcript(&rollout(ID), &conversation(ID, "gears"));
     let server = Server::start(&bench);
@@ -75,10 +75,10 @@ fn what_was_announced_is_in_the_next_answer() {
     }
 }
 
-/// Homes that did not exist when the server started are not watched below their root: appends to their files are found
-/// because somebody asks.
+/// Homes that did not exist when the server started are not watched below their root: appends to their files are
+/// found on request.
 #[test]
-fn a_question_finds_what_was_just_written() {
+fn a_request_finds_what_was_just_written() {
     let bench = Bench::new();
     let server = Server::start(&bench);
     assert_eq!(server.get(SESSIONS).status, 200);
@@ -92,7 +92,7 @@ fn a_question_finds_what_was_just_written() {
         append(&path, &text_of(&prompt(&words)));
         wait_until(&server, &messages, has_words, &format!("{round}: an append to Codex's file"));
 
-        append(&claude, &format!("{}\n", claude::asked(claude::ONE, 10 + round, &words)));
+        append(&claude, &format!("{}\n", claude::prompt_row(claude::ONE, 10 + round, &words)));
         let other = format!("/api/v1/claude-code/sessions/{}/messages", claude::ONE);
         wait_until(&server, &other, has_words, &format!("{round}: an append to Claude Code's file"));
 
@@ -105,7 +105,7 @@ fn a_question_finds_what_was_just_written() {
 }
 
 #[test]
-fn answers_have_tags_that_spare_sending_them_again() {
+fn responses_have_etags() {
     let bench = Bench::new();
     let path = bench.transcript(&rollout(ID), &conversation(ID, "gears"));
     let server = Server::start(&bench);
@@ -135,11 +135,11 @@ fn answers_have_tags_that_spare_sending_them_again() {
 }
 
 #[test]
-fn answers_are_small_when_asked_and_heads_have_no_body() {
+fn responses_are_compressed_on_request_and_heads_have_no_body() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, &"gears and axles ".repeat(200)));
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let bearer = format!("Bearer {}", server.token);
     for path in [format!("{SESSIONS}/{ID}/messages?full=true"), "/openapi.json".to_owned()] {
         let plain = server.get(&path);
@@ -150,16 +150,16 @@ fn answers_are_small_when_asked_and_heads_have_no_body() {
         assert!(small.body.len() * 2 < plain.body.len(), "{} of {}", small.body.len(), plain.body.len());
         assert_eq!(gunzipped(&small.body), plain.body);
 
-        let head = server.ask("HEAD", &path, &[("Authorization", &bearer)]);
+        let head = server.request("HEAD", &path, &[("Authorization", &bearer)]);
         assert_eq!((head.status, head.body.len()), (200, 0));
         for name in ["content-type", "etag", "content-length"] {
             assert_eq!(head.header(name), plain.header(name), "{path}: {name}");
         }
     }
-    assert_eq!(server.ask("HEAD", "/api/v1/nothing", &[("Authorization", &bearer)]).status, 404);
+    assert_eq!(server.request("HEAD", "/api/v1/nothing", &[("Authorization", &bearer)]).status, 404);
 }
 
-/// By other means than those that made it.
+/// By other means than those that compressed it.
 fn gunzipped(bytes: &[u8]) -> Vec<u8> {
     let mut child =
         Command::new("gzip").arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -172,7 +172,7 @@ fn gunzipped(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn pages_of_any_size_have_everything_once_and_in_the_same_order() {
     let bench = all_fixtures();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let mut lists = vec![("/api/v1/usage/responses?days=all".to_owned(), "responses", 10)];
     for by in ["day", "model", "project", "session", "source"] {
         lists.push((format!("/api/v1/usage?days=all&by={by}"), "rows", 1));
@@ -209,7 +209,7 @@ fn pages_of_any_size_have_everything_once_and_in_the_same_order() {
 }
 
 #[test]
-fn the_log_tells_what_was_asked_but_no_id_and_no_word() {
+fn the_log_has_requests_but_no_ids_and_no_content() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "MARKERtitle"));
     let server = Server::start(&bench);
@@ -229,7 +229,7 @@ fn the_log_tells_what_was_asked_but_no_id_and_no_word() {
         server.get(path);
     }
     let bearer = format!("Bearer {}", server.token);
-    server.ask("POST", SESSIONS, &[("Authorization", &bearer)]);
+    server.request("POST", SESSIONS, &[("Authorization", &bearer)]);
     server.get_with(SESSIONS, &[("Host", "MARKERhost.example")]);
     server.get_with(SESSIONS, &[("Origin", "http://MARKERorigin"), ("User-Agent", "MARKERagent")]);
     server.get_as("MARKERbearer", SESSIONS);
@@ -258,15 +258,15 @@ fn the_log_tells_what_was_asked_but_no_id_and_no_word() {
 }
 
 #[test]
-fn an_answer_that_is_under_way_ends_before_the_server_does() {
+fn pending_responses_end_before_the_server_does() {
     let bench = Bench::new();
-    // More than the buffers of a connection hold: as long as nobody reads, the answer is under way.
+    // More than the buffers of a connection hold: the response is pending as long as nobody reads it.
     let words = "gears and axles ".repeat(1_500_000);
     let mut lines = conversation(ID, "gears");
     lines.extend(answer(&words));
     bench.transcript(&rollout(ID), &lines);
     bench.sync();
-    let mut server = Server::still(&bench);
+    let mut server = Server::without_refresh(&bench);
     let idle = TcpStream::connect(&server.address).unwrap();
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let request = format!(
@@ -294,7 +294,7 @@ fn an_answer_that_is_under_way_ends_before_the_server_does() {
 }
 
 #[test]
-fn half_a_question_does_not_hold_the_server_up() {
+fn half_a_request_does_not_block_shutdown() {
     let bench = Bench::new();
     let mut server = Server::start(&bench);
     let mut half = TcpStream::connect(&server.address).unwrap();
@@ -306,7 +306,7 @@ fn half_a_question_does_not_hold_the_server_up() {
 }
 
 #[test]
-fn a_connection_that_only_waits_does_not_hold_the_server_up() {
+fn an_idle_connection_does_not_block_shutdown() {
     let bench = Bench::new();
     let mut server = Server::start(&bench);
     let _silent = TcpStream::connect(&server.address).unwrap();
@@ -319,7 +319,7 @@ fn a_connection_that_only_waits_does_not_hold_the_server_up() {
     assert_eq!(Server::start(&bench).stop().code, 0, "and again at once");
 }
 
-/// A field of a file of the process's own in `/proc`.
+/// A field of a file of the process in `/proc`.
 #[cfg(target_os = "linux")]
 fn of_process(server: &Server, file: &str) -> String {
     std::fs::read_to_string(format!("/proc/{}/{file}", server.process())).unwrap()
@@ -327,7 +327,7 @@ fn of_process(server: &Server, file: &str) -> String {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn at_rest_the_server_does_nothing() {
+fn an_idle_server_does_nothing() {
     let bench = all_fixtures();
     let server = Server::start(&bench);
     for path in [SESSIONS, "/api/v1/usage", "/api/v1/audit", "/healthz"] {
@@ -338,7 +338,7 @@ fn at_rest_the_server_does_nothing() {
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     };
-    // What the questions started ends first, whenever that is.
+    // What the requests started ends first, whenever that is.
     let started = Instant::now();
     loop {
         let before = ticks();
@@ -353,7 +353,7 @@ fn at_rest_the_server_does_nothing() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn many_questions_do_not_make_it_grow() {
+fn memory_does_not_grow_with_requests() {
     let bench = all_fixtures();
     let server = Server::start(&bench);
     let session = server.json(SESSIONS)["sessions"][0]["session_id"].as_str().unwrap().to_owned();
@@ -380,7 +380,7 @@ fn many_questions_do_not_make_it_grow() {
 }
 
 #[test]
-fn up_serves_and_ends_when_it_is_told_not_to() {
+fn up_serves_or_exits_with_no_serve() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "gears"));
     let report = bench.json(&["up", "--no-serve"]);

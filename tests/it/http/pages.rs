@@ -1,4 +1,4 @@
-//! Pages without a browser: they are whole, pieces of them too, and refusals say what to do.
+//! Pages without a browser: they are complete, fragments too, and refusals say what to do.
 
 use regex::Regex;
 
@@ -8,7 +8,7 @@ use annals_testkit::server::{Reply, Server};
 use annals_testkit::worlds::planted;
 use annals_testkit::{Bench, sources};
 
-/// Everything of this server that a page or its script would ask for.
+/// Everything that a page or its script would request from this server.
 fn links(page: &str, at: &str) -> Vec<String> {
     let link = Regex::new(r#"(?:href|src|data-from|data-steps|data-copy-from)="([^"]*)""#).unwrap();
     let whole = |found: &str| {
@@ -27,11 +27,11 @@ fn one_session() -> (Bench, Server) {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "gears"));
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     (bench, server)
 }
 
-/// A whole page for a person, in which nothing can run that is not ours.
+/// A complete page in which nothing can run that is not ours.
 #[track_caller]
 fn assert_page(reply: &Reply, status: u16) -> String {
     let text = reply.text();
@@ -98,7 +98,7 @@ fn a_refusal_is_a_page_that_says_what_to_do() {
         let text = assert_page(&reply, 400);
         assert!(text.contains("Bad request"), "{path}: {text}");
     }
-    let reply = server.ask(
+    let reply = server.request(
         "POST",
         "/sessions",
         &[("Accept", "text/html"), ("Cookie", &format!("annals={}", server.token))],
@@ -107,7 +107,7 @@ fn a_refusal_is_a_page_that_says_what_to_do() {
 }
 
 #[test]
-fn pages_are_whole_and_hold_nothing_that_could_run() {
+fn pages_are_complete_and_contain_nothing_executable() {
     let (_bench, server) = one_session();
     let session = format!("/sessions/codex_cli/{ID}");
     for path in [
@@ -138,7 +138,7 @@ fn pages_are_whole_and_hold_nothing_that_could_run() {
         assert!(home.contains(&format!("data-source=\"{source}\"")), "no card of {source}");
     }
     assert!(sources::with_home().iter().all(|source| home.contains(source)));
-    // An asset may be kept for ever, since its address changes with it.
+    // An asset may be cached forever, since its address changes with it.
     for address in links(&home, "/").iter().filter(|address| address.starts_with("/assets/")) {
         let reply = server.get_with(address, &[]);
         assert_eq!(reply.status, 200, "{address}");
@@ -147,7 +147,7 @@ fn pages_are_whole_and_hold_nothing_that_could_run() {
 }
 
 #[test]
-fn pieces_of_a_session_are_the_session() {
+fn fragments_of_a_session_add_up() {
     let (_bench, server) = one_session();
     let base = format!("/sessions/codex_cli/{ID}");
     let page = server.page(&base).text();
@@ -158,26 +158,26 @@ fn pieces_of_a_session_are_the_session() {
         id.captures_iter(text).map(|found| found[1].to_owned()).collect::<Vec<_>>()
     };
     let messages = server.list(&format!("/api/v1/codex/sessions/{ID}/messages"), "messages");
-    let told: Vec<&str> = messages.iter().map(|message| message["id"].as_str().unwrap()).collect();
+    let message_ids: Vec<&str> = messages.iter().map(|message| message["id"].as_str().unwrap()).collect();
     assert_eq!((ids(&steps), ids(&page)), (ids(&steps), ids(&steps)));
-    assert_eq!(ids(&steps), told);
+    assert_eq!(ids(&steps), message_ids);
     assert!(server.page(&format!("{base}/steps?from=1000")).text().trim().is_empty());
     assert!(server.page(&format!("{base}/outline")).text().contains("gears"));
     assert!(server.page(&format!("{base}/markdown")).text().contains("about gears"));
     let found = server.json(&format!("{base}/find?q=about"));
     assert_eq!(found["matches"].as_array().unwrap().len(), 1, "{found}");
-    assert_eq!(found["matches"][0]["id"], told[told.len() - 1]);
-    let raw = server.page(&format!("{base}/raw/{}", told[0])).text();
+    assert_eq!(found["matches"][0]["id"], message_ids[message_ids.len() - 1]);
+    let raw = server.page(&format!("{base}/raw/{}", message_ids[0])).text();
     assert!(raw.contains("&quot;type&quot;") && raw.contains("gears"), "{raw}");
 }
 
-/// The page of the bytes goes through the same door as all others.
+/// The page of the original record passes the same door as all others.
 #[test]
 fn raw_bytes_are_masked() {
     let bench = Bench::new();
     planted::write(&bench);
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let secrets = planted::secrets();
     for source in planted::CLIENTS {
         let session = &server.list(&format!("/api/v1/agent-sessions/{source}/sessions"), "sessions")[0];
@@ -196,10 +196,10 @@ fn raw_bytes_are_masked() {
 }
 
 #[test]
-fn members_see_pages_of_their_own_alone() {
+fn members_see_only_their_own_pages() {
     let company = Company::new();
-    for [asker, ..] in PEOPLE {
-        let (token, seen) = (company.token(asker), seen_by(asker));
+    for [member, ..] in PEOPLE {
+        let (token, seen) = (company.token(member), seen_by(member));
         let pages = [
             "/",
             "/sessions?include_subagents=true",
@@ -213,7 +213,7 @@ fn members_see_pages_of_their_own_alone() {
         for [name, _, _, id] in PEOPLE.into_iter().filter(|person| !person[3].is_empty()) {
             let visible = seen.contains(&name);
             for mark in [id.to_owned(), format!("the words of {name}"), format!("/home/{name}/work")] {
-                assert_eq!(text.contains(&mark), visible, "{asker} and {mark} of {name}");
+                assert_eq!(text.contains(&mark), visible, "{member} and {mark} of {name}");
             }
             let step =
                 company.server.list(&format!("/api/v1/codex/sessions/{id}/messages"), "messages")[0]["id"]
@@ -226,10 +226,10 @@ fn members_see_pages_of_their_own_alone() {
                     }
                     let path = format!("/sessions/{source}/{id}{}", end.replace("STEP", step));
                     let status = company.server.page_as(token, &path).status;
-                    assert_eq!(status, if visible { 200 } else { 404 }, "{asker} opens {name}'s {path}");
+                    assert_eq!(status, if visible { 200 } else { 404 }, "{member} opens {name}'s {path}");
                 }
             }
         }
-        assert_eq!(text.contains("words of owner"), seen.contains(&"owner"), "{asker}");
+        assert_eq!(text.contains("words of owner"), seen.contains(&"owner"), "{member}");
     }
 }

@@ -1,4 +1,4 @@
-//! What answers over HTTP look like: every promised field with its type, the same for every source.
+//! The shape of responses: every promised field with its type, the same for every source.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ fn assert_shape(value: &Value, shape: &str) {
     }
 }
 
-/// Names of fields at every depth, without what a client calls things by.
+/// Names of fields at every depth, without client-specific ones.
 fn keys(value: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     gather(value, "", &mut found);
@@ -85,7 +85,7 @@ fn now() -> String {
     format!("{:.3}", annals_testkit::clock::now())
 }
 
-/// A Codex session of now: a prompt, a command with a long result, a patch, an answer, and what they used.
+/// A current Codex session: a prompt, a command with a long result, a patch, an answer, and their usage.
 fn codex_lines() -> Vec<String> {
     let line = |kind: &str, payload: Value| {
         json!({"timestamp": now(), "type": kind, "payload": payload}).to_string()
@@ -132,12 +132,12 @@ fn claude_lines() -> Vec<String> {
     let file = json!({"type": "tool_use", "id": "toolu_2", "name": "Write",
         "input": {"file_path": "/home/ada/engine/notes.txt", "content": "oiled"}});
     let lines = [
-        claude::asked(claude::ONE, 1, "Oil the gears."),
-        claude::said(claude::ONE, 2, "msg_1", claude::call("toolu_1", "cat gears.txt"), 25),
+        claude::prompt_row(claude::ONE, 1, "Oil the gears."),
+        claude::answer_row(claude::ONE, 2, "msg_1", claude::call("toolu_1", "cat gears.txt"), 25),
         claude::result(claude::ONE, 3, "toolu_1", &long()),
-        claude::said(claude::ONE, 4, "msg_2", file, 12),
+        claude::answer_row(claude::ONE, 4, "msg_2", file, 12),
         claude::result(claude::ONE, 5, "toolu_2", "File created"),
-        claude::said(claude::ONE, 6, "msg_3", claude::text("All gears are oiled."), 7),
+        claude::answer_row(claude::ONE, 6, "msg_3", claude::text("All gears are oiled."), 7),
     ];
     lines.into_iter().map(timed).collect()
 }
@@ -147,7 +147,7 @@ fn long() -> String {
     "a gear with twelve teeth\n".repeat(1_000)
 }
 
-/// Both clients' folders of transcripts, without a home around them.
+/// Both clients' transcript directories, without a home around them.
 fn served() -> (Bench, Server) {
     let bench = Bench::new();
     let (codex, projects) = (bench.folder.path().join("transcripts"), bench.folder.path().join("projects"));
@@ -163,7 +163,7 @@ fn served() -> (Bench, Server) {
     (bench, Server::of(command))
 }
 
-/// Source, label, address of its own, id and model of its session.
+/// Source, label, route, id and model of its session.
 const FAMILIES: [[&str; 5]; 2] = [
     ["codex_cli", "Codex CLI", "/api/v1/codex", ID, "gpt-5-codex"],
     ["claude_code", "Claude Code", "/api/v1/claude-code", claude::ONE, "claude-sonnet-4-5"],
@@ -195,7 +195,7 @@ fn sessions_of_both_clients_have_all_promised_fields_and_the_same_shape() {
         assert!(session["message_count"].as_i64() >= Some(2) && session["tool_call_count"] == 2, "{session}");
         assert!(session["cost_usd"].as_f64().unwrap() > 0.0 && session["is_active"] == true, "{session}");
         assert!(session["tokens"]["total"].as_i64().unwrap() > 0, "{session}");
-        // One session alone also tells what only its client knows.
+        // A single session also has the client-specific facts.
         let detail = |address: &str| {
             let mut detail = server.json(&format!("{address}/sessions/{id}"));
             assert!(
@@ -269,7 +269,7 @@ fn messages_of_both_clients_have_turns_calls_and_results_in_the_same_shape() {
         assert_eq!(server.json(&format!("/api/v1/agent-sessions/{source}/sessions/{id}/messages")), answer);
         shapes.push(keys(&answer));
     }
-    // Only one of the clients tells where in a file it wrote.
+    // Only one of the clients reports where in a file it wrote.
     for shape in &mut shapes {
         shape.retain(|key| !key.ends_with("/before") && !key.ends_with("/after"));
     }

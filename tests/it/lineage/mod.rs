@@ -1,4 +1,4 @@
-//! Every line of a made-up repository is traced to who wrote it, whatever was done to the repository since.
+//! Every line of a made-up repository is traced to its author, whatever was done to the repository since.
 
 mod real;
 
@@ -10,7 +10,7 @@ use annals_testkit::Bench;
 use annals_testkit::files::copy_folder;
 use annals_testkit::worlds::lineage::{GRADES, Plan, Score, World, write_world};
 
-/// A bench whose homes a world was written into.
+/// A bench with the homes of a world.
 fn bench_of(plan: &Plan) -> (Bench, World) {
     let bench = Bench::new();
     let world = write_world(bench.folder.path(), plan).unwrap();
@@ -35,12 +35,12 @@ fn lines_are_traced_through_renames_moves_and_formatting() {
             score.add(truth, &blamed(&bench, &world.folder.join(path)));
         }
     }
-    let told: Vec<String> = GRADES
+    let summary: Vec<String> = GRADES
         .iter()
         .zip(score.graded)
         .map(|(grade, count)| format!("{grade} {:.4} of {}", count.share(), count.all))
         .collect();
-    println!("{}", told.join(", "));
+    println!("{}", summary.join(", "));
     assert!(score.unmodified.all > 3_000, "{score:?}");
     assert!(score.graded[0].share() >= 0.99, "exact: {score:?}");
     assert!(score.graded[1].share() >= 0.99, "moved: {score:?}");
@@ -48,12 +48,12 @@ fn lines_are_traced_through_renames_moves_and_formatting() {
     assert!(score.human.share() >= 0.99, "human: {score:?}");
 }
 
-/// A small session that writes one file, and the file itself in a repository of its own.
+/// A small session that writes one file, and the file itself in a separate repository.
 pub fn small(text: &str) -> (Bench, PathBuf) {
     small_at(text, "engine/gears.py")
 }
 
-/// The same, but the file is outside of the folder that the session ran in.
+/// The same, but the file is outside the directory that the session ran in.
 pub fn small_elsewhere(text: &str) -> (Bench, PathBuf) {
     small_at(text, "elsewhere/gears.py")
 }
@@ -88,17 +88,17 @@ pub const SESSION: &str = "5e551011-0000-4000-8000-0000000000b1";
 pub const CODE: &str = "def count_gears(engine):\n    total = len(engine.gears)\n    return total\n";
 
 #[test]
-fn each_form_of_the_answer_says_the_same() {
+fn all_output_formats_agree() {
     let (bench, file) = small(CODE);
     std::fs::write(&file, format!("# a note of mine\n{CODE}print('by hand, and not traced')\n")).unwrap();
     let path = file.to_str().unwrap();
-    let told = blamed(&bench, &file);
+    let blame = blamed(&bench, &file);
     let grades: Vec<&str> =
-        told["spans"].as_array().unwrap().iter().map(|span| span["grade"].as_str().unwrap()).collect();
+        blame["spans"].as_array().unwrap().iter().map(|span| span["grade"].as_str().unwrap()).collect();
     assert_eq!(grades, ["unknown", "exact", "unknown"]);
-    assert_eq!((&told["spans"][1]["start"], &told["spans"][1]["end"]), (&Value::from(2), &Value::from(4)));
-    assert_eq!(told["spans"][1]["written_at_line"], 1);
-    let origin = &told["origins"][0];
+    assert_eq!((&blame["spans"][1]["start"], &blame["spans"][1]["end"]), (&Value::from(2), &Value::from(4)));
+    assert_eq!(blame["spans"][1]["written_at_line"], 1);
+    let origin = &blame["origins"][0];
     assert_eq!((&origin["session_id"], &origin["call_id"]), (&Value::from(SESSION), &Value::from("toolu_1")));
     assert_eq!(
         (&origin["prompt"], &origin["model"]),
@@ -119,7 +119,7 @@ fn each_form_of_the_answer_says_the_same() {
     assert_eq!(bench.run(&["blame", "--no-git", &format!("{path}:1")]).code, 1);
     assert_eq!(bench.run(&["blame", "--no-git", &format!("{path}:99")]).code, 2);
     assert_eq!(bench.run(&["blame", "--no-git", "/no/such/file"]).code, 2);
-    // A step of the session that the answer names can be opened.
+    // The step that the answer refers to can be opened.
     let step = origin["message_id"].as_str().unwrap();
     assert_eq!(bench.run(&["show", SESSION, "--at", step]).code, 0);
 }
@@ -149,7 +149,7 @@ fn passages_and_folders_are_traced_too() {
 }
 
 #[test]
-fn commits_stand_beside_calls_where_there_is_git() {
+fn commits_are_shown_with_calls_if_there_is_git() {
     let (bench, file) = small(CODE);
     let folder = file.parent().unwrap();
     let git = |words: &[&str]| {
@@ -166,29 +166,29 @@ fn commits_stand_beside_calls_where_there_is_git() {
     std::fs::write(&file, format!("{CODE}later = True\n")).unwrap();
     let mut command = bench.command(&["blame", "--json", file.to_str().unwrap()]);
     command.env("PATH", std::env::var_os("PATH").unwrap());
-    let told: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
-    let commits = told["commits"].as_array().unwrap();
+    let blame: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let commits = blame["commits"].as_array().unwrap();
     assert_eq!(commits.len(), 4);
     assert_eq!(commits[0].as_str().unwrap().len(), 40);
     assert!(commits[3].is_null(), "{commits:?}");
-    assert_eq!(told["lines"]["exact"], 3);
+    assert_eq!(blame["lines"]["exact"], 3);
 }
 
 #[test]
-fn a_session_says_what_is_left_of_its_edits() {
+fn a_session_reports_what_is_left_of_its_edits() {
     let (bench, file) = small(CODE);
     std::fs::write(&file, "def count_gears(engine):\n    return total\n").unwrap();
     let shown = bench.run(&["show", SESSION, "--lineage"]).stdout;
     assert!(shown.contains(&format!("2 of 3 lines are still in {}: lines 1-2", file.display())), "{shown}");
-    let told = bench.json(&["show", SESSION, "--lineage"]);
-    assert!(told.to_string().contains(r#""lineage":[{"call_id":"toolu_1""#), "{told}");
+    let blame = bench.json(&["show", SESSION, "--lineage"]);
+    assert!(blame.to_string().contains(r#""lineage":[{"call_id":"toolu_1""#), "{blame}");
     std::fs::remove_file(&file).unwrap();
     assert!(bench.run(&["show", SESSION, "--lineage"]).stdout.contains("0 of 3 lines are still in"));
     assert!(!bench.run(&["show", SESSION]).stdout.contains("still in"));
 }
 
 #[test]
-fn edits_that_failed_or_were_copied_are_nobodys() {
+fn failed_or_copied_edits_have_no_lines() {
     let home = annals_testkit::fixtures::case("codex_cli", "patches").join("home");
     let bench = Bench::with_home("codex_cli", &home);
     bench.sync();
@@ -200,7 +200,7 @@ fn edits_that_failed_or_were_copied_are_nobodys() {
 }
 
 #[test]
-fn what_a_client_kept_a_copy_of_was_seen() {
+fn files_a_client_snapshotted_count_as_read() {
     let (bench, file) = small(CODE);
     let mine = "# people wrote this long before\nlegacy_ratio = compute_ratio(old_engine)\nprint(legacy_ratio, 'rpm')\n\
                 assert legacy_ratio > lowest_ratio_of_all\nstore_ratio(legacy_ratio, place='shelf')\n\
@@ -217,14 +217,14 @@ fn what_a_client_kept_a_copy_of_was_seen() {
     std::fs::write(&transcript, format!("{before}{row}\n")).unwrap();
     std::fs::write(&file, format!("{mine}{CODE}")).unwrap();
     bench.sync();
-    let told = blamed(&bench, &file);
+    let blame = blamed(&bench, &file);
     assert_eq!(
-        (&told["lines"]["read"], &told["lines"]["exact"]),
+        (&blame["lines"]["read"], &blame["lines"]["exact"]),
         (&Value::from(6), &Value::from(3)),
-        "{told}"
+        "{blame}"
     );
-    let read = told["spans"].as_array().unwrap().iter().find(|span| span["grade"] == "read").unwrap();
-    let origin = &told["origins"][read["origin"].as_u64().unwrap() as usize];
+    let read = blame["spans"].as_array().unwrap().iter().find(|span| span["grade"] == "read").unwrap();
+    let origin = &blame["origins"][read["origin"].as_u64().unwrap() as usize];
     assert_eq!(origin["session_id"], SESSION);
     assert_eq!(bench.sessions().len(), 1);
 }

@@ -1,7 +1,5 @@
-//! Files that sessions in homes of real clients edited are traced to the right session and call.
-//!
-//! Over the fixtures, and with `make test-real` over homes of real clients. What calls
-//! wrote is read here by other means than the program's own.
+//! Files edited by sessions in homes of real clients are traced to the right session and call. Runs on the fixtures,
+//! and with `make test-real` on homes of real clients. What calls wrote is read independently of the program here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +11,7 @@ use annals_testkit::Bench;
 use annals_testkit::files::files_below;
 use annals_testkit::homes::{Home, of};
 
-/// Calls of a home by what they wrote into which file.
+/// Calls of a home by what they wrote to which file.
 type Written = BTreeMap<(String, Vec<String>), BTreeSet<String>>;
 
 annals_testkit::over_homes! { edits_of_real_clients_are_traced_to_their_calls }
@@ -26,7 +24,7 @@ fn edits_of_real_clients_are_traced_to_their_calls(homes: &[Home]) {
             bench.sync();
             let written = if source == "codex_cli" { patched(&home) } else { edited(&home) };
             for ((path, lines), calls) in &written {
-                // In a folder of the same name; a path that says no more may be of any.
+                // In a directory of the same name; a bare file name may be in any.
                 let mut parts = path.rsplit('/');
                 let (name, folder) = (parts.next().unwrap(), parts.next().unwrap_or("somewhere"));
                 let other = |of: &str| {
@@ -39,16 +37,16 @@ fn edits_of_real_clients_are_traced_to_their_calls(homes: &[Home]) {
                 let file = bench.folder.path().join(folder).join(name);
                 std::fs::create_dir_all(file.parent().unwrap()).unwrap();
                 std::fs::write(&file, lines.join("\n") + "\n").unwrap();
-                let told = blamed(&bench, &file);
+                let blame = blamed(&bench, &file);
                 let what = format!("{}: {path}", home.display());
-                for span in told["spans"].as_array().unwrap() {
+                for span in blame["spans"].as_array().unwrap() {
                     let start = span["start"].as_u64().unwrap() as usize;
                     let empty = lines[start - 1].trim().len() < 6;
                     let Some(origin) = span["origin"].as_u64() else {
                         assert!(empty, "{what}:{start} {:?} is nobody's", lines[start - 1]);
                         continue;
                     };
-                    let origin = &told["origins"][origin as usize];
+                    let origin = &blame["origins"][origin as usize];
                     assert!(["exact", "moved"].contains(&span["grade"].as_str().unwrap()), "{what} {span}");
                     let call = origin["call_id"].as_str().unwrap();
                     assert!(calls.contains(call), "{what}:{start} {call} is none of {calls:?}");
@@ -80,7 +78,7 @@ fn values(home: &Path) -> Vec<Vec<Value>> {
         .collect()
 }
 
-/// What patches that succeeded put into files: each added file, and each run of added lines.
+/// What successful patches added to files: each added file, and each run of added lines.
 fn patched(home: &Path) -> Written {
     let mut written = Written::new();
     for lines in values(home) {
@@ -100,9 +98,9 @@ fn patched(home: &Path) -> Written {
                     note(&mut written, path, added, item["id"].as_str().unwrap());
                 }
             }
-            let asks = ["function_call", "custom_tool_call", "local_shell_call"]
+            let is_call = ["function_call", "custom_tool_call", "local_shell_call"]
                 .contains(&body["type"].as_str().unwrap_or_default());
-            let Some(id) = body["call_id"].as_str().filter(|_| asks && body["name"] != "exec") else {
+            let Some(id) = body["call_id"].as_str().filter(|_| is_call && body["name"] != "exec") else {
                 continue;
             };
             let succeeded = payloads.iter().any(|other| {
@@ -143,7 +141,7 @@ fn patch_lines(text: &str, id: &str, written: &mut Written) {
     }
 }
 
-/// What edits that succeeded put into files: whole lines, as the client's own patch has them.
+/// What successful edits added to files: complete lines, as in the client's own patch.
 fn edited(home: &Path) -> Written {
     let mut written = Written::new();
     for rows in values(home) {

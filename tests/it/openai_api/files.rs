@@ -1,4 +1,4 @@
-//! Files as people have them: with credentials in them, cut, wrong, mixed, and in a folder that is looked at again.
+//! Files as people have them: with credentials, truncated, wrong, mixed, and in a watched directory.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::openai_api::{fixture, ids, import, steps};
 use annals_testkit::Bench;
 use annals_testkit::files::files_below;
 
-/// Every byte that the archive keeps, unpacked and as it lies on the disk.
+/// Every byte that the archive keeps, decompressed and as stored.
 fn archived(bench: &Bench) -> Vec<u8> {
     let target = bench.folder.path().join("restored");
     let ran = bench.run(&["restore", "--source", "openai_api", "--to", target.to_str().unwrap()]);
@@ -20,7 +20,7 @@ fn archived(bench: &Bench) -> Vec<u8> {
     bytes
 }
 
-fn holds(bytes: &[u8], word: &str) -> bool {
+fn contains(bytes: &[u8], word: &str) -> bool {
     bytes.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
 }
 
@@ -30,9 +30,9 @@ fn credentials_never_reach_the_archive() {
     import(&bench, &[&fixture("har"), &fixture("litellm")]);
     let bytes = archived(&bench);
     for word in ["planted", "authorization", "bearer", "cookie", "api-key", "88dc28d0f030", "b5c1d7", "sk-"] {
-        assert!(!holds(&bytes, word), "{word} is in the archive");
+        assert!(!contains(&bytes, word), "{word} is in the archive");
     }
-    // All else is there: other headers, what was said, what the caller attached.
+    // Everything else is there: other headers, the messages, what the caller attached.
     for word in [
         "OpenAI-Organization",
         "x-ratelimit-remaining-tokens",
@@ -40,10 +40,10 @@ fn credentials_never_reach_the_archive() {
         "user_api_key_alias",
         "api-version=2024-10-21",
     ] {
-        assert!(holds(&bytes, word), "{word} is not in the archive");
+        assert!(contains(&bytes, word), "{word} is not in the archive");
     }
-    // Calls of other hosts are nobody's business.
-    assert!(!holds(&bytes, "example.org/login") && !holds(&bytes, "Through the gateway"));
+    // Calls to other hosts are not kept.
+    assert!(!contains(&bytes, "example.org/login") && !contains(&bytes, "Through the gateway"));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn bytes_without_credentials_are_kept_as_they_are() {
 }
 
 #[test]
-fn wrong_and_mixed_files_are_told_apart() {
+fn wrong_and_mixed_files_are_distinguished() {
     let bench = Bench::new();
     let ran = bench.run(&["import", fixture("mixed").to_str().unwrap()]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -75,7 +75,7 @@ fn wrong_and_mixed_files_are_told_apart() {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
     assert_eq!(ids(&bench).len(), 2);
-    assert!(!holds(&archived(&bench), "a line for training"));
+    assert!(!contains(&archived(&bench), "a line for training"));
     let wrong = bench.user().join("wrong.json");
     for text in
         ["", "{}", "[1,2]", "{\"object\":\"list\",\"data\":[]}", "{\"log\":{}}", "no JSON", "\u{0}\u{1}"]
@@ -91,22 +91,22 @@ fn wrong_and_mixed_files_are_told_apart() {
 }
 
 #[test]
-fn a_har_that_was_cut_gives_what_it_has() {
+fn a_truncated_har_gives_what_it_has() {
     let whole = std::fs::read(fixture("har").join("session.har")).unwrap();
     let second =
         whole.windows(15).enumerate().filter(|(_, window)| window == b"startedDateTime").nth(1).unwrap().0;
-    for (cut, told) in [(second + 200, 1), (whole.len() - 3, 3), (second - 40, 0)] {
+    for (cut, sessions) in [(second + 200, 1), (whole.len() - 3, 3), (second - 40, 0)] {
         let bench = Bench::new();
         let file = bench.user().join("cut.har");
         std::fs::write(&file, &whole[..cut]).unwrap();
         let ran = bench.run(&["import", file.to_str().unwrap()]);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
-        assert_eq!(ids(&bench).len(), told, "{cut}");
-        assert!(!holds(&archived(&bench), "planted"), "{cut}");
-        if told == 1 {
+        assert_eq!(ids(&bench).len(), sessions, "{cut}");
+        assert!(!contains(&archived(&bench), "planted"), "{cut}");
+        if sessions == 1 {
             assert!(steps(&bench, "chatcmpl-H1").contains(&"answer: The quay is “dry”.".to_owned()));
         }
-        // The whole file adds what was missing.
+        // The complete file adds what was missing.
         std::fs::write(&file, &whole).unwrap();
         import(&bench, &[&file]);
         assert_eq!(steps(&bench, "chatcmpl-H1").len(), 7);
@@ -114,7 +114,7 @@ fn a_har_that_was_cut_gives_what_it_has() {
 }
 
 #[test]
-fn a_folder_that_is_set_is_read_by_sync_and_not_again() {
+fn a_configured_folder_is_read_by_sync_once() {
     let bench = Bench::new();
     let folder = bench.user().join("traces");
     let sync = || {
@@ -128,7 +128,7 @@ fn a_folder_that_is_set_is_read_by_sync_and_not_again() {
     copy(&fixture("batch").join("batch_68a0_output.jsonl"), &folder);
     assert!(sync()["captured_bytes"].as_i64().unwrap() > 0);
     assert_eq!(ids(&bench), ["chatcmpl-Bird1", "resp_bird2"]);
-    // A file that did not change is not even opened: what can not be opened does no harm.
+    // An unchanged file is not even opened: one that cannot be opened does no harm.
     let file = folder.join("batch_68a0_output.jsonl");
     let times = std::fs::FileTimes::new().set_modified(file.metadata().unwrap().modified().unwrap());
     let text = std::fs::read_to_string(&file).unwrap();
@@ -137,7 +137,7 @@ fn a_folder_that_is_set_is_read_by_sync_and_not_again() {
     let report = sync();
     assert_eq!((&report["captured_bytes"], &report["unchanged_files"]), (&0.into(), &1.into()), "{report}");
     std::fs::write(&file, text).unwrap();
-    // What comes later finds what is there.
+    // Later files are joined with what is there.
     copy(&fixture("batch").join("requests.jsonl"), &folder);
     assert!(sync()["captured_bytes"].as_i64().unwrap() > 0);
     assert_eq!(ids(&bench).len(), 3);

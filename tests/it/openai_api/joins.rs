@@ -1,4 +1,4 @@
-//! Traces of one session find each other, in whatever files, order and imports they come.
+//! Traces of one session are joined, whatever files, order and imports they come in.
 
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,7 @@ fn a_chain_of_responses_is_one_session_in_every_order() {
         response("resp_b", Some("resp_a"), 200, "two"),
         response("resp_c", Some("resp_b"), 300, "three"),
     ];
-    let said = ["answer: one", "answer: two", "answer: three"];
+    let expected_steps = ["answer: one", "answer: two", "answer: three"];
     // In one import: the order of the files does not matter.
     let bench = Bench::new();
     let files = [
@@ -65,7 +65,7 @@ fn a_chain_of_responses_is_one_session_in_every_order() {
     ];
     import(&bench, &files.iter().map(PathBuf::as_path).collect::<Vec<_>>());
     assert_eq!(ids(&bench), ["resp_a"]);
-    assert_eq!(steps(&bench, "resp_a"), said);
+    assert_eq!(steps(&bench, "resp_a"), expected_steps);
     assert_eq!(session(&bench, "resp_a")["tokens"]["total"], 45);
     // In two imports, forwards and backwards.
     for (first, second, name) in [
@@ -81,7 +81,7 @@ fn a_chain_of_responses_is_one_session_in_every_order() {
         assert_eq!(ids(&bench), [name]);
         let mut found = steps(&bench, name);
         found.sort();
-        let mut expected = said;
+        let mut expected = expected_steps;
         expected.sort_unstable();
         assert_eq!(found, expected);
     }
@@ -106,14 +106,18 @@ fn the_same_response_in_two_forms_counts_once() {
             import(&bench, &[&write(&bench, &format!("{number}.json"), std::slice::from_ref(form))]);
         }
         assert_eq!(ids(&bench).len(), 1, "{:?}", ids(&bench));
-        let told = session(&bench, &ids(&bench)[0]);
-        assert_eq!((&told["message_count"], &told["tokens"]["total"]), (&json!(2), &json!(15)), "{told}");
-        assert!((told["cost_usd"].as_f64().unwrap() - 0.01).abs() < 1e-9, "{told}");
+        let joined = session(&bench, &ids(&bench)[0]);
+        assert_eq!(
+            (&joined["message_count"], &joined["tokens"]["total"]),
+            (&json!(2), &json!(15)),
+            "{joined}"
+        );
+        assert!((joined["cost_usd"].as_f64().unwrap() - 0.01).abs() < 1e-9, "{joined}");
     }
 }
 
 #[test]
-fn what_a_request_repeats_goes_on_with_its_session() {
+fn a_request_that_repeats_history_continues_its_session() {
     let user = |text: &str| json!({"role": "user", "content": text});
     let system = |text: &str| json!({"role": "system", "content": text});
     let answered = |text: &str| json!({"role": "assistant", "content": text});
@@ -125,16 +129,16 @@ fn what_a_request_repeats_goes_on_with_its_session() {
             &json!([system("It is Tuesday."), user("Hello"), answered("Hi."), user("More")]),
             "Yes.",
         ),
-        // A client that leaves out the start.
+        // A client that omits the start.
         litellm("chatcmpl-3", 300, &json!([user("More"), answered("Yes."), user("End")]), "Bye."),
-        // The same words elsewhere are no part of it.
+        // The same text elsewhere is not part of it.
         litellm("chatcmpl-4", 150, &json!([user("Hello")]), "Hi."),
     ];
     let session_of = |mut call: Value, name: &str| {
         call["session_id"] = json!(name);
         call
     };
-    let said = ["prompt: Hello", "answer: Hi.", "prompt: More", "answer: Yes."];
+    let expected_steps = ["prompt: Hello", "answer: Hi.", "prompt: More", "answer: Yes."];
     for one_import in [true, false] {
         let bench = Bench::new();
         let first: Vec<Value> = calls[..2].to_vec();
@@ -147,15 +151,15 @@ fn what_a_request_repeats_goes_on_with_its_session() {
         }
         import(&bench, &[&write(&bench, "other.json", &[calls[3].clone()])]);
         assert_eq!(ids(&bench), ["chatcmpl-1", "chatcmpl-4"]);
-        let told: Vec<String> =
+        let joined: Vec<String> =
             steps(&bench, "chatcmpl-1").into_iter().filter(|step| !step.starts_with("injected")).collect();
-        assert_eq!(told, said);
+        assert_eq!(joined, expected_steps);
     }
     let bench = Bench::new();
     let calls: Vec<Value> = calls[..3].iter().map(|call| session_of(call.clone(), "one")).collect();
     import(&bench, &[&write(&bench, "all.jsonl", &calls)]);
-    let told = session(&bench, "one");
-    assert_eq!((&told["user_message_count"], &told["assistant_message_count"]), (&json!(3), &json!(3)));
+    let joined = session(&bench, "one");
+    assert_eq!((&joined["user_message_count"], &joined["assistant_message_count"]), (&json!(3), &json!(3)));
 }
 
 #[test]
@@ -172,15 +176,15 @@ fn batches_are_joined_in_both_orders() {
                 false => paths.iter().for_each(|path| drop(import(&bench, &[path]))),
             }
             assert_eq!(ids(&bench).len(), 3, "{order:?} {together} {:?}", ids(&bench));
-            let mut told: Vec<Vec<String>> = ids(&bench).iter().map(|id| steps(&bench, id)).collect();
-            told.iter_mut().for_each(|steps| steps.sort());
-            told.sort();
+            let mut sessions: Vec<Vec<String>> = ids(&bench).iter().map(|id| steps(&bench, id)).collect();
+            sessions.iter_mut().for_each(|steps| steps.sort());
+            sessions.sort();
             let expected = [
                 vec!["answer: A gannet.", "injected: Name the bird.", "prompt: It dives for herring."],
                 vec!["answer: A nightingale.", "prompt: It sings at night."],
                 vec!["event error: bad_request The model refused the request.", "prompt: It has no name."],
             ];
-            assert_eq!(told, expected, "{order:?} {together}");
+            assert_eq!(sessions, expected, "{order:?} {together}");
         }
     }
 }
@@ -196,9 +200,9 @@ fn the_same_name_in_another_batch_is_another_call() {
         batch_response("request-1", &completion("chatcmpl-2", 200, "second.")),
     ];
     let apart = |bench: &Bench| {
-        let mut told: Vec<Vec<String>> = ids(bench).iter().map(|id| steps(bench, id)).collect();
-        told.sort();
-        told
+        let mut sessions: Vec<Vec<String>> = ids(bench).iter().map(|id| steps(bench, id)).collect();
+        sessions.sort();
+        sessions
     };
     // Batch by batch, each with its own answers.
     let bench = Bench::new();
@@ -206,7 +210,7 @@ fn the_same_name_in_another_batch_is_another_call() {
     import(&bench, &[&write(&bench, "in2.jsonl", &second[..1])]);
     import(&bench, &[&write(&bench, "out2.jsonl", &second[1..])]);
     assert_eq!(apart(&bench), [["prompt: first?", "answer: first."], ["prompt: second?", "answer: second."]]);
-    // Both at once, each in a folder of its own.
+    // Both at once, each in a separate directory.
     let bench = Bench::new();
     let folder = bench.user().join("batches");
     for (name, batch) in [("one", &first), ("two", &second)] {
@@ -216,14 +220,14 @@ fn the_same_name_in_another_batch_is_another_call() {
     }
     import(&bench, &[&folder]);
     assert_eq!(apart(&bench), [["prompt: first?", "answer: first."], ["prompt: second?", "answer: second."]]);
-    // Both requests first: nobody knows which answer is whose, so none is given to the wrong one.
+    // Both requests first: nobody knows which answer belongs to which, so none is assigned wrongly.
     let bench = Bench::new();
     import(&bench, &[&write(&bench, "in.jsonl", &first[..1])]);
     import(&bench, &[&write(&bench, "in2.jsonl", &second[..1])]);
     let report = import(&bench, &[&write(&bench, "out.jsonl", &first[1..])]).to_string();
     assert!(report.contains("several batches use this id"), "{report}");
     assert_eq!(ids(&bench).len(), 3);
-    // In one import the model tells them apart, where it differs.
+    // In one import the model tells them apart, if it differs.
     let bench = Bench::new();
     let other = batch_request("request-1", "gpt-5", "other?");
     let answer = batch_response("request-1", &response("resp_9", None, 100, "other."));
@@ -232,7 +236,7 @@ fn the_same_name_in_another_batch_is_another_call() {
 }
 
 #[test]
-fn a_list_of_items_tells_nothing_twice() {
+fn a_list_of_items_repeats_nothing() {
     let bench = Bench::new();
     let body = json!({"model": "gpt-5", "conversation": "conv_1", "input": "Same words"});
     let mut answer = response("resp_1", None, 100, "Answer");
@@ -246,7 +250,7 @@ fn a_list_of_items_tells_nothing_twice() {
         json!({"id": id, "type": "message", "status": "completed", "role": role,
                "content": [{"type": "input_text", "text": text}]})
     };
-    // As the API lists them: the newest first.
+    // As the API lists them: newest first.
     let items = [
         item("msg_resp_1", "assistant", "Answer"),
         item("msg_69a5700100000000000000000000000000000000", "user", "Same words"),
@@ -258,15 +262,15 @@ fn a_list_of_items_tells_nothing_twice() {
             import(&bench, &[&write(&bench, &format!("conv_1.{number}.json"), std::slice::from_ref(part))]);
         }
         assert_eq!(ids(&bench), ["conv_1"]);
-        let mut told = steps(&bench, "conv_1");
-        told.sort();
-        assert_eq!(told, ["answer: Answer", "prompt: Same words"]);
+        let mut texts = steps(&bench, "conv_1");
+        texts.sort();
+        assert_eq!(texts, ["answer: Answer", "prompt: Same words"]);
     }
     drop(bench);
 }
 
 #[test]
-fn a_later_file_completes_what_an_earlier_one_told_in_part() {
+fn a_later_file_completes_an_earlier_partial_one() {
     // A log without messages and cached tokens, then the response itself.
     let bench = Bench::new();
     let mut log = litellm("resp_1", 100, &json!({}), "");
@@ -274,13 +278,13 @@ fn a_later_file_completes_what_an_earlier_one_told_in_part() {
     import(&bench, &[&write(&bench, "log.json", &[log])]);
     assert_eq!(session(&bench, "resp_1")["tokens"]["cache_read"], 0);
     import(&bench, &[&write(&bench, "response.json", &[response("resp_1", None, 100, "whole")])]);
-    let told = session(&bench, "resp_1");
+    let joined = session(&bench, "resp_1");
     assert_eq!(
-        (&told["tokens"]["input"], &told["tokens"]["cache_read"], &told["tokens"]["total"]),
+        (&joined["tokens"]["input"], &joined["tokens"]["cache_read"], &joined["tokens"]["total"]),
         (&json!(6), &json!(4), &json!(15))
     );
-    assert_eq!((&told["message_count"], &told["billing_source"]), (&json!(1), &json!("reported")));
-    // A stream that broke off, then the whole answer: it is one answer.
+    assert_eq!((&joined["message_count"], &joined["billing_source"]), (&json!(1), &json!("reported")));
+    // An interrupted stream, then the complete answer: it is one answer.
     let bench = Bench::new();
     import(&bench, &[&fixture("har")]);
     import(
@@ -291,8 +295,8 @@ fn a_later_file_completes_what_an_earlier_one_told_in_part() {
             &[response("resp_h2", Some("resp_h1"), 1_756_812_000, "Low water at six.")],
         )],
     );
-    let told = session(&bench, "resp_h1");
-    assert_eq!((&told["message_count"], &told["tokens"]["total"]), (&json!(4), &json!(79 + 15)));
+    let joined = session(&bench, "resp_h1");
+    assert_eq!((&joined["message_count"], &joined["tokens"]["total"]), (&json!(4), &json!(79 + 15)));
     let steps = steps(&bench, "resp_h1");
     assert_eq!(steps[steps.len() - 2..], ["notice: Low wat", "answer: Low water at six."]);
 }

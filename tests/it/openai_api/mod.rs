@@ -1,4 +1,4 @@
-//! Each form of trace file becomes sessions with messages, calls and usage, as people see them.
+//! Each form of trace file becomes sessions with messages, calls and usage.
 
 mod files;
 mod joins;
@@ -14,7 +14,7 @@ pub fn fixture(case: &str) -> PathBuf {
     folder.join(case).join("exports/1")
 }
 
-/// Imports paths that must be recognised, and answers the report.
+/// Imports paths that must be recognised, and returns the report.
 pub fn import(bench: &Bench, paths: &[&Path]) -> Value {
     let paths = paths.iter().map(|path| path.to_str().unwrap());
     bench.json(&[&["import"][..], &paths.collect::<Vec<_>>()].concat())
@@ -32,7 +32,7 @@ pub fn ids(bench: &Bench) -> Vec<String> {
     ids
 }
 
-/// Who said what, and which tool gave what, one line each.
+/// Messages and tool results, one line each.
 pub fn steps(bench: &Bench, id: &str) -> Vec<String> {
     let shown = bench.json(&["show", id]);
     let mut steps = Vec::new();
@@ -76,7 +76,7 @@ fn stored_completions_find_the_messages_that_were_sent() {
 }
 
 #[test]
-fn responses_tell_every_kind_of_item() {
+fn responses_contain_every_kind_of_item() {
     let bench = Bench::new();
     import(&bench, &[&fixture("responses")]);
     let chain = steps(&bench, "resp_0001");
@@ -124,7 +124,7 @@ fn responses_tell_every_kind_of_item() {
 }
 
 #[test]
-fn logs_of_litellm_tell_a_session_once() {
+fn logs_of_litellm_give_a_session_once() {
     let bench = Bench::new();
     import(&bench, &[&fixture("litellm")]);
     assert_eq!(
@@ -144,7 +144,7 @@ fn logs_of_litellm_tell_a_session_once() {
     assert_eq!(watch["tokens"]["total"], 84);
     assert_eq!(watch["billing_source"], "reported");
     assert!((watch["cost_usd"].as_f64().unwrap() - 0.00375).abs() < 1e-9, "{watch}");
-    // What was said is not in the log: usage alone is a session too.
+    // The messages are not in the log: usage alone is a session too.
     let quiet = session(&bench, "chatcmpl-Quiet1");
     assert_eq!((&quiet["message_count"], &quiet["tokens"]["total"]), (&json!(0), &json!(110)));
     assert_eq!(quiet["first_message_at"], "2025-09-02T11:20:00.500Z");
@@ -181,7 +181,7 @@ fn har_streams_are_put_together() {
     );
     assert_eq!(session(&bench, "resp_h1")["tokens"]["total"], 79);
     assert_eq!(session(&bench, "chatcmpl-H1")["tokens"]["cache_read"], 32);
-    // The provider refused: what was asked stays, with the reason.
+    // The provider refused: the request stays, with the reason.
     let azure = ids(&bench).into_iter().find(|id| id.starts_with("trace-")).unwrap();
     assert_eq!(
         steps(&bench, &azure),
@@ -191,7 +191,7 @@ fn har_streams_are_put_together() {
 }
 
 #[test]
-fn calls_through_a_gateway_are_read_when_it_is_named() {
+fn calls_through_a_configured_gateway_are_read() {
     let bench = Bench::new();
     let mut command = bench.command(&["import", fixture("har").to_str().unwrap()]);
     assert!(

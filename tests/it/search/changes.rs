@@ -1,4 +1,4 @@
-//! What is found follows what is there: appended, rewritten, deleted, copied, rebuilt, and killed in the middle.
+//! Search results follow the data: appended, rewritten, deleted, copied, rebuilt, and killed in the middle.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::claude;
-use crate::search::{ask, id, names, talk};
+use crate::search::{id, names, run_search, talk};
 use annals_testkit::Bench;
 use annals_testkit::codex::{answer, conversation, meta, rollout, text_of};
 use annals_testkit::corpora::codex::{Plan, append_turns, write_codex_home};
 use annals_testkit::files::{append, files_below};
 use annals_testkit::server::{Server, escaped};
 
-/// Of many kinds, so that nearly everything of the index is asked for.
+/// Of many kinds, so that nearly all of the index is queried.
 const QUERIES: [&str; 20] = [
     "invoice",
     "customer payment",
@@ -38,13 +38,13 @@ const QUERIES: [&str; 20] = [
 ];
 
 fn answers(bench: &Bench) -> Vec<Value> {
-    let answers: Vec<Value> = QUERIES.iter().map(|query| ask(bench, query, &[])).collect();
+    let answers: Vec<Value> = QUERIES.iter().map(|query| run_search(bench, query, &[])).collect();
     let some = answers.iter().filter(|answer| !names(answer).is_empty()).count();
     assert!(some > 12, "only {some} questions have answers");
     answers
 }
 
-/// Equal but for the order of what is equally good, and for scores that fall a little while time passes.
+/// Equal except for the order of ties, and for scores that decay a little over time.
 #[track_caller]
 fn assert_same_answers(left: &[Value], right: &[Value]) {
     for (left, right) in left.iter().zip(right) {
@@ -63,7 +63,7 @@ fn assert_same_answers(left: &[Value], right: &[Value]) {
             let [ours, theirs] = [&mut ours, &mut theirs].map(|some| some.as_array_mut().unwrap());
             assert_eq!(ours.len(), theirs.len(), "{query}: {left:#}");
             let last = ours.last().map_or(0.0, |passage| passage["score"].as_f64().unwrap());
-            // Of those that tie with the last one that is shown, others may be shown.
+            // Among ties with the last result shown, others may be shown.
             let sure = ours.iter().filter(|passage| !near(passage["score"].as_f64().unwrap(), last)).count();
             assert_near(&mut left, &mut right);
             assert_eq!(left, right, "{query}");
@@ -84,7 +84,7 @@ fn near(left: f64, right: f64) -> bool {
     (left - right).abs() < 0.001 * left.abs().max(1.0)
 }
 
-/// Compares the scores, and takes them out.
+/// Compares the scores, and removes them.
 #[track_caller]
 fn assert_near(left: &mut Value, right: &mut Value) {
     let [one, other] = [left, right].map(|value| value["score"].take().as_f64().unwrap());
@@ -111,14 +111,14 @@ fn a_message_is_found_as_soon_as_it_is_written() {
     }
     talk(&bench, 2, &["a whole new ferret"]);
     wait_for("ferret", || found("ferret") == [id(2)]);
-    // Nobody asks the server: it looks by itself, and another process sees it.
+    // Without requests: the server refreshes by itself, and another process sees it.
     for word in ["gopher", "heron", "ibis"] {
         append(&path, &text_of(&answer(&format!("now a {word} comes"))));
-        wait_for(word, || !names(&ask(&bench, word, &[])).is_empty());
+        wait_for(word, || !names(&run_search(&bench, word, &[])).is_empty());
     }
 }
 
-/// How long it takes is for the benches to say; the limit only ends a wait for what never comes.
+/// Benches measure how long it takes; the limit only ends a wait for what never comes.
 #[track_caller]
 fn wait_for(word: &str, mut is_found: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -142,12 +142,12 @@ fn a_rebuilt_index_gives_the_same_answers() {
 }
 
 #[test]
-fn a_rewritten_transcript_is_found_by_its_new_words_only() {
+fn a_rewritten_transcript_is_found_by_its_new_text_only() {
     let bench = Bench::new();
     talk(&bench, 1, &["the old walrus", "the old seal"]);
     talk(&bench, 2, &["a walrus that stays"]);
     bench.sync();
-    assert_eq!(names(&ask(&bench, "seal", &[])), [id(1)]);
+    assert_eq!(names(&run_search(&bench, "seal", &[])), [id(1)]);
     talk(&bench, 1, &["the young otter"]);
     bench.sync();
     for rebuilt in [false, true] {
@@ -155,9 +155,9 @@ fn a_rewritten_transcript_is_found_by_its_new_words_only() {
             assert_eq!(bench.run(&["rebuild"]).code, 0);
         }
         for (query, expected) in [("seal", vec![]), ("walrus", vec![id(2)]), ("otter", vec![id(1)])] {
-            assert_eq!(names(&ask(&bench, query, &[])), expected, "{query}, rebuilt: {rebuilt}");
+            assert_eq!(names(&run_search(&bench, query, &[])), expected, "{query}, rebuilt: {rebuilt}");
         }
-        assert!(names(&ask(&bench, "\"old walrus\"", &[])).is_empty());
+        assert!(names(&run_search(&bench, "\"old walrus\"", &[])).is_empty());
     }
 }
 
@@ -169,7 +169,7 @@ fn a_deleted_skill_is_not_found_and_a_deleted_transcript_still_is() {
         &bench,
         claude::FOLDER,
         claude::ONE,
-        &text_of(&[claude::asked(claude::ONE, 1, "a lynx of another client")]),
+        &text_of(&[claude::prompt_row(claude::ONE, 1, "a lynx of another client")]),
     );
     for home in [bench.codex(), bench.claude()] {
         std::fs::create_dir_all(home.join("skills/tame")).unwrap();
@@ -181,7 +181,7 @@ fn a_deleted_skill_is_not_found_and_a_deleted_transcript_still_is() {
     }
     bench.sync();
     let found = |query: &str| {
-        let mut found = names(&ask(&bench, query, &[]));
+        let mut found = names(&run_search(&bench, query, &[]));
         found.sort();
         found
     };
@@ -205,7 +205,7 @@ fn a_deleted_skill_is_not_found_and_a_deleted_transcript_still_is() {
 }
 
 #[test]
-fn a_changed_skill_is_found_by_its_new_words_only() {
+fn a_changed_skill_is_found_by_its_new_text_only() {
     let bench = Bench::new();
     let path = bench.codex().join("skills/tame/SKILL.md");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -214,7 +214,7 @@ fn a_changed_skill_is_found_by_its_new_words_only() {
         std::fs::write(&path, text).unwrap();
         bench.sync();
     };
-    let found = |query: &str| names(&ask(&bench, query, &[])).len();
+    let found = |query: &str| names(&run_search(&bench, query, &[])).len();
     write("lynx");
     assert_eq!((found("lynx"), found("puffin"), found("tame")), (1, 0, 1));
     write("puffin");
@@ -223,7 +223,7 @@ fn a_changed_skill_is_found_by_its_new_words_only() {
     assert_eq!((found("lynx"), found("puffin"), found("tame")), (0, 1, 1));
 }
 
-/// Own first line, the other's lines with the time of the copying, own words.
+/// Its own first line, the other's lines with the time of copying, its own message.
 fn fork(bench: &Bench, number: usize, of: usize, copied: &[String], own: &str) {
     let own_meta = meta(&id(number)).replace(r#""cwd""#, &format!(r#""forked_from_id":"{}","cwd""#, id(of)));
     let mut lines = vec![own_meta.replace("2026-11-15T10:0", "2026-11-15T11:0")];
@@ -236,7 +236,7 @@ fn fork(bench: &Bench, number: usize, of: usize, copied: &[String], own: &str) {
 }
 
 #[test]
-fn copied_messages_are_found_once_where_they_were_first_said() {
+fn copied_messages_are_found_once_in_their_original_session() {
     for fork_first in [false, true] {
         let bench = Bench::new();
         let mut parent = conversation(&id(1), "the wombat of the parent");
@@ -249,11 +249,11 @@ fn copied_messages_are_found_once_where_they_were_first_said() {
         fork(&bench, 2, 1, &parent, "the quokka of the fork");
         bench.sync();
         if fork_first {
-            assert_eq!(names(&ask(&bench, "numbat", &[])), [id(2)], "nobody else has it");
+            assert_eq!(names(&run_search(&bench, "numbat", &[])), [id(2)], "nobody else has it");
             write(&parent);
             bench.sync();
         }
-        let found = |query: &str| names(&ask(&bench, query, &["--sort", "recent"]));
+        let found = |query: &str| names(&run_search(&bench, query, &["--sort", "recent"]));
         assert_eq!(found("numbat"), [id(1)], "{fork_first}");
         assert_eq!(found("\"wombat of the parent\""), [id(1)], "{fork_first}");
         assert_eq!(found("quokka"), [id(2)], "{fork_first}");
@@ -289,7 +289,7 @@ fn many_small_appends_leave_few_segments_and_the_same_answers() {
 }
 
 #[test]
-fn a_killed_sync_leaves_nothing_that_is_found_wrongly() {
+fn a_killed_sync_leaves_a_consistent_index() {
     let bench = corpus(3, 12_000_000);
     let calm = Bench::with_home("codex_cli", &bench.codex());
     let start = Instant::now();
@@ -301,12 +301,12 @@ fn a_killed_sync_leaves_nothing_that_is_found_wrongly() {
         std::thread::sleep(whole * part / 10);
         match child.try_wait().unwrap() {
             None => hits += 1,
-            // The machine is quicker than it was: the next kill comes sooner.
+            // The machine is faster than before: kill sooner next time.
             Some(_) => whole /= 2,
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // Whatever is there is sound.
+        // Whatever is there is consistent.
         assert!(bench.run(&["search", "invoice"]).code <= 2);
         if hits == 4 {
             break;

@@ -1,11 +1,11 @@
-//! Where a search is easily wrong: words in several lines, rare questions, crowded pages, long secrets, others' things.
+//! Where search is easily wrong: words across lines, rare queries, crowded pages, long secrets, other members' data.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use crate::claude;
-use crate::search::{ask, assert_pages, id, names, passages, talk};
+use crate::search::{assert_pages, id, names, passages, run_search, talk};
 use annals_testkit::codex::{line, meta, prompt, rollout, text_of};
 use annals_testkit::server::{Server, escaped};
 use annals_testkit::{Bench, Ran};
@@ -19,7 +19,7 @@ fn claude_talk(lines: &[String]) -> Bench {
     bench
 }
 
-/// Older clients write what is put before the model first, and only then that somebody typed it.
+/// Older clients write the text for the model first, and only then that it was typed.
 #[test]
 fn a_prompt_that_is_confirmed_later_is_found() {
     let bench = Bench::new();
@@ -30,42 +30,43 @@ fn a_prompt_that_is_confirmed_later_is_found() {
     lines.push(item);
     let path = bench.transcript(&rollout(&id(1)), &lines);
     bench.sync();
-    assert_eq!(names(&ask(&bench, "walrus role:user", &[])), [id(1)]);
-    assert!(names(&ask(&bench, "seal", &[])).is_empty(), "nobody said so yet");
+    assert_eq!(names(&run_search(&bench, "walrus role:user", &[])), [id(1)]);
+    assert!(names(&run_search(&bench, "seal", &[])).is_empty(), "nobody said so yet");
     annals_testkit::files::append(&path, &text_of(&[event]));
     bench.sync();
     for query in ["seal role:user", "\"seal comes later\"", "since:2026-11-15 walrus"] {
-        assert_eq!(names(&ask(&bench, query, &[])), [id(1)], "{query}");
-        assert_eq!(passages(&ask(&bench, query, &[])).len(), 1, "{query}");
+        assert_eq!(names(&run_search(&bench, query, &[])), [id(1)], "{query}");
+        assert_eq!(passages(&run_search(&bench, query, &[])).len(), 1, "{query}");
     }
 }
 
-/// Inputs and outputs are JSON within a text: an escaped line break is no letter of the next word.
+/// Inputs and outputs are JSON inside a text: an escaped line break is not part of the next word.
 #[test]
 fn words_at_the_start_of_a_line_are_found_in_inputs_and_outputs() {
     let bench = Bench::new();
     let arguments = json!({"command": ["bash", "-lc", "echo one\nneedle two"], "workdir": "/w"}).to_string();
     let output = json!({"output": "total\nhaystack\n\tstraw\n", "metadata": {"exit_code": 0}}).to_string();
     let call = json!({"type": "function_call", "name": "shell", "arguments": arguments, "call_id": "c"});
-    let told = json!({"type": "function_call_output", "call_id": "c", "output": output});
+    let result = json!({"type": "function_call_output", "call_id": "c", "output": output});
     let mut lines = vec![meta(&id(1))];
     lines.extend(prompt("Session one."));
-    lines.extend([line(3, "response_item", &call.to_string()), line(4, "response_item", &told.to_string())]);
+    lines
+        .extend([line(3, "response_item", &call.to_string()), line(4, "response_item", &result.to_string())]);
     bench.transcript(&rollout(&id(1)), &lines);
     bench.sync();
     for query in ["needle", "\"one needle\"", "haystack", "straw", "\"total haystack straw\""] {
-        let found = passages(&ask(&bench, query, &[]));
+        let found = passages(&run_search(&bench, query, &[]));
         assert_eq!(found.len(), 1, "{query}: {found:#?}");
         assert!(!found[0]["highlights"].as_array().unwrap().is_empty(), "{query}: {found:#?}");
     }
     for field in ["workdir", "metadata"] {
-        assert!(names(&ask(&bench, field, &[])).is_empty(), "{field} is the name of a field");
+        assert!(names(&run_search(&bench, field, &[])).is_empty(), "{field} is the name of a field");
     }
 }
 
 /// The word is everywhere and the flag once, in the oldest message: the index alone cannot tell them apart.
 #[test]
-fn what_only_the_text_can_tell_is_found_however_common_its_words_are() {
+fn exact_matches_are_found_however_common_their_words_are() {
     let bench = Bench::new();
     let mut lines = vec![meta(&id(1))];
     lines.extend(prompt("Run it with --dry-run, then gauge:needle in dials/needle.toml and water-level"));
@@ -80,86 +81,87 @@ fn what_only_the_text_can_tell_is_found_however_common_its_words_are() {
     for query in
         ["--dry-run", "\"--dry-run\"", "gauge:needle", "dials/needle.toml", "water-level", "dry-run then"]
     {
-        let found = ask(&bench, query, &[]);
+        let found = run_search(&bench, query, &[]);
         assert_eq!(names(&found), [id(1)], "{query}");
         assert_eq!(found["complete"], true, "{query}");
         let answer = server.get(&format!("/api/v1/search?q={}", escaped(query))).json();
         assert_eq!(names(&answer), [id(1)], "{query}");
     }
-    let found = ask(&bench, "\"dry run 2999\"", &[]);
+    let found = run_search(&bench, "\"dry run 2999\"", &[]);
     assert_eq!((names(&found), passages(&found).len()), (vec![id(2)], 1));
-    assert!(names(&ask(&bench, "--dry-walk", &[])).is_empty());
+    assert!(names(&run_search(&bench, "--dry-walk", &[])).is_empty());
 }
 
-/// Colours, escaped line breaks and numbers of lines are not part of words; emoji are words.
+/// Colours, escaped line breaks and line numbers are not part of words; emoji are words.
 #[test]
-fn texts_are_found_by_what_a_person_sees() {
+fn texts_are_found_by_their_visible_words() {
     let bench = Bench::new();
     let output = "\u{1b}[31mwalrus\u{1b}[0m\n  12\tlet seal = 1;\nlog {\"text\":\"a\\nheron\\tosprey\"}";
     let call = json!({"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c"});
-    let told = json!({"type": "function_call_output", "call_id": "c", "output": output});
+    let result = json!({"type": "function_call_output", "call_id": "c", "output": output});
     let mut lines = vec![meta(&id(1))];
     lines.extend(prompt("All green 🎉 now"));
-    lines.extend([line(3, "response_item", &call.to_string()), line(4, "response_item", &told.to_string())]);
+    lines
+        .extend([line(3, "response_item", &call.to_string()), line(4, "response_item", &result.to_string())]);
     bench.transcript(&rollout(&id(1)), &lines);
     bench.sync();
     for query in ["walrus", "seal", "heron", "osprey", "🎉", "\"green 🎉\""] {
-        let found = passages(&ask(&bench, query, &[]));
+        let found = passages(&run_search(&bench, query, &[]));
         assert_eq!(found.len(), 1, "{query}: {found:#?}");
         assert!(!found[0]["highlights"].as_array().unwrap().is_empty(), "{query}: {found:#?}");
     }
 }
 
-/// What the client keeps beside an output is not shown, and leads nobody there.
+/// What the client stores next to an output is not shown, and is not found.
 #[test]
 fn an_output_is_found_by_what_is_shown_of_it() {
     let block = json!({"tool_use_id": "t", "type": "tool_result", "content": "file changed"});
     let detail = json!({"filePath": "/w/a.rs", "originalFile": "fn walrus() {}", "structuredPatch": []});
     let message = json!({"role": "user", "content": [block]});
     let bench = claude_talk(&[
-        claude::asked(ONE, 1, "Change it."),
-        claude::said(ONE, 2, "m1", claude::call("t", "sed -i s/a/b/"), 1),
+        claude::prompt_row(ONE, 1, "Change it."),
+        claude::answer_row(ONE, 2, "m1", claude::call("t", "sed -i s/a/b/"), 1),
         claude::row(ONE, 3, "user", json!({"message": message, "toolUseResult": detail})),
     ]);
-    assert_eq!(names(&ask(&bench, "changed kind:result", &[])), [ONE]);
-    assert!(names(&ask(&bench, "walrus", &[])).is_empty());
+    assert_eq!(names(&run_search(&bench, "changed kind:result", &[])), [ONE]);
+    assert!(names(&run_search(&bench, "walrus", &[])).is_empty());
 }
 
 #[test]
 fn an_answer_in_several_lines_is_one_message_of_its_time() {
     let thinking = json!({"type": "thinking", "thinking": "hm", "signature": ""});
     let bench = claude_talk(&[
-        claude::asked(ONE, 1, "Tell me."),
-        claude::said(ONE, 2, "m1", thinking, 1),
-        claude::said(ONE, 3, "m1", claude::text("the walrus swims"), 2),
-        claude::said(ONE, 4, "m1", claude::text("a walrus sleeps while many words follow it here"), 3),
+        claude::prompt_row(ONE, 1, "Tell me."),
+        claude::answer_row(ONE, 2, "m1", thinking, 1),
+        claude::answer_row(ONE, 3, "m1", claude::text("the walrus swims"), 2),
+        claude::answer_row(ONE, 4, "m1", claude::text("a walrus sleeps while many words follow it here"), 3),
     ]);
     for query in ["walrus", "walrus since:2026-03-02T10:00:00Z", "walrus until:2026-03-03", "walrus swims"] {
-        let found = passages(&ask(&bench, query, &[]));
+        let found = passages(&run_search(&bench, query, &[]));
         assert_eq!(found.len(), 1, "{query}: {found:#?}");
     }
 }
 
 #[test]
-fn words_that_every_question_has_find_nothing_alone() {
+fn stop_words_alone_find_nothing() {
     let bench = Bench::new();
     talk(&bench, 1, &["walrus"]);
     bench.sync();
-    let answer = ask(&bench, "how would they have been", &[]);
+    let answer = run_search(&bench, "how would they have been", &[]);
     assert!(names(&answer).is_empty(), "{answer:#}");
 }
 
 #[test]
-fn what_is_pasted_may_be_long() {
+fn queries_may_be_long() {
     let bench = Bench::new();
     let words: Vec<String> = (0..120).map(|number| format!("word{number}")).collect();
     talk(&bench, 1, &[&words.join(" ")]);
     bench.sync();
     let phrases: Vec<String> = words.chunks(30).map(|part| format!("\"{}\"", part.join(" "))).collect();
-    let answer = ask(&bench, &phrases.join(" "), &[]);
+    let answer = run_search(&bench, &phrases.join(" "), &[]);
     assert_eq!((names(&answer), &answer["mode"]), (vec![id(1)], &"all".into()), "{answer:#}");
     for query in ["-\"a".repeat(30_000), "a.".repeat(45_000), format!("\"{}\"", "gears oil ".repeat(9_000))] {
-        ask(&bench, &query, &[]);
+        run_search(&bench, &query, &[]);
     }
     for options in [&["--limit", "9223372036854775807"][..], &["--cursor", "ffffffffffffffff"]] {
         let ran = bench.run(&[&["search", "\"word1 word2\""], options].concat());
@@ -199,15 +201,15 @@ fn code_and_repeated_words_mean_what_they_say() {
         ("记录", vec![10]),
     ] {
         let expected: Vec<String> = expected.into_iter().map(id).collect();
-        assert_eq!(names(&ask(&bench, query, &[])), expected, "{query}");
+        assert_eq!(names(&run_search(&bench, query, &[])), expected, "{query}");
     }
 }
 
 #[test]
-fn filters_that_contradict_leave_nothing_and_none_is_turned_round() {
+fn contradictory_filters_leave_nothing() {
     let bench = claude_talk(&claude::talk(ONE));
     for query in ["gears role:user kind:call", "gears kind:library role:tool"] {
-        assert!(names(&ask(&bench, query, &[])).is_empty(), "{query}");
+        assert!(names(&run_search(&bench, query, &[])).is_empty(), "{query}");
     }
     for query in ["gears -role:user", "gears -tool:Bash", "gears -since:2026-01-01"] {
         let ran = bench.run(&["search", query]);
@@ -216,7 +218,7 @@ fn filters_that_contradict_leave_nothing_and_none_is_turned_round() {
 }
 
 #[test]
-fn library_things_are_of_their_source_and_found_by_their_names() {
+fn library_items_have_a_source_and_are_found_by_name() {
     let bench = Bench::new();
     for (home, word) in [(bench.codex(), "codex"), (bench.claude(), "claude")] {
         std::fs::create_dir_all(home.join("skills/sea-life")).unwrap();
@@ -225,18 +227,18 @@ fn library_things_are_of_their_source_and_found_by_their_names() {
     }
     bench.sync();
     for source in ["codex_cli", "claude_code"] {
-        let found = ask(&bench, &format!("walrus source:{source}"), &[]);
+        let found = run_search(&bench, &format!("walrus source:{source}"), &[]);
         let sources: Vec<&Value> =
             found["results"].as_array().unwrap().iter().map(|one| &one["source"]).collect();
         assert_eq!(sources, [source], "{found:#}");
         assert_eq!((&found["total"], &found["mode"]), (&1.into(), &"all".into()));
     }
-    assert_eq!(names(&ask(&bench, "sea-life kind:library", &[])).len(), 2);
+    assert_eq!(names(&run_search(&bench, "sea-life kind:library", &[])).len(), 2);
 }
 
-/// An output that was kept apart is the session's, with all that a filter says of its call.
+/// An output stored separately belongs to the session, and filters apply to its call.
 #[test]
-fn a_session_with_a_whole_output_is_one_result() {
+fn a_session_with_a_separate_output_is_one_result() {
     let bench = Bench::new();
     let folder = claude::path_of(&bench, claude::FOLDER, ONE).with_extension("").join("tool-results");
     std::fs::create_dir_all(&folder).unwrap();
@@ -246,14 +248,14 @@ fn a_session_with_a_whole_output_is_one_result() {
         folder.join("big.txt").display()
     );
     let lines = [
-        claude::asked(ONE, 1, "Is there a walrus?"),
-        claude::said(ONE, 2, "m1", claude::call("t", "list"), 1),
+        claude::prompt_row(ONE, 1, "Is there a walrus?"),
+        claude::answer_row(ONE, 2, "m1", claude::call("t", "list"), 1),
         claude::result(ONE, 3, "t", &note),
     ];
     claude::write(&bench, claude::FOLDER, ONE, &text_of(&lines));
     bench.sync();
     for query in ["walrus", "narwhal", "narwhal tool:Bash", "narwhal project:engine", "narwhal branch:main"] {
-        let answer = ask(&bench, query, &[]);
+        let answer = run_search(&bench, query, &[]);
         assert_eq!(
             (names(&answer), &answer["total"]),
             (vec![ONE.to_owned()], &1.into()),
@@ -278,7 +280,7 @@ fn crowded_sessions_leave_room_and_pages_stay_in_order() {
     }
 }
 
-/// A key or a token is often longer than what is shown around a word.
+/// A key or a token is often longer than a snippet.
 #[test]
 fn no_snippet_shows_a_part_of_a_long_secret() {
     let mut random = annals_testkit::corpora::generator::Random(7);
@@ -298,7 +300,7 @@ fn no_snippet_shows_a_part_of_a_long_secret() {
     bench.sync();
     let parts: BTreeSet<&[u8]> =
         rows.iter().chain([&token]).flat_map(|row| row.as_bytes().windows(10)).collect();
-    let found = passages(&ask(&bench, "needle", &[]));
+    let found = passages(&run_search(&bench, "needle", &[]));
     assert_eq!(found.len(), texts.len());
     for passage in found {
         let snippet = passage["snippet"].as_str().unwrap();
@@ -316,9 +318,9 @@ fn an_unknown_message_is_refused_as_json_too() {
     }
 }
 
-/// What others have is not even counted.
+/// Other members' data is not even counted.
 #[test]
-fn numbers_and_modes_tell_nothing_of_others() {
+fn totals_and_modes_reveal_nothing_about_others() {
     let bench = Bench::new();
     let mut tokens = Vec::new();
     for (name, number) in [("ada", 1), ("mary", 2)] {
@@ -330,7 +332,7 @@ fn numbers_and_modes_tell_nothing_of_others() {
         let mut command = bench.command(&["sync", "--member", name]);
         assert_eq!(Ran::of(command.env("CODEX_HOME", own.codex()).output().unwrap()).code, 0);
     }
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let search = |query: &str| server.json_as(&tokens[0], &format!("/api/v1/search?q={}", escaped(query)));
     assert_eq!(search("walrus")["total"], 2);
     assert_eq!(search("mary")["total"], 0);
@@ -339,7 +341,7 @@ fn numbers_and_modes_tell_nothing_of_others() {
 }
 
 #[test]
-fn a_thing_that_was_changed_before_it_was_deleted_is_gone() {
+fn an_item_changed_before_its_deletion_is_gone() {
     let bench = Bench::new();
     let path = bench.codex().join("prompts/tame.md");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -350,6 +352,6 @@ fn a_thing_that_was_changed_before_it_was_deleted_is_gone() {
     std::fs::remove_file(&path).unwrap();
     bench.sync();
     for query in ["lynx", "owl", "tame"] {
-        assert!(names(&ask(&bench, query, &[])).is_empty(), "{query}");
+        assert!(names(&run_search(&bench, query, &[])).is_empty(), "{query}");
     }
 }

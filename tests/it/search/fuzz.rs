@@ -1,4 +1,4 @@
-//! Whatever is typed into a search, the answer is an answer or a clear refusal.
+//! Whatever is typed into a search, the result is an answer or a clear refusal.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -7,11 +7,11 @@ use crate::search::talk;
 use annals_testkit::server::{Server, escaped};
 use annals_testkit::{Bench, Ran};
 
-/// Words of the database that nobody may ever read in an answer.
+/// Database terms that must never appear in an answer.
 const INNARDS: [&str; 7] =
     ["SQL", "sqlite", "syntax error", "no such column", "LIKE or GLOB", "panicked", "unrecognized token"];
 
-/// What has broken searches elsewhere.
+/// Queries that have broken searches elsewhere.
 const ODD: &[&str] = &[
     "'; drop table message; --",
     "\"",
@@ -105,7 +105,7 @@ const ODD: &[&str] = &[
 
 #[track_caller]
 fn assert_civil(text: &str, query: &str) {
-    // The question itself may hold such words.
+    // The query itself may contain such words.
     if INNARDS.iter().any(|word| query.to_lowercase().contains(&word.to_lowercase())) {
         return;
     }
@@ -137,7 +137,7 @@ fn home() -> Bench {
 }
 
 #[test]
-fn odd_questions_are_answered_or_refused_on_the_command_line() {
+fn odd_queries_are_answered_or_refused_on_the_command_line() {
     let bench = home();
     let long = ["gears ".repeat(17_000), "g".repeat(100_000), "\"".repeat(100_000)];
     for query in
@@ -167,7 +167,7 @@ fn bytes_that_are_no_text_are_refused() {
         );
         assert!(ran.code == 2 && !ran.stderr.contains("panicked"), "{}: {}", ran.code, ran.stderr);
     }
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     for part in ["%ff", "%ed%a0%80", "gears%00%ff", "%", "%zz", "%u0000"] {
         let reply = server.get(&format!("/api/v1/search?q={part}"));
         assert!([200, 400].contains(&reply.status), "{part}: {} {}", reply.status, reply.text());
@@ -175,9 +175,9 @@ fn bytes_that_are_no_text_are_refused() {
 }
 
 #[test]
-fn any_question_is_answered_or_refused_over_http() {
+fn any_query_is_answered_or_refused_over_http() {
     let bench = home();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     ODD.iter().for_each(|query| assert_over_http(&server, query));
     for long in ["gears ".repeat(3_000), "\"gears ".repeat(2_000), "g".repeat(20_000), "a.".repeat(9_000)] {
         assert_over_http(&server, &long);
@@ -198,7 +198,7 @@ fn any_question_is_answered_or_refused_over_http() {
             Ok(())
         })
         .unwrap();
-    // The server is as well as before.
+    // The server is still healthy.
     assert_eq!(server.json("/api/v1/search?q=gears")["total"], 2);
     assert!(!server.log().contains("panicked"), "{}", server.log());
 }
@@ -206,7 +206,7 @@ fn any_question_is_answered_or_refused_over_http() {
 #[test]
 fn odd_parameters_are_refused() {
     let bench = home();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     for parameters in [
         "q=gears&limit=0",
         "q=gears&limit=-1",

@@ -15,9 +15,9 @@ use annals_testkit::server::{Server, escaped};
 use annals_testkit::worlds::planted::secrets;
 use annals_testkit::{Bench, Ran};
 
-/// The answer to a question, which may be empty.
+/// The answer to a query, which may be empty.
 #[track_caller]
-pub fn ask(bench: &Bench, query: &str, options: &[&str]) -> Value {
+pub fn run_search(bench: &Bench, query: &str, options: &[&str]) -> Value {
     let ran = bench.run(&[&["search", "--json", "--limit", "500"], options, &["--", query]].concat());
     assert!(ran.code <= 1, "{query:?}: {}", ran.stderr);
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -25,7 +25,7 @@ pub fn ask(bench: &Bench, query: &str, options: &[&str]) -> Value {
     answer
 }
 
-/// Sessions by their ids, other things by their titles.
+/// Sessions by id, other items by title.
 pub fn names(answer: &Value) -> Vec<String> {
     let results = answer["results"].as_array().unwrap().iter();
     let name = |result: &Value| match result["session_id"].as_str() {
@@ -44,7 +44,7 @@ pub fn id(number: usize) -> String {
     format!("0199a1b2-0000-7000-8000-{number:012}")
 }
 
-/// A session whose title holds none of the words that follow.
+/// A session whose title contains none of the words that follow.
 pub fn talk(bench: &Bench, number: usize, texts: &[&str]) -> std::path::PathBuf {
     let mut lines = vec![meta(&id(number))];
     lines.extend(prompt(&format!("Session {number}.")));
@@ -81,7 +81,7 @@ fn texts() -> Bench {
 
 #[track_caller]
 fn assert_finds(bench: &Bench, query: &str, mode: &str, numbers: &[usize]) {
-    let answer = ask(bench, query, &[]);
+    let answer = run_search(bench, query, &[]);
     let found: BTreeSet<String> = names(&answer).into_iter().collect();
     let expected: BTreeSet<String> = numbers.iter().map(|number| id(*number)).collect();
     assert_eq!(found, expected, "{query}: {answer:#}");
@@ -90,7 +90,7 @@ fn assert_finds(bench: &Bench, query: &str, mode: &str, numbers: &[usize]) {
 }
 
 #[test]
-fn words_phrases_alternatives_and_prefixes_find_what_they_say() {
+fn words_phrases_alternatives_and_prefixes_match() {
     let bench = texts();
     for (query, numbers) in [
         ("login flaky", &[1][..]),
@@ -119,7 +119,7 @@ fn words_phrases_alternatives_and_prefixes_find_what_they_say() {
 }
 
 #[test]
-fn code_is_found_as_it_stands_and_by_its_parts() {
+fn code_is_found_as_written_and_by_its_parts() {
     let bench = texts();
     for (query, numbers) in [
         ("src/foo.rs", &[7][..]),
@@ -165,10 +165,10 @@ fn scripts_without_spaces_and_letters_with_marks_are_found() {
 }
 
 #[test]
-fn a_question_as_people_type_it_finds_what_holds_most_of_it() {
+fn questions_find_the_closest_matches() {
     let bench = texts();
     assert_finds(&bench, "how did we fix the flaky weather tests", "any", &[1, 3]);
-    let best = ask(&bench, "when was that login test fixed?", &[]);
+    let best = run_search(&bench, "when was that login test fixed?", &[]);
     assert_eq!((&best["mode"], &names(&best)[0]), (&"any".into(), &id(1)), "{best:#}");
     let ran = bench.run(&["search", "how", "did", "we", "fix", "the", "flaky", "weather"]);
     assert!(ran.code == 0 && ran.stderr.contains("closest matches"), "{}", ran.stderr);
@@ -177,7 +177,7 @@ fn a_question_as_people_type_it_finds_what_holds_most_of_it() {
     assert!(nothing.stderr.contains("hint: "), "{}", nothing.stderr);
 }
 
-/// Words that are asked for stand where the highlights say.
+/// Highlights are where the words are.
 #[test]
 fn highlights_point_at_the_words() {
     let bench = texts();
@@ -193,7 +193,7 @@ fn highlights_point_at_the_words() {
         ("größer needle", &["größer", "needle"]),
         ("ÜBERSICHT", &["übersicht"]),
     ] {
-        let answer = ask(&bench, query, &[]);
+        let answer = run_search(&bench, query, &[]);
         let mut seen = BTreeSet::new();
         for passage in passages(&answer) {
             let letters: Vec<char> = passage["snippet"].as_str().unwrap().chars().collect();
@@ -212,7 +212,7 @@ fn highlights_point_at_the_words() {
 
 const ENGINE: &str = claude::ONE;
 
-/// A session of each client and an authored thing of one, all about zebras.
+/// A session of each client and a library item of one, all about zebras.
 fn zebras() -> Bench {
     let bench = Bench::new();
     let edit = json!({"type": "tool_use", "id": "toolu_edit", "name": "Edit", "input": {
@@ -224,18 +224,18 @@ fn zebras() -> Bench {
     let message = json!({"role": "user", "content": [block]});
     let changed = json!({"message": message, "toolUseResult": detail});
     let lines = [
-        claude::asked(ENGINE, 1, "Where is the zebra?"),
-        claude::said(
+        claude::prompt_row(ENGINE, 1, "Where is the zebra?"),
+        claude::answer_row(
             ENGINE,
             2,
             "m1",
             json!({"type": "thinking", "thinking": "a zebra?", "signature": ""}),
             1,
         ),
-        claude::said(ENGINE, 3, "m2", claude::text("The zebra is here."), 2),
-        claude::said(ENGINE, 4, "m3", claude::call("toolu_bash", "echo zebra"), 3),
+        claude::answer_row(ENGINE, 3, "m2", claude::text("The zebra is here."), 2),
+        claude::answer_row(ENGINE, 4, "m3", claude::call("toolu_bash", "echo zebra"), 3),
         claude::result(ENGINE, 5, "toolu_bash", "zebra seen"),
-        claude::said(ENGINE, 6, "m4", edit, 4),
+        claude::answer_row(ENGINE, 6, "m4", edit, 4),
         claude::row(ENGINE, 7, "user", changed),
     ];
     claude::write(&bench, claude::FOLDER, ENGINE, &text_of(&lines));
@@ -253,7 +253,7 @@ fn zebras() -> Bench {
     bench
 }
 
-/// Filters in the query, the same as parameters where there are such, whose sessions are found, and their roles.
+/// Filters in the query, the same as parameters if there are such, whose sessions are found, and their roles.
 #[rustfmt::skip]
 const FILTERS: &[(&str, &str, &[&str], &[&str])] = &[
     ("source:claude_code kind:message", "source=claude_code&kind=message", &["engine"], &["assistant", "thinking", "user"]),
@@ -294,7 +294,7 @@ const FILTERS: &[(&str, &str, &[&str], &[&str])] = &[
 #[test]
 fn filters_narrow_in_the_query_and_as_parameters() {
     let bench = zebras();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     for (filter, parameters, expected, roles) in FILTERS {
         let name = |name: &&str| match *name {
             "engine" => ENGINE.to_owned(),
@@ -304,8 +304,8 @@ fn filters_narrow_in_the_query_and_as_parameters() {
         let expected: BTreeSet<String> = expected.iter().map(name).collect();
         let path = |query: &str| format!("/api/v1/search?limit=500&q={}", escaped(query));
         let mut answers = vec![
-            ask(&bench, &format!("zebra {filter}"), &[]),
-            ask(&bench, &format!("{filter} zebra"), &[]),
+            run_search(&bench, &format!("zebra {filter}"), &[]),
+            run_search(&bench, &format!("{filter} zebra"), &[]),
             server.json(&path(&format!("zebra {filter}"))),
         ];
         if !parameters.is_empty() {
@@ -319,8 +319,8 @@ fn filters_narrow_in_the_query_and_as_parameters() {
             assert!(roles.is_empty() || found == roles, "{filter}: {answer:#}");
             assert_eq!(answer["mode"], "all", "{filter}");
         }
-        // Without a word a filter shows whatever fits.
-        let alone = ask(&bench, filter, &[]);
+        // Without a word, a filter shows everything that matches.
+        let alone = run_search(&bench, filter, &[]);
         let alone: BTreeSet<String> = names(&alone).into_iter().collect();
         assert!(alone.is_superset(&expected), "{filter} alone: {alone:?}");
     }
@@ -332,9 +332,9 @@ fn filters_narrow_in_the_query_and_as_parameters() {
 }
 
 #[test]
-fn each_result_says_where_it_is_and_how_to_go_on() {
+fn each_result_has_its_position_and_a_resume_command() {
     let bench = zebras();
-    let answer = ask(&bench, "zebra", &["--sort", "recent"]);
+    let answer = run_search(&bench, "zebra", &["--sort", "recent"]);
     let results = answer["results"].as_array().unwrap();
     let of = |name: &str| results.iter().find(|result| result["session_id"] == name).unwrap();
     assert_eq!(of(ENGINE)["resume_command"], format!("claude --resume {ENGINE}"));
@@ -352,7 +352,7 @@ fn each_result_says_where_it_is_and_how_to_go_on() {
     for query in
         ["zebra role:user", "zebra role:thinking", "\"zebra is here\"", "tool:Bash zebra", "file:stripes.rs"]
     {
-        for passage in passages(&ask(&bench, &format!("{query} source:claude_code"), &[])) {
+        for passage in passages(&run_search(&bench, &format!("{query} source:claude_code"), &[])) {
             let message = passage["message_id"].as_str().unwrap();
             let position = passage["position"].as_u64().unwrap();
             let entry = &entries[position as usize];
@@ -373,10 +373,10 @@ fn each_result_says_where_it_is_and_how_to_go_on() {
     assert!(ran.code == 2 && ran.stderr.contains("hint: "), "{}", ran.stderr);
 }
 
-/// All pages together, and each result of them once.
+/// Collects all pages, and checks that each result appears once.
 #[track_caller]
 pub fn assert_pages(bench: &Bench, query: &str, options: &[&str], limit: &str) -> Vec<String> {
-    let whole = names(&ask(bench, query, options));
+    let whole = names(&run_search(bench, query, options));
     let (mut paged, mut cursor) = (Vec::new(), None::<String>);
     loop {
         let from: Vec<&str> = cursor.iter().flat_map(|cursor| ["--cursor", cursor.as_str()]).collect();
@@ -414,32 +414,32 @@ fn pages_show_each_result_once_best_or_recent_first() {
     let mut expected: Vec<usize> = (1..=30).collect();
     expected.sort_by_key(|number| std::cmp::Reverse(number * 13 % 60));
     assert_eq!(recent, expected.into_iter().map(id).collect::<Vec<_>>());
-    assert_eq!(ask(&bench, "gears", &[])["total"], 30);
+    assert_eq!(run_search(&bench, "gears", &[])["total"], 30);
     let ran = bench.run(&["search", "gears", "--cursor", "x"]);
     assert!(ran.code == 2 && ran.stderr.contains("hint: "), "{}", ran.stderr);
 }
 
-/// A secret beside the word, wherever the edge of the snippet falls in it.
+/// A secret next to the word, wherever the edge of the snippet falls in it.
 #[test]
 fn no_snippet_shows_any_part_of_a_secret() {
     let bench = Bench::new();
     let all = secrets();
     let (mut texts, mut parts) = (Vec::new(), BTreeSet::new());
     for (at, secret) in all.iter().enumerate() {
-        // The start of many says only what it is; the rest must not be told.
+        // The prefix of many only says what it is; the rest must not be shown.
         let rest = &secret.value.as_bytes()[secret.value.len() / 3..];
         parts.extend(rest.windows(10).map(|part| String::from_utf8(part.to_vec()).unwrap()));
         for step in 0..20 {
             let space = "word ".repeat((step * 3 + at) % 60) + &"x".repeat(step % 5);
-            texts.push(format!("needle {space} {} after", secret.told));
-            texts.push(format!("{} before {} {space} needle", "far ".repeat(100), secret.told));
+            texts.push(format!("needle {space} {} after", secret.in_context));
+            texts.push(format!("{} before {} {space} needle", "far ".repeat(100), secret.in_context));
         }
     }
     for (number, texts) in texts.chunks(3).enumerate() {
         talk(&bench, number, &texts.iter().map(String::as_str).collect::<Vec<_>>());
     }
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let results = server.list("/api/v1/search?q=needle&limit=10", "results");
     let found = passages(&json!({"results": results}));
     assert_eq!(found.len(), texts.len(), "every message is shown");
@@ -470,7 +470,7 @@ fn members_find_only_their_own() {
         let ran = Ran::of(command.env("CODEX_HOME", &home).output().unwrap());
         assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     for (at, own, other) in [(0, "lovelace", "somerville"), (1, "somerville", "lovelace")] {
         for (query, found) in [
             ("shared", 2),

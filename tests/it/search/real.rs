@@ -1,54 +1,53 @@
-//! Homes written by real clients: whatever stands in their files is found, at the message that holds it.
-//!
-//! Over the fixtures, and with `make test-real` over homes of real clients.
+//! Homes written by real clients: everything in their files is found, at the message that contains it. Runs on the
+//! fixtures, and with `make test-real` on homes of real clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::search::{ask, names};
+use crate::search::{names, run_search};
 use annals_testkit::Bench;
 use annals_testkit::files::files_below;
 use annals_testkit::homes::{Home, of};
 
-/// Words that are asked for, of each kind and in each home.
+/// Number of words searched for, per kind and home.
 const MOST: usize = 25;
 
-/// What was kept apart is shown instead of the note that says so: its words are not asked for.
+/// Outputs stored separately are shown instead of the note that says so: words of the note are not searched for.
 const NOTE: &str = "note";
 
-/// A text of a home, read by other means than those that are tested.
-struct Told {
-    /// What the search is narrowed to, so that the word has to be found in just such a place.
+/// A text of a home, read independently of the program.
+struct HomeText {
+    /// A filter for the search, so that the word must be found in such a place.
     filter: &'static str,
-    /// The session that it stands in, where it is in one.
+    /// The session that contains it, if any.
     session: Option<String>,
     text: String,
 }
 
-annals_testkit::over_homes! { every_word_is_found_at_the_message_that_holds_it, whole_outputs_lead_to_their_calls, nothing_of_files_that_are_never_opened_is_found }
+annals_testkit::over_homes! { every_word_is_found_in_its_message, separate_outputs_lead_to_their_calls, nothing_of_files_that_are_never_opened_is_found }
 
-fn read(source: &str, home: &Path) -> Vec<Told> {
-    let mut told = Vec::new();
+fn read(source: &str, home: &Path) -> Vec<HomeText> {
+    let mut texts = Vec::new();
     for path in files_below(home) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let below = path.strip_prefix(home).unwrap().to_string_lossy().into_owned();
         let first = below.split('/').next().unwrap();
         if source == "codex_cli" && name.starts_with("rollout-") {
-            told.extend(codex_transcript(&path));
+            texts.extend(codex_transcript(&path));
         } else if source == "claude_code" && first == "projects" && name.ends_with(".jsonl") {
-            told.extend(claude_transcript(&path));
+            texts.extend(claude_transcript(&path));
         } else if below.contains("/tool-results/") {
             let session = below.split('/').rev().nth(2).unwrap().to_owned();
             let text = std::fs::read_to_string(&path).unwrap();
-            told.push(Told { filter: "kind:result", session: Some(session), text });
+            texts.push(HomeText { filter: "kind:result", session: Some(session), text });
         } else if is_written(source, &below) {
             let text = std::fs::read_to_string(&path).unwrap();
-            told.push(Told { filter: "kind:library", session: None, text });
+            texts.push(HomeText { filter: "kind:library", session: None, text });
         }
     }
-    told
+    texts
 }
 
 /// Skills, prompts, rules, instructions and memory, as their clients name them.
@@ -85,7 +84,7 @@ fn lines(path: &Path) -> Vec<Value> {
     bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
-fn codex_transcript(path: &Path) -> Vec<Told> {
+fn codex_transcript(path: &Path) -> Vec<HomeText> {
     let lines = lines(path);
     let wrapped = lines.iter().any(|line| line.get("payload").is_some());
     let head = |line: &Value| {
@@ -93,10 +92,10 @@ fn codex_transcript(path: &Path) -> Vec<Told> {
         meta["id"].as_str().filter(|_| line["type"] == "session_meta" || !wrapped).map(str::to_owned)
     };
     let session = lines.iter().find_map(head);
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     for line in &lines {
         let payload = if wrapped { &line["payload"] } else { line };
-        let texts: (&'static str, Vec<String>) = match payload["type"].as_str() {
+        let (filter, texts): (&'static str, Vec<String>) = match payload["type"].as_str() {
             _ if wrapped
                 && !["response_item", "event_msg"].contains(&line["type"].as_str().unwrap_or("")) =>
             {
@@ -116,19 +115,18 @@ fn codex_transcript(path: &Path) -> Vec<Told> {
             }
             _ => continue,
         };
-        let (filter, texts) = texts;
-        told.extend(texts.into_iter().map(|text| Told { filter, session: session.clone(), text }));
+        found.extend(texts.into_iter().map(|text| HomeText { filter, session: session.clone(), text }));
     }
-    told
+    found
 }
 
-fn claude_transcript(path: &Path) -> Vec<Told> {
+fn claude_transcript(path: &Path) -> Vec<HomeText> {
     let session = path.file_stem().unwrap().to_string_lossy().into_owned();
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     for row in lines(path) {
         let content = &row["message"]["content"];
-        // Rows that an older client wrote about a sub-agent stand beside those of the session itself.
-        let mut tell = |filter, text| told.push(Told { filter, session: Some(session.clone()), text });
+        // Rows that an older client wrote about a sub-agent are among those of the session itself.
+        let mut add = |filter, text| texts.push(HomeText { filter, session: Some(session.clone()), text });
         if row["isMeta"] == true || row["isCompactSummary"] == true {
             continue;
         }
@@ -136,22 +134,22 @@ fn claude_transcript(path: &Path) -> Vec<Told> {
             (Some("user"), Value::String(text))
                 if !text.trim_start().starts_with(['<', '[']) && !text.contains("hook feedback:") =>
             {
-                tell("role:user", text.clone());
+                add("role:user", text.clone());
             }
             (Some("user" | "assistant"), Value::Array(blocks)) => {
                 for block in blocks {
                     match block["type"].as_str() {
                         Some("text") if row["type"] == "assistant" => {
-                            tell("role:assistant", text(&block["text"]))
+                            add("role:assistant", text(&block["text"]))
                         }
-                        Some("thinking") => tell("role:thinking", text(&block["thinking"])),
+                        Some("thinking") => add("role:thinking", text(&block["thinking"])),
                         Some("tool_use") => {
-                            strings(&block["input"]).into_iter().for_each(|text| tell("kind:call", text))
+                            strings(&block["input"]).into_iter().for_each(|text| add("kind:call", text))
                         }
                         Some("tool_result") => {
                             for text in output(&block["content"]) {
                                 let note = text.starts_with("<persisted-output>");
-                                tell(if note { NOTE } else { "kind:result" }, text);
+                                add(if note { NOTE } else { "kind:result" }, text);
                             }
                         }
                         _ => {}
@@ -161,15 +159,15 @@ fn claude_transcript(path: &Path) -> Vec<Told> {
             _ => {}
         }
     }
-    told
+    texts
 }
 
-/// The words below what an editor put above them.
+/// The prompt below what an editor added above it.
 fn request(text: &str) -> String {
     text.split_once("## My request for Codex:").map_or(text, |(_, words)| words).to_owned()
 }
 
-/// An answer without what it cites.
+/// An answer without its citations.
 fn uncited(text: &str) -> String {
     text.split_once("<oai-mem-citation>").map_or(text, |(words, _)| words).to_owned()
 }
@@ -182,7 +180,7 @@ fn parts(content: &Value) -> Vec<String> {
     content.as_array().into_iter().flatten().map(|part| text(&part["text"])).collect()
 }
 
-/// All texts of the values of a JSON document that stands in a text.
+/// All text values in a JSON document inside a text.
 fn values(document: &str) -> Vec<String> {
     serde_json::from_str(document).map(|value| strings(&value)).unwrap_or_default()
 }
@@ -196,7 +194,7 @@ fn strings(value: &Value) -> Vec<String> {
     }
 }
 
-/// A text, or texts in parts, or those within a document: the names of its fields are nobody's words.
+/// A text, texts in parts, or those in a document: field names are not content.
 fn output(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => match serde_json::from_str::<Value>(text) {
@@ -207,7 +205,7 @@ fn output(value: &Value) -> Vec<String> {
     }
 }
 
-/// Words as people type them: letters only, so that nothing cuts them otherwise.
+/// Words as people type them: letters only, so that every tokenizer agrees.
 fn words(text: &str) -> BTreeSet<String> {
     let cut = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     let plain = cut
@@ -215,40 +213,40 @@ fn words(text: &str) -> BTreeSet<String> {
     plain.map(str::to_owned).collect()
 }
 
-/// The rarest word of each text, with where it stands.
-fn needles(told: &[Told]) -> BTreeMap<(&'static str, String), BTreeSet<Option<String>>> {
+/// The rarest word of each text, with the sessions that contain it.
+fn needles(texts: &[HomeText]) -> BTreeMap<(&'static str, String), BTreeSet<Option<String>>> {
     let mut counts: HashMap<String, usize> = HashMap::new();
-    for told in told {
-        words(&told.text).into_iter().for_each(|word| *counts.entry(word).or_default() += 1);
+    for text in texts {
+        words(&text.text).into_iter().for_each(|word| *counts.entry(word).or_default() += 1);
     }
-    let (notes, told): (Vec<&Told>, Vec<&Told>) = told.iter().partition(|told| told.filter == NOTE);
+    let (notes, texts): (Vec<&HomeText>, Vec<&HomeText>) = texts.iter().partition(|text| text.filter == NOTE);
     let noted: BTreeSet<String> = notes.iter().flat_map(|note| words(&note.text)).collect();
     let mut chosen: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for told in &told {
-        let asked_for = words(&told.text).into_iter().filter(|word| !noted.contains(word));
-        let rarest = asked_for.min_by_key(|word| (counts[word], std::cmp::Reverse(word.len())));
-        let chosen = chosen.entry(told.filter).or_default();
+    for text in &texts {
+        let candidates = words(&text.text).into_iter().filter(|word| !noted.contains(word));
+        let rarest = candidates.min_by_key(|word| (counts[word], std::cmp::Reverse(word.len())));
+        let chosen = chosen.entry(text.filter).or_default();
         chosen.extend(rarest.filter(|_| chosen.len() < MOST));
     }
     let mut needles: BTreeMap<(&'static str, String), BTreeSet<Option<String>>> = BTreeMap::new();
-    for told in &told {
-        for word in words(&told.text).intersection(&chosen[told.filter]) {
-            needles.entry((told.filter, word.clone())).or_default().insert(told.session.clone());
+    for text in &texts {
+        for word in words(&text.text).intersection(&chosen[text.filter]) {
+            needles.entry((text.filter, word.clone())).or_default().insert(text.session.clone());
         }
     }
     needles
 }
 
-fn every_word_is_found_at_the_message_that_holds_it(homes: &[Home]) {
-    let mut asked: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+fn every_word_is_found_in_its_message(homes: &[Home]) {
+    let mut searches: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut wrong = Vec::new();
     for Home { source, path: home } in homes {
         let bench = Bench::with_home(source, home);
         bench.sync();
         let mut shown: HashMap<String, Vec<Value>> = HashMap::new();
         for ((filter, word), sessions) in needles(&read(source, home)) {
-            *asked.entry((source, filter)).or_default() += 1;
-            let answer = ask(&bench, &format!("{word} {filter}"), &[]);
+            *searches.entry((source, filter)).or_default() += 1;
+            let answer = run_search(&bench, &format!("{word} {filter}"), &[]);
             let what = format!("{}: {word} {filter}", home.display());
             let found: BTreeSet<Option<String>> = names(&answer).into_iter().map(Some).collect();
             if found.is_empty() || answer["mode"] != "all" {
@@ -281,17 +279,17 @@ fn every_word_is_found_at_the_message_that_holds_it(homes: &[Home]) {
         }
     }
     assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
-    println!("{asked:#?}");
+    println!("{searches:#?}");
     for source in ["codex_cli", "claude_code"] {
         for filter in ["role:user", "role:assistant", "kind:call", "kind:result", "kind:library"] {
-            assert!(asked.contains_key(&(source, filter)), "no word of {source} for {filter}");
+            assert!(searches.contains_key(&(source, filter)), "no word of {source} for {filter}");
         }
     }
 }
 
-/// An output that was kept apart belongs to the call that gave it.
-fn whole_outputs_lead_to_their_calls(homes: &[Home]) {
-    let mut asked = 0;
+/// An output stored separately belongs to its call.
+fn separate_outputs_lead_to_their_calls(homes: &[Home]) {
+    let mut searches = 0;
     for home in of(homes, "claude_code") {
         let bench = Bench::with_home("claude_code", &home);
         bench.sync();
@@ -305,7 +303,7 @@ fn whole_outputs_lead_to_their_calls(homes: &[Home]) {
             let shown = bench.json(&["show", session, "--full"]);
             for line in [first, last] {
                 let query = format!("\"{line}\" kind:result");
-                let answer = ask(&bench, &query, &[]);
+                let answer = run_search(&bench, &query, &[]);
                 let whole = answer["results"]
                     .as_array()
                     .unwrap()
@@ -316,11 +314,11 @@ fn whole_outputs_lead_to_their_calls(homes: &[Home]) {
                 let entry = entries.iter().find(|entry| entry["id"] == passage["message_id"]).unwrap();
                 assert!(entry.to_string().contains("tool_call"), "{query}: {entry}");
                 assert!(passage["tool"].is_string(), "{passage}");
-                asked += 1;
+                searches += 1;
             }
         }
     }
-    assert!(asked > 0, "no home has such outputs");
+    assert!(searches > 0, "no home has such outputs");
 }
 
 fn nothing_of_files_that_are_never_opened_is_found(homes: &[Home]) {
@@ -345,7 +343,7 @@ fn nothing_of_files_that_are_never_opened_is_found(homes: &[Home]) {
         }
         bench.sync();
         for query in ["unspeakable", "unspeak*", "\"unspeakable marker\"", "unspeakable kind:library"] {
-            assert!(names(&ask(&bench, query, &[])).is_empty(), "{}: {query}", home.display());
+            assert!(names(&run_search(&bench, query, &[])).is_empty(), "{}: {query}", home.display());
         }
     }
 }

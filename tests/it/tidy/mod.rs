@@ -1,4 +1,4 @@
-//! Reads our own sources and fails on what the rooms, the doors and the house rules forbid.
+//! Reads our own sources and fails on what the rules for modules, the door and the layout forbid.
 
 mod syntax;
 
@@ -10,8 +10,8 @@ use syntax::Syntax;
 /// Path from the root with `/`, and text.
 type File = (String, String);
 
-/// A room of the program, and the rooms and crates that it may import; itself goes without saying. Between crates the
-/// compiler holds the boundaries.
+/// A module of the program, and the modules and crates it may import besides itself. Between crates the compiler
+/// enforces the boundaries.
 const ROOMS: &[(&str, &[&str])] = &[
     ("collect", &["annals_core", "annals_redact", "annals_sources", "annals_store"]),
     ("view", &["annals_core", "annals_redact", "annals_sources", "annals_store"]),
@@ -34,20 +34,20 @@ const ROOMS: &[(&str, &[&str])] = &[
 
 const CRATES: [&str; 4] = ["annals_core", "annals_redact", "annals_sources", "annals_store"];
 
-/// Words that people call providers by, beside the names of their folders.
+/// Names that people use for providers, besides those of their directories.
 const LABELS: &[&str] = &["codex", "claude", "chatgpt"];
 
-/// Folders of the sources that are no provider: what providers share.
+/// Directories of the sources that are not providers but shared by them.
 const SHARED: [&str; 5] = ["home", "import", "json", "live", "tape"];
 
-/// Files of views and server that have the whole archive: its keys, its health, and where requests come in.
+/// Files of views and server that access the whole archive: its keys, its health, and where requests come in.
 const UNSCOPED: [&str; 4] =
     ["src/view/access.rs", "src/view/door.rs", "src/view/audit/doctor.rs", "src/serve/mod.rs"];
 
 const LONGEST_FILE: usize = 800;
 
 #[test]
-fn rooms_import_only_what_they_may() -> io::Result<()> {
+fn modules_import_only_what_they_may() -> io::Result<()> {
     let planted = [
         (
             "crates/annals/src/view/rows.rs",
@@ -92,7 +92,7 @@ fn providers_do_not_know_each_other() -> io::Result<()> {
 }
 
 #[test]
-fn files_open_with_a_sentence() -> io::Result<()> {
+fn files_start_with_a_sentence() -> io::Result<()> {
     let planted =
         [("src/a.rs", "use b;"), ("src/b.rs", "//!  \n"), ("src/c.rs", ""), ("src/d.rs", "//! Does.")];
     check(missing_openings, &planted, &["src/a.rs:1:", "src/b.rs:1:", "src/c.rs:1:"])
@@ -156,14 +156,14 @@ fn nothing_is_left_for_later() -> io::Result<()> {
     check(leftovers, &[("tests/a.rs", &later)], &["tests/a.rs:1:", "tests/a.rs:2:", "tests/a.rs:3:"])
 }
 
-/// A rule must find what was planted, each offence starting as told, and nothing in the crate itself.
+/// A rule must find what was planted, each offence starting as expected, and nothing in the crate itself.
 fn check(rule: fn(&[File]) -> Vec<String>, planted: &[(&str, &str)], caught: &[&str]) -> io::Result<()> {
     let planted: Vec<File> =
         planted.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
     let mut offences = rule(&planted);
     offences.dedup();
-    let as_told = offences.iter().zip(caught).all(|(offence, start)| offence.starts_with(start));
-    assert!(as_told && offences.len() == caught.len(), "planted: {caught:?}, caught: {offences:#?}");
+    let as_expected = offences.iter().zip(caught).all(|(offence, start)| offence.starts_with(start));
+    assert!(as_expected && offences.len() == caught.len(), "planted: {caught:?}, caught: {offences:#?}");
     let mut files = Vec::new();
     for folder in ["crates", "tests", "benches"] {
         read_sources(Path::new(annals_testkit::ROOT), folder, &mut files)?;
@@ -249,7 +249,7 @@ fn long_files(files: &[File]) -> Vec<String> {
 
 fn provider_names(files: &[File]) -> Vec<String> {
     let providers = providers(files);
-    // The testkit makes up homes of each client.
+    // The testkit generates homes of each client.
     let may_name =
         |path: &str| path == "crates/annals-sources/src/lib.rs" || path.starts_with("crates/annals-testkit/");
     let outside = files.iter().filter(|(path, _)| path.starts_with("crates/") && !may_name(path));
@@ -259,7 +259,7 @@ fn provider_names(files: &[File]) -> Vec<String> {
             if path == "crates/annals/src/lib.rs" && line.trim_start().starts_with("//") {
                 return None;
             }
-            // A variable that is masked wherever it stands is no provider.
+            // A variable that is masked everywhere is not a provider.
             let line = line.to_lowercase().replace("openai_api_key", "");
             let label = LABELS.iter().find(|label| line.contains(**label) && !own.contains(**label));
             let name = || providers.iter().find(|name| **name != own && has_word(&line, name));
@@ -298,7 +298,7 @@ fn unscoped_answers(files: &[File]) -> Vec<String> {
 }
 
 fn leftovers(files: &[File]) -> Vec<String> {
-    // In pieces, or this file would find itself.
+    // Split, or this file would find itself.
     let needles = [["TO", "DO"], ["FIX", "ME"], ["todo", "!("], ["unimple", "mented!("], ["#[ig", "nore]"]];
     let needles = needles.map(|pieces| pieces.concat());
     let find = |line: &str| needles.iter().find(|needle| line.contains(*needle)).cloned();
@@ -310,7 +310,7 @@ fn offending_lines(path: &str, text: &str, find: impl Fn(&str) -> Option<String>
     found.map(|(number, offence)| format!("{path}:{number}: {offence}")).collect()
 }
 
-/// The room of a file of the program; the crate's own two files stand above all rooms.
+/// The module of a file of the program; the crate's two root files may use all modules.
 fn room(path: &str) -> Option<&str> {
     let inside = path.strip_prefix("crates/annals/src/")?;
     let first = inside.split('/').next().map(|first| first.strip_suffix(".rs").unwrap_or(first))?;
@@ -323,13 +323,13 @@ fn providers(files: &[File]) -> Vec<&str> {
     folders.filter(|name| !name.contains('/') && !SHARED.contains(name)).collect()
 }
 
-/// The provider in whose folder a file lies.
+/// The provider whose directory contains a file.
 fn home<'p>(path: &str, providers: &[&'p str]) -> Option<&'p str> {
     let (folder, _) = path.strip_prefix("crates/annals-sources/src/")?.split_once('/')?;
     providers.iter().copied().find(|provider| *provider == folder)
 }
 
-/// A folder may be called after a syllable, so its name counts only where it stands alone.
+/// A directory may be named after a syllable, so its name counts only as a separate word.
 fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let is_letter = |letter: char| letter.is_alphanumeric();

@@ -1,9 +1,9 @@
-//! What the rules of the tidy test need to know of a source file: its paths and its method calls.
+//! What the rules of the tidy test need to know about a source file: its paths and its method calls.
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
-/// A line of the file and what is on it.
+/// A line number and what is on it.
 type At<T> = (usize, T);
 
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Syntax {
         }
     }
 
-    /// Arguments of macros have no grammar of their own: names with `::` between them are paths.
+    /// Arguments of macros have no fixed grammar: names joined by `::` are paths.
     fn tokens(&mut self, tokens: TokenStream) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let is_mark = |at: usize, mark: char| matches!(tokens.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == mark);

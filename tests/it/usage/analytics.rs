@@ -1,14 +1,14 @@
-//! Analytics of tools and lists of gaps: what was called when and on which files, and what could not be read.
+//! Tool analytics and gap lists: what was called when and on which files, and what could not be read.
 
 use serde_json::{Value, json};
 
-use crate::claude::{FOLDER, SOURCE, asked, row, write};
+use crate::claude::{FOLDER, SOURCE, prompt_row, row, write};
 use annals_testkit::Bench;
 use annals_testkit::codex::{ID, conversation, meta, rollout, text_of};
 use annals_testkit::files::append;
 use annals_testkit::sources::with_home;
 
-/// A moment so many days before now, and an hour, so that none is at the edge of a day.
+/// A time `days` days and an hour ago, so that none is at the edge of a day.
 fn days_ago(days: i64) -> String {
     let moment = annals_testkit::clock::now() - jiff::SignedDuration::from_hours(days * 24 + 1);
     format!("{moment:.3}")
@@ -18,7 +18,7 @@ fn session_id(number: u32) -> String {
     format!("0c1a0000-0000-4000-8000-{number:012}")
 }
 
-/// Calls of Claude Code's tools, made so many days ago, each with its result.
+/// Calls of Claude Code's tools, made `days` days ago, each with its result.
 struct Calls {
     session: String,
     lines: Vec<String>,
@@ -27,7 +27,7 @@ struct Calls {
 impl Calls {
     fn new(session: u32) -> Calls {
         let session = session_id(session);
-        let first = asked(&session, 1, "Oil the gears.");
+        let first = prompt_row(&session, 1, "Oil the gears.");
         Calls { lines: vec![first], session }
     }
 
@@ -69,7 +69,7 @@ impl Calls {
     }
 }
 
-/// A transcript of Codex CLI with one command, run so many days ago, and its exit code.
+/// A Codex CLI transcript with one command, run `days` days ago, and its exit code.
 fn codex_command(bench: &Bench, number: u32, days: i64, command: &str, exit_code: i32) {
     let id = format!("0199a1b2-0000-7000-8000-{number:012}");
     let line = |payload: Value| {
@@ -86,7 +86,7 @@ fn codex_command(bench: &Bench, number: u32, days: i64, command: &str, exit_code
     bench.transcript(&rollout(&id), &lines);
 }
 
-/// The analytics of one source; no calls, and only then, is exit code 1.
+/// The analytics of one source; exit code 1 if and only if there are no calls.
 fn tools(bench: &Bench, source: &str, days: &str) -> Value {
     let ran = bench.run(&["tools", "--source", source, "--days", days, "--json"]);
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
@@ -96,7 +96,7 @@ fn tools(bench: &Bench, source: &str, days: &str) -> Value {
     analytics
 }
 
-/// Names with counts, in the order of the answer.
+/// Names with counts, in order.
 fn counts(list: &Value, name: &str) -> Vec<(String, i64)> {
     let count = |entry: &Value| (entry[name].as_str().unwrap().to_owned(), entry["count"].as_i64().unwrap());
     list.as_array().unwrap().iter().map(count).collect()
@@ -150,7 +150,7 @@ fn counts_by_tool_are_the_calls_of_all_sessions() {
         assert_eq!(counts.iter().map(|(_, count)| count).sum::<i64>(), called, "{}", home.display());
         assert!(counts.is_sorted_by_key(|(name, count)| (-count, *name)), "{counts:?}");
     }
-    // A fork's copies are the calls of another.
+    // Copies in a fork are calls of another session.
     let bench = Bench::new();
     let first = Calls::new(1).bash(2, "oil gears").bash(1, "oil more");
     first.write(&bench);
@@ -233,7 +233,7 @@ fn long_lists_end_after_the_twenty_most() {
 }
 
 #[test]
-fn an_archive_without_calls_says_what_to_do() {
+fn an_archive_without_calls_gives_hints() {
     let bench = Bench::new();
     for prepare in [false, true] {
         if prepare {
@@ -249,15 +249,18 @@ fn an_archive_without_calls_says_what_to_do() {
         let status = if prepare { "available" } else { "unavailable" };
         let sources = answer["sources"].as_array().unwrap();
         assert!(
-            with_home().iter().all(|source| sources.iter().any(|told| told["source"] == *source)),
+            with_home().iter().all(|source| sources.iter().any(|source_row| source_row["source"] == *source)),
             "{answer}"
         );
-        let codex = sources.iter().find(|told| told["source"] == "codex_cli").unwrap();
+        let codex = sources.iter().find(|source_row| source_row["source"] == "codex_cli").unwrap();
         assert_eq!(codex["source_status"], status, "{answer}");
-        for told in sources {
-            assert!(!told["source_status"].as_str().unwrap().is_empty(), "{told}");
-            assert_eq!((&told["tool_call_count"], &told["tool_counts"]), (&0.into(), &json!({})));
-            assert_eq!((&told["top_commands"], &told["top_files_read"]), (&json!([]), &json!([])));
+        for source_row in sources {
+            assert!(!source_row["source_status"].as_str().unwrap().is_empty(), "{source_row}");
+            assert_eq!((&source_row["tool_call_count"], &source_row["tool_counts"]), (&0.into(), &json!({})));
+            assert_eq!(
+                (&source_row["top_commands"], &source_row["top_files_read"]),
+                (&json!([]), &json!([]))
+            );
         }
     }
 }
@@ -278,7 +281,7 @@ fn days_that_are_no_number_are_refused_with_a_hint() {
 }
 
 #[test]
-fn what_could_not_be_read_is_listed_until_it_can() {
+fn unreadable_files_are_listed_until_they_can_be_read() {
     let bench = Bench::new();
     bench.transcript(&rollout(ID), &conversation(ID, "gears"));
     bench.sync();

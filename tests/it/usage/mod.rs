@@ -1,11 +1,11 @@
-//! Tokens and cost: every response counts once, at the price of its model, its day and its length, however it came.
+//! Tokens and cost: every response counts once, at the price of its model, day and length, however it arrived.
 
 mod analytics;
 mod real;
 
 use serde_json::{Value, json};
 
-use crate::claude::{FOLDER, ONE, SOURCE, TWO, asked, path_of, row, session, talk, write};
+use crate::claude::{FOLDER, ONE, SOURCE, TWO, path_of, prompt_row, row, session, talk, write};
 use annals_testkit::Bench;
 use annals_testkit::checks::assert_same;
 use annals_testkit::codex::{ID, meta, rollout, text_of};
@@ -13,14 +13,14 @@ use annals_testkit::files::append;
 
 const FORK: &str = "0199a1b2-0000-7000-8000-00000000000b";
 
-/// Tokens as answers have them: input, output, cache read, cache write, reasoning, total.
+/// Tokens as reported: input, output, cache read, cache write, reasoning, total.
 pub type Counts = [i64; 6];
 
 pub fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// Tokens, number of responses, and the cost where a price is known.
+/// Tokens, number of responses, and the cost if a price is known.
 #[derive(Debug, Clone, Default)]
 pub struct Sum {
     pub tokens: Counts,
@@ -69,7 +69,7 @@ pub fn list<'v>(answer: &'v Value, name: &str) -> &'v [Value] {
     answer[name].as_array().unwrap()
 }
 
-/// The answer for all days; no rows, and only then, is exit code 1.
+/// The report for all days; exit code 1 if and only if there are no rows.
 pub fn usage(bench: &Bench, options: &[&str]) -> Value {
     let ran = bench.run(&[&["usage", "--days", "all", "--json"], options].concat());
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
@@ -78,7 +78,7 @@ pub fn usage(bench: &Bench, options: &[&str]) -> Value {
     answer
 }
 
-/// Every sum there is, in one text.
+/// All sums in one text.
 fn all_sums(bench: &Bench) -> String {
     let sums = ["day", "model", "project", "session", "source"].map(|by| usage(bench, &["--by", by]));
     sums.map(|sum| serde_json::to_string_pretty(&sum).unwrap()).join("\n")
@@ -88,7 +88,7 @@ fn dated(date: &str, kind: &str, payload: &Value) -> String {
     json!({"timestamp": format!("{date}T10:00:00.000Z"), "type": kind, "payload": payload}).to_string()
 }
 
-/// A turn of a model, and its one response after so many tokens: input with what is cached of it, cached, output.
+/// A turn of a model and its one response, after `before` tokens: input including cached, cached, output.
 fn turn(date: &str, model: &str, before: i64, [input, cached, output]: [i64; 3]) -> [String; 2] {
     let last = json!({"input_tokens": input, "cached_input_tokens": cached, "output_tokens": output});
     let total = json!({"input_tokens": before + input});
@@ -99,7 +99,7 @@ fn turn(date: &str, model: &str, before: i64, [input, cached, output]: [i64; 3])
     ]
 }
 
-/// An answer of one line: input, output, cache read, cache write, and how much of that is written for an hour.
+/// An answer of one line: input, output, cache read, cache write, and how much of that is for an hour.
 fn answered(session: &str, number: u32, model: &str, counts: [i64; 5]) -> String {
     let [input, output, read, written, hour] = counts;
     let split = json!({"ephemeral_5m_input_tokens": written - hour, "ephemeral_1h_input_tokens": hour});
@@ -123,7 +123,7 @@ fn codex_bench(lines: &[String]) -> Bench {
 
 fn claude_bench(lines: &[String]) -> Bench {
     let bench = Bench::new();
-    write(&bench, FOLDER, ONE, &text_of(&[&[asked(ONE, 1, "Oil the gears.")], lines].concat()));
+    write(&bench, FOLDER, ONE, &text_of(&[&[prompt_row(ONE, 1, "Oil the gears.")], lines].concat()));
     bench.sync();
     bench
 }
@@ -146,12 +146,12 @@ fn assert_sums_like_fresh(bench: &Bench, source: &str) {
 
 #[test]
 fn a_fork_is_not_counted_twice() {
-    let said = turn("2026-11-15", "gpt-5", 0, [1_000, 400, 100]);
-    let bench = codex_bench(&said);
+    let lines_of_turn = turn("2026-11-15", "gpt-5", 0, [1_000, 400, 100]);
+    let bench = codex_bench(&lines_of_turn);
     let alone = usage(&bench, &["--by", "day"]);
     let mut lines = vec![meta(FORK).replace(r#""cwd""#, &format!(r#""forked_from_id":"{ID}","cwd""#))];
     lines.push(meta(ID));
-    lines.extend(said);
+    lines.extend(lines_of_turn);
     bench.transcript(&rollout(FORK), &lines);
     bench.sync();
     let only_copies = usage(&bench, &["--by", "day"]);
@@ -205,7 +205,7 @@ fn a_model_without_a_price_costs_nothing_known_and_is_named() {
     let ran = bench.run(&["usage", "--days", "all"]);
     assert!(ran.stderr.contains("no price for gpt-99-secret"), "{}", ran.stderr);
 
-    // A part of a session's cost would pass for the whole.
+    // A partial sum of a session's cost would look like the total.
     let known = turn("2026-11-15", "gpt-5", 10, [1_000_000, 0, 0]);
     let bench = codex_bench(&[unknown, known].concat());
     let session = session(&bench, ID);
@@ -216,7 +216,7 @@ fn a_model_without_a_price_costs_nothing_known_and_is_named() {
     assert_cost(&report["total"]["cost_usd"], Some(1.25), "what has a price");
     assert_eq!(report["unpriced_models"], listed);
 
-    // Without any model, too.
+    // Also without any model.
     let [_, response] = turn("2026-11-15", "", 0, [10, 0, 5]);
     let report = usage(&codex_bench(&[response]), &["--by", "model"]);
     assert_cost(&report["total"]["cost_usd"], None, "no model");
@@ -233,7 +233,7 @@ fn a_long_prompt_has_the_price_of_long_prompts() {
     let report = usage(&bench, &[]);
     assert_cost(&report["total"]["cost_usd"], Some(0.533 + 1.0 + 0.0360005 + 0.0225), "one of them above");
 
-    // All that is sent is the prompt: what was read from the cache and written to it as well.
+    // The prompt is everything that is sent, including cache reads and writes.
     let model = "claude-haiku-5-5";
     let at_limit = answered(ONE, 2, model, [10_000, 100, 40_000, 50_000, 20_000]);
     let above = answered(ONE, 3, model, [10_001, 100, 40_000, 50_000, 20_000]);
@@ -315,7 +315,7 @@ fn a_later_record_may_be_of_another_day_and_length() {
 }
 
 #[test]
-fn a_copy_counts_when_its_original_is_written_away() {
+fn a_copy_counts_once_its_original_is_rewritten() {
     let bench = Bench::new();
     let copied: Vec<String> = talk(ONE).iter().map(|line| line.replace(ONE, TWO)).collect();
     write(&bench, FOLDER, ONE, &text_of(&talk(ONE)));
@@ -327,7 +327,7 @@ fn a_copy_counts_when_its_original_is_written_away() {
     );
     bench.sync();
     let before = usage(&bench, &["--by", "model"]);
-    write(&bench, FOLDER, ONE, &text_of(&[asked(ONE, 1, "Something else.")]));
+    write(&bench, FOLDER, ONE, &text_of(&[prompt_row(ONE, 1, "Something else.")]));
     bench.sync();
     let after = usage(&bench, &["--by", "model"]);
     assert_eq!((&before["excluded_copies"], &after["excluded_copies"]), (&2.into(), &0.into()));
@@ -347,7 +347,7 @@ fn an_answer_is_named_by_its_own_id_however_its_records_differ_in_length() {
 }
 
 #[test]
-fn transcripts_written_anew_or_removed_leave_true_sums() {
+fn rewritten_or_removed_transcripts_leave_correct_sums() {
     let bench = claude_bench(&[
         answered(ONE, 2, "claude-opus-4-5", [10, 20, 30, 40, 10]),
         answered(ONE, 3, "claude-sonnet-4-5", [10, 20, 30, 40, 10]),
@@ -367,7 +367,7 @@ fn transcripts_written_anew_or_removed_leave_true_sums() {
     );
     let bench = codex_bench(&[first.clone(), second.clone()].concat());
     let whole = all_sums(&bench);
-    // What is only cut short was said all the same.
+    // Truncating a file does not undo what was said.
     bench.transcript(&rollout(ID), &[&[meta(ID)], first.as_slice()].concat());
     bench.sync();
     assert_same(&whole, &all_sums(&bench));

@@ -1,7 +1,6 @@
-//! Tokens and cost of homes written by real clients, where a folder of them is given: sums, sessions and
-//! explanations agree with a count of their own made here, by other means.
-//!
-//! Over the fixtures, and with `make test-real` over homes of real clients.
+//! Tokens and cost of homes written by real clients, if a directory of them is given: sums, sessions and explanations
+//! agree with an independent count made here. Runs on the fixtures, and with `make test-real` on homes of real
+//! clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -13,7 +12,7 @@ use annals_testkit::Bench;
 use annals_testkit::files::files_below;
 use annals_testkit::homes::{Home, regular};
 
-/// USD for a million tokens: input, output, cache read, cache write, cache write for an hour.
+/// USD per million tokens: input, output, cache read, cache write, one-hour cache write.
 const PRICES: [(&str, [f64; 5]); 12] = [
     ("claude-sonnet-4-20250514", [3.0, 15.0, 0.3, 3.75, 6.0]),
     ("claude-sonnet-4-5", [3.0, 15.0, 0.3, 3.75, 6.0]),
@@ -34,11 +33,11 @@ annals_testkit::over_homes! { sums_of_homes_agree_with_an_independent_count, ses
 #[derive(Debug, Clone)]
 struct Response {
     model: Option<String>,
-    /// Input, output, cache read, cache write, cache write for an hour, reasoning.
+    /// Input, output, cache read, cache write, one-hour cache write, reasoning.
     counts: [i64; 6],
 }
 
-/// The responses of a home by an id, and how many copies of them stand elsewhere.
+/// The responses of a home by id, and the number of their copies elsewhere.
 #[derive(Debug, Default)]
 struct Counted {
     responses: BTreeMap<String, Response>,
@@ -46,7 +45,7 @@ struct Counted {
 }
 
 impl Response {
-    /// Tokens as answers have them, with the sum in the end.
+    /// Tokens as reported, with the sum at the end.
     fn tokens(&self) -> Counts {
         let [input, output, read, write, hour, reasoning] = self.counts;
         [input, output, read, write + hour, reasoning, input + output + read + write + hour]
@@ -61,7 +60,7 @@ impl Response {
     }
 }
 
-/// Counts the responses of a home by other means than the program, for clients whose format is known here.
+/// Counts the responses of a home independently of the program, for clients whose format is known here.
 fn count_home(source: &str, home: &Path) -> Option<Counted> {
     match source {
         "claude_code" => Some(count_claude(home)),
@@ -70,7 +69,7 @@ fn count_home(source: &str, home: &Path) -> Option<Counted> {
     }
 }
 
-/// By the provider's id of each answer; of its records, the last has the numbers.
+/// By the provider's id of each answer; its last record has the numbers.
 fn count_claude(home: &Path) -> Counted {
     let mut counted = Counted::default();
     let mut places = BTreeSet::new();
@@ -102,7 +101,7 @@ fn count_claude(home: &Path) -> Counted {
     counted
 }
 
-/// By exact records where there are any, else by running totals that moved. A fork repeats its parent's payloads.
+/// By exact records if there are any, else by running totals that moved. A fork repeats its parent's payloads.
 fn count_codex(home: &Path) -> Counted {
     let files = files_below(home).into_iter();
     let files: Vec<Vec<Value>> = files
@@ -116,7 +115,7 @@ fn count_codex(home: &Path) -> Counted {
         let own = &lines[0]["payload"];
         let parent = own["forked_from_id"].as_str().and_then(|parent| by_id.get(parent));
         let copied = parent.map_or(0, |parent| {
-            // A copy may leave lines out.
+            // A copy may omit lines.
             let mut rest = parent.iter();
             let copied = |line: &&Value| rest.any(|other| other["payload"] == line["payload"]);
             lines.iter().skip(1).take_while(copied).count()
@@ -159,7 +158,7 @@ fn count_codex(home: &Path) -> Counted {
     counted
 }
 
-/// By how much a running total rose; one that fell, or is the first, says what the last response used.
+/// How much a running total rose; if it fell, or is the first, what the last response used.
 fn rise(before: &Value, total: &Value, last: &Value) -> Value {
     let mut rise = last.clone();
     for (name, number) in total.as_object().unwrap() {
@@ -180,7 +179,7 @@ fn lines_of(path: &Path) -> Vec<Value> {
     let bytes = if packed { zstd::stream::decode_all(bytes.as_slice()).unwrap() } else { bytes };
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let lines: Vec<Value> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
-    // The oldest client wrote one document, and no usage.
+    // The oldest client wrote one document, without usage.
     if lines.is_empty() { vec![Value::Null] } else { lines }
 }
 
@@ -246,7 +245,7 @@ fn sessions_add_up_to_the_usage_and_costs_that_clients_wrote_are_theirs(homes: &
             let estimated = whole.and_then(|row| row["cost_usd"].as_f64());
             let written = cost_written(home, id.as_str().unwrap())
                 .filter(|_| session["copied_from"].is_null() && session["parent_session_id"].is_null())
-                // The client's figure has what its agents used, which counts with them.
+                // The client's figure includes its sub-agents, which are counted separately.
                 .filter(|_| !sessions.iter().any(|other| is_agent_of(other, id)));
             let billing = match (written, estimated) {
                 (Some(_), _) => "reported",
@@ -318,7 +317,7 @@ fn explanations_hold_every_response_once_and_add_up(homes: &[Home]) {
             }
         }
         assert_eq!(found.len(), counted.responses.len(), "{name}");
-        // Running totals have no ids of the provider.
+        // Running totals have no provider ids.
         let named = counted.responses.keys().filter(|id| !id.starts_with("file "));
         let lost: Vec<&String> = named.filter(|id| !found.contains(*id)).collect();
         assert!(lost.is_empty(), "{name}: {lost:?} of {found:?}");

@@ -1,9 +1,9 @@
-//! Accessibility: axe-core finds no serious fault on any page, in light and dark and on a phone.
+//! Accessibility: axe-core finds no serious violation on any page, in light, dark and phone layouts.
 
 use std::path::Path;
 
 use crate::browser::walk::{Months, every_page};
-use annals_testkit::browser::{Browser, DESK, PHONE};
+use annals_testkit::browser::{Browser, DESKTOP, PHONE};
 
 /// The checker, which `tests/browser/setup` installs.
 fn axe() -> String {
@@ -17,7 +17,7 @@ const RUN: &str = "return axe.run(document, { resultTypes: ['violations'], prelo
     violations.filter(({ impact }) => ['serious', 'critical'].includes(impact)).flatMap(({ id, nodes }) =>
         nodes.slice(0, 3).map((node) => `${id}: ${node.target.join(' ')}: ${node.failureSummary}: ${node.html.slice(0, 160)}`)));";
 
-/// What is wrong with the page that is open.
+/// The violations on the current page.
 fn violations(browser: &Browser, axe: &str) -> Vec<String> {
     browser.run("for (const folded of document.querySelectorAll('details')) folded.open = true;");
     browser.run(axe);
@@ -25,7 +25,7 @@ fn violations(browser: &Browser, axe: &str) -> Vec<String> {
     found.as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned()).collect()
 }
 
-fn look_at_all(browser: &Browser, pages: &[String], how: &str) {
+fn check_all(browser: &Browser, pages: &[String], how: &str) {
     let axe = axe();
     let mut all = Vec::new();
     for page in pages {
@@ -39,7 +39,7 @@ fn look_at_all(browser: &Browser, pages: &[String], how: &str) {
 fn every_page_is_accessible_in_the_light() {
     let (server, browser) = Months::get().open();
     browser.prefer("light");
-    look_at_all(&browser, &every_page(&server), "light");
+    check_all(&browser, &every_page(&server), "light");
     browser.close();
 }
 
@@ -47,7 +47,7 @@ fn every_page_is_accessible_in_the_light() {
 fn every_page_is_accessible_in_the_dark() {
     let (server, browser) = Months::get().open();
     browser.prefer("dark");
-    look_at_all(&browser, &every_page(&server), "dark");
+    check_all(&browser, &every_page(&server), "dark");
     browser.close();
 }
 
@@ -55,8 +55,8 @@ fn every_page_is_accessible_in_the_dark() {
 fn every_page_is_accessible_on_a_phone() {
     let (server, browser) = Months::get().open();
     browser.resize(PHONE);
-    look_at_all(&browser, &every_page(&server), "phone");
-    browser.resize(DESK);
+    check_all(&browser, &every_page(&server), "phone");
+    browser.resize(DESKTOP);
     browser.close();
 }
 
@@ -75,16 +75,16 @@ fn a_refusal_is_accessible_too() {
     browser.go("/");
     assert!(browser.text("main").contains("annals up"));
     assert_eq!(violations(&browser, &axe), Vec::<String>::new(), "without a token");
-    // The browser reports the statuses themselves, and nothing else.
+    // The browser reports only the statuses themselves.
     let others =
         browser.faults().into_iter().filter(|fault| !fault.contains("responded with a status of 40"));
     assert_eq!(others.collect::<Vec<_>>(), Vec::<String>::new());
-    browser.close_judged();
+    browser.close_checked();
 }
 
-/// The checker runs in a page whose policy lets nothing run, and sees what is wrong.
+/// The checker runs in a page whose policy forbids scripts, and finds violations.
 #[test]
-fn the_checker_sees_faults() {
+fn the_checker_finds_violations() {
     let (_server, browser) = Months::get().open();
     browser.run("const picture = document.createElement('img'); picture.src = '/assets/annals.svg'; document.querySelector('main').append(picture);");
     let found = violations(&browser, &axe()).join("\n");

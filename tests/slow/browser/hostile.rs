@@ -1,5 +1,5 @@
-//! Conversations that hold markup, links, escapes and letters that turn text around: every page shows them as text,
-//! and nothing of them runs.
+//! Conversations with markup, links, escapes and characters that reverse text: every page shows them as text, and
+//! nothing in them runs.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use annals_testkit::server::{Server, escaped};
 
 const CLAUDE: &str = "70aa0000-0000-4000-8000-000000000001";
 
-/// What stands in the homes, and how a page has to show it.
+/// What the homes contain, and how a page must show it.
 struct Payload {
     written: &'static str,
     shown: &'static str,
@@ -21,11 +21,11 @@ fn event(payload: &Value) -> String {
         .to_string()
 }
 
-/// The payload in every place that a client has for somebody's text.
+/// Writes the payload to every place where a client stores user text.
 fn write(bench: &Bench, written: &str) {
-    let said = format!("wordbefore {written} wordafter");
+    let text = format!("wordbefore {written} wordafter");
     let answered = format!(
-        "{said}\n\n`{written}`\n\n- {written}\n\n| a | b |\n|---|---|\n| {} | c |\n\n```sh\n{written}\n```",
+        "{text}\n\n`{written}`\n\n- {written}\n\n| a | b |\n|---|---|\n| {} | c |\n\n```sh\n{written}\n```",
         written.replace('|', "")
     );
     let mut lines =
@@ -33,21 +33,21 @@ fn write(bench: &Bench, written: &str) {
             "/home/ada/engine",
             json!(format!("/home/ada/{written}")).to_string().trim_matches('"'),
         )];
-    lines.extend(prompt(&said));
+    lines.extend(prompt(&text));
     lines.extend(answer(&answered));
     let arguments = json!({ "cmd": format!("echo '{written}'"), "workdir": written }).to_string();
     let patch = format!("*** Begin Patch\n*** Add File: src/{written}.txt\n+{written}\n*** End Patch");
     lines.extend([
-        event(&json!({ "type": "reasoning", "summary": [{ "type": "summary_text", "text": said }] })),
+        event(&json!({ "type": "reasoning", "summary": [{ "type": "summary_text", "text": text }] })),
         event(&json!({ "type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": "call_1" })),
         event(&json!({ "type": "function_call_output", "call_id": "call_1",
-            "output": format!("Process exited with code 1\nOutput:\n{said}\n") })),
+            "output": format!("Process exited with code 1\nOutput:\n{text}\n") })),
         event(&json!({ "type": "custom_tool_call", "status": "completed", "call_id": "call_2", "name": "apply_patch",
             "input": patch })),
-        event(&json!({ "type": "custom_tool_call_output", "call_id": "call_2", "output": said })),
+        event(&json!({ "type": "custom_tool_call_output", "call_id": "call_2", "output": text })),
         event(&json!({ "type": "function_call", "name": written, "arguments": "{}", "call_id": "call_3" })),
         event(&json!({ "type": "function_call", "name": "update_plan", "call_id": "call_4",
-            "arguments": json!({ "plan": [{ "step": said, "status": "pending" }] }).to_string() })),
+            "arguments": json!({ "plan": [{ "step": text, "status": "pending" }] }).to_string() })),
     ]);
     bench.transcript(&rollout(ID), &lines);
     let file = |path: &str, text: &str| {
@@ -55,20 +55,20 @@ fn write(bench: &Bench, written: &str) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
-    let name = json!({ "id": ID, "thread_name": said, "updated_at": "2026-11-15T10:10:00Z" });
+    let name = json!({ "id": ID, "thread_name": text, "updated_at": "2026-11-15T10:10:00Z" });
     file(".codex/session_index.jsonl", &format!("{name}\n"));
-    file(".codex/AGENTS.md", &said);
+    file(".codex/AGENTS.md", &text);
     let path_part = written.replace(['/', '\0', '\n'], "_");
-    file(&format!(".codex/prompts/{path_part}.md"), &said);
+    file(&format!(".codex/prompts/{path_part}.md"), &text);
     file(
         &format!(".claude/skills/{path_part}/SKILL.md"),
-        &format!("---\nname: {path_part}\ndescription: {said}\n---\n{said}\n"),
+        &format!("---\nname: {path_part}\ndescription: {text}\n---\n{text}\n"),
     );
-    file(&format!(".claude/projects/-home-ada/{CLAUDE}.jsonl"), &conversation(&said, written));
+    file(&format!(".claude/projects/-home-ada/{CLAUDE}.jsonl"), &conversation(&text, written));
 }
 
 /// A Claude Code session of the same kind.
-fn conversation(said: &str, written: &str) -> String {
+fn conversation(text: &str, written: &str) -> String {
     let mut count = 0;
     let mut line = |kind: &str, message: Value| {
         count += 1;
@@ -81,14 +81,14 @@ fn conversation(said: &str, written: &str) -> String {
             "usage": { "input_tokens": 1, "output_tokens": 1 } })
     };
     let path = format!("/home/ada/{written}.txt");
-    let edit = json!({ "file_path": path, "old_string": format!("old {written}"), "new_string": said });
+    let edit = json!({ "file_path": path, "old_string": format!("old {written}"), "new_string": text });
     let lines = [
-        line("user", json!({ "role": "user", "content": said })),
+        line("user", json!({ "role": "user", "content": text })),
         line(
             "assistant",
-            talk("assistant", json!([{ "type": "thinking", "thinking": said, "signature": "c2ln" }])),
+            talk("assistant", json!([{ "type": "thinking", "thinking": text, "signature": "c2ln" }])),
         ),
-        line("assistant", talk("assistant", json!([{ "type": "text", "text": said }]))),
+        line("assistant", talk("assistant", json!([{ "type": "text", "text": text }]))),
         line(
             "assistant",
             talk(
@@ -98,7 +98,7 @@ fn conversation(said: &str, written: &str) -> String {
         ),
         line(
             "user",
-            json!({ "role": "user", "content": [{ "tool_use_id": "toolu_1", "type": "tool_result", "content": said }] }),
+            json!({ "role": "user", "content": [{ "tool_use_id": "toolu_1", "type": "tool_result", "content": text }] }),
         ),
         line(
             "assistant",
@@ -109,9 +109,9 @@ fn conversation(said: &str, written: &str) -> String {
         ),
         line(
             "user",
-            json!({ "role": "user", "content": [{ "tool_use_id": "toolu_2", "type": "tool_result", "content": said, "is_error": true }] }),
+            json!({ "role": "user", "content": [{ "tool_use_id": "toolu_2", "type": "tool_result", "content": text, "is_error": true }] }),
         ),
-        json!({ "type": "custom-title", "customTitle": said, "sessionId": CLAUDE }),
+        json!({ "type": "custom-title", "customTitle": text, "sessionId": CLAUDE }),
     ];
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
@@ -140,14 +140,14 @@ for (const part of document.querySelectorAll('[title], [aria-label], [alt]')) {
 }
 return found;";
 
-/// Every page with the payload on it: shown as text, and nothing ran.
+/// Every page with the payload on it shows it as text, and nothing runs.
 fn assert_only_text(payload: &Payload) {
     let bench = Bench::new();
     write(&bench, payload.written);
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let browser = Browser::open(&server.address, &server.token);
-    let look = |page: &str| {
+    let visit = |page: &str| {
         browser.go(page);
         browser.run("for (const folded of document.querySelectorAll('details')) folded.open = true;");
         let dangers = browser.run(DANGERS);
@@ -159,7 +159,7 @@ fn assert_only_text(payload: &Payload) {
         vec!["/".to_owned(), "/sessions?include_subagents=true".to_owned(), "/library".to_owned()];
     pages.extend(sessions.clone());
     for page in &pages {
-        let text = look(page);
+        let text = visit(page);
         // A name that was a path has lost its slashes.
         let shown =
             if page == "/library" { payload.shown.replace('/', "_") } else { payload.shown.to_owned() };
@@ -167,7 +167,7 @@ fn assert_only_text(payload: &Payload) {
         assert!(text.contains(first), "{page} does not show {first:?}:\n{text}");
     }
     for (source, session) in ["codex_cli", "claude_code"].iter().zip(&sessions) {
-        look(session);
+        visit(session);
         assert!(browser.text(".entry.prompt .plain").contains(payload.shown), "the prompt of {source}");
         assert!(
             browser.text(".entry.answer .prose").contains(payload.shown.split(['[', '`']).next().unwrap()),
@@ -181,28 +181,28 @@ fn assert_only_text(payload: &Payload) {
         for message in
             server.list(&format!("/api/v1/agent-sessions/{source}/sessions/{id}/messages"), "messages")
         {
-            look(&format!("{session}/raw/{}", message["id"].as_str().unwrap()));
+            visit(&format!("{session}/raw/{}", message["id"].as_str().unwrap()));
         }
-        // Also what the script puts in.
-        look(&format!("{session}?q={}", escaped("wordbefore")));
+        // Including what the script inserts.
+        visit(&format!("{session}?q={}", escaped("wordbefore")));
         browser.wait("the marks", "document.querySelector('mark.found')");
         assert_eq!(browser.run(DANGERS), json!([]));
     }
-    let found = look("/search?q=wordbefore");
+    let found = visit("/search?q=wordbefore");
     assert!(browser.count(".passage") >= 4, "{found}");
     let snippets = browser.texts(".passage .snippet");
     let first = payload.shown.split_whitespace().next().unwrap();
     assert!(snippets.iter().any(|snippet| snippet.contains(first)), "{snippets:?}");
     for page in ["/tools?days=all", "/usage?days=all", "/audit", "/secrets"] {
-        look(page);
+        visit(page);
     }
     for item in server.list("/api/v1/library", "items") {
         let [source, kind, id] = ["source", "kind", "id"].map(|name| escaped(item[name].as_str().unwrap()));
-        let text = look(&format!("/library/item?source={source}&kind={kind}&id={id}"));
+        let text = visit(&format!("/library/item?source={source}&kind={kind}&id={id}"));
         assert!(text.contains("wordbefore"), "{text}");
     }
-    look(&format!("/sessions?q={0}&project={0}&branch={0}", escaped(payload.written)));
-    look(&format!("/search?q={}", escaped(payload.written)));
+    visit(&format!("/sessions?q={0}&project={0}&branch={0}", escaped(payload.written)));
+    visit(&format!("/search?q={}", escaped(payload.written)));
     browser.close();
 }
 
@@ -237,7 +237,7 @@ fn a_drawing_with_a_script_is_text() {
 }
 
 #[test]
-fn escapes_of_a_terminal_are_pictures_of_themselves() {
+fn terminal_escapes_are_shown_as_symbols() {
     assert_only_text(&Payload {
         written: "\u{1b}[31mred\u{1b}[0m\u{7} \u{1b}]8;;http://elsewhere.example\u{7}press\u{9b}2J",
         shown: "␛[31mred␛[0m␇ ␛]8;;http://elsewhere.example␇press⟨U+009B⟩2J",
@@ -245,7 +245,7 @@ fn escapes_of_a_terminal_are_pictures_of_themselves() {
 }
 
 #[test]
-fn letters_that_turn_text_around_are_named() {
+fn text_reversing_characters_are_shown_by_name() {
     assert_only_text(&Payload {
         written: "safe\u{202e}gnp.exe\u{2066}x\u{2069}\u{200f}",
         shown: "safe⟨U+202E⟩gnp.exe⟨U+2066⟩x⟨U+2069⟩⟨U+200F⟩",

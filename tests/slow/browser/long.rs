@@ -1,4 +1,4 @@
-//! Sessions that are very long: the page holds only what is near the eye, and memory stays flat.
+//! Very long sessions: the page holds only the visible part, and memory stays flat.
 
 use serde_json::{Value, json};
 
@@ -9,12 +9,12 @@ use annals_testkit::corpora::codex as corpus;
 use annals_testkit::server::Server;
 
 const MESSAGES: usize = 10_000;
-/// Entries that may be in the page at once, wherever the person is.
+/// Most entries in the page at once, wherever the user is.
 const MOST: u64 = 800;
-/// What the script may hold more after five sweeps than after two.
+/// How much more memory the script may hold after five sweeps than after two.
 const GROWTH: f64 = 2e6;
 
-/// Brings each of these chunks into view, and waits until it is filled. Answers the most entries that were there.
+/// Scrolls each of these chunks into view and waits until it is filled. Returns the most entries present at once.
 const SWEEP: &str = "
 const [from, to, step] = arguments;
 const chunks = Array.from(document.querySelectorAll('.chunk'));
@@ -54,7 +54,7 @@ fn ten_thousand_messages_are_scrolled_through_in_flat_memory() {
     let bench = Bench::new();
     let id = corpus::write_long_session(&bench.codex(), 7, MESSAGES).unwrap();
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let browser = Browser::open(&server.address, &server.token);
     browser.go(&format!("/sessions/codex_cli/{id}"));
     let total: u64 = browser
@@ -114,7 +114,7 @@ fn an_output_of_twenty_megabytes_is_shown_by_its_start() {
     lines.extend(answer("That was all of it."));
     bench.transcript(&rollout(ID), &lines);
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let page = server.page(&format!("/sessions/codex_cli/{ID}"));
     assert!(page.body.len() < 100_000, "a page of {} bytes", page.body.len());
     let browser = Browser::open(&server.address, &server.token);

@@ -1,4 +1,4 @@
-//! The pages in a real Chromium: walked through, made hostile, very long, and accessible.
+//! The pages in a real Chromium: navigation, hostile content, very long sessions, and accessibility.
 
 mod axe;
 mod hostile;

@@ -1,19 +1,19 @@
-//! What a person does with the pages, done in a real browser on months of made-up work.
+//! What people do with the pages, in a real browser on months of made-up work.
 
 use std::sync::OnceLock;
 
 use serde_json::json;
 
-use annals_testkit::browser::{Browser, DESK, ENTER, ESCAPE, PHONE, TAB};
+use annals_testkit::browser::{Browser, DESKTOP, ENTER, ESCAPE, PHONE, TAB};
 use annals_testkit::files::copy_folder;
 use annals_testkit::server::Server;
 use annals_testkit::worlds::story;
 use annals_testkit::{Bench, fixtures, sources};
 
-/// Fixtures of imports in which there is something to see.
+/// Import fixtures with something to see.
 const IMPORTED: [(&str, &str); 2] = [("chatgpt", "second_generation"), ("openai_api", "responses")];
 
-/// Months of work; made once, since nothing changes it.
+/// Months of work; created once, since nothing changes it.
 pub struct Months {
     bench: Bench,
 }
@@ -45,9 +45,9 @@ impl Months {
         })
     }
 
-    /// A server and a browser that has opened its link.
+    /// A server, and a browser that has opened its link.
     pub fn open(&self) -> (Server, Browser) {
-        let server = Server::still(&self.bench);
+        let server = Server::without_refresh(&self.bench);
         let browser = Browser::open(&server.address, &server.token);
         (server, browser)
     }
@@ -59,9 +59,9 @@ pub fn newest(server: &Server, source: &str) -> String {
     format!("/sessions/{source}/{}", list["sessions"][0]["session_id"].as_str().unwrap())
 }
 
-/// Every page there is, with something on it.
+/// Every page, with something on it.
 pub fn every_page(server: &Server) -> Vec<String> {
-    // That page loads itself again when the look has ended.
+    // That page reloads itself when the scan has ended.
     server.wait_for_secrets();
     let mut pages =
         ["/", "/sessions", "/sessions?q=nothing-like-it", "/search", "/search?q=alarm", "/tools?days=all"]
@@ -108,7 +108,7 @@ fn the_link_opens_the_home_page_and_the_token_leaves_the_address() {
 }
 
 #[test]
-fn the_list_changes_while_somebody_types_and_its_address_with_it() {
+fn the_list_and_its_address_update_while_typing() {
     let (server, browser) = Months::get().open();
     browser.go("/sessions");
     let all = browser.text("#total");
@@ -148,7 +148,7 @@ fn a_provider_is_switched_to_and_back() {
 }
 
 #[test]
-fn the_list_goes_on_as_long_as_there_is_more() {
+fn the_list_loads_more_until_its_end() {
     let (server, browser) = Months::get().open();
     let total = server.json("/api/v1/sessions")["total"].as_u64().unwrap();
     browser.go("/sessions");
@@ -169,7 +169,7 @@ fn the_list_goes_on_as_long_as_there_is_more() {
 }
 
 #[test]
-fn a_session_of_each_source_shows_what_was_said_and_done() {
+fn a_session_of_each_source_shows_messages_and_calls() {
     let (server, browser) = Months::get().open();
     for source in story::CLIENTS {
         browser.go(&newest(&server, source));
@@ -179,14 +179,14 @@ fn a_session_of_each_source_shows_what_was_said_and_done() {
         {
             assert!(browser.count(kind) > 0, "no {kind} in a session of {source}");
         }
-        // A call is folded until somebody wants to see it.
+        // A call is folded until it is opened.
         let shown = "return document.querySelector('details.call.shell pre').checkVisibility();";
         browser.run("for (const call of document.querySelectorAll('details.call')) call.open = false;");
         assert_eq!(browser.run(shown), false);
         browser.click("details.call.shell > summary");
         assert_eq!(browser.run(shown), true);
         assert!(!browser.text("details.call.shell .io pre").trim().is_empty());
-        // An edit is a difference.
+        // An edit is shown as a diff.
         browser.click("details.call.edit > summary");
         let differences = browser.texts("details.call.edit .diff .da");
         assert!(!differences.is_empty() && differences[0].starts_with('+'), "{source}: {differences:?}");
@@ -206,7 +206,7 @@ fn a_session_of_each_source_shows_what_was_said_and_done() {
 }
 
 #[test]
-fn imported_sessions_are_shown_and_another_branch_is_switched_to() {
+fn imported_sessions_are_shown_and_branches_switch() {
     let (server, browser) = Months::get().open();
     for (source, _) in IMPORTED {
         browser.go(&newest(&server, source));
@@ -231,7 +231,7 @@ fn imported_sessions_are_shown_and_another_branch_is_switched_to() {
 }
 
 #[test]
-fn what_is_found_is_marked_where_it_was_said() {
+fn matches_are_highlighted_in_the_session() {
     let (_server, browser) = Months::get().open();
     browser.go("/search");
     browser.type_into("main input[name=q]", "estuary unseen");
@@ -250,7 +250,7 @@ fn what_is_found_is_marked_where_it_was_said() {
 }
 
 #[test]
-fn words_are_found_within_a_session() {
+fn find_in_session_finds_words() {
     let (server, browser) = Months::get().open();
     browser.go(&newest(&server, "claude_code"));
     browser.type_into("[data-find] input[name=q]", "raw_metres");
@@ -304,14 +304,14 @@ fn no_page_is_wider_than_a_phone() {
             return widest;";
         assert_eq!(widths, json!([390, 390]), "{page} is {} wide: {}", widths[0], browser.run(widest));
     }
-    browser.resize(DESK);
+    browser.resize(DESKTOP);
     browser.close();
 }
 
 #[test]
 fn everything_is_reached_by_keyboard() {
     let (_server, browser) = Months::get().open();
-    // A window that nobody looks at has no focus, and keys that come before it has are lost.
+    // A window without focus loses keys that are pressed before it has focus.
     browser.command("Emulation.setFocusEmulationEnabled", &json!({ "enabled": true }));
     browser.wait("the page that hears keys", "document.hasFocus()");
     browser.press(&[TAB]);
@@ -360,9 +360,9 @@ fn everything_is_reached_by_keyboard() {
     browser.close();
 }
 
-/// The checks at the end of every test see what they look for.
+/// The checks at the end of every test do find what they look for.
 #[test]
-fn a_page_that_does_wrong_is_noticed() {
+fn faults_of_a_page_are_noticed() {
     let (_server, browser) = Months::get().open();
     assert_eq!(browser.faults(), Vec::<String>::new());
     browser.run(
@@ -379,5 +379,5 @@ fn a_page_that_does_wrong_is_noticed() {
         assert!(faults.contains(sign), "no {sign} in\n{faults}");
     }
     assert_eq!(browser.run("return window.ran === undefined;"), true);
-    browser.close_judged();
+    browser.close_checked();
 }

@@ -35,23 +35,31 @@ fn links_out_of_the_home_are_not_followed() {
     symlink(Path::new("../../../../../../outside"), day.join("linked")).unwrap();
     symlink(&outside, bench.codex().join("archived_sessions")).unwrap();
     symlink(outside.join("AGENTS.md"), bench.codex().join("AGENTS.md")).unwrap();
-    // Loops: to itself, to each other, to a folder above.
+    // Loops: to itself, to each other, to a parent directory.
     symlink(day.join("self"), day.join("self")).unwrap();
     symlink(day.join("pong"), day.join("ping")).unwrap();
     symlink(day.join("ping"), day.join("pong")).unwrap();
     symlink(bench.codex(), day.join("home")).unwrap();
     symlink(bench.codex().join("sessions"), bench.codex().join("rules")).unwrap();
     let report = sync_within(&bench, MEMORY);
-    let told: Vec<&str> =
-        report["problems"].as_array().unwrap().iter().map(|told| told.as_str().unwrap()).collect();
+    let warnings: Vec<&str> =
+        report["problems"].as_array().unwrap().iter().map(|warnings| warnings.as_str().unwrap()).collect();
     for path in ["AGENTS.md", "archived_sessions", "sessions/2026/11/15/linked"] {
-        assert!(told.contains(&&*format!("{path}: link to outside of the home not followed")), "{told:?}");
+        assert!(
+            warnings.contains(&&*format!("{path}: link to outside of the home not followed")),
+            "{warnings:?}"
+        );
     }
     assert!(
-        told.iter().any(|told| told.contains(&rollout(foreign)) && told.contains("not followed")),
-        "{told:?}"
+        warnings
+            .iter()
+            .any(|warnings| warnings.contains(&rollout(foreign)) && warnings.contains("not followed")),
+        "{warnings:?}"
     );
-    assert!(told.iter().any(|told| told.starts_with("sessions/2026/11/15/self: ")), "{told:?}");
+    assert!(
+        warnings.iter().any(|warnings| warnings.starts_with("sessions/2026/11/15/self: ")),
+        "{warnings:?}"
+    );
     assert_eq!(bench.sessions().len(), 1, "only the healthy one");
     assert_eq!(bench.accounts().len(), 1);
     assert!(!bench.run(&["records", "codex_cli/messages"]).stdout.contains("foreign words"));
@@ -59,7 +67,7 @@ fn links_out_of_the_home_are_not_followed() {
 }
 
 #[test]
-fn what_may_not_be_read_is_told_and_not_gone() {
+fn unreadable_files_are_reported_and_not_gone() {
     let bench = bench();
     let (hidden, closed) = ("0199a1b2-0000-7000-8000-0000000000f2", "0199a1b2-0000-7000-8000-0000000000f3");
     let late = "0199a1b2-0000-7000-8000-0000000000f4";
@@ -102,7 +110,7 @@ fn what_may_not_be_read_is_told_and_not_gone() {
     assert!(!warnings.contains("warning"), "{warnings}");
     assert_eq!(gaps(), 0, "no gap is left");
     assert_eq!(bench.sessions().len(), 4);
-    // A home that can not be looked into at all.
+    // A home that cannot be read at all.
     std::fs::set_permissions(bench.codex(), std::fs::Permissions::from_mode(0o000)).unwrap();
     let (report, _) = sync();
     assert_eq!((&report["homes"][0]["source_status"], &report["gone_files"]), (&"error".into(), &0.into()));
@@ -159,14 +167,14 @@ fn damaged_compressed_transcripts_give_what_they_have() {
 }
 
 #[test]
-fn a_bomb_is_left_when_it_is_known_as_one() {
+fn a_decompression_bomb_is_abandoned() {
     let bench = bench();
     let (spaces, newlines) = ("0199a1b2-0000-7000-8000-0000000000f7", "0199a1b2-0000-7000-8000-0000000000f8");
     for (id, byte) in [(spaces, b' '), (newlines, b'\n')] {
         let start =
             conversation(id, "before the bomb").iter().flat_map(|text| line(text)).collect::<Vec<u8>>();
         let mut bomb = zstd::encode_all(start.as_slice(), 3).unwrap();
-        // 3 GB in all.
+        // 3 GB in total.
         let frame = zstd::encode_all(vec![byte; 64 * MEGABYTE].as_slice(), 1).unwrap();
         bomb.extend(frame.repeat(48));
         raw_transcript(&bench, &format!("{}.zst", rollout(id)), &bomb);
@@ -184,7 +192,7 @@ fn a_bomb_is_left_when_it_is_known_as_one() {
 }
 
 #[test]
-fn damaged_databases_are_named_and_sessions_answer() {
+fn damaged_databases_are_reported_and_sessions_stay_readable() {
     let bench = bench();
     bench.transcript(&rollout(ID), &conversation(ID, "engines"));
     let path = bench.codex().join("state_5.sqlite");
@@ -223,7 +231,7 @@ fn damaged_databases_are_named_and_sessions_answer() {
     let report = sync_within(&bench, MEMORY);
     assert_eq!((&report["problems"], &report["new_documents"]), (&Value::Array(Vec::new()), &200.into()));
     assert_eq!(bench.json(&["sources"])["sources"][0]["gaps_open"], 0);
-    // Damage later on takes nothing back.
+    // Later damage takes nothing back.
     std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     sync_within(&bench, MEMORY);
     assert_eq!(run(bench.command(&["records", "codex_cli/threads"])).stdout.lines().count(), 200);
@@ -356,7 +364,7 @@ fn a_file_becomes_a_folder_and_a_folder_a_file() {
         assert!(show(&bench, id).contains(words));
         assert_eq!(session(&bench, id)["source_gone"], gone, "{words}");
     }
-    // Both can not stand at one place: what is there now does, what was there stands beside it.
+    // Both cannot be at one path: the current one is, the old one is next to it.
     let target = bench.folder.path().join("both");
     run(bench.command(&["restore", "--source", "codex_cli", "--to", target.to_str().unwrap()]));
     let restored: Vec<String> =
@@ -378,14 +386,14 @@ fn a_file_becomes_a_folder_and_a_folder_a_file() {
     assert_accounts_add_up(&bench, &bench.codex());
 }
 
-/// The uid that a test run by root uses, for whom permissions mean nothing.
+/// The uid that a test run by root uses, since permissions do not apply to root.
 const SOMEBODY: u32 = 65_534;
 
 fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
 
-/// A copy of the program that somebody without rights can run on this bench.
+/// A copy of the program that an unprivileged user can run on this bench.
 fn somebody_elses(bench: &Bench) -> PathBuf {
     let program = bench.folder.path().join("annals");
     std::fs::copy(annals_testkit::program(), &program).unwrap();

@@ -16,7 +16,7 @@ use annals_testkit::{Bench, Ran};
 
 const HEALTHY: &str = "0199a1b2-0000-7000-8000-0000000000fe";
 pub const MEGABYTE: usize = 1 << 20;
-/// What a sync may hold at most, whatever it reads.
+/// The most memory a sync may use, whatever it reads.
 pub const MEMORY: u64 = 300 << 20;
 /// Longer than this is a hang.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -98,7 +98,7 @@ fn control_bytes_are_kept_and_do_not_reach_the_terminal() {
     let mut bytes = line(&meta(ID));
     let harm = "\u{0}bell\u{7}\u{1b}]0;owned\u{7}\u{1b}[31mred\u{1b}[1mbold\u{1b}[0m\u{9b}2J";
     bytes.extend(prompt(harm).iter().flat_map(|text| line(text)));
-    // The same bytes as they are, which JSON does not allow and clients wrote all the same.
+    // The same bytes unescaped, which JSON forbids and clients wrote anyway.
     for text in answer("RAW") {
         bytes.extend(line(&text.replace("RAW", harm)));
     }
@@ -263,7 +263,7 @@ fn absurd_numbers_and_times_are_only_values() {
         .unwrap();
     drop(database);
     let file = std::fs::File::options().write(true).open(path).unwrap();
-    // Not every file system takes such a date.
+    // Not every file system supports such a date.
     let _ = file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1 << 55));
     sync_within(&bench, MEMORY);
     assert_eq!(session(&bench, ID)["user_message_count"], 1);
@@ -275,24 +275,24 @@ fn absurd_numbers_and_times_are_only_values() {
     assert_sound(&bench);
 }
 
-/// A home with one session that nothing is wrong with.
+/// A home with one healthy session.
 pub fn bench() -> Bench {
     let bench = Bench::new();
     bench.transcript(&rollout(HEALTHY), &conversation(HEALTHY, "healthy words"));
     bench
 }
 
-/// Runs a command that must end well, soon, and without a panic.
+/// Runs a command that must succeed, in time, and without a panic.
 pub fn run(mut command: Command) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     let (stdout, stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
     let open = |path: &Path| Stdio::from(std::fs::File::create(path).unwrap());
     let mut child = command.stdout(open(&stdout)).stderr(open(&stderr)).stdin(Stdio::null()).spawn().unwrap();
-    let began = Instant::now();
+    let started = Instant::now();
     let status = loop {
         match child.try_wait().unwrap() {
             Some(status) => break status,
-            None if began.elapsed() > PATIENCE => {
+            None if started.elapsed() > PATIENCE => {
                 child.kill().unwrap();
                 child.wait().unwrap();
                 panic!("{command:?} hangs");
@@ -307,7 +307,7 @@ pub fn run(mut command: Command) -> Ran {
     ran
 }
 
-/// Syncs within bounds and answers the report of the first source.
+/// Syncs within bounds and returns the report of the first source.
 pub fn sync_within(bench: &Bench, memory: u64) -> Value {
     let ran = run(bench.command(&["sync", "--json"]));
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -316,7 +316,7 @@ pub fn sync_within(bench: &Bench, memory: u64) -> Value {
     report["sources"][0].clone()
 }
 
-/// Nothing lost, everything counted, the healthy session answers, and a rebuild finds the same.
+/// Nothing lost, everything counted, the healthy session is readable, and a rebuild gives the same.
 pub fn assert_sound(bench: &Bench) {
     assert_accounts_add_up(bench, &bench.codex());
     assert_restores(bench, &bench.codex());
@@ -367,7 +367,7 @@ pub fn raw_transcript(bench: &Bench, name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// Bytes that nothing compresses, the same in every run.
+/// Incompressible bytes, the same in every run.
 pub fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);

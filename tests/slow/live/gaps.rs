@@ -1,4 +1,4 @@
-//! Live collection that is refused, broken off and killed: gaps heal, and nothing is lost or had twice.
+//! Live collection that is refused, interrupted and killed: gaps recover, and nothing is lost or fetched twice.
 
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use annals_testkit::Ran;
 use annals_testkit::standin::{Stage, id_of, wait};
 
 #[test]
-fn thousands_of_refusals_heal_by_their_ids() {
+fn thousands_of_refusals_recover_by_id() {
     let (all, given) = (5_000, 812);
     let mut stage = Stage::connected(json!({
         "conversations": all, "archived": 0, "projects": {}, "batch": false,
@@ -22,18 +22,21 @@ fn thousands_of_refusals_heal_by_their_ids() {
     let refused = stage.standin.count("refused");
     assert_eq!((&first["fetched"], &first["gaps_open"]), (&json!(given), &json!(all - given)), "{first}");
     assert!(first["seconds_left"].as_u64().unwrap() > 0);
-    // It stops asking when the measure is used up: one group and its tries, and no hammering.
+    // It stops when the rate limit is reached: one group and its retries, and no hammering.
     assert!(refused <= 20, "{refused}");
     let details: Value = stage.standin.counts()["details"].clone();
-    let asked = details.as_object().unwrap().len();
-    println!("first run: {given} fetched, {} gaps, {refused} refusals, {asked} asked, {took:?}", all - given);
-    // Nothing is given yet: a run that comes too early asks for nothing singly, or next to nothing.
+    let requested = details.as_object().unwrap().len();
+    println!(
+        "first run: {given} fetched, {} gaps, {refused} refusals, {requested} asked, {took:?}",
+        all - given
+    );
+    // Nothing is available yet: a run that starts too early requests nothing individually, or next to nothing.
     stage.standin.control(json!({"forget_counts": true}));
     let early = stage.sync();
     println!("too early: {} fetched, {} refusals", early["fetched"], stage.standin.count("refused"));
     assert_eq!((&early["fetched"], &early["gaps_open"]), (&json!(0), &json!(all - given)));
     assert!(stage.standin.count("refused") <= 20);
-    // The limit is gone. Gaps are served by their ids: each once, and nothing else is asked for.
+    // The limit is gone. Gaps are fetched by id, each once, and nothing else is requested.
     stage.standin.control(json!({"bucket": null, "forget_counts": true}));
     let mut runs = 0;
     let mut fetched = 0;
@@ -53,14 +56,14 @@ fn thousands_of_refusals_heal_by_their_ids() {
     );
     assert_eq!((fetched, details.len()), ((all - given) as u64, all - given));
     assert!(details.values().all(|times| *times == 1), "something was asked for twice");
-    // Only the first page of each of two lists, once in each run, and again at its end when there was news.
+    // Only the first page of each of two lists, once per run, and again at its end if there was something new.
     assert!(stage.standin.count("GET conversations") <= 4 * runs);
     let expected: Vec<String> = (0..all).map(id_of).collect();
     assert_eq!(stage.conversations(), expected);
 }
 
 #[test]
-fn what_fails_by_itself_is_a_gap_of_its_own() {
+fn individual_failures_are_separate_gaps() {
     let mut stage = Stage::connected(json!({
         "conversations": 30, "archived": 0, "projects": {},
         "drop": [1, 2, 3, 4], "slow": [1], "broken": [2], "garbage": [3], "missing": [4], "truncate": [6],
@@ -71,7 +74,7 @@ fn what_fails_by_itself_is_a_gap_of_its_own() {
     let gaps = stage.gaps();
     let why = |number: usize| gaps.iter().find(|gap| gap["key"] == id_of(number)).unwrap()["why"].clone();
     assert_eq!([1, 2, 3, 4].map(why), ["timeout", "pressure", "malformed", "not_found"].map(Value::from));
-    // The account: 26 conversations, ten documents and four gaps, which are not nothing.
+    // The account: 26 conversations, ten documents and four gaps, which do count.
     let audit = stage.audit();
     assert_eq!(
         (&audit["files"]["found"], &audit["files"]["kept"]),
@@ -80,7 +83,7 @@ fn what_fails_by_itself_is_a_gap_of_its_own() {
         audit["files"]
     );
     assert_eq!((&audit["files"]["gaps"], &audit["percent"]), (&json!(4), &json!(90.0)));
-    // They are not asked for again before their time, and nothing else is either.
+    // They are not requested again before they are due, and neither is anything else.
     stage.standin.control(json!({"forget_counts": true}));
     assert_eq!(stage.sync()["fetched"], 0);
     assert_eq!(stage.standin.counts()["details"], json!({}));
@@ -99,7 +102,7 @@ fn what_fails_by_itself_is_a_gap_of_its_own() {
 }
 
 #[test]
-fn a_run_that_waits_goes_on_at_the_pace_of_the_provider() {
+fn a_waiting_run_continues_at_the_providers_pace() {
     // A minute takes 0.3 seconds here: one for each of them.
     let world = json!({
         "conversations": 44, "archived": 0, "projects": {}, "batch": false,
@@ -116,12 +119,12 @@ fn a_run_that_waits_goes_on_at_the_pace_of_the_provider() {
 }
 
 #[test]
-fn bytes_of_files_are_had_later_and_what_fails_is_a_gap() {
+fn files_are_fetched_on_request_and_failures_are_gaps() {
     let stage = Stage::connected(
         json!({"conversations": 10, "archived": 0, "projects": {}, "files_fail": {"1": 500, "5": 404}}),
     );
     assert_eq!(stage.sync()["files"], 0);
-    // On request, also for conversations that have been here for long.
+    // On request, also for conversations that were archived long ago.
     let (code, live) = stage.sync_with(&["--with-files"]);
     assert_eq!((code, &live["fetched"], &live["files"]), (0, &json!(0), &json!(1)), "{live}");
     let mut gaps: Vec<(String, String)> = Vec::new();
@@ -135,10 +138,10 @@ fn bytes_of_files_are_had_later_and_what_fails_is_a_gap() {
         [("file-000000000000000000000001", "pressure"), ("file-000000000000000000000005", "not_found")];
     assert_eq!(gaps, expected.map(|(key, why)| (key.to_owned(), why.to_owned())));
     stage.standin.control(json!({"files_fail": {}, "forget_counts": true}));
-    // Not before their time; then each once.
+    // Not before they are due; then each once.
     assert_eq!(stage.sync_with(&["--with-files"]).1["files"], 0);
     assert_eq!(stage.standin.count("GET files/*"), 0);
-    stage.make_due();
+    stage.make_gaps_due();
     assert_eq!(stage.sync_with(&["--with-files"]).1["files"], 2);
     assert!(stage.gaps().is_empty());
     let kept: Vec<_> =
@@ -149,13 +152,13 @@ fn bytes_of_files_are_had_later_and_what_fails_is_a_gap() {
 }
 
 #[test]
-fn what_is_there_of_a_torn_conversation_is_kept_and_it_stays_a_gap() {
+fn a_torn_conversation_is_kept_and_stays_a_gap() {
     let stage = Stage::connected(json!({"conversations": 3, "archived": 0, "projects": {}, "torn": [1]}));
     let live = stage.sync();
     assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(2), &json!(1)), "{live}");
     assert_eq!((&stage.gaps()[0]["key"], &stage.gaps()[0]["why"]), (&json!(id_of(1)), &json!("malformed")));
     assert!(stage.bench.run(&["show", &id_of(1), "--branch", "all"]).stdout.contains("Answer 1"));
-    // The same again is nothing new; when it comes whole, both are one.
+    // The same again is nothing new; once it is complete, both are one.
     let torn = stage.records("conversation_versions").len();
     assert_eq!(stage.retry_gaps()["recovered"], 0);
     assert_eq!(stage.records("conversation_versions").len(), torn);
@@ -167,8 +170,8 @@ fn what_is_there_of_a_torn_conversation_is_kept_and_it_stays_a_gap() {
 }
 
 #[test]
-fn lists_are_walked_to_their_end_when_asked() {
-    // A list that loses one while it is walked: its place is taken by the next, which is on no page then.
+fn full_runs_walk_lists_to_their_end() {
+    // A list that loses an item during the walk: the next item takes its place and is then on no page.
     let stage = Stage::connected(json!({"conversations": 120, "archived": 0, "projects": {}, "hidden": [3]}));
     assert_eq!(stage.sync()["fetched"], 119);
     stage.standin.control(json!({"hidden": []}));
@@ -179,7 +182,7 @@ fn lists_are_walked_to_their_end_when_asked() {
 }
 
 #[test]
-fn a_list_that_breaks_off_moves_no_cursor() {
+fn an_interrupted_list_moves_no_cursor() {
     let stage =
         Stage::connected(json!({"conversations": 250, "archived": 0, "projects": {}, "list_fail_at": 200}));
     let live = stage.sync();
@@ -193,7 +196,7 @@ fn a_list_that_breaks_off_moves_no_cursor() {
 }
 
 #[test]
-fn the_owner_is_told_what_to_do_and_the_next_run_goes_on() {
+fn the_user_is_told_what_to_do_and_the_next_run_resumes() {
     let stage = Stage::connected(json!({"conversations": 60, "archived": 0, "projects": {}, "batch": false}));
     let stopped = |kind: &str| {
         let (code, live) = stage.sync_with(&[]);
@@ -207,41 +210,41 @@ fn the_owner_is_told_what_to_do_and_the_next_run_goes_on() {
     let live = stopped("manual_action");
     assert!(live["interaction"]["message"].as_str().unwrap().contains("five minutes"));
     assert!(live["interaction"]["link"].as_str().unwrap().starts_with(&stage.url));
-    // A check that only a person can pass, in the middle.
+    // A captcha in the middle.
     stage.standin.control(json!({"token_life": 3600, "new_token": true, "challenge_after": 30}));
     let live = stopped("manual_action");
     assert!(live["interaction"]["message"].as_str().unwrap().contains("check"), "{live}");
-    let had = stage.conversations().len();
-    assert!((1..60).contains(&had), "{had}");
+    let fetched_before = stage.conversations().len();
+    assert!((1..60).contains(&fetched_before), "{fetched_before}");
     // Another workspace is open: what is not listed there has not ended.
     stage.standin.control(json!({"challenge_after": null, "account": "account-2", "memories": []}));
     let live = stopped("manual_action");
     assert!(live["interaction"]["message"].as_str().unwrap().contains("another account"), "{live}");
     assert!(stage.records("memories").iter().all(|memory| memory["deleted_at"].is_null()));
-    // The network is gone, then the owner is logged out.
+    // The network is gone, then the user is logged out.
     stage.standin.control(json!({"account": "account-1", "offline": true}));
     stopped("unreachable");
     stage.standin.control(json!({"offline": false, "log_out": true, "login": "manual"}));
     stopped("manual_action");
-    assert_eq!(stage.conversations().len(), had);
-    // They log in again, and it goes on.
+    assert_eq!(stage.conversations().len(), fetched_before);
+    // They log in again, and it continues.
     stage.standin.control(json!({"login": "auto"}));
     assert_eq!(stage.run(&["connect", "chatgpt", "--wait", "1"]).code, 0);
     stage.retry_gaps();
     let live = stage.sync();
     assert_eq!(live["gaps_open"], 0, "{live}");
     assert_eq!(stage.conversations().len(), 60);
-    // A browser that is not there, or does not start.
+    // A browser that does not exist, or does not start.
     for browser in ["/nowhere/browser", "/bin/false"] {
         let mut command = stage.command(&["sync", "--json"]);
         let ran = Ran::of(command.env("ANNALS_BROWSER", browser).output().unwrap());
         assert_eq!(ran.code, 2, "{}", ran.stderr);
-        let told: Value = serde_json::from_str(&ran.stdout).unwrap();
-        assert_eq!(told["live"][0]["interaction"]["kind"], "failed", "{told}");
-        assert!(told["sources"].as_array().unwrap().len() > 2, "files are told of all the same");
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(report["live"][0]["interaction"]["kind"], "failed", "{report}");
+        assert!(report["sources"].as_array().unwrap().len() > 2, "files are told of all the same");
         assert!(ran.stderr.contains("hint: "), "{}", ran.stderr);
     }
-    // A token that is renewed while a run goes on is no reason to stop.
+    // A token that is renewed during a run is no reason to stop.
     stage.standin.control(json!({"changed": {"1": 1, "2": 1, "3": 1}, "delay_ms": 30}));
     let mut sync = stage.spawn(&["sync", "chatgpt", "--json"]);
     wait_for_requests(&stage, &mut sync, 1);
@@ -251,7 +254,7 @@ fn the_owner_is_told_what_to_do_and_the_next_run_goes_on() {
     assert_eq!(stage.standin.count("outside"), 0);
 }
 
-/// Until so many requests came in, or the run ended before.
+/// Waits until this many requests came in, or the run ended.
 fn wait_for_requests(stage: &Stage, sync: &mut Child, number: u64) {
     stage.standin.control(json!({"forget_counts": true}));
     let came = || -> u64 {
@@ -266,30 +269,30 @@ fn wait_for_requests(stage: &Stage, sync: &mut Child, number: u64) {
 }
 
 #[test]
-fn a_run_that_dies_anywhere_is_gone_on_with() {
+fn a_run_that_dies_anywhere_is_resumed() {
     let stage = Stage::connected(json!({"conversations": 300, "archived": 2, "delay_ms": 3, "batch": false}));
     let all = 304;
-    let mut had = 0;
+    let mut fetched_before = 0;
     for round in 0..6u64 {
         let mut sync = stage.spawn(&["sync", "chatgpt"]);
-        // Nothing but the front page, some of the list, or some conversations.
+        // Only the front page, part of the list, or some conversations.
         wait_for_requests(&stage, &mut sync, 1 + 12 * round);
         if round % 3 == 2 {
-            // The owner closes the browser.
+            // The user closes the browser.
             stage.kill_browsers();
             let ran = wait(sync);
-            let told =
+            let is_reported =
                 ran.stderr.contains("the browser was closed") || ran.stderr.contains("the browser exited");
-            assert!(ran.code == 0 || told, "{}", ran.stderr);
+            assert!(ran.code == 0 || is_reported, "{}", ran.stderr);
         } else {
             let _ = sync.kill();
             let _ = sync.wait();
         }
         let now = stage.conversations().len();
-        assert!(now >= had, "{now} after {had}");
-        had = now;
+        assert!(now >= fetched_before, "{now} after {fetched_before}");
+        fetched_before = now;
     }
-    println!("after six broken runs: {had} of {all}");
+    println!("after six broken runs: {fetched_before} of {all}");
     stage.retry_gaps();
     let live = stage.sync();
     assert_eq!(live["gaps_open"], 0, "{live}");

@@ -1,5 +1,5 @@
-//! A provider that answers in ways that nobody expects: one thing that can not be had never keeps others from being had,
-//! and nothing ends that did not end.
+//! A provider that responds in unexpected ways: one item that cannot be fetched never blocks the others, and nothing
+//! ends that did not end.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ fn small(more: Value) -> Value {
 }
 
 #[test]
-fn one_that_breaks_off_or_leads_elsewhere_is_a_gap_and_all_others_are_had() {
+fn a_broken_or_redirected_request_is_a_gap_and_all_others_are_fetched() {
     let of = |number: usize| format!("/conversation/{}", id_of(number));
     let nested = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let stage = Stage::connected(small(json!({"batch": false, "odd": {
@@ -33,7 +33,7 @@ fn one_that_breaks_off_or_leads_elsewhere_is_a_gap_and_all_others_are_had() {
         [7, 6, 5, 4, 3].map(why),
         ["timeout", "timeout", "malformed", "malformed", "malformed"].map(Value::from)
     );
-    // Not a word of the session went to the other address, and what heals is had.
+    // No part of the session went to the other address, and what recovers is fetched.
     stage.standin.control(json!({"odd": {}}));
     let healed = stage.retry_gaps();
     assert_eq!((&healed["recovered"], &healed["open"]), (&json!(5), &json!(0)), "{healed}");
@@ -41,7 +41,7 @@ fn one_that_breaks_off_or_leads_elsewhere_is_a_gap_and_all_others_are_had() {
 }
 
 #[test]
-fn a_listing_that_is_strange_or_of_somebody_else_ends_nothing() {
+fn a_strange_or_foreign_listing_ends_nothing() {
     let stage = Stage::connected(small(json!({"projects": {"g-p-aurora": 1, "g-p-borealis": 1}})));
     stage.sync();
     let ended = |stream: &str| -> Vec<String> {
@@ -52,7 +52,7 @@ fn a_listing_that_is_strange_or_of_somebody_else_ends_nothing() {
     let project = "{\"gizmo\":{\"gizmo\":{\"id\":\"g-p-aurora\"}}}";
     let sidebar = "/gizmos/snorlax/sidebar";
     let table = [
-        // Ids are called otherwise; only some have one; pages go in circles before all is told.
+        // Ids have other names; only some have one; pages repeat before everything was listed.
         ("memories", json!({"/memories": {"body": "{\"memories\":[{\"memory_id\":\"mem-1\"}]}"}})),
         (
             "memories",
@@ -64,15 +64,15 @@ fn a_listing_that_is_strange_or_of_somebody_else_ends_nothing() {
     for (stream, odd) in table {
         stage.standin.control(json!({"odd": odd}));
         let live = stage.sync();
-        let told = live["problems"].to_string();
-        assert!(told.contains(&format!("{stream}: ")), "{odd}: {live}");
+        let warnings = live["problems"].to_string();
+        assert!(warnings.contains(&format!("{stream}: ")), "{odd}: {live}");
         assert_eq!(ended(stream), [""; 0], "{odd}");
         assert_eq!(stage.gaps().len(), 1, "{odd}");
         stage.standin.control(json!({"odd": {}}));
         stage.sync();
         assert!(stage.gaps().is_empty(), "{odd}");
     }
-    // A session that does not say whose it is leaves the archive with its owner, and so does the end of the connection.
+    // A session without an account leaves the archive with its owner, and so does disconnecting.
     stage.standin.control(json!({"user": null, "account": null}));
     stage.sync_with(&[]);
     stage.standin.control(json!({"user": "user-eve", "account": "account-9", "memories": []}));
@@ -88,18 +88,18 @@ fn a_listing_that_is_strange_or_of_somebody_else_ends_nothing() {
 
 #[test]
 fn a_list_in_an_odd_order_or_in_circles_loses_nothing() {
-    // One says that it was changed in a time to come: that is no measure for others.
+    // One claims to have changed in the future: that must not affect the others.
     let stage =
         Stage::connected(small(json!({"conversations": 250, "times": {"5": "2099-01-01T00:00:00.000000Z"}})));
     assert_eq!(stage.sync()["fetched"], 250);
-    // One that is pinned stands above all that is new, which is more than a page.
+    // A pinned one comes before everything new, which is more than a page.
     let changed: serde_json::Map<String, Value> =
         (100..250).map(|number| (number.to_string(), json!(1))).collect();
     let order: Vec<usize> = [5, 1].into_iter().chain((100..250).rev()).chain(2..5).chain(6..100).collect();
     stage.standin.control(json!({"changed": changed, "order": order}));
     let live = stage.sync();
     assert_eq!(live["fetched"], 150, "{live}");
-    // The second page is the first once more: what is behind it is not passed by.
+    // The second page repeats the first: what comes after it is not skipped.
     let stage = Stage::connected(small(json!({"conversations": 250})));
     let items: Vec<Value> = (150..250).map(|number| json!({"id": id_of(number)})).collect();
     let page = json!({"items": items, "limit": 100}).to_string();
@@ -116,7 +116,7 @@ fn a_list_in_an_odd_order_or_in_circles_loses_nothing() {
 }
 
 #[test]
-fn what_is_gone_leaves_no_gap_behind_for_ever() {
+fn deleted_items_leave_no_permanent_gap() {
     let stage = Stage::connected(small(json!({
         "projects": {"g-p-aurora": 2},
         "odd": {"/gizmos/g-p-aurora/conversations": {"status": 500}, "/models": {"status": 500}},
@@ -124,13 +124,13 @@ fn what_is_gone_leaves_no_gap_behind_for_ever() {
     assert_eq!(stage.sync()["fetched"], 8);
     assert_eq!(stage.gaps().len(), 2);
     stage.standin.control(json!({"projects": {}, "odd": {"/models": {"status": 404}}}));
-    stage.make_due();
+    stage.make_gaps_due();
     stage.sync();
     assert!(stage.gaps().is_empty());
 }
 
 #[test]
-fn a_conversation_of_more_pages_than_are_given_at_once_comes_page_by_page() {
+fn long_conversations_are_fetched_page_by_page() {
     let stage = Stage::connected(json!({
         "conversations": 3, "archived": 0, "projects": {}, "shape": "pages", "changed": {"2": 300},
         "bucket": {"capacity": 4, "per_minute": 400},
@@ -140,12 +140,12 @@ fn a_conversation_of_more_pages_than_are_given_at_once_comes_page_by_page() {
     let sessions = stage.bench.sessions();
     let long = sessions.iter().find(|session| session["session_id"] == id_of(2)).unwrap();
     assert_eq!(long["message_count"], 602);
-    // Seven pages, each of them had once.
+    // Seven pages, each fetched once.
     assert_eq!(stage.standin.counts()["served"][id_of(2)], 7);
 }
 
 #[test]
-fn links_that_lead_nowhere_are_gaps_and_a_retry_asks_for_their_bytes() {
+fn dead_links_are_gaps_and_a_retry_fetches_them() {
     let links = ["/backend-api/me", "file:///etc/passwd", "http://[bad", "http://127.0.0.1:1/x"];
     let mut odd = serde_json::Map::new();
     for (link, number) in links.iter().zip([1, 5, 9, 13]) {
@@ -164,11 +164,11 @@ fn links_that_lead_nowhere_are_gaps_and_a_retry_asks_for_their_bytes() {
 }
 
 #[test]
-fn what_was_given_up_is_not_told_as_open_and_comes_back_when_it_changes() {
+fn given_up_items_are_not_open_and_return_when_they_change() {
     let stage = Stage::connected(small(json!({"missing": [3]})));
     for _ in 0..3 {
         stage.sync();
-        stage.make_due();
+        stage.make_gaps_due();
     }
     let live = stage.sync();
     assert_eq!((&live["gaps_open"], &live["seconds_left"]), (&json!(0), &json!(0)), "{live}");
@@ -181,7 +181,7 @@ fn what_was_given_up_is_not_told_as_open_and_comes_back_when_it_changes() {
 }
 
 #[test]
-fn a_conversation_of_many_megabytes_comes_whole() {
+fn large_conversations_arrive_complete() {
     let text = "\\u0000\\ud800 lamp \\\"oil\\\" ".repeat(3 << 18);
     let id = id_of(7);
     let body = format!(
@@ -194,12 +194,12 @@ fn a_conversation_of_many_megabytes_comes_whole() {
     let live = stage.sync();
     assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(8), &json!(0)), "{live}");
     assert_eq!(stage.conversations().len(), 8);
-    // It says of itself who it is as little as it is small: whoever asked knows.
+    // It does not contain its own id: the requester knows it.
     assert!(stage.conversations().contains(&id));
 }
 
 #[test]
-fn ids_that_are_no_part_of_an_address_lead_nowhere_else() {
+fn odd_ids_cannot_redirect_requests() {
     let long = "x".repeat(100_000);
     let ids = ["..", ".", "", "a/b", "../../login", "a\nb?x=1#y", "\u{0}", &long, &id_of(3)];
     let items: Vec<Value> =
@@ -207,7 +207,7 @@ fn ids_that_are_no_part_of_an_address_lead_nowhere_else() {
     let page = json!({"items": items}).to_string();
     let stage = Stage::connected(small(json!({"odd": {
         "/conversations": {"body": page},
-        // Where dots would lead: a page, which is what checks look like.
+        // Where dots would lead: to a page, which is what checks look like.
         "/": {"type": "text/html", "body": "<!doctype html><title>Lighthouses</title>"},
         "/conversation/": {"type": "text/html", "body": "<!doctype html><title>Lighthouses</title>"},
     }})));
@@ -219,7 +219,7 @@ fn ids_that_are_no_part_of_an_address_lead_nowhere_else() {
 
 #[cfg(unix)]
 #[test]
-fn a_browser_that_crashes_when_it_starts_is_started_once_more() {
+fn a_browser_that_crashes_at_startup_is_restarted_once() {
     let stage = Stage::connected(small(json!({})));
     let folder = stage.bench.folder.path();
     let (mark, script) = (folder.join("crashed"), folder.join("browser.sh"));
@@ -237,8 +237,8 @@ fn a_browser_that_crashes_when_it_starts_is_started_once_more() {
     assert_eq!(stage.conversations().len(), 8);
 }
 
-/// Waits until so many conversations were asked for.
-fn under_way(stage: &Stage, count: u64) {
+/// Waits until `count` conversations were requested.
+fn wait_for_conversations(stage: &Stage, count: u64) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while stage.standin.count("GET conversation/*") < count {
         assert!(Instant::now() < deadline, "nothing is asked for");
@@ -247,29 +247,29 @@ fn under_way(stage: &Stage, count: u64) {
 }
 
 #[test]
-fn a_network_that_goes_in_the_middle_is_told_and_the_next_run_goes_on() {
+fn a_lost_network_is_reported_and_the_next_run_resumes() {
     let stage = Stage::connected(small(json!({"conversations": 80, "batch": false, "delay_ms": 50})));
     let sync = stage.spawn(&["sync", "chatgpt", "--json"]);
-    under_way(&stage, 20);
+    wait_for_conversations(&stage, 20);
     stage.standin.control(json!({"offline": true}));
     let ran = wait(sync);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(answer["live"][0]["interaction"]["kind"], "unreachable", "{answer}");
-    let had = stage.conversations().len();
-    assert!((1..80).contains(&had), "{had}");
+    let fetched = stage.conversations().len();
+    assert!((1..80).contains(&fetched), "{fetched}");
     stage.standin.control(json!({"offline": false, "delay_ms": 0}));
     let live = stage.sync();
-    assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(80 - had), &json!(0)), "{live}");
+    assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(80 - fetched), &json!(0)), "{live}");
 }
 
 #[test]
-fn a_page_that_loads_anew_or_goes_elsewhere_in_the_middle_stops_nothing() {
+fn a_page_that_reloads_or_navigates_away_stops_nothing() {
     let world = json!({"conversations": 80, "batch": false, "delay_ms": 60, "refresh": "1"});
     let stage = Stage::connected(small(world));
     let live = stage.sync();
     assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(80), &json!(0)), "{live}");
-    // To another address of the same page, and to one where nobody knows the owner.
+    // To another address of the same page, and to one where the user is unknown.
     let changed: serde_json::Map<String, Value> =
         (0..80).map(|number| (number.to_string(), json!(1))).collect();
     stage.standin.control(json!({"refresh": "1; url=/help", "changed": changed}));
@@ -290,25 +290,25 @@ fn a_page_that_loads_anew_or_goes_elsewhere_in_the_middle_stops_nothing() {
 }
 
 #[test]
-fn a_session_that_ends_in_the_middle_is_renewed_or_the_owner_is_asked() {
+fn an_expired_session_is_renewed_or_the_user_is_asked() {
     let stage = Stage::connected(small(json!({"conversations": 80, "batch": false, "delay_ms": 50})));
     let sync = stage.spawn(&["sync", "chatgpt", "--json"]);
-    under_way(&stage, 20);
+    wait_for_conversations(&stage, 20);
     stage.standin.control(json!({"expire": true, "renews": false}));
     let ran = wait(sync);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
-    let asked = &answer["live"][0]["interaction"];
+    let interaction = &answer["live"][0]["interaction"];
     assert_eq!(
-        (&asked["kind"], &asked["message"]),
+        (&interaction["kind"], &interaction["message"]),
         (&json!("manual_action"), &json!("ChatGPT: log in again"))
     );
-    let had = stage.conversations().len();
-    assert!((1..80).contains(&had), "{had}");
+    let fetched = stage.conversations().len();
+    assert!((1..80).contains(&fetched), "{fetched}");
     // It can be renewed, and is, once more in the middle.
     stage.standin.control(json!({"renews": true, "forget_counts": true}));
     let sync = stage.spawn(&["sync", "chatgpt", "--json"]);
-    under_way(&stage, 20);
+    wait_for_conversations(&stage, 20);
     stage.standin.control(json!({"expire": true}));
     let ran = wait(sync);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

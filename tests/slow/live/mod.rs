@@ -10,14 +10,14 @@ use annals_testkit::files::files_below;
 use annals_testkit::standin::{Stage, Standin, command_lines, id_of};
 
 #[test]
-fn nothing_is_asked_before_connect_was_called() {
+fn nothing_is_requested_before_connect() {
     let stage = Stage::new();
     let ran = stage.run(&["sync", "chatgpt", "--json"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(answer["live"], json!([]));
     assert_eq!(stage.standin.counts()["by_path"], json!({}));
-    // What can not be: said before anything opens.
+    // Errors that are reported before anything opens.
     let ran = stage.run(&["connect", "codex_cli"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
@@ -28,7 +28,7 @@ fn nothing_is_asked_before_connect_was_called() {
     );
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("hint: install Chromium or Chrome, or set ANNALS_BROWSER"), "{}", ran.stderr);
-    // Nobody logs in: the owner is told, and nothing is connected.
+    // Nobody logs in: the user is told, and nothing is connected.
     stage.standin.control(json!({"login": "manual"}));
     let ran = stage.run(&["connect", "chatgpt", "--wait", "0", "--json"]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
@@ -45,7 +45,7 @@ fn everything_of_the_account_is_collected_once_and_then_what_is_new() {
     assert_eq!((&first["fetched"], &first["gaps_open"]), (&json!(124), &json!(0)), "{first}");
     let expected: Vec<String> = (0..124).map(id_of).collect();
     assert_eq!(stage.conversations(), expected);
-    // What the batch dropped or cut was asked for singly, and nothing else was.
+    // What the batch dropped or truncated was requested individually, and nothing else was.
     let details = stage.standin.counts()["details"].as_object().unwrap().clone();
     let mut singly: Vec<&String> = details.keys().collect();
     singly.sort();
@@ -79,20 +79,20 @@ fn everything_of_the_account_is_collected_once_and_then_what_is_new() {
         "{keeper}"
     );
     assert_eq!(stage.records("projects")[0]["data"]["files"][0]["name"], "chart.pdf");
-    let told = &stage.records("custom_instructions")[0]["data"];
-    assert_eq!((&told["about_user"], &told["enabled"]), (&json!("I sail."), &json!(true)));
-    // Records are as they are declared.
+    let instructions = &stage.records("custom_instructions")[0]["data"];
+    assert_eq!((&instructions["about_user"], &instructions["enabled"]), (&json!("I sail."), &json!(true)));
+    // Records match their declaration.
     for stream in stage.audit()["streams"].as_array().unwrap() {
         let odd = [&stream["undeclared"], &stream["other_type"]];
         assert!(odd.iter().all(|odd| **odd == json!([])), "{stream}");
     }
     assert_eq!(stage.records("files").len(), 31);
-    // Nothing changed: the first page of each list, nothing fetched, and nothing that is asked once a day.
+    // Nothing changed: the first page of each list, nothing fetched, and nothing that is requested once a day.
     stage.standin.control(json!({"forget_counts": true}));
     let second = stage.sync();
     assert_eq!((&second["fetched"], &second["captured_bytes"]), (&json!(0), &json!(0)), "{second}");
     assert_eq!((stage.standin.count("GET conversations"), stage.standin.count("GET models")), (2, 0));
-    // Two that changed at the same moment, and one that is archived.
+    // Two that changed at the same time, and one that is archived.
     stage
         .standin
         .control(json!({"changed": {"7": 1, "121": 2}, "forget_counts": true, "drop": [], "truncate": []}));
@@ -103,7 +103,7 @@ fn everything_of_the_account_is_collected_once_and_then_what_is_new() {
     assert_eq!(stage.bench.run(&["rebuild"]).code, 0);
     assert_eq!(stage.conversations(), expected);
     assert!(stage.browsers().is_empty(), "a browser is left behind");
-    // And it can be ended.
+    // And it can be disconnected.
     assert_eq!(stage.run(&["connect", "chatgpt", "--remove"]).code, 0);
     assert!(!stage.bench.archive().join("browser/chatgpt").exists());
     stage.standin.control(json!({"forget_counts": true}));
@@ -116,7 +116,7 @@ fn lists_of_messages_are_read_page_by_page_and_merge_with_the_tree() {
     let stage = Stage::connected(json!({"conversations": 6, "regenerated": [2]}));
     assert_eq!(stage.sync()["fetched"], 10);
     let before = stage.bench.json(&["show", &id_of(2), "--branch", "all"]);
-    // The account is moved: trees are gone, and what comes is one branch, in pages.
+    // The account is migrated: trees are gone, and there is one branch, in pages.
     stage.standin.control(json!({"shape": "pages", "changed": {"2": 1, "4": 60}, "forget_counts": true}));
     let moved = stage.sync();
     assert_eq!((&moved["fetched"], &moved["gaps_open"]), (&json!(2), &json!(0)), "{moved}");
@@ -125,7 +125,7 @@ fn lists_of_messages_are_read_page_by_page_and_merge_with_the_tree() {
         |number: usize| sessions.iter().find(|session| session["session_id"] == id_of(number)).unwrap();
     assert_eq!(session(4)["message_count"], 122);
     assert_eq!(session(4)["native"]["branch_count"], 1);
-    // The branch that the list does not speak of is still there.
+    // The branch that the list does not contain is still there.
     assert_eq!(session(2)["native"]["branch_count"], 2);
     assert_eq!(session(2)["message_count"], 4);
     let after = stage.bench.json(&["show", &id_of(2), "--branch", "all"]);
@@ -134,7 +134,7 @@ fn lists_of_messages_are_read_page_by_page_and_merge_with_the_tree() {
 }
 
 #[test]
-fn an_answer_made_again_moves_the_branch_and_a_deleted_memory_has_an_end() {
+fn a_regenerated_answer_moves_the_branch_and_a_deleted_memory_ends() {
     let stage = Stage::connected(json!({"conversations": 3, "archived": 0, "projects": {}}));
     stage.sync();
     let flags = || {
@@ -171,7 +171,7 @@ fn an_answer_made_again_moves_the_branch_and_a_deleted_memory_has_an_end() {
             .map(|record| (record["key"].as_str().unwrap().to_owned(), !record["deleted_at"].is_null()));
         ended.collect()
     };
-    // A listing that fails, is cut off or looks strange ends nothing.
+    // A listing that fails, is truncated or looks strange ends nothing.
     for fails in [json!(500), json!("partial"), json!("drift")] {
         stage.standin.control(
             json!({"memories_fail": fails, "memories": [{"id": "mem-1", "content": "Prefers tea."}]}),
@@ -197,7 +197,7 @@ fn an_answer_made_again_moves_the_branch_and_a_deleted_memory_has_an_end() {
 }
 
 #[test]
-fn what_opens_the_account_stays_in_the_browser() {
+fn credentials_stay_in_the_browser() {
     let stage = Stage::connected(json!({"conversations": 40, "batch": false, "delay_ms": 20}));
     let secrets = stage.standin.counts()["secrets"].clone();
     let mut secrets: Vec<String> =
@@ -211,15 +211,15 @@ fn what_opens_the_account_stays_in_the_browser() {
     let ran = annals_testkit::standin::wait(sync);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let token = stage.standin.counts()["secrets"]["token"].as_str().unwrap().to_owned();
-    // The parts of a token that say something are as secret as the whole.
+    // The parts of a token are as secret as the whole.
     secrets.extend(token.split('.').skip(1).map(str::to_owned));
-    let told = ran.stdout + &ran.stderr + &lines.join("\n");
+    let output = ran.stdout + &ran.stderr + &lines.join("\n");
     for secret in &secrets {
-        assert!(!told.contains(secret.as_str()), "told: {secret}");
+        assert!(!output.contains(secret.as_str()), "told: {secret}");
     }
     let mut searched = 0;
     for path in files_below(&stage.bench.archive()) {
-        // The browser's own profile is where the session lives.
+        // The browser's own profile is where the session is stored.
         if path.starts_with(stage.bench.archive().join("browser")) {
             continue;
         }
@@ -234,7 +234,7 @@ fn what_opens_the_account_stays_in_the_browser() {
         }
     }
     assert!(searched > 0);
-    // Compressed bytes are searched as they are read.
+    // Compressed bytes are searched decompressed.
     let restored = stage.bench.folder.path().join("restored");
     let ran = stage.bench.run(&["restore", "--source", "chatgpt", "--to", restored.to_str().unwrap()]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -247,9 +247,9 @@ fn what_opens_the_account_stays_in_the_browser() {
     let kept =
         files.iter().any(|path| std::fs::read(path).unwrap() == b"bytes of file-000000000000000000000013");
     assert!(kept, "the bytes of files were asked for");
-    // Nothing came from elsewhere than the page; what does is refused.
+    // All requests came from the page; others are refused.
     assert_eq!(stage.standin.count("outside"), 0);
-    assert_eq!(stage.standin.ask("GET", "/backend-api/me", "").0, 403);
+    assert_eq!(stage.standin.request("GET", "/backend-api/me", "").0, 403);
     assert_eq!(stage.standin.count("outside"), 1);
     #[cfg(unix)]
     {

@@ -1,54 +1,55 @@
-//! Whatever the program prints, no secret that stands in the homes is in it.
+//! Whatever the program prints, it contains no secret of the homes.
 
 use annals_testkit::worlds::planted;
 use annals_testkit::{Bench, sources};
 
-/// How each verb is asked: `annals --help` says which there are, and none may be missing here.
-fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
-    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let with = |text: &str, last: &str| [words(text), vec![last.to_owned()]].concat();
+/// How each verb is run: `annals --help` lists the verbs, and none may be missing here.
+fn runs_of(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
+    let split = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let with = |text: &str, last: &str| [split(text), vec![last.to_owned()]].concat();
     let each_source = |text: &str| -> Vec<Vec<String>> {
-        sources::all().iter().map(|source| words(&text.replace("SOURCE", source))).collect()
+        sources::all().iter().map(|source| split(&text.replace("SOURCE", source))).collect()
     };
     match verb {
         "rebuild" | "doctor" => vec![vec![verb.to_owned()]],
-        "up" => vec![words("up --no-serve")],
-        // Its answers are walked where it runs; this one is refused.
-        "serve" => vec![words("serve --listen 0.0.0.0:0")],
-        "tools" => vec![words("tools --days all")],
+        "up" => vec![split("up --no-serve")],
+        // Its responses are tested elsewhere; this one is refused.
+        "serve" => vec![split("serve --listen 0.0.0.0:0")],
+        "tools" => vec![split("tools --days all")],
         "usage" => {
             let by = ["day", "model", "project", "session", "source"];
-            let sums = by.map(|by| words(&format!("usage --days all --by {by}")));
-            sums.into_iter().chain([words("usage --days all --explain")]).collect()
+            let sums = by.map(|by| split(&format!("usage --days all --by {by}")));
+            sums.into_iter().chain([split("usage --days all --explain")]).collect()
         }
         "search" => {
-            let words =
+            let queries =
                 ["token", "password OR secret", "curl key", "\"Authorization: Bearer\"", "kind:library the"];
-            words.map(|query| with("search --limit 500", query)).to_vec()
+            queries.map(|query| with("search --limit 500", query)).to_vec()
         }
-        "gaps" => vec![words("gaps --all"), words("gaps retry"), words("gaps retry --all")],
-        "members" => vec![words("members list")],
-        "secrets" => vec![words("secrets"), words("secrets --reveal")],
-        // Nobody is asked for anything here: the answers of a run are searched where there is a browser.
-        "connect" => vec![words("connect chatgpt --remove")],
+        "gaps" => vec![split("gaps --all"), split("gaps retry"), split("gaps retry --all")],
+        "members" => vec![split("members list")],
+        "secrets" => vec![split("secrets"), split("secrets --reveal")],
+        // Nothing is requested here: the output of a run is searched where there is a browser.
+        "connect" => vec![split("connect chatgpt --remove")],
         "sync" => {
             let script = std::path::Path::new(annals_testkit::ROOT).join("tests/connector.py");
             let file = bench.folder.path().join("said.txt");
-            let said: Vec<String> = planted::secrets().iter().map(|secret| secret.places()).collect();
-            std::fs::write(&file, serde_json::to_string(&said).unwrap()).unwrap();
-            // Words behind the program are its own, so that the form stands before it.
+            let places: Vec<String> = planted::secrets().iter().map(|secret| secret.places()).collect();
+            std::fs::write(&file, serde_json::to_string(&places).unwrap()).unwrap();
+            // Words after the program are its own arguments, so the options come before it.
             let connector = |form: &str, scenario: &str| {
                 let before = format!(
                     "sync --gaps-only {form} --connector-name planted --connector /usr/bin/env python3"
                 );
-                let words = [script.to_str().unwrap(), scenario, file.to_str().unwrap()].map(str::to_owned);
-                [before.split_whitespace().map(str::to_owned).collect(), words.to_vec()].concat()
+                let arguments =
+                    [script.to_str().unwrap(), scenario, file.to_str().unwrap()].map(str::to_owned);
+                [before.split_whitespace().map(str::to_owned).collect(), arguments.to_vec()].concat()
             };
             vec![
-                words("sync"),
-                words("sync --full"),
-                words("sync --verbose"),
-                words("sync --gaps-only"),
+                split("sync"),
+                split("sync --full"),
+                split("sync --verbose"),
+                split("sync --gaps-only"),
                 connector("--verbose", "says_file"),
                 connector("--json", "says_file"),
                 connector("", "gives_up_with_file"),
@@ -62,16 +63,16 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
                 with("import", export),
                 with("import --verbose", export),
                 with_files,
-                words("import /nowhere"),
+                split("import /nowhere"),
             ]
         }
-        "config" => vec![words("config"), words("config path")],
-        "sources" => vec![words("sources"), words("sources --files")],
+        "config" => vec![split("config"), split("config path")],
+        "sources" => vec![split("sources"), split("sources --files")],
         "sessions" => {
             vec![
-                words("sessions"),
-                words("sessions --all"),
-                words("sessions --all --include-subagents --verbose"),
+                split("sessions"),
+                split("sessions --all"),
+                split("sessions --all --include-subagents --verbose"),
             ]
         }
         "show" => {
@@ -82,7 +83,7 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
             let one = |id: String| {
                 [with("show --lineage", &id), with("show --full --copies --context --branch all", &id)]
             };
-            ids.flat_map(one).chain([words("show nothing-like-it")]).collect()
+            ids.flat_map(one).chain([split("show nothing-like-it")]).collect()
         }
         "tape" => {
             let ids = bench
@@ -126,25 +127,25 @@ fn questions(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
             let mut names: Vec<String> = names.filter(|name| !name.contains("[secret:")).collect();
             names.sort();
             names.dedup();
-            // Every kind of thing has one of these numbers: the rest is the same again.
+            // Every kind of item has one of these numbers: the rest repeats.
             names.retain(|name| !name.contains(|letter: char| letter.is_ascii_digit()) || name.contains('1'));
-            names.iter().map(|name| with("library --history", name)).chain([words("library")]).collect()
+            names.iter().map(|name| with("library --history", name)).chain([split("library")]).collect()
         }
-        "audit" => vec![words("audit"), words("audit --verbose"), words("audit --fail-under 100")],
+        "audit" => vec![split("audit"), split("audit --verbose"), split("audit --fail-under 100")],
         "manifest" => each_source("manifest SOURCE"),
         "restore" => {
             let folder = |source: &str| bench.folder.path().join(format!("restored-{source}"));
-            let ask = |source: &str| {
+            let run = |source: &str| {
                 with(&format!("restore --source {source} --to"), folder(source).to_str().unwrap())
             };
-            sources::with_home().into_iter().map(ask).collect()
+            sources::with_home().into_iter().map(run).collect()
         }
         other => panic!("say here how `{other}` is asked, so that its answers are searched for secrets"),
     }
 }
 
 #[test]
-fn no_answer_shows_a_secret() {
+fn no_output_shows_a_secret() {
     let bench = Bench::new();
     planted::write(&bench);
     bench.sync();
@@ -154,7 +155,7 @@ fn no_answer_shows_a_secret() {
     let mut marks = 0;
     let help = bench.run(&["--help"]).stdout;
     for verb in verbs(&help) {
-        for question in questions(&bench, verb) {
+        for question in runs_of(&bench, verb) {
             for form in [&[][..], &["--json"]] {
                 let arguments: Vec<&str> =
                     question.iter().map(String::as_str).chain(form.iter().copied()).collect();
@@ -171,9 +172,9 @@ fn no_answer_shows_a_secret() {
     assert!(marks > secrets.len() * 100, "only {marks} marks");
 }
 
-/// Without the masks all of them are there: so the answers above were looked at for a reason.
+/// Without masks all of them are there, so the checks above do find something.
 #[test]
-fn the_owner_may_see_what_was_planted() {
+fn revealed_output_contains_the_secrets() {
     let bench = Bench::new();
     planted::write(&bench);
     bench.sync();

@@ -1,4 +1,4 @@
-//! Every address of the API document is asked with everything that can stand in it, and none shows a secret.
+//! Requests every route of the API document with every possible value, and none shows a secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use annals_testkit::Bench;
 use annals_testkit::server::{Server, escaped, with};
 use annals_testkit::worlds::planted;
 
-/// Keys asked for in one stream: there is one of every kind of thing and secret among so many.
+/// Keys requested per stream: enough to include every kind of item and secret.
 const KEYS: usize = 120;
 
-/// All that the walk fills into addresses, from the server's own lists.
+/// Values for the variable parts of routes, from the server's own lists.
 struct Walk<'s> {
     server: &'s Server,
-    /// By the name of a source and the start of its addresses.
+    /// By source and route prefix.
     sessions: BTreeMap<String, Vec<String>>,
 }
 
@@ -28,7 +28,7 @@ impl Walk<'_> {
         names(&answer["sources"], "source")
     }
 
-    /// Every way to fill the variable parts of an address.
+    /// Every way to fill in the variable parts of a route.
     fn addresses(&mut self, template: &str) -> Vec<String> {
         if template == "/api/v1/library/item" {
             return self.library_items();
@@ -54,8 +54,8 @@ impl Walk<'_> {
 
     fn session_ids(&mut self, before: &str) -> Vec<String> {
         let list = before.trim_end_matches('/');
-        if let Some(known) = self.sessions.get(list) {
-            return known.clone();
+        if let Some(cached) = self.sessions.get(list) {
+            return cached.clone();
         }
         let sessions = self.server.list(&format!("{list}?include_subagents=true&limit=500"), "sessions");
         let ids = names(&Value::from(sessions), "session_id");
@@ -74,7 +74,7 @@ impl Walk<'_> {
         items.iter().step_by(step).map(address).collect()
     }
 
-    /// Steps of a session; its lines are asked for by them.
+    /// Steps of a session; its lines are requested by them.
     fn steps(&self, session: &str) -> Vec<String> {
         names(&Value::from(self.server.list(&format!("{session}/messages?limit=500"), "messages")), "id")
     }
@@ -95,19 +95,19 @@ fn names(list: &Value, name: &str) -> Vec<String> {
     list.as_array().unwrap().iter().map(|entry| entry[name].as_str().unwrap().to_owned()).collect()
 }
 
-/// What to ask beside the plain question, by the parameters that the document lists.
+/// Requests besides the plain one, by the parameters that the document lists.
 fn variants(parameters: &Value) -> Vec<String> {
     let mut variants = vec![Vec::new()];
     let mut each = |values: &[&str]| {
         let with_value = |value: &&str| {
             variants
                 .iter()
-                .map(|known: &Vec<String>| [&known[..], &[value.to_string()]].concat())
+                .map(|cached: &Vec<String>| [&cached[..], &[value.to_string()]].concat())
                 .collect::<Vec<_>>()
         };
         variants = values.iter().flat_map(with_value).collect();
     };
-    for parameter in parameters.as_array().into_iter().flatten().filter(|known| known["in"] == "query") {
+    for parameter in parameters.as_array().into_iter().flatten().filter(|cached| cached["in"] == "query") {
         match parameter["name"].as_str().unwrap() {
             "limit" => each(&["limit=500"]),
             "full" => each(&["full=true", "full=false"]),
@@ -118,11 +118,11 @@ fn variants(parameters: &Value) -> Vec<String> {
             "include_subagents" => each(&["include_subagents=true"]),
             "days" => each(&["days=all"]),
             "by" => each(&["by=day", "by=model", "by=project", "by=session", "by=source"]),
-            // A search has to have it; elsewhere it only narrows.
+            // Required for a search; elsewhere it only filters.
             "q" if parameter["required"] == true => {
                 each(&["q=token", "q=password+OR+secret", "q=curl+key", "q=kind:library+the", "q=export"]);
             }
-            // Secrets stand in the names of these files as well as in them.
+            // Secrets appear in the names of these files as well as in them.
             "file" => {
                 let files: Vec<String> =
                     planted::files().iter().map(|file| format!("file={}", escaped(file))).collect();
@@ -130,7 +130,7 @@ fn variants(parameters: &Value) -> Vec<String> {
             }
             "start" => each(&["start=1"]),
             "sort" => each(&["sort=best", "sort=recent"]),
-            // These only narrow what is answered, and the cursor is followed anyway.
+            // These only filter results, and the cursor is followed anyway.
             "cursor" | "project" | "branch" | "model" | "since" | "until" | "q" | "source" | "session_id"
             | "status" | "role" | "kind" | "errors" | "archived" | "gone" | "as_of" | "id" | "end" => {}
             other => panic!("say here how `{other}` is asked, so that its answers are searched for secrets"),
@@ -140,11 +140,11 @@ fn variants(parameters: &Value) -> Vec<String> {
 }
 
 #[test]
-fn no_answer_of_any_address_shows_a_secret() {
+fn no_route_shows_a_secret() {
     let bench = Bench::new();
     planted::write(&bench);
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     let secrets = planted::secrets();
     let document = server.json("/openapi.json");
     server.wait_for_secrets();
@@ -167,9 +167,9 @@ fn no_answer_of_any_address_shows_a_secret() {
                     let masked = by_key && address.contains("secret");
                     assert!(reply.status == 200 || masked && reply.status == 404, "{path}: {}", reply.text());
                     found += usize::from(reply.status == 200);
-                    let whole = reply.whole();
+                    let whole = reply.full_text();
                     *marks.entry(template.clone()).or_default() += whole.matches("[secret:").count();
-                    // The same answer from two addresses is searched once.
+                    // The same response from two routes is searched once.
                     if seen.insert(blake3::hash(whole.as_bytes()).to_hex()) {
                         leaks.extend(planted::leaks(&secrets, &whole, &path));
                     }
@@ -180,11 +180,11 @@ fn no_answer_of_any_address_shows_a_secret() {
                 }
             }
         }
-        let nothing_there = template.contains("/openai-api/") || template.contains("/outside-connectors/");
-        assert!(found > 0 || nothing_there, "{template} was never answered");
+        let may_be_empty = template.contains("/openai-api/") || template.contains("/outside-connectors/");
+        assert!(found > 0 || may_be_empty, "{template} was never answered");
     }
     for path in ["/docs", "/openapi.json", "/api/v1/nothing"] {
-        leaks.extend(planted::leaks(&secrets, &server.get(path).whole(), path));
+        leaks.extend(planted::leaks(&secrets, &server.get(path).full_text(), path));
     }
     leaks.extend(planted::leaks(&secrets, &server.stop().stderr, "the log"));
     assert!(leaks.is_empty(), "{} leaks\n{}", leaks.len(), leaks[..leaks.len().min(40)].join("\n"));
@@ -207,8 +207,8 @@ fn no_answer_of_any_address_shows_a_secret() {
     }
 }
 
-/// Names that the client's credential file could be asked by.
-fn ways_to_ask(home: &std::path::Path) -> Vec<String> {
+/// Names by which the client's credential file could be requested.
+fn credential_paths(home: &std::path::Path) -> Vec<String> {
     let file = home.join("auth.json").to_str().unwrap().to_owned();
     let mut ways: Vec<String> =
         ["auth.json", "auth", "./auth.json", "codex/auth.json", ".codex/auth.json", "auth.json\0"]
@@ -220,7 +220,7 @@ fn ways_to_ask(home: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
-fn the_credential_file_can_not_be_reached() {
+fn the_credential_file_cannot_be_reached() {
     let bench = Bench::new();
     bench.transcript(
         &annals_testkit::codex::rollout(annals_testkit::codex::ID),
@@ -235,10 +235,10 @@ fn the_credential_file_can_not_be_reached() {
     let server = Server::start(&bench);
     let document = server.json("/openapi.json");
     let variable = regex::Regex::new(r"\{[a-z_]+\}").unwrap();
-    let mut asked = 0;
+    let mut requests = 0;
     for template in document["paths"].as_object().unwrap().keys() {
-        for way in ways_to_ask(&bench.codex()) {
-            // As one part of an address, and as people type it.
+        for way in credential_paths(&bench.codex()) {
+            // As one component of a URL, and as people type it.
             for value in
                 [escaped(&way), way.replace('\0', "%00"), way.replace("..", "%2e%2e").replace('\0', "%00")]
             {
@@ -250,20 +250,20 @@ fn the_credential_file_can_not_be_reached() {
                     let reply = server.get(&path);
                     assert!([200, 400, 404].contains(&reply.status), "{path}: {}", reply.status);
                     assert!(reply.status != 200 || !path.contains("auth"), "{path}: {}", reply.text());
-                    assert!(!reply.whole().contains(marker), "{path}");
-                    asked += 1;
+                    assert!(!reply.full_text().contains(marker), "{path}");
+                    requests += 1;
                 }
             }
         }
     }
-    assert!(asked > 1_000);
+    assert!(requests > 1_000);
     for [parameter, of] in
         [["q", "codex/sessions"], ["project", "codex/sessions"], ["cursor", "codex/sessions"]]
     {
-        for way in ways_to_ask(&bench.codex()) {
+        for way in credential_paths(&bench.codex()) {
             let reply = server.get(&format!("/api/v1/{of}?{parameter}={}", escaped(&way)));
             assert!(
-                [200, 400].contains(&reply.status) && !reply.whole().contains(marker),
+                [200, 400].contains(&reply.status) && !reply.full_text().contains(marker),
                 "{}",
                 reply.text()
             );

@@ -1,4 +1,4 @@
-//! No exit shows a secret: every verb, every route and every page is asked about homes that are full of them.
+//! No output shows a secret: every verb, every route and every page is tried on homes full of them.
 
 mod exits;
 mod http;

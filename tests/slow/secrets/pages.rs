@@ -1,4 +1,4 @@
-//! Every link that a page has is followed, and no page shows a secret.
+//! Follows every link of every page, and no page shows a secret.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -8,7 +8,7 @@ use annals_testkit::Bench;
 use annals_testkit::server::Server;
 use annals_testkit::worlds::planted;
 
-/// Addresses that are followed of one route: there is one of every kind of thing and secret among so many.
+/// Addresses followed per route: enough to include every kind of item and secret.
 const EACH: usize = 260;
 
 /// The routes of pages as the program has them, with the parts that vary as `{name}`.
@@ -26,7 +26,7 @@ fn route_of<'r>(routes: &'r [(String, Regex)], address: &str) -> Option<&'r str>
     routes.iter().find(|(_, shape)| shape.is_match(path)).map(|(route, _)| route.as_str())
 }
 
-/// Everything of this server that a page or its script would ask for.
+/// Everything that a page or its script would request from this server.
 fn links(page: &str, at: &str) -> Vec<String> {
     let link = Regex::new(r#"(?:href|src|data-from|data-steps|data-copy-from)="([^"]*)""#).unwrap();
     let whole = |found: &str| {
@@ -46,7 +46,7 @@ fn no_page_shows_a_secret() {
     let bench = Bench::new();
     planted::write(&bench);
     bench.sync();
-    let server = Server::still(&bench);
+    let server = Server::without_refresh(&bench);
     server.wait_for_secrets();
     let secrets = planted::secrets();
     let variable = Regex::new(r"\\\{[a-z_]+\\\}").unwrap();
@@ -74,12 +74,12 @@ fn no_page_shows_a_secret() {
             reply.status,
             reply.text()
         );
-        let whole = reply.whole();
+        let whole = reply.full_text();
         *marks.entry(route.to_owned()).or_default() += whole.matches("[secret:").count();
         leaks.extend(planted::leaks(&secrets, &whole, &address));
         waiting.extend(links(&reply.text(), &address));
         if route.ends_with("{session_id}") {
-            // Those that the script asks for.
+            // Addresses that the script requests.
             waiting.push_back(format!("{address}/find?q=token"));
             waiting.push_back(format!("{}/steps?from=0", address.split('?').next().unwrap()));
         }
@@ -90,7 +90,7 @@ fn no_page_shows_a_secret() {
     leaks.extend(planted::leaks(&secrets, &server.first_event(), "/events"));
     assert!(leaks.is_empty(), "{} leaks\n{}", leaks.len(), leaks[..leaks.len().min(40)].join("\n"));
     for (route, _) in &routes {
-        // There is no picture among what was planted.
+        // There is no image among the planted data.
         assert!(
             visits.contains_key(route) || route.contains("/picture/"),
             "{route} was never asked: {visits:?}"

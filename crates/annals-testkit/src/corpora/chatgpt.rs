@@ -1,4 +1,4 @@
-//! Writes made-up exports of every generation, with everything in them that importers stumble over.
+//! Generates exports of every generation, with everything in them that importers stumble over.
 
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Stands for half of a surrogate pair, which a `Value` can not hold.
+/// Represents half of a surrogate pair, which a `Value` cannot contain.
 pub const LONE: &str = "LONE-SURROGATE";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,11 +52,11 @@ impl Conversation {
         self
     }
 
-    /// A prompt and an answer behind `parent`.
+    /// A prompt and an answer after `parent`.
     pub fn turn(&mut self, parent: &str, name: &str, words: &str) -> &mut Conversation {
         let (user, assistant) = (format!("{name}-user"), format!("{name}-assistant"));
-        self.node(&user, parent, said(&user, "user", json!([words])));
-        self.node(&assistant, &user, said(&assistant, "assistant", json!([format!("about {words}")])))
+        self.node(&user, parent, text_message(&user, "user", json!([words])));
+        self.node(&assistant, &user, text_message(&assistant, "assistant", json!([format!("about {words}")])))
     }
 
     pub fn json(&self, generation: Generation) -> Value {
@@ -91,7 +91,7 @@ impl Conversation {
         conversation
     }
 
-    /// System and tool nodes are gone, what is left hangs on what is left, and messages say less.
+    /// System and tool nodes are gone, the rest is reconnected, and messages have fewer fields.
     fn lossy(&self) -> Vec<(String, Option<String>, Value)> {
         let survives = |message: &Value| {
             let role = message["author"]["role"].as_str().unwrap_or("root");
@@ -135,7 +135,7 @@ impl Conversation {
 }
 
 /// A message of the second generation.
-pub fn said(id: &str, role: &str, parts: Value) -> Value {
+pub fn text_message(id: &str, role: &str, parts: Value) -> Value {
     message(id, role, json!({"content_type": "text", "parts": parts}))
 }
 
@@ -152,7 +152,7 @@ pub fn message(id: &str, role: &str, content: Value) -> Value {
     })
 }
 
-/// A moment that follows from the name.
+/// A time derived from the id.
 fn moment(id: &str) -> f64 {
     START + f64::from(id.bytes().map(u16::from).sum::<u16>() % 97)
 }
@@ -171,7 +171,7 @@ pub fn result(id: &str, tool: &str, content: Value) -> Value {
     message
 }
 
-/// A conversation that uses tools, shows its thoughts, cites and branches.
+/// A conversation that uses tools, shows its thinking, cites and branches.
 pub fn workshop() -> Conversation {
     let mut talk = Conversation::new("6801aaaa-0000-4000-8000-000000000001", "Oiling a gear train");
     talk.fields = Map::from_iter([
@@ -194,7 +194,7 @@ pub fn workshop() -> Conversation {
     );
     context["metadata"]["is_user_system_message"] = json!(true);
     talk.node("s2", "s1", context);
-    let mut prompt = said("u1", "user", json!(["How much oil does a gear train need?"]));
+    let mut prompt = text_message("u1", "user", json!(["How much oil does a gear train need?"]));
     prompt["metadata"]["attachments"] = json!([{"id": "file-PhotoOfTheGears000001", "name": "gears.png",
         "mime_type": "image/png", "size": 2048, "width": 640, "height": 480}]);
     talk.node("u1", "s2", prompt);
@@ -231,7 +231,7 @@ pub fn workshop() -> Conversation {
     };
     talk.node("r2", "c2", quote("r2", "Guide to oil"));
     talk.node("r3", "r2", quote("r3", "Second guide"));
-    let mut answer = said(
+    let mut answer = text_message(
         "a1",
         "assistant",
         json!(["🛠️ Use 0.2 ml in all\u{E200}cite\u{E202}turn0search0\u{E201}, one drop a wheel."]),
@@ -245,9 +245,9 @@ pub fn workshop() -> Conversation {
         {"type": "hidden", "matched_text": "", "start_idx": 0, "end_idx": 0},
     ]);
     talk.node("a1", "r3", answer);
-    talk.node("u2", "a1", said("u2", "user", json!(["And for a watch?"])));
-    talk.node("a2", "u2", said("a2", "assistant", json!(["A quarter of that, first draft."])));
-    talk.node("a3", "u2", said("a3", "assistant", json!(["A tenth of that, second draft."])));
+    talk.node("u2", "a1", text_message("u2", "user", json!(["And for a watch?"])));
+    talk.node("a2", "u2", text_message("a2", "assistant", json!(["A quarter of that, first draft."])));
+    talk.node("a3", "u2", text_message("a3", "assistant", json!(["A tenth of that, second draft."])));
     let mut memory = call("c3", "bio", "The user repairs watches.");
     memory["content"] = json!({"content_type": "text", "parts": ["The user repairs watches."]});
     talk.node("c3", "a3", memory);
@@ -262,25 +262,28 @@ pub fn workshop() -> Conversation {
         result("r5", "canmore.create_textdoc", json!({"content_type": "text", "parts": ["Created."]}));
     made["metadata"]["canvas"] = json!({"textdoc_id": "doc-1", "textdoc_type": "document", "version": 1});
     talk.node("r5", "c4", made);
-    talk.node("a4", "r5", said("a4", "assistant", json!(["Noted."])));
+    talk.node("a4", "r5", text_message("a4", "assistant", json!(["Noted."])));
     talk
 }
 
-/// Everything that a careless reader breaks on.
+/// Everything that breaks careless readers.
 pub fn oddities() -> Conversation {
     let mut talk = Conversation::new("6801aaaa-0000-4000-8000-000000000002", "");
     talk.title = Value::Null;
     talk.node(
         "o1",
         "client-created-root",
-        said("other-id", "user", json!([format!("half {LONE} and \u{0} nul")])),
+        text_message("other-id", "user", json!([format!("half {LONE} and \u{0} nul")])),
     );
     let mut nested = json!("bottom");
     for _ in 0..200 {
         nested = json!([nested]);
     }
-    let mut deep =
-        said("o2", "assistant", json!(["deep metadata", null, 7, {"content_type": "hologram", "beam": 1}]));
+    let mut deep = text_message(
+        "o2",
+        "assistant",
+        json!(["deep metadata", null, 7, {"content_type": "hologram", "beam": 1}]),
+    );
     deep["metadata"]["widget_state"] = nested;
     talk.node("o2", "o1", deep);
     talk.node("o3", "o2", message("o3", "user", json!({"parts": ["no type"]})));
@@ -297,7 +300,7 @@ pub fn oddities() -> Conversation {
     );
     failed["create_time"] = json!("2025-10-09T08:53:21Z");
     talk.node("o6", "o5", failed);
-    let mut unfinished = said("o7", "assistant", json!(["still wri"]));
+    let mut unfinished = text_message("o7", "assistant", json!(["still wri"]));
     unfinished["status"] = json!("in_progress");
     unfinished["create_time"] = json!(1_760_000_033_000_u64);
     talk.node("o7", "o6", unfinished);
@@ -317,15 +320,15 @@ pub fn oddities() -> Conversation {
                 "typed words"]}),
         ),
     );
-    talk.node("lost", "gone", said("o1", "user", json!(["an orphan with an id that is taken"])));
-    talk.node("self", "self", said("self", "user", json!(["my own parent"])));
-    talk.node("x", "y", said("x", "user", json!(["round"])));
-    talk.node("y", "x", said("y", "assistant", json!(["and round"])));
+    talk.node("lost", "gone", text_message("o1", "user", json!(["an orphan with an id that is taken"])));
+    talk.node("self", "self", text_message("self", "user", json!(["my own parent"])));
+    talk.node("x", "y", text_message("x", "user", json!(["round"])));
+    talk.node("y", "x", text_message("y", "assistant", json!(["and round"])));
     talk.current = Some("nowhere".into());
     talk
 }
 
-/// The bytes of a file, with halves of surrogate pairs as exports have them.
+/// The bytes of a file, with halves of surrogate pairs as in real exports.
 pub fn bytes_of(value: &Value) -> Vec<u8> {
     let text = serde_json::to_string_pretty(value).unwrap();
     text.replace(LONE, "\\ud83d").into_bytes()
@@ -338,7 +341,7 @@ pub fn conversations(generation: Generation, talks: &[Conversation]) -> Value {
     talks.iter().map(|talk| talk.json(generation)).collect()
 }
 
-/// An export as the client hands it out.
+/// An export as the provider delivers it.
 pub fn export(generation: Generation, talks: &[Conversation]) -> Export {
     let mut files: Export = Vec::new();
     let mut add = |name: &str, value: Value| files.push((name.to_owned(), bytes_of(&value)));

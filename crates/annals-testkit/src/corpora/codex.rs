@@ -1,5 +1,4 @@
-//! Writes Codex CLI homes out of a seed, with the shapes, sizes and texture of real ones, for benches and
-//! tests.
+//! Generates Codex CLI homes from a seed, with the shapes, sizes and texture of real ones, for benches and tests.
 
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
@@ -12,9 +11,9 @@ pub use super::generator::{Plan, Written};
 const LOCAL_TIME_AHEAD: u64 = 9 * 3_600_000; // Asia/Tokyo, a zone without summer time
 const KEPT_END: u64 = 32 << 10; // the client keeps this much of both ends of a long output in its item
 
-// Scripts of lines. First comes the kind: `M` as it stands, `P` the same in paginated files only, `E` event,
-// `L` event in legacy files only, `I` completed item in paginated files only, `R` response item with metadata
-// after `^`. Indented lines continue it, `$name` is a value, and `~` is around what legacy files lack.
+// Scripts of lines. Each starts with its kind: `M` as is, `P` the same in paginated files only, `E` event, `L` event
+// in legacy files only, `I` completed item in paginated files only, `R` response item with metadata after `^`.
+// Indented lines continue it, `$name` is a value, and `~` encloses what legacy files lack.
 const META: &str = r#"
 M "session_meta","payload":{~"session_id":"$thread",~"id":"$thread","timestamp":"$begunZ","cwd":"$cwd",
     "originator":"codex-tui","cli_version":"$version","source":"cli",~"thread_source":"user",~
@@ -86,7 +85,7 @@ const RESPONSE: [&str; 2] =
     [r#""response_item","payload":{"#, r#"~}~}~,"metadata":{"client_authored":false}~"#];
 const METADATA: &str = r#"~,"internal_chat_message_metadata_passthrough":{"turn_id":"$turn"~"#;
 
-/// One session being written: its lines so far, its clock, and the counters that its lines repeat.
+/// A session being written: its lines so far, its clock, and the counters that its lines repeat.
 #[derive(Default)]
 struct Session {
     project: Rc<Project>,
@@ -126,9 +125,10 @@ impl Session {
     fn expand(&mut self, template: &str, values: &[(&str, &dyn Display)]) {
         let paginated = self.paginated;
         let segments = template.split('~').enumerate().filter(|(place, _)| place % 2 == 0 || paginated);
-        for (place, piece) in segments.flat_map(|(_, segment)| segment.split('$').enumerate()) {
-            let letters = piece.find(|letter: char| !letter.is_ascii_lowercase()).unwrap_or(piece.len());
-            let (name, rest) = piece.split_at(if place == 0 { 0 } else { letters });
+        for (place, segment_part) in segments.flat_map(|(_, segment)| segment.split('$').enumerate()) {
+            let letters =
+                segment_part.find(|letter: char| !letter.is_ascii_lowercase()).unwrap_or(segment_part.len());
+            let (name, rest) = segment_part.split_at(if place == 0 { 0 } else { letters });
             match name {
                 "turn" => self.out += &self.turn,
                 "thread" => self.out += &self.thread,
@@ -155,8 +155,8 @@ impl Session {
     }
 
     fn count_response(&mut self) {
-        let (thought, said) = (self.random.below(400), self.random.below(600));
-        let counts = [12_000 + (self.out.len() as u64 / 4) % 200_000, thought + said, thought];
+        let (thought, answered) = (self.random.below(400), self.random.below(600));
+        let counts = [12_000 + (self.out.len() as u64 / 4) % 200_000, thought + answered, thought];
         self.usage[0] = [0; 3];
         for sums in &mut self.usage {
             sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
@@ -172,7 +172,7 @@ impl Session {
         self.project.text(&mut self.random, PROSE, length)
     }
 
-    fn ask(&mut self) {
+    fn write_prompt(&mut self) {
         let (mut image, mut pasted, mut local, mut kind) = (String::new(), String::new(), "", "");
         if self.images && self.random.below(3) > 0 {
             let length = self.random.sized(40_000, 4).min(self.room() / 3) / 4 * 4;
@@ -223,7 +223,7 @@ impl Session {
                 play!(self, [PROMPT], own: own, today: &today[..10], model: "gpt-5.5", text: escaped(text),
                     image: "", pasted: "", local: "", kind: "");
             }
-            Step::Told(text) => {
+            Step::Assistant(text) => {
                 self.count_response();
                 let (id, text, started) = (self.random.id(), escaped(text), self.now / 1_000);
                 play!(self, [ANSWER, RECORD, COUNT, COMPLETE], id: id, text: text, phase: "final_answer",
@@ -238,14 +238,14 @@ impl Session {
         }
     }
 
-    /// At least one turn, and as many as the size needs.
+    /// At least one turn, and as many as the size requires.
     fn turns(&mut self) {
         let mut more = true;
         while more {
             let (started, mut steps) = (self.now / 1_000, self.random.sized(1, 5));
             self.turn = self.random.uuid(self.now);
             self.usage[1] = [0; 3];
-            self.ask();
+            self.write_prompt();
             while steps > 0 {
                 self.now += self.random.sized(200, 6);
                 let (id, length) = (self.random.id(), self.random.sized(1_000, 2));
@@ -307,7 +307,7 @@ pub fn write_codex_home(home: &Path, plan: &Plan) -> io::Result<Written> {
             target,
             ..Session::default()
         };
-        // The client ships its instructions, so all sessions begin with the same ones.
+        // The client ships its instructions, so all sessions start with the same ones.
         let text = projects[0].text(&mut Random(plan.seed), PROSE, (target / 4).min(15_000));
         let version = if session.paginated { "0.166.0" } else { "0.135.0" };
         play!(session, [META], begun: timestamp(now), version: version, text: text);
@@ -328,8 +328,8 @@ pub fn write_codex_home(home: &Path, plan: &Plan) -> io::Result<Written> {
     Ok(written)
 }
 
-/// Writes one more transcript, the last one of its home, of many short turns with two or three messages each.
-/// Returns its id.
+/// Writes one more transcript, the last one of its home, with many short turns of two or three messages each. Returns
+/// its id.
 pub fn write_long_session(home: &Path, seed: u64, messages: usize) -> io::Result<String> {
     let mut random = Random(seed);
     let now = FIRST_DAY + (DAYS + 2) * DAY;
@@ -350,17 +350,17 @@ pub fn write_long_session(home: &Path, seed: u64, messages: usize) -> io::Result
     Ok(session.thread)
 }
 
-/// What is said and done in a session that is written out.
+/// A step of a session with given content.
 pub enum Step<'a> {
     User(&'a str),
-    Told(&'a str),
-    /// A command, and what it printed.
+    Assistant(&'a str),
+    /// A command and its output.
     Ran(&'a str, &'a str),
 }
 
-/// Writes one more transcript, of these steps with about so many bytes of other turns before and behind them.
+/// Writes one more transcript with these steps, and about `around` bytes of other turns before and after them.
 /// Returns its id.
-pub fn write_told_session(home: &Path, seed: u64, steps: &[Step<'_>], around: u64) -> io::Result<String> {
+pub fn write_session_of(home: &Path, seed: u64, steps: &[Step<'_>], around: u64) -> io::Result<String> {
     let mut random = Random(seed);
     let now = FIRST_DAY + random.below(DAYS) * DAY + random.below(DAY);
     let mut session = Session {
@@ -386,8 +386,8 @@ pub fn write_told_session(home: &Path, seed: u64, steps: &[Step<'_>], around: u6
     Ok(session.thread)
 }
 
-/// Appends about `bytes` of whole turns in the form of the transcript, and returns how many bytes that were.
-/// A torn last line is ended first, as the client does when it resumes.
+/// Appends about `bytes` of complete turns in the format of the transcript, and returns the number of bytes. A torn
+/// last line is ended first, as the client does when it resumes.
 pub fn append_turns(file: &Path, seed: u64, bytes: u64) -> io::Result<u64> {
     let data = fs::read(file)?;
     let whole = data.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -398,7 +398,7 @@ pub fn append_turns(file: &Path, seed: u64, bytes: u64) -> io::Result<u64> {
         found.map(str::to_owned).ok_or_else(|| io::Error::other("not a generated transcript"))
     };
     let (thread, cwd) = (last(first, r#""id":""#)?, last(first, r#""cwd":""#)?);
-    // Timestamps sort like their times, so the time of the last line is found by halving.
+    // Timestamps sort chronologically, so the last time is found by bisection.
     let (latest, mut now, mut later) = (last(&text, r#"{"timestamp":""#)?, FIRST_DAY, FIRST_DAY + 700 * DAY);
     while now < later {
         let middle = now.midpoint(later);

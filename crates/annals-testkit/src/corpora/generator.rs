@@ -1,16 +1,16 @@
-//! The randomness, the words and the sizes that all generated homes are made of: integer arithmetic over one
-//! small generator, so that the same plan gives the same bytes everywhere.
+//! Random numbers, words and sizes for all generated homes: integer arithmetic with one small generator, so that the
+//! same plan gives the same bytes everywhere.
 
 use std::fmt::Write as _;
 
-/// What home to write: about so many bytes in so many transcripts, the first third of them in an old form.
+/// The home to write: about this many bytes in this many transcripts, the first third of them in an old format.
 pub struct Plan {
     pub seed: u64,
     pub bytes: u64,
     pub files: usize,
 }
 
-/// The transcripts written; the small files beside them are not counted.
+/// The transcripts written; small files next to them are not counted.
 pub struct Written {
     pub files: usize,
     pub bytes: u64,
@@ -29,8 +29,8 @@ const WORDS: &str = "file test value state request index buffer reader writer ca
     format layout section module package version release archive backup restore import export schema field \
     invoice customer payment order refund balance account harvest weather station sensor reading forecast";
 
-// Texture, one template a line and escaped for JSON: `%w` is a word, `%n` a name, `%d` a number, `%h` one in
-// hexadecimal. After `$` they are filled whenever the line is printed, after `%` once for the project.
+// Texture, one template per line, escaped for JSON: `%w` is a word, `%n` a name, `%d` a number, `%h` a hexadecimal
+// one. After `$` they are filled in every time the line is printed, after `%` once per project.
 pub const PROSE: &str = r#" The %w of the %w is still %w, so `%n` has to wait.
  Please check \"%w %w\" before you touch the %w %w again.
 \n\nI will rename `%n` and keep the %w that %w %d expects.
@@ -84,7 +84,7 @@ impl Random {
         ((self.next() >> 32) * limit) >> 32
     }
 
-    /// The first ones more often than the last, as words are used.
+    /// Early items more often than late ones, like the frequency of words.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         let length = from.len() as u64;
         &from[self.below(length).min(self.below(length)) as usize]
@@ -126,7 +126,7 @@ impl Random {
     }
 }
 
-/// A working folder and the lines that its commands print: sessions repeat them as real ones do.
+/// A working directory and the lines that its commands print: sessions repeat them as real ones do.
 #[derive(Default)]
 pub struct Project {
     pub cwd: String,
@@ -156,7 +156,7 @@ impl Project {
         }
     }
 
-    /// At least `length` bytes of any of the templates.
+    /// At least `length` bytes from any of the templates.
     pub fn text(&self, random: &mut Random, templates: &str, length: u64) -> String {
         let (templates, mut out): (Vec<_>, _) = (templates.lines().collect(), String::new());
         while (out.len() as u64) < length {
@@ -166,7 +166,7 @@ impl Project {
         out
     }
 
-    /// At least `length` bytes of what commands print, in runs of lines that stand together.
+    /// At least `length` bytes of command output, in runs of adjacent lines.
     pub fn output(&self, random: &mut Random, length: u64) -> String {
         let (mut out, mut at) = (String::with_capacity(length as usize + 400), random.below(900) as usize);
         while (out.len() as u64) < length {
@@ -177,7 +177,7 @@ impl Project {
     }
 }
 
-/// `2026-03-01T09:30:00.000`, right until the leap day of 2028.
+/// `2026-03-01T09:30:00.000`; correct until the leap day of 2028.
 pub fn timestamp(milliseconds: u64) -> String {
     let (mut day, mut month, rest) = ((milliseconds - FIRST_DAY) / DAY, 2, milliseconds % DAY);
     let length = |month: usize| [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month % 12];
@@ -190,7 +190,7 @@ pub fn timestamp(milliseconds: u64) -> String {
     format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}", rest % 1_000)
 }
 
-/// Heavy-tailed sizes: most of 50 to 300 KB, some of megabytes, and one in six hundred of 20 to 50 MB.
+/// Heavy-tailed sizes: most from 50 to 300 KB, some of megabytes, and one in six hundred from 20 to 50 MB.
 pub fn sizes(plan: &Plan) -> Vec<u64> {
     let (random, files) = (&mut Random(plan.seed), plan.files as u64);
     let mut weight = |index: u64| match random.below(100) {

@@ -1,5 +1,5 @@
-//! Made-up work whose truth is known: repositories with an author for each line, months of one person's sessions, and
-//! secrets in every place.
+//! Made-up work with a known truth: repositories with an author for each line, months of one person's sessions, and
+//! secrets everywhere.
 
 pub mod lineage;
 pub mod planted;

@@ -1,23 +1,25 @@
-//! Homes in which many kinds of secrets stand in every place a client writes to, and the check that none is shown.
+//! Homes with many kinds of secrets in every place that a client writes to, and the check that none is shown.
 
 use std::path::Path;
 
 use crate::Bench;
-use crate::corpora::chatgpt::{Conversation, Generation, call, export, message, result, said, write_folder};
+use crate::corpora::chatgpt::{
+    Conversation, Generation, call, export, message, result, text_message, write_folder,
+};
 use serde_json::{Value, json};
 
-/// The sources whose homes are full of secrets.
+/// The sources whose homes contain the secrets.
 pub const CLIENTS: [&str; 2] = ["codex_cli", "claude_code"];
 
-/// A secret and the words around it that give it away.
+/// A secret, and the context that gives it away.
 pub struct Planted {
     pub name: &'static str,
     pub value: String,
-    /// The value alone when its shape says what it is.
-    pub told: String,
+    /// The value in its context; the value alone if its shape is enough.
+    pub in_context: String,
 }
 
-/// Name, start, alphabet and length of the rest: `a` letters and digits, `x` hexadecimal, `u` capitals and digits.
+/// Name, prefix, alphabet and length of the rest: `a` letters and digits, `x` hexadecimal, `u` capitals and digits.
 const SHAPED: &str = "anthropic sk-ant-api03- a 93 | openai sk-proj- a 64 | openai-old sk- a 48 |
     openrouter sk-or-v1- x 64 | groq gsk_ a 52 | perplexity pplx- a 48 | xai xai- a 80 | replicate r8_ a 37 |
     huggingface hf_ a 34 | github ghp_ a 36 | github-app ghs_ a 36 | github-fine github_pat_ a 82 |
@@ -31,8 +33,8 @@ const SHAPED: &str = "anthropic sk-ant-api03- a 93 | openai sk-proj- a 64 | open
     stripe-hook whsec_ a 32 | shopify shpat_ x 32 | square sq0atp- a 22 | linear lin_api_ a 40 | notion ntn_ a 46 |
     figma figd_ a 40 | telegram 1234567890:AA a 33 | facebook EAA a 120";
 
-/// Name, words with the value at `§`, alphabet and length.
-const NAMED: &[(&str, &str, char, usize)] = &[
+/// Name, context with the value at `§`, alphabet and length.
+const IN_CONTEXT: &[(&str, &str, char, usize)] = &[
     ("aws-secret", "AWS_SECRET_ACCESS_KEY=§", 'a', 40),
     ("password", "DB_PASSWORD=§", 'a', 14),
     ("postgres", "PGPASSWORD=§ psql", 'a', 12),
@@ -61,7 +63,7 @@ const NAMED: &[(&str, &str, char, usize)] = &[
     ("discord-hook", "https://discord.com/api/webhooks/123456789012345678/§", 'a', 68),
 ];
 
-/// All of them: every value is made when the test runs, always the same, and no two are alike.
+/// All secrets: generated at run time, always the same, and all different.
 pub fn secrets() -> Vec<Planted> {
     let mut all: Vec<Planted> = SHAPED
         .split('|')
@@ -79,14 +81,15 @@ pub fn secrets() -> Vec<Planted> {
     all.push(bare("sendgrid", format!("SG.{}.{}", part("sendgrid", 22), part("grid", 43))));
     all.push(bare("mailchimp", format!("{}-us21", random("mailchimp", 'x', 32))));
     all.push(bare("terraform", format!("{}.atlasv1.{}", part("terra", 14), part("form", 66))));
-    all.extend(NAMED.iter().map(|(name, words, alphabet, length)| {
+    all.extend(IN_CONTEXT.iter().map(|(name, words, alphabet, length)| {
         let value = random(name, *alphabet, *length);
-        Planted { name, told: words.replace('§', &value), value }
+        Planted { name, in_context: words.replace('§', &value), value }
     }));
     for label in ["RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"] {
         let value = random(label, 'a', 64);
-        let told = format!("-----{0} {label}-----\n{value}\n{value}\n-----{1} {label}-----", "BEGIN", "END");
-        all.push(Planted { name: label, value, told });
+        let in_context =
+            format!("-----{0} {label}-----\n{value}\n{value}\n-----{1} {label}-----", "BEGIN", "END");
+        all.push(Planted { name: label, value, in_context });
     }
     all
 }
@@ -129,18 +132,18 @@ pub fn write(bench: &Bench) {
     assert_eq!(bench.run(&["import", export_of(bench).to_str().unwrap()]).code, 0);
 }
 
-/// Where the export is that holds all of them.
+/// Path of the export that contains all of them.
 pub fn export_of(bench: &Bench) -> std::path::PathBuf {
     bench.folder.path().join("export")
 }
 
-/// Fails when a text holds a secret, whatever way it is written.
+/// Fails if a text contains a secret in any form.
 pub fn assert_none(text: &str, what: &str) {
     let leaks = leaks(&secrets(), text, what);
     assert!(leaks.is_empty(), "{leaks:#?}");
 }
 
-/// What holds which secret, each with the text before it.
+/// The secrets that a text contains, each with the text before it.
 pub fn leaks(secrets: &[Planted], text: &str, what: &str) -> Vec<String> {
     let leak = |secret: &Planted| {
         let forms = secret.forms();
@@ -155,12 +158,12 @@ pub fn leaks(secrets: &[Planted], text: &str, what: &str) -> Vec<String> {
 }
 
 impl Planted {
-    /// Whether the value is enough to know it by, and fits into a path.
+    /// Whether the value is recognised without context, and fits into a path.
     pub fn is_bare(&self) -> bool {
-        self.told == self.value
+        self.in_context == self.value
     }
 
-    /// As it is, as JSON has it, and as addresses have it; the end of it too, which nobody needs the start for.
+    /// As it is, in JSON, and in URLs; and its end, which would be enough to leak it.
     pub fn forms(&self) -> Vec<String> {
         let escaped = serde_json::to_string(&self.value).unwrap();
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
@@ -171,30 +174,30 @@ impl Planted {
         vec![self.value.clone(), escaped.trim_matches('"').to_owned(), percent.collect(), end.to_owned()]
     }
 
-    /// On one line, as a title has it.
+    /// On one line, as in a title.
     fn line(&self) -> String {
-        self.told.replace('\n', "\\n")
+        self.in_context.replace('\n', "\\n")
     }
 
-    /// In a path, for those that can stand there.
+    /// In a path, if it can appear there.
     fn in_path(&self) -> &str {
         if self.is_bare() { &self.value } else { "plain" }
     }
 
-    /// Commands, variables, headers, addresses and bodies, and the words that are its own.
+    /// Commands, variables, headers, URLs and bodies, and its own context.
     pub fn places(&self) -> String {
         let value = &self.value;
-        let told = &self.told;
-        if told.contains('\n') {
+        let in_context = &self.in_context;
+        if in_context.contains('\n') {
             return format!(
-                "{told}\n{}\n{}\n",
-                json!({ "private_key": told }),
-                quoted(&json!({ "pem": told }))
+                "{in_context}\n{}\n{}\n",
+                json!({ "private_key": in_context }),
+                quoted(&json!({ "pem": in_context }))
             );
         }
         let body = json!({ "user": "ada", "api_key": value, "nested": { "password": value } });
         format!(
-            "Here it is: {told}\n{told}\n\nexport SERVICE_TOKEN={value}; curl -H \"Authorization: Bearer {value}\" \
+            "Here it is: {in_context}\n{in_context}\n\nexport SERVICE_TOKEN={value}; curl -H \"Authorization: Bearer {value}\" \
              https://api.example/v1\nLANG=C\nSERVICE_SECRET={value}\nHOME=/home/ada\n\n> GET /v1 HTTP/1.1\n\
              > X-Api-Key: {value}\n> Cookie: sid={value}; theme=dark\n< Set-Cookie: sid={value}; Path=/; HttpOnly\n\
              https://ada:{value}@api.example/v1?access_token={value}&page=2\n{body}\n{}\n{}\n\
@@ -205,33 +208,33 @@ impl Planted {
     }
 
     fn command(&self) -> String {
-        let (value, told) = (&self.value, self.line());
-        if self.told.contains('\n') {
-            return format!("cat > key.pem <<'END'\n{}\nEND", self.told);
+        let (value, in_context) = (&self.value, self.line());
+        if self.in_context.contains('\n') {
+            return format!("cat > key.pem <<'END'\n{}\nEND", self.in_context);
         }
         format!(
-            "export SERVICE_TOKEN={value}; curl -H \"Authorization: Bearer {value}\" https://api.example; : {told}"
+            "export SERVICE_TOKEN={value}; curl -H \"Authorization: Bearer {value}\" https://api.example; : {in_context}"
         )
     }
 
     fn remote(&self) -> String {
-        if self.told.contains('\n') {
+        if self.in_context.contains('\n') {
             return "https://github.com/ada/engine.git".to_owned();
         }
         format!("https://x-access-token:{}@github.com/ada/engine.git", self.value)
     }
 }
 
-/// JSON within a string of JSON.
+/// JSON inside a JSON string.
 fn quoted(value: &Value) -> String {
     serde_json::to_string(&value.to_string()).unwrap()
 }
 
 fn bare(name: &'static str, value: String) -> Planted {
-    Planted { name, told: value.clone(), value }
+    Planted { name, in_context: value.clone(), value }
 }
 
-/// Letters that only look like chance: made from the name.
+/// Pseudo-random characters, derived from the name.
 fn random(name: &str, alphabet: char, length: usize) -> String {
     let letters: &[u8] = match alphabet {
         'a' => b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
@@ -258,7 +261,7 @@ fn session_id(number: usize) -> String {
     format!("0199a1b2-0000-7000-8000-{number:012}")
 }
 
-/// A Codex session, with a line of an unknown type and one that is cut off.
+/// A Codex session, with a line of an unknown type and a truncated one.
 fn write_transcript(bench: &Bench, secret: &Planted, number: usize) {
     let id = session_id(number);
     let (places, path) = (secret.places(), secret.in_path());
@@ -306,7 +309,7 @@ fn write_transcript(bench: &Bench, secret: &Planted, number: usize) {
     write_lines(&bench.codex().join(file), &lines, &cut[..cut.len() - 4]);
 }
 
-/// Files that conversations write, a few of them.
+/// Some of the files that conversations write.
 pub fn files() -> Vec<String> {
     let file = |secret: &Planted| {
         let path = secret.in_path();
@@ -331,34 +334,34 @@ fn write_conversation(bench: &Bench, secret: &Planted, number: usize) {
         }
         line
     };
-    let said = |role: &str, content: Value| {
+    let body = |role: &str, content: Value| {
         json!({ "message": { "id": format!("msg_{number}"), "type": "message", "role": role, "model": "claude-sonnet-4-5",
             "content": content, "usage": { "input_tokens": 1, "output_tokens": 1 } } })
     };
     let file = format!("{folder}/{path}.txt");
-    // Calls with one id are copies of each other: only those that `files` names have one of their own.
+    // Calls with the same id are copies of each other: only those that `files` lists have separate ids.
     let own = if number % 9 == 1 { number } else { 0 };
     let call = |id: &str, name: &str, input: Value| json!([{ "type": "tool_use", "id": format!("{id}_{own}"), "name": name, "input": input }]);
     let result = |id: &str| json!([{ "tool_use_id": format!("{id}_{own}"), "type": "tool_result", "content": places }]);
     let lines = [
-        line("user", said("user", json!(places))),
+        line("user", body("user", json!(places))),
         line(
             "assistant",
-            said("assistant", json!([{ "type": "thinking", "thinking": places, "signature": "c2ln" }])),
+            body("assistant", json!([{ "type": "thinking", "thinking": places, "signature": "c2ln" }])),
         ),
-        line("assistant", said("assistant", json!([{ "type": "text", "text": places }]))),
-        line("assistant", said("assistant", call("toolu_1", "Bash", json!({ "command": secret.command() })))),
-        line("user", said("user", result("toolu_1"))),
+        line("assistant", body("assistant", json!([{ "type": "text", "text": places }]))),
+        line("assistant", body("assistant", call("toolu_1", "Bash", json!({ "command": secret.command() })))),
+        line("user", body("user", result("toolu_1"))),
         line(
             "assistant",
-            said("assistant", call("toolu_2", "Write", json!({ "file_path": file, "content": places }))),
+            body("assistant", call("toolu_2", "Write", json!({ "file_path": file, "content": places }))),
         ),
-        line("user", said("user", result("toolu_2"))),
+        line("user", body("user", result("toolu_2"))),
         line(
             "assistant",
-            said("assistant", call("toolu_3", "mcp__bell__ring", json!({ "api_key": secret.value }))),
+            body("assistant", call("toolu_3", "mcp__bell__ring", json!({ "api_key": secret.value }))),
         ),
-        line("user", said("user", json!([{ "type": "surprise", "text": places }]))),
+        line("user", body("user", json!([{ "type": "surprise", "text": places }]))),
         line(
             "attachment",
             json!({ "attachment": { "type": "hook_success", "stdout": places, "command": secret.command() } }),
@@ -368,7 +371,7 @@ fn write_conversation(bench: &Bench, secret: &Planted, number: usize) {
         json!({ "type": "custom-title", "customTitle": format!("Use {}", secret.line()), "sessionId": id }),
         json!({ "type": "brand-new-row", "sessionId": id, "payload": { "password": secret.value, "text": places, path: 1 } }),
     ];
-    let cut = line("user", said("user", json!(places))).to_string();
+    let cut = line("user", body("user", json!(places))).to_string();
     let project = bench.claude().join("projects/-home-ada-engine");
     write_lines(&project.join(format!("{id}.jsonl")), &lines, &cut[..cut.len() - 4]);
     write_file(&project.join(&id).join("tool-results/b1.txt"), &places);
@@ -376,7 +379,7 @@ fn write_conversation(bench: &Bench, secret: &Planted, number: usize) {
     write_file(&bench.claude().join(format!("todos/{id}-agent-{id}.json")), &todos.to_string());
 }
 
-/// An export whose conversations, instructions, files and lists hold them.
+/// An export whose conversations, instructions, files and lists contain them.
 fn write_export(bench: &Bench, all: &[Planted]) {
     let mut talks = Vec::new();
     for (secret, number) in all.iter().zip(1..) {
@@ -388,7 +391,7 @@ fn write_export(bench: &Bench, all: &[Planted]) {
             "user_instructions": places });
         talk.node("context", "client-created-root", message("context", "user", context));
         let mut prompt =
-            said("prompt", "user", json!([places, { "content_type": "surprise", "text": places }]));
+            text_message("prompt", "user", json!([places, { "content_type": "surprise", "text": places }]));
         prompt["metadata"]["attachments"] =
             json!([{ "id": format!("file-{number:020}"), "name": format!("{path}.txt"), "size": 1 }]);
         talk.node("prompt", "context", prompt);
@@ -408,7 +411,7 @@ fn write_export(bench: &Bench, all: &[Planted]) {
             "url": secret.remote(), "text": places }),
             ),
         );
-        let mut answer = said("answer", "assistant", json!([places]));
+        let mut answer = text_message("answer", "assistant", json!([places]));
         answer["metadata"]["content_references"] = json!([{ "type": "webpage", "url": secret.remote(), "title": secret.line(), "start_idx": 0, "end_idx": 1 }]);
         talk.node("other", "more", answer.clone());
         talk.node(
@@ -434,7 +437,7 @@ fn write_export(bench: &Bench, all: &[Planted]) {
         );
         talks.push(talk);
     }
-    let told: Vec<Value> = all
+    let entries: Vec<Value> = all
         .iter()
         .zip(1..)
         .map(|(secret, number)| {
@@ -453,9 +456,9 @@ fn write_export(bench: &Bench, all: &[Planted]) {
     let folder = export_of(bench);
     write_folder(&export(Generation::Second, &talks), &folder);
     for (name, value) in [
-        ("shared_conversations.json", json!(told)),
-        ("message_feedback.json", json!(told)),
-        ("group_chats.json", json!({ "chats": told })),
+        ("shared_conversations.json", json!(entries)),
+        ("message_feedback.json", json!(entries)),
+        ("group_chats.json", json!({ "chats": entries })),
         ("user_settings.json", json!([{ "user_id": "user-ada", "settings": settings }])),
     ] {
         write_file(&folder.join(name), &value.to_string());
@@ -474,7 +477,7 @@ fn write_histories(bench: &Bench, all: &[Planted]) {
             "updated_at": "2026-11-15T10:10:00.5Z" }));
         let pasted = json!({ "1": { "id": 1, "type": "text", "content": secret.places() } });
         typed.push(
-            json!({ "display": secret.told, "pastedContents": pasted, "timestamp": 1_772_445_600_000_u64,
+            json!({ "display": secret.in_context, "pastedContents": pasted, "timestamp": 1_772_445_600_000_u64,
             "project": format!("/home/ada/{}", secret.in_path()), "sessionId": id }),
         );
     }
@@ -488,11 +491,11 @@ fn write_histories(bench: &Bench, all: &[Planted]) {
 fn config(all: &[Planted]) -> String {
     let mut text = "model = \"gpt-5-codex\"\n".to_owned();
     for (secret, number) in all.iter().zip(1..) {
-        let (value, told) = (&secret.value, Value::from(secret.line()));
+        let (value, in_context) = (&secret.value, Value::from(secret.line()));
         text += &format!(
             "# {}\n[mcp_servers.bell{number}]\ncommand = \"bell\"\nargs = [\"--token={value}\"]\n\
              env = {{ NAME{number} = \"{value}\" }}\nbearer_token = \"{value}\"\nhttp_headers = {{ \"X-Api-Key\" = \
-             \"{value}\" }}\nnote = {told}\n[projects.\"/home/ada/{number}/{}\"]\ntrust_level = \"trusted\"\n",
+             \"{value}\" }}\nnote = {in_context}\n[projects.\"/home/ada/{number}/{}\"]\ntrust_level = \"trusted\"\n",
             secret.line(),
             secret.in_path()
         );

@@ -5,15 +5,15 @@ use std::process::{Command, Stdio};
 
 /// The root of the repository that contains a directory.
 pub fn top_of(folder: &Path) -> Option<PathBuf> {
-    let told = ask(folder, &["rev-parse", "--show-toplevel"])?;
-    let path = String::from_utf8(told).ok()?;
+    let output = run_git(folder, &["rev-parse", "--show-toplevel"])?;
+    let path = String::from_utf8(output).ok()?;
     Some(PathBuf::from(path.trim_end_matches('\n'))).filter(|path| path.is_dir())
 }
 
 /// The files of a repository below a directory.
 pub fn files_of(folder: &Path) -> Option<Vec<PathBuf>> {
-    let told = ask(folder, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
-    let names = told.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let output = run_git(folder, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
+    let names = output.split(|byte| *byte == 0).filter(|name| !name.is_empty());
     let mut files: Vec<PathBuf> =
         names.map(|name| folder.join(String::from_utf8_lossy(name).as_ref())).collect();
     files.sort();
@@ -25,11 +25,11 @@ pub fn files_of(folder: &Path) -> Option<Vec<PathBuf>> {
 pub fn commits_of(file: &Path) -> Option<Vec<Option<String>>> {
     let folder = file.parent()?;
     let name = file.file_name()?.to_str()?;
-    let told = ask(folder, &["blame", "--porcelain", "--no-textconv", "--", name])?;
-    let told = String::from_utf8_lossy(&told);
+    let output = run_git(folder, &["blame", "--porcelain", "--no-textconv", "--", name])?;
+    let output = String::from_utf8_lossy(&output);
     let mut commits: Vec<Option<String>> = Vec::new();
     let mut commit = None;
-    for line in told.lines() {
+    for line in output.lines() {
         // The content of the line follows a tab.
         if line.starts_with('\t') {
             commits.push(commit.take());
@@ -45,12 +45,12 @@ pub fn commits_of(file: &Path) -> Option<Vec<Option<String>>> {
 }
 
 /// What git prints, if it succeeds. Settings of the repository cannot start other programs.
-fn ask(folder: &Path, words: &[&str]) -> Option<Vec<u8>> {
+fn run_git(folder: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     let output = Command::new("git")
         .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-optional-locks"])
         .arg("-C")
         .arg(folder)
-        .args(words)
+        .args(arguments)
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()

@@ -87,12 +87,12 @@ fn examples(verb: &Command) -> String {
     let mut text = format!("{header}Examples:{header:#}");
     let own = EXAMPLES.iter().find(|(name, _)| *name == verb.get_name());
     for example in own.iter().flat_map(|(_, examples)| examples) {
-        text.push_str(&format!("\n  {}", filled_in(example)));
+        text.push_str(&format!("\n  {}", fill_in(example)));
     }
     text
 }
 
-fn filled_in(example: &str) -> String {
+fn fill_in(example: &str) -> String {
     let name = |found: Option<&str>| found.unwrap_or("SOURCE").to_owned();
     let mut sources = registry().iter();
     let source = name(sources.clone().map(|source| source.manifest().source).next());
@@ -130,9 +130,9 @@ mod tests {
             let own = EXAMPLES.iter().find(|(name, _)| *name == verb.get_name());
             let (_, examples) = own.unwrap_or_else(|| panic!("{} has no examples", verb.get_name()));
             for example in examples {
-                let example = filled_in(example);
-                let words = example.split(" < ").next().unwrap_or_default().replace('"', "");
-                let parsed = command.clone().try_get_matches_from(words.split_whitespace());
+                let example = fill_in(example);
+                let arguments = example.split(" < ").next().unwrap_or_default().replace('"', "");
+                let parsed = command.clone().try_get_matches_from(arguments.split_whitespace());
                 let parsed = parsed.unwrap_or_else(|error| panic!("{example}: {error}"));
                 assert_eq!(parsed.subcommand_name(), Some(verb.get_name()), "{example}");
             }

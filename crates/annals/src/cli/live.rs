@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::Context;
 use super::settings::Declared;
 use crate::collect::{
-    BrowserSetup, LiveNews, LiveOptions, LiveReport, Lock, Pace, Stop, collect_live, profile_of, time_left,
+    BrowserSetup, LiveOptions, LiveProgress, LiveReport, Lock, Pace, Stop, collect_live, profile_of,
+    time_left,
 };
 use crate::config::Config;
 use crate::view::format::{counted, number, wait};
@@ -42,39 +43,43 @@ pub fn collect(
         }
         let config = context.config.clone();
         let _lock = Lock::take(&config.home, "sync")?;
-        let asked = match ask(&config, source, arguments) {
-            Ok(asked) => asked,
-            Err(problem) => {
-                // What was read from files is reported all the same.
+        let options = match live_options(&config, source, arguments) {
+            Ok(options) => options,
+            Err(error) => {
+                // Still report what was read from files.
                 let (name, label) = (source.manifest().source, source.manifest().label);
-                let stop = Some(Stop::Failed(problem));
+                let stop = Some(Stop::Failed(error));
                 reports.push(LiveReport { source: name, label, stop, ..LiveReport::default() });
                 continue;
             }
         };
         let shown = !context.quiet && std::io::stderr().is_terminal();
         let mut last: Option<Instant> = None;
-        let mut tell = |news: LiveNews| {
+        let mut show_progress = |progress: LiveProgress| {
             if shown && last.is_none_or(|last| last.elapsed() >= NEWS) {
                 last = Some(Instant::now());
-                let (done, wanted) = (number(news.done), number(news.wanted));
-                let left = wait(news.time_left);
+                let (done, total) = (number(progress.done), number(progress.total));
+                let left = wait(progress.time_left);
                 let name = source.manifest().label;
-                context.output.note(format!("{name}: {done} of {wanted} conversations, about {left} left"));
+                context.output.note(format!("{name}: {done} of {total} conversations, about {left} left"));
             }
         };
-        let mut report = collect_live(&asked, &Declared(&config).environment(1), &mut tell)?;
-        // Names from providers are text like any other.
+        let mut report = collect_live(&options, &Declared(&config).environment(1), &mut show_progress)?;
+        // Names from providers are masked like any other text.
         let door = context.door(&store)?;
-        for problem in &mut report.problems {
-            *problem = door.show(problem).to_string();
+        for warning in &mut report.warnings {
+            *warning = door.show(warning).to_string();
         }
         reports.push(report);
     }
     Ok(reports)
 }
 
-pub fn ask(config: &Config, source: &'static dyn Source, arguments: LiveArguments) -> Result<LiveOptions> {
+pub fn live_options(
+    config: &Config,
+    source: &'static dyn Source,
+    arguments: LiveArguments,
+) -> Result<LiveOptions> {
     let browser = config.browser();
     let program = browser.program.ok_or_else(|| {
         Error::new("no Chromium or Chrome found")
@@ -92,14 +97,14 @@ pub fn ask(config: &Config, source: &'static dyn Source, arguments: LiveArgument
 }
 
 /// How long fetching the missing conversations takes, for each connected source.
-pub fn tell_time_left(context: &mut Context, only: Option<&str>) -> Result<()> {
+pub fn print_time_left(context: &mut Context, only: Option<&str>) -> Result<()> {
     let Some(store) = context.archive()? else { return Ok(()) };
     let config = context.config.clone();
     let settings = Declared(&config);
     for source in registry().iter().copied().filter(|source| source.live().is_some()) {
         let manifest = source.manifest();
-        let asked = only.is_none_or(|only| only == manifest.source);
-        if !asked || !store.is_connected(manifest.source)? {
+        let is_selected = only.is_none_or(|only| only == manifest.source);
+        if !is_selected || !store.is_connected(manifest.source)? {
             continue;
         }
         let pace = Pace { second: config.second() };
@@ -129,8 +134,8 @@ pub fn print(context: &mut Context, report: &LiveReport) -> Result<()> {
     if context.quiet {
         return Ok(());
     }
-    for problem in &report.problems {
-        context.output.note(format!("warning: {}: {problem}", report.source));
+    for warning in &report.warnings {
+        context.output.note(format!("warning: {}: {warning}", report.source));
     }
     if report.gaps_open > 0 {
         context.output.note(format!(
@@ -144,7 +149,7 @@ pub fn print(context: &mut Context, report: &LiveReport) -> Result<()> {
 }
 
 /// What stopped a run, and what to do about it.
-pub fn words(stop: &Stop, source: &str) -> (&'static str, String, String) {
+pub fn describe_stop(stop: &Stop, source: &str) -> (&'static str, String, String) {
     match stop {
         Stop::Manual { what, link } => (
             "manual_action",
@@ -163,12 +168,12 @@ pub fn words(stop: &Stop, source: &str) -> (&'static str, String, String) {
                 "everything fetched so far is kept; `annals sync {source}` continues once the network is back"
             ),
         ),
-        Stop::Failed(problem) => ("failed", problem.what.clone(), problem.hint.clone().unwrap_or_default()),
+        Stop::Failed(error) => ("failed", error.what.clone(), error.hint.clone().unwrap_or_default()),
     }
 }
 
 pub fn stop_json(stop: &Stop, source: &str) -> Value {
-    let (kind, message, hint) = words(stop, source);
+    let (kind, message, hint) = describe_stop(stop, source);
     let link = match stop {
         Stop::Manual { link, .. } => Some(link.as_str()),
         Stop::BrowserClosed | Stop::Unreachable | Stop::Failed(_) => None,
@@ -189,7 +194,7 @@ pub fn report_json(report: &LiveReport) -> Value {
         "captured_bytes": report.captured_bytes,
         "requests": report.requests,
         "seconds_left": report.time_left.as_secs(),
-        "problems": report.problems,
+        "problems": report.warnings,
         "interaction": report.stop.as_ref().map(|stop| stop_json(stop, report.source)),
     })
 }

@@ -1,4 +1,5 @@
-//! The log: events of the program on stderr, without secrets. Warnings and errors by default; `-v` and `ANNALS_LOG` show more.
+//! The log: events of the program on stderr, without secrets. Warnings and errors by default; `-v` and `ANNALS_LOG`
+//! show more.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::prelude::*;
 
-/// Starts the log of this process. `filter` is what `ANNALS_LOG` says: a level, or levels by module
+/// Starts the log of this process. `filter` is the value of `ANNALS_LOG`: a level, or levels by module
 /// (`warn,annals::serve=debug`).
 pub fn start(filter: Option<&str>, verbose: bool) -> Result<()> {
     let default = if verbose { "info" } else { "warn" };
@@ -18,7 +19,7 @@ pub fn start(filter: Option<&str>, verbose: bool) -> Result<()> {
             .hint("ANNALS_LOG=debug, or ANNALS_LOG=warn,annals::serve=debug")
     })?;
     let mut key = [0; 32];
-    // Marks of equal secrets are equal within one run; without randomness they are guessable, and still no secret.
+    // Equal secrets have equal masks within one run. Without randomness the masks are guessable, but reveal nothing.
     let _ = getrandom::fill(&mut key);
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
@@ -30,7 +31,7 @@ pub fn start(filter: Option<&str>, verbose: bool) -> Result<()> {
     Ok(())
 }
 
-/// Writes to stderr what is left of a line once its secrets are masked and its control characters visible.
+/// Writes lines to stderr with secrets masked and control characters made visible.
 struct Masked(Arc<Redactor>);
 
 impl<'w> MakeWriter<'w> for Masked {
@@ -58,7 +59,7 @@ impl Write for MaskedLine {
 }
 
 impl Drop for MaskedLine {
-    /// An event is written whole: only then is a secret in it recognised.
+    /// Events are written in one piece: only then are the secrets in them recognised.
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.line);
         if !text.is_empty() {

@@ -159,21 +159,21 @@ pub fn run() -> ExitCode {
     let mut output = Output::new();
     let common = arguments.common;
     if let Verb::Config(options) = &arguments.verb
-        && options.asks_for_path()
+        && options.is_path()
     {
         let answer = commands::config::print_path(&mut output, common.json);
         return exit(answer, &mut output, common.json);
     }
     let config = match Config::load(common.home, &settings::declared()) {
         Ok(config) => config,
-        Err(problem) => {
-            output.problem(&problem, common.json);
+        Err(error) => {
+            output.error(&error, common.json);
             return ExitCode::from(2);
         }
     };
     output.colour(config.colour);
     if let Err(error) = log::start(config.log.as_deref(), common.verbose) {
-        output.problem(&error, common.json);
+        output.error(&error, common.json);
         return ExitCode::from(2);
     }
     let mut context = Context {
@@ -222,10 +222,10 @@ fn exit(outcome: Result<Outcome>, output: &mut Output, json: bool) -> ExitCode {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Nothing) => ExitCode::from(1),
         Ok(Outcome::Stopped) => ExitCode::from(2),
-        // A reader that closed the pipe, as `head` does, has all it wanted.
+        // A reader that closed the pipe, as `head` does, has read all it wanted.
         Err(_) if output.is_closed() => ExitCode::SUCCESS,
-        Err(problem) => {
-            output.problem(&problem, json);
+        Err(error) => {
+            output.error(&error, json);
             ExitCode::from(2)
         }
     }

@@ -25,7 +25,9 @@ pub use import::{ImportOptions, import, importing};
 pub use live::browser::BrowserSetup;
 pub use live::pace::Pace;
 pub use live::talk::Stop;
-pub use live::{LiveNews, LiveOptions, LiveReport, collect_live, connect, disconnect, profile_of, time_left};
+pub use live::{
+    LiveOptions, LiveProgress, LiveReport, collect_live, connect, disconnect, profile_of, time_left,
+};
 pub use lock::Lock;
 pub use options::{Environment, Progress, SourceReport, SyncOptions};
 pub use rebuild::{Rebuilt, rebuild};

@@ -19,22 +19,22 @@ use annals_core::{Scope, Time};
 /// Host names that always mean this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 const COOKIE_NAME: &str = "annals";
-/// Paths that show nothing of the archive.
+/// Paths that reveal nothing about the archive.
 const OPEN: [&str; 3] = ["/healthz", "/openapi.json", "/docs"];
 /// Minimum time between two updates of a token's last use.
 const LAST_USE: i64 = 60_000_000;
 
 /// Who sent the request, once their token is known.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asker {
+pub(super) struct Caller {
     pub scope: Scope,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Asker {
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Asker, Refusal> {
-        parts.extensions.get::<Asker>().copied().ok_or_else(no_token)
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Caller, Refusal> {
+        parts.extensions.get::<Caller>().copied().ok_or_else(no_token)
     }
 }
 
@@ -47,8 +47,8 @@ pub(super) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         Err(refusal) => refusal.into_response(),
     };
     let refusal = response.extensions().get::<Refusal>().cloned();
-    dressed(match (page, refusal) {
-        (Some(headers), Some(refusal)) => pages::refused(&refusal, &headers),
+    with_security_headers(match (page, refusal) {
+        (Some(headers), Some(refusal)) => pages::refusal_page(&refusal, &headers),
         _ => response,
     })
 }
@@ -63,14 +63,14 @@ enum Admitted {
 async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusal> {
     let headers = request.headers();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if !app.is_ours(host) {
+    if !app.is_allowed_host(host) {
         return Err(Refusal::new(StatusCode::FORBIDDEN, "host not allowed")
             .hint("use http://127.0.0.1, or allow the host with `annals serve --host NAME`"));
     }
     if let Some(origin) = headers.get(ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
         let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        if !name.is_some_and(|name| app.is_ours(name)) {
+        if !name.is_some_and(|name| app.is_allowed_host(name)) {
             return Err(Refusal::new(StatusCode::FORBIDDEN, "origin not allowed"));
         }
     }
@@ -89,24 +89,24 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusa
     let scope = app.scope_of(&token).await.ok_or_else(|| {
         unauthorized("invalid token").hint("`annals serve` prints a link with a valid token")
     })?;
-    request.extensions_mut().insert(Asker { scope });
+    request.extensions_mut().insert(Caller { scope });
     Ok(Admitted::In)
 }
 
 impl App {
-    fn is_ours(&self, host: &str) -> bool {
+    fn is_allowed_host(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
             _ => host,
         };
-        LOCAL.contains(&name) || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+        LOCAL.contains(&name) || self.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
     }
 
     /// The token behind the single-use link, the first time.
     fn token_for(&self, once: &str) -> Option<String> {
         let mut held = self.once.lock().unwrap_or_else(PoisonError::into_inner);
-        let (known, _) = held.as_ref()?;
-        if self.token_key.hash(known) != self.token_key.hash(once) {
+        let (expected, _) = held.as_ref()?;
+        if self.token_key.hash(expected) != self.token_key.hash(once) {
             return None;
         }
         held.take().map(|(_, token)| token)
@@ -128,7 +128,7 @@ impl App {
             let last = holder.last_used.map_or(i64::MIN, Time::micros);
             if now.micros().saturating_sub(last) > LAST_USE {
                 let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
-                // The answer does not depend on it.
+                // The response does not depend on it.
                 drop(writer.token_used(holder.token, now));
             }
             Some(holder.scope)
@@ -174,7 +174,7 @@ async fn enter(app: &Arc<App>, token: &str) -> Response {
 }
 
 /// Security headers of every response.
-fn dressed(mut response: Response) -> Response {
+fn with_security_headers(mut response: Response) -> Response {
     let unauthorized = response.status() == StatusCode::UNAUTHORIZED;
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

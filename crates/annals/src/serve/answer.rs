@@ -13,7 +13,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::App;
-use super::access::Asker;
+use super::access::Caller;
 use crate::view::View;
 use annals_core::{Error, Result, Scope};
 
@@ -27,7 +27,7 @@ pub(super) struct ProblemDocument {
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
-    /// Names the entry in the server's log that has the cause; only if the server failed
+    /// Identifies the entry in the server's log that has the cause; only if the server failed
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
 }
@@ -62,7 +62,7 @@ pub struct Refusal {
     pub status: StatusCode,
     pub detail: String,
     pub hint: Option<String>,
-    /// Where the log has the cause.
+    /// Id of the log entry that has the cause.
     pub request_id: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl From<Error> for Refusal {
             let refusal = Refusal::new(StatusCode::BAD_REQUEST, error.what);
             return Refusal { hint: error.hint, ..refusal };
         }
-        // File names, statements and the like stay in the log of the machine.
+        // File names, statements and the like stay in the local log.
         let id = new_request_id();
         tracing::error!(request_id = %id, "request failed: {}", error.chain());
         let refusal = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "cannot read the archive");
@@ -109,7 +109,7 @@ impl IntoResponse for Refusal {
         let body = serde_json::to_vec(&document).unwrap_or_default();
         let kind = HeaderValue::from_static("application/problem+json");
         let mut response = (self.status, [(CONTENT_TYPE, kind)], body).into_response();
-        // A browser that asked for a page is told by a page.
+        // If a browser requested a page, the refusal is a page too.
         response.extensions_mut().insert(refusal);
         response
     }
@@ -118,11 +118,11 @@ impl IntoResponse for Refusal {
 /// Runs on a separate thread, since the archive blocks; `None` is 404.
 pub(super) async fn answer<T: Serialize>(
     app: Arc<App>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     question: impl FnOnce(&View<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> Response {
-    let found = with_view(app, asker, move |view| {
+    let found = with_view(app, caller, move |view| {
         let found = question(view)?;
         Ok(found.map(|found| serde_json::to_vec(&found)).transpose()?)
     });
@@ -136,19 +136,19 @@ pub(super) async fn answer<T: Serialize>(
 /// Reads from the archive, after a refresh.
 pub(super) async fn with_view<T: Send + 'static>(
     app: Arc<App>,
-    asker: Asker,
+    caller: Caller,
     question: impl FnOnce(&View<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> std::result::Result<Option<T>, Refusal> {
     app.freshness.refresh_on_request().await;
-    // Many more at a time than there are processors would slow each other down; who came first is answered first.
-    let asking = app.clone();
+    // Far more threads than processors would slow each other down; requests are handled in order of arrival.
+    let shared = app.clone();
     let _turn = app.turns.acquire().await;
     let answer = tokio::task::spawn_blocking(move || -> Result<Option<T>> {
-        let app = asking;
-        let is_owner = asker.scope == Scope::Owner;
+        let app = shared;
+        let is_owner = caller.scope == Scope::Owner;
         let disk = if is_owner { app.freshness.disk() } else { Vec::new() };
         let store = app.reader()?;
-        let view = app.view(&store, asker.scope, &disk);
+        let view = app.view(&store, caller.scope, &disk);
         let found = view.at_once(|| question(&view));
         app.give_back(store);
         found
@@ -159,7 +159,7 @@ pub(super) async fn with_view<T: Send + 'static>(
     }
 }
 
-/// Enough to find one entry in a log.
+/// Unique enough to find one entry in a log.
 fn new_request_id() -> String {
     let mut bytes = [0; 8];
     // Without randomness the id is all zeros, and the log still has the cause.
@@ -170,12 +170,12 @@ fn new_request_id() -> String {
 fn with_etag(headers: &HeaderMap, body: Vec<u8>) -> Response {
     let hash = blake3::hash(&body).to_hex();
     let etag = format!("W/\"{}\"", &hash[..32]);
-    let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    let known = known.flat_map(|value| value.split(',')).any(|known| known.trim() == etag);
+    let matches = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let matches = matches.flat_map(|value| value.split(',')).any(|tag| tag.trim() == etag);
     let etag = HeaderValue::try_from(etag).unwrap_or(HeaderValue::from_static(""));
     let cache = HeaderValue::from_static("private, no-cache");
     let headers = [(ETAG, etag), (CACHE_CONTROL, cache)];
-    if known {
+    if matches {
         return (StatusCode::NOT_MODIFIED, headers).into_response();
     }
     let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];

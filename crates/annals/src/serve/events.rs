@@ -14,7 +14,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::App;
-use super::access::Asker;
+use super::access::Caller;
 use super::api::parameters::{Nothing, Params};
 use annals_core::Scope;
 
@@ -29,7 +29,7 @@ pub struct Work {
 
 /// The state sent to open pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Happening {
+pub(super) struct PageState {
     /// The running refresh, if it has something to read.
     sync: Option<Work>,
     /// Grows with each refresh that found something.
@@ -38,27 +38,27 @@ pub(super) struct Happening {
     secrets: Option<(u64, u64)>,
 }
 
-pub(super) struct Events(watch::Sender<Happening>);
+pub(super) struct Events(watch::Sender<PageState>);
 
 impl Events {
     pub(super) fn new() -> Events {
-        Events(watch::Sender::new(Happening::default()))
+        Events(watch::Sender::new(PageState::default()))
     }
 
     pub(super) fn sync(&self, work: Option<Work>) {
-        self.tell(|now| now.sync = work.filter(|work| work.files > 0));
+        self.update(|now| now.sync = work.filter(|work| work.files > 0));
     }
 
     pub(super) fn news(&self) {
-        self.tell(|now| now.news += 1);
+        self.update(|now| now.news += 1);
     }
 
     pub(super) fn secrets(&self, progress: Option<(u64, u64)>) {
-        self.tell(|now| now.secrets = progress);
+        self.update(|now| now.secrets = progress);
     }
 
     /// Wakes listeners only on changes.
-    fn tell(&self, change: impl FnOnce(&mut Happening)) {
+    fn update(&self, change: impl FnOnce(&mut PageState)) {
         self.0.send_if_modified(|now| {
             let before = *now;
             change(now);
@@ -75,17 +75,17 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(45);
 /// Server-sent events: the state at first, then each change, until the page is closed or the server stops.
 pub(super) async fn stream(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let listener = Listener { told: app.events.0.subscribe(), stop: app.stop.subscribe(), first: true };
-    let owner = asker.scope == Scope::Owner;
+    let listener = Listener { state: app.events.0.subscribe(), stop: app.stop.subscribe(), first: true };
+    let owner = caller.scope == Scope::Owner;
     let lines = stream::unfold(listener, move |mut listener| async move {
-        let mut told = listener.next().await?;
+        let mut state = listener.next().await?;
         if !owner {
-            told = Some(Happening { news: told.map_or(0, |told| told.news), ..Happening::default() });
+            state = Some(PageState { news: state.map_or(0, |state| state.news), ..PageState::default() });
         }
-        let line = match told.map(|told| serde_json::to_string(&told).unwrap_or_default()) {
+        let line = match state.map(|state| serde_json::to_string(&state).unwrap_or_default()) {
             Some(json) => format!("data: {json}\n\n"),
             None => ":\n\n".into(),
         };
@@ -99,26 +99,26 @@ pub(super) async fn stream(
 }
 
 struct Listener {
-    told: watch::Receiver<Happening>,
+    state: watch::Receiver<PageState>,
     stop: watch::Receiver<bool>,
     first: bool,
 }
 
 impl Listener {
     /// An event, a keep-alive, or the end.
-    async fn next(&mut self) -> Option<Option<Happening>> {
+    async fn next(&mut self) -> Option<Option<PageState>> {
         if std::mem::take(&mut self.first) {
-            return Some(Some(*self.told.borrow_and_update()));
+            return Some(Some(*self.state.borrow_and_update()));
         }
         let stopped = async { drop(self.stop.wait_for(|stop| *stop).await) };
         let changed = tokio::select! {
             () = stopped => return None,
-            changed = tokio::time::timeout(SIGN_OF_LIFE, self.told.changed()) => changed,
+            changed = tokio::time::timeout(SIGN_OF_LIFE, self.state.changed()) => changed,
         };
         match changed {
             Ok(Ok(())) => {
                 tokio::time::sleep(PACE).await;
-                Some(Some(*self.told.borrow_and_update()))
+                Some(Some(*self.state.borrow_and_update()))
             }
             Ok(Err(_)) => None,
             Err(_) => Some(None),

@@ -37,7 +37,7 @@ pub type Log = fn(&str);
 
 /// Settings of the server.
 pub struct Setup {
-    /// The archive's folder.
+    /// The data directory.
     pub home: PathBuf,
     pub listen: SocketAddr,
     /// Further allowed host names.
@@ -87,7 +87,7 @@ impl App {
         Ok(idle.map_or_else(|| Store::open_reader(&self.home), Ok)?)
     }
 
-    /// The archive as an asker sees it.
+    /// The archive as visible to a scope.
     fn view<'a>(&'a self, store: &'a Store, scope: Scope, disk: &'a [DiskState]) -> View<'a> {
         View::new(store.scoped(scope), &self.door, (self.now)()).with_disk(disk)
     }
@@ -141,23 +141,23 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
                 .hint("use another port with --listen ADDR:PORT (port 0 picks a free one)")
         })?;
         let address = listener.local_addr()?;
-        // Whoever hears the address may say stop at once.
+        // Listen for signals first: whoever reads the address may stop us at once.
         let mut stop = Stop::listen()?;
-        let mut hears = app.stop.subscribe();
-        let told = app.clone();
+        let mut stop_receiver = app.stop.subscribe();
+        let stopping = app.clone();
         tokio::spawn(async move {
-            stop.told().await;
-            told.stop.send_replace(true);
+            stop.received().await;
+            stopping.stop.send_replace(true);
         });
         ready(&Address { url: format!("http://{address}"), token, once })?;
         let routes = routes(app.clone()).into_make_service();
         let (_watcher, changed) = refresh::watch(&setup.watch, &app);
         tokio::spawn(refresh::keep_current(app, changed));
-        let mut also_hears = hears.clone();
-        let stopped = async move { drop(hears.wait_for(|told| *told).await) };
-        // Somebody who sends half a question, or never reads the answer, does not keep it from stopping.
+        let mut grace_receiver = stop_receiver.clone();
+        let stopped = async move { drop(stop_receiver.wait_for(|stop| *stop).await) };
+        // A client that sends half a request, or never reads the response, must not keep the server from stopping.
         let grace_is_over = async move {
-            drop(also_hears.wait_for(|told| *told).await);
+            drop(grace_receiver.wait_for(|stop| *stop).await);
             tokio::time::sleep(GRACE).await;
         };
         tokio::select! {
@@ -222,7 +222,7 @@ impl Stop {
     }
 
     #[cfg(unix)]
-    async fn told(&mut self) {
+    async fn received(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -235,7 +235,7 @@ impl Stop {
     }
 
     #[cfg(not(unix))]
-    async fn told(&mut self) {
+    async fn received(&mut self) {
         drop(tokio::signal::ctrl_c().await);
     }
 }

@@ -26,7 +26,7 @@ pub struct Refreshed {
     pub failure: Option<Error>,
 }
 
-/// Refreshes that fail, one after another.
+/// Consecutive refreshes that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefreshFailure {
     pub since: Time,
@@ -37,7 +37,8 @@ pub struct RefreshFailure {
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A refresh this short runs before every request; a longer one only after a change.
 const CHEAP: Duration = Duration::from_millis(15);
-/// A longer refresh is followed by a pause of this many times its length: at most a ninth of the time is spent refreshing.
+/// A longer refresh is followed by a pause of this many times its length, so that at most a ninth of the time is
+/// spent refreshing.
 const PAUSE: u32 = 8;
 /// Changes within this time are refreshed together.
 const GATHER: Duration = Duration::from_millis(500);
@@ -91,7 +92,8 @@ impl Freshness {
         self.failure.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// One request refreshes at a time; the others use what there is, except before the first refresh has ended.
+    /// Only one request refreshes at a time; the others use the current data, except until the first refresh has
+    /// ended.
     pub(super) async fn refresh_on_request(&self) {
         let Some(refresh) = self.refresh.clone() else { return };
         let last = match self.last.clone().try_lock_owned() {
@@ -114,29 +116,29 @@ impl Freshness {
             let mut last = last;
             let started = Instant::now();
             let refreshed = catch_unwind(AssertUnwindSafe(|| refresh(&|work| events.sync(Some(work)))));
-            // Whatever happened, no page waits for progress any more.
+            // Whatever happened, pages must not wait for progress any more.
             events.sync(None);
-            let found = match refreshed {
-                Ok(found) => found,
+            let refreshed = match refreshed {
+                Ok(refreshed) => refreshed,
                 Err(_) => Refreshed {
                     disk: disk.read().unwrap_or_else(PoisonError::into_inner).clone(),
                     news: false,
                     failure: Some(Error::new("the refresh panicked").hint("annals sync -v")),
                 },
             };
-            note_failure(&failure, found.failure.as_ref(), now);
-            if found.news {
+            note_failure(&failure, refreshed.failure.as_ref(), now);
+            if refreshed.news {
                 events.news();
             }
-            *disk.write().unwrap_or_else(PoisonError::into_inner) = found.disk;
-            let took = if found.news { Duration::ZERO } else { started.elapsed() };
+            *disk.write().unwrap_or_else(PoisonError::into_inner) = refreshed.disk;
+            let took = if refreshed.news { Duration::ZERO } else { started.elapsed() };
             *last = Some(LastRefresh { ended: Instant::now(), took });
         });
-        // What takes longer continues behind the answer.
+        // A longer refresh continues after the response.
         drop(tokio::time::timeout(PATIENCE, running).await);
     }
 
-    /// What fails is tried again whether or not something changes in the homes.
+    /// Failures are retried whether or not something changes in the homes.
     fn is_worth_it(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
             || !self.watched.load(Ordering::Relaxed)
@@ -162,21 +164,21 @@ fn note_failure(noted: &RwLock<Option<RefreshFailure>>, error: Option<&Error>, n
     }
 }
 
-/// Watches these directories for as long as the watcher lives. Where they cannot be watched,
-/// refreshes on request and at intervals have to do.
+/// Watches these directories for as long as the watcher lives. If they cannot be watched, refreshes on request and at
+/// intervals must suffice.
 pub(super) fn watch(folders: &[PathBuf], app: &App) -> (Option<RecommendedWatcher>, Arc<Notify>) {
     let wake = Arc::new(Notify::new());
-    let (tell, changed) = (wake.clone(), app.freshness.changed.clone());
+    let (notifier, changed) = (wake.clone(), app.freshness.changed.clone());
     let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         if event.is_ok_and(|event| !event.kind.is_access()) {
             changed.store(true, Ordering::Relaxed);
-            tell.notify_one();
+            notifier.notify_one();
         }
     });
     let Ok(mut watcher) = watcher else { return (None, wake) };
     let mut watch = |folder: &PathBuf| match folder.is_dir() {
         true => watcher.watch(folder, RecursiveMode::Recursive).is_ok(),
-        // A home that is not there yet would be made here.
+        // A home that does not exist yet would be created here.
         false => folder
             .ancestors()
             .skip(1)
@@ -193,7 +195,7 @@ pub(super) fn watch(folders: &[PathBuf], app: &App) -> (Option<RecommendedWatche
 pub(super) async fn keep_current(app: Arc<App>, changed: Arc<Notify>) {
     loop {
         app.freshness.refresh_on_request().await;
-        // What came during a pause is not forgotten.
+        // Changes during a pause are not lost.
         if !app.freshness.changed.load(Ordering::Relaxed) {
             drop(tokio::time::timeout(SELDOM, changed.notified()).await);
         }

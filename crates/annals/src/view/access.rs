@@ -1,4 +1,4 @@
-//! Access tokens of programs and browsers: unguessable, and stored only as a keyed hash.
+//! Access tokens for programs and browsers: unguessable, and stored only as keyed hashes.
 
 use super::door::random_bytes;
 use annals_core::{Error, Result, to_hex};
@@ -10,23 +10,23 @@ pub fn new_token() -> String {
     format!("{PREFIX}{}", to_hex(&random_bytes()))
 }
 
-/// The token of the person at this machine; one for each archive, so that a bookmark keeps working.
+/// The token of the local user: one per archive, so that bookmarks keep working.
 pub fn local_token(store: &Store) -> Result<String> {
-    let made = store.setting_or_make("local_token", || new_token().into_bytes())?;
-    Ok(String::from_utf8_lossy(&made).into_owned())
+    let stored = store.setting_or_make("local_token", || new_token().into_bytes())?;
+    Ok(String::from_utf8_lossy(&stored).into_owned())
 }
 
-/// What turns tokens into what the archive keeps of them: without it they cannot even be guessed at.
+/// The key that tokens are hashed with: without it, the stored hashes cannot be brute-forced.
 #[derive(Clone, Copy)]
 pub struct TokenKey([u8; 32]);
 
 impl TokenKey {
     pub fn of(store: &Store) -> Result<TokenKey> {
         let key = store.setting_or_make("token_key", || random_bytes().to_vec())?;
-        let broken = |_| {
+        let damaged = |_| {
             Error::new("the token key of this archive is damaged").hint("restore annals.db from a backup")
         };
-        Ok(TokenKey(key.try_into().map_err(broken)?))
+        Ok(TokenKey(key.try_into().map_err(damaged)?))
     }
 
     pub fn hash(&self, token: &str) -> [u8; 32] {

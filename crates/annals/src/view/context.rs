@@ -1,17 +1,17 @@
-//! What every answer is made from: the archive as the asker sees it, the door for its texts, and the time.
+//! What every answer is made from: the archive as visible to the caller, the door for its texts, and the time.
 
 use super::audit::status::DiskState;
 use super::door::Door;
 use annals_core::{Result, Shown, Time};
 use annals_store::Archive;
 
-/// Answers questions. Each is a method, in the file of its subject.
+/// Answers queries. Each query is a method in the file of its subject.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub(super) archive: Archive<'a>,
     pub(super) door: &'a Door,
     pub(super) now: Time,
-    /// The state of the sources' homes at the last refresh; nothing for those who may not know.
+    /// The state of the sources' homes at the last refresh; empty for callers who may not see it.
     pub(super) disk: &'a [DiskState],
 }
 
@@ -28,17 +28,17 @@ impl<'a> View<'a> {
         self.now
     }
 
-    /// For words of a run itself, such as a file's name in a warning.
+    /// For texts of a run itself, such as a file name in a warning.
     pub fn show(&self, text: &str) -> Shown {
         self.door.text(text)
     }
 
-    /// All answers of `work` are about the same state of the archive.
+    /// Runs `work` on a consistent snapshot of the archive.
     pub fn at_once<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.archive.at_once(work)
     }
 
-    /// The number of the run that wrote last; answers are the same while it stays the same.
+    /// The number of the last run that wrote; answers do not change until it does.
     pub fn last_run(&self) -> Result<i64> {
         Ok(self.archive.last_run()?)
     }

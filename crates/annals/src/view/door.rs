@@ -1,4 +1,4 @@
-//! The one door for content: raw text becomes shown text, with secrets masked.
+//! The only door for content: raw text becomes shown text, with secrets masked.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use annals_core::{Raw, Result, Shown, ShownJson};
 use annals_redact::Redactor;
 use annals_store::Store;
 
-/// Text longer than this is shown as a preview that says so.
+/// Longer texts are shown as a preview and marked as such.
 pub const PREVIEW: usize = 5 * 1024;
 
 pub struct Door {
@@ -14,28 +14,28 @@ pub struct Door {
 }
 
 impl Door {
-    /// Masks secrets with this archive's own key, so that one secret always has one mark.
+    /// Masks secrets with the key of this archive, so that a secret always has the same mask.
     pub fn masking(store: &Store) -> Result<Door> {
-        let made = store.setting_or_make("mask_key", || random_bytes().to_vec())?;
+        let stored = store.setting_or_make("mask_key", || random_bytes().to_vec())?;
         let mut key = [0; 32];
-        for (to, from) in key.iter_mut().zip(made) {
+        for (to, from) in key.iter_mut().zip(stored) {
             *to = from;
         }
         Ok(Door { redactor: Some(Redactor::new(key)) })
     }
 
-    /// Masks without an archive. The key is the same everywhere, so that the same lines always give the same marks; a
-    /// mark has four digits, which tell two secrets apart and lead back to none.
+    /// Masks without an archive. The key is the same everywhere, so that the same lines always give the same masks; a
+    /// mask has four digits, enough to tell two secrets apart and too few to recover one.
     pub fn masking_alone() -> Door {
         Door { redactor: Some(Redactor::new([0; 32])) }
     }
 
-    /// Shows everything: for the owner, at this machine, who asked for it.
+    /// Masks nothing: for the owner, on this machine, on request.
     pub fn revealing() -> Door {
         Door { redactor: None }
     }
 
-    /// For words of a run itself, such as a file's name in a warning.
+    /// For texts of a run itself, such as a file name in a warning.
     pub fn show(&self, text: &str) -> Shown {
         self.text(text)
     }
@@ -52,7 +52,7 @@ impl Door {
         }
     }
 
-    /// The lines of a text. It is masked as a whole, and every line that a secret reaches into has its mark.
+    /// The lines of a text. The text is masked as a whole, and every line that a secret extends into has its mask.
     pub(super) fn lines(&self, text: &str) -> Vec<Shown> {
         let mut secrets = Vec::new();
         if let Some(redactor) = &self.redactor {
@@ -75,7 +75,7 @@ impl Door {
             masked.push_str(&text[from..end]);
             shown.push(Shown::new(masked));
             at += line.len();
-            // One that ended with its line is done.
+            // Drop secrets that ended on this line.
             while secrets.get(next).is_some_and(|(range, _)| range.end <= at) {
                 next += 1;
             }
@@ -87,27 +87,27 @@ impl Door {
         self.json_preview(value, Extent::Whole).0
     }
 
-    /// A text or its start, and how long the whole is when it is not all.
+    /// A text or its start, and the full length if it was truncated.
     pub(super) fn preview(&self, text: &str, extent: Extent) -> (Shown, Option<u64>) {
         let (shown, full_bytes) = self.cut(text, extent, &|text| self.text(text).to_string());
         (Shown::new(shown), full_bytes)
     }
 
-    /// The same for every string in a value; the length of the longest that was cut is told.
+    /// The same for every string in a value; returns the length of the longest truncated string.
     pub(super) fn json_preview(&self, value: Value, extent: Extent) -> (ShownJson, Option<u64>) {
         let mut longest = None;
         let shown = self.shown(value, None, extent, &mut longest);
         (ShownJson::new(shown), longest)
     }
 
-    /// Masks first: a secret across the cut would show its start, and not look like one any more.
+    /// Masks first: a truncated secret would show its start and no longer be recognised.
     fn cut(&self, text: &str, extent: Extent, mask: &dyn Fn(&str) -> String) -> (String, Option<u64>) {
         if extent == Extent::Whole || text.len() <= PREVIEW {
             return (mask(text), None);
         }
         let mut masked = mask(&text[..between_letters(text, PREVIEW + BEYOND)]);
         let mut cut = between_letters(&masked, PREVIEW);
-        // No mark is cut in two.
+        // Do not cut a mask in two.
         let near = between_letters(&masked, cut.saturating_sub(64));
         let mut marks = masked[near..].match_indices("[secret:").map(|(at, _)| near + at);
         let across = |open: &usize| masked[*open..].find(']').is_none_or(|close| open + close >= cut);
@@ -118,7 +118,7 @@ impl Door {
         (masked, Some(text.len() as u64))
     }
 
-    /// `before` is what tells what a string is: the name of its field, or the flag in front of it.
+    /// `before` is the context that identifies a string: its field name, or the flag before it.
     fn shown(&self, value: Value, before: Option<&str>, extent: Extent, longest: &mut Option<u64>) -> Value {
         match value {
             Value::String(text) => {
@@ -137,12 +137,12 @@ impl Door {
                 Value::Array(shown)
             }
             Value::Object(fields) => {
-                // In `{"name": "DB_PASSWORD", "value": …}` one field tells what the other is.
-                let named = ["name", "key"].into_iter().find_map(|name| fields.get(name)?.as_str());
-                let named = named.filter(|name| name.len() <= LONGEST_NAME).map(str::to_owned);
+                // In `{"name": "DB_PASSWORD", "value": …}` one field names the other.
+                let name_field = ["name", "key"].into_iter().find_map(|name| fields.get(name)?.as_str());
+                let name_field = name_field.filter(|name| name.len() <= LONGEST_NAME).map(str::to_owned);
                 let fields = fields.into_iter().map(|(name, value)| {
-                    let is_distinctive = named.as_deref().filter(|_| name == "value").unwrap_or(&name);
-                    let before = format!("\"{is_distinctive}\": \"");
+                    let identifying = name_field.as_deref().filter(|_| name == "value").unwrap_or(&name);
+                    let before = format!("\"{identifying}\": \"");
                     let shown = self.shown(value, Some(&before), extent, longest);
                     (self.text(&name).to_string(), shown)
                 });
@@ -179,17 +179,17 @@ impl Extent {
     }
 }
 
-/// How far behind the end of a preview a secret is looked for that begins before it.
+/// How far beyond the end of a preview to look for the end of a secret.
 const BEYOND: usize = 16 * 1024;
-/// A longer text is no name of anything.
+/// Longer texts are not names.
 const LONGEST_NAME: usize = 100;
 
-/// A word or a few joined ones, which no rule takes for a secret: what most short fields hold.
+/// A word or a few joined words, which no rule takes for a secret: most short fields are like this.
 fn is_plain(text: &str) -> bool {
     text.len() <= 19 && text.bytes().all(|byte| byte.is_ascii_lowercase() || b"_-".contains(&byte))
 }
 
-/// The last place at or before this one that is not within a letter.
+/// The last character boundary at or before this offset.
 pub(super) fn between_letters(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
@@ -201,7 +201,7 @@ fn is_flag(text: &str) -> bool {
 /// Unguessable bytes from the operating system.
 pub(super) fn random_bytes() -> [u8; 32] {
     let mut bytes = [0; 32];
-    // There is no way on without randomness: a guessable key would be worse than none.
+    // Without randomness we cannot continue: a guessable key would be worse than none.
     #[expect(clippy::expect_used, reason = "an operating system without randomness keeps no secrets")]
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     bytes
@@ -217,7 +217,7 @@ mod tests {
         Door { redactor: Some(Redactor::new([7; 32])) }
     }
 
-    /// Put together here, so that no scanner takes this file for a leak.
+    /// Assembled at run time, so that no scanner takes this file for a leak.
     fn key() -> String {
         format!("ghp_{}", "aB3dE6gH9".repeat(4))
     }
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(Door { redactor: None }.lines("a\nb").len(), 2);
     }
 
-    /// What is passed by is what would not be masked.
+    /// The fast path only skips what would not be masked.
     #[test]
     fn plain_words_are_no_secrets() {
         for text in
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_before_a_value_tells_what_it_is() {
+    fn the_text_before_a_value_identifies_it() {
         let secret = ["Made0Up1", "Not2Live3", "Key4"].concat();
         let values = [
             json!({"password": secret}),

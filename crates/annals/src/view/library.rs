@@ -15,7 +15,7 @@ pub struct LibraryQuery {
     pub source: Option<String>,
     /// Only this stream.
     pub kind: Option<String>,
-    /// Only items of this repository, and the user's own.
+    /// Only items of this repository, and the user's.
     pub project: Option<String>,
 }
 
@@ -24,7 +24,7 @@ pub struct LibraryItem {
     pub source: &'static str,
     pub kind: &'static str,
     pub family: Family,
-    /// Of the user, or of a repository.
+    /// `user` or `project`.
     pub scope: &'static str,
     pub project: Option<Shown>,
     pub name: Shown,
@@ -47,7 +47,7 @@ pub struct ItemVersion {
 }
 
 impl View<'_> {
-    /// Everything that was in effect at `then`.
+    /// Everything in effect at `then`.
     pub fn library(&self, query: &LibraryQuery, then: Time) -> Result<Vec<LibraryItem>> {
         let mut items = Vec::new();
         for (source, stream) in shelves(query) {
@@ -67,24 +67,24 @@ impl View<'_> {
     }
 }
 
-/// Streams of authored things, memory and settings.
+/// Streams of authored items, memory and settings.
 pub fn library_kinds() -> impl Iterator<Item = &'static str> {
     shelves(&LibraryQuery::default()).into_iter().map(|(_, stream)| stream.name)
 }
 
 impl View<'_> {
-    /// Moments at which something on the shelves changed, oldest first; of very many, the last.
+    /// Times at which something in the library changed, oldest first; if there are very many, the latest.
     pub fn library_moments(&self) -> Result<Vec<Time>> {
         let streams: Vec<&str> = library_kinds().collect();
         Ok(self.archive.item_moments(&streams, MOMENTS)?)
     }
 }
 
-/// Steps of a slider.
+/// Positions of the slider.
 const MOMENTS: i64 = 200;
 
 impl View<'_> {
-    /// All versions of the things whose id is, or ends with, `name`.
+    /// All versions of the items whose id is, or ends with, `name`.
     pub fn history(&self, query: &LibraryQuery, name: &str) -> Result<Vec<(LibraryItem, Vec<ItemVersion>)>> {
         let mut found = Vec::new();
         let mut contents = self.archive.contents();
@@ -112,7 +112,7 @@ impl View<'_> {
                         changed_at: row.changed_at.rfc3339(),
                         deleted_at: row.deleted_at.map(Time::rfc3339),
                         bytes: row.span.length,
-                        // Both texts passed the self.door.
+                        // Both texts have passed the door.
                         diff: Shown::new(diff),
                     });
                     before = text;
@@ -125,7 +125,7 @@ impl View<'_> {
         Ok(found)
     }
 
-    /// Every version of everything on the shelves, as it may be shown, with the moment it became so.
+    /// Every version of every library item, masked, with the time it took effect.
     pub(super) fn history_texts(
         &self,
         query: &LibraryQuery,
@@ -154,7 +154,7 @@ fn shown_text(
 ) -> Result<String> {
     let raw = contents.span_of_version(row.file, row.file_version, Encoding::Plain, row.span)?;
     Ok(match source.record(stream.name, &row.key, raw.expose()) {
-        // Settings hold environments: only what their record shows of them leaves.
+        // Settings contain environments: only show what their record shows.
         Some(record) if stream.family == Family::Settings => {
             serde_json::to_string_pretty(&door.json(record))? + "\n"
         }
@@ -162,7 +162,7 @@ fn shown_text(
     })
 }
 
-/// Streams of authored things, memory and settings that the question is about.
+/// Streams of authored items, memory and settings that match the query.
 fn shelves(query: &LibraryQuery) -> Vec<(&'static dyn Source, &'static Stream)> {
     let sources = registry().iter().copied();
     let wanted =

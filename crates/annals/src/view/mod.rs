@@ -1,4 +1,4 @@
-//! The questions that annals answers: rows turned into answers, every text through the door.
+//! The queries annals answers: rows turned into answers, with every text through the door.
 
 mod access;
 mod audit;
@@ -17,9 +17,9 @@ mod usage;
 pub use access::{TokenKey, local_token, new_token};
 pub use audit::cards::{SourceCard, cards_without_archive};
 pub use audit::doctor::{Finding, examine};
-pub use audit::gaps::{GapList, GapQuery, GapView, LACKING, OPEN};
+pub use audit::gaps::{GapList, GapQuery, GapView, MISSING, OPEN};
 pub use audit::secrets::SecretView;
-pub use audit::status::{DiskState, SourceState, source_labels, source_named, source_routes};
+pub use audit::status::{DiskState, SourceState, find_source, source_labels, source_routes};
 pub use audit::{Audit, IndexAudit, OnDisk};
 pub use context::View;
 pub use door::Door;

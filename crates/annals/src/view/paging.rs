@@ -9,7 +9,7 @@ pub struct Paging {
     pub cursor: Option<String>,
 }
 
-/// A place in an order of numbers, as a cursor.
+/// A position in an order of numbers, as a cursor.
 pub(super) fn write_numbers<const N: usize>(numbers: &[i64; N]) -> String {
     numbers.map(|number| format!("{number:x}")).join(".")
 }

@@ -1,5 +1,4 @@
-//! Writes Claude Code homes out of a seed, with the shapes, sizes and texture of real ones, for benches and
-//! tests.
+//! Generates Claude Code homes from a seed, with the shapes, sizes and texture of real ones, for benches and tests.
 
 use std::fmt::{Display, Write as _};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -24,21 +23,21 @@ const MODELS: [&str; 3] = ["claude-sonnet-4-5-20250929", "claude-opus-4-8", "cla
 const AGENT_MODEL: &str = "claude-haiku-4-5-20251001";
 const LONGEST_ROW: u64 = 8 << 20;
 
-/// A tool that the model called: its row, and what the row with its result says.
+/// A tool call: its row, and the content of its result row.
 struct Call {
     source: String,
     block: String,
     structured: String,
 }
 
-/// A sub-agent that has run: its name, what the client notes about it, its transcript.
+/// A finished sub-agent: its name, the client's metadata about it, and its transcript.
 struct Agent {
     name: String,
     meta: String,
     session: Session,
 }
 
-/// One transcript being written: its rows so far, its clock, and what its rows repeat.
+/// A transcript being written: its rows so far, its clock, and what its rows repeat.
 #[derive(Default)]
 struct Session {
     project: Rc<Project>,
@@ -58,7 +57,7 @@ struct Session {
     parent: String,
     uuid: String,
     prompt: String,
-    asked: String,
+    first_prompt: String,
     message: String,
     request: String,
     reference: String,
@@ -146,7 +145,7 @@ impl Session {
             "model" => *out += if self.agent.is_empty() { MODELS[self.form] } else { AGENT_MODEL },
             "time" => *out += &timestamp(self.now),
             "prompt" => *out += &self.prompt,
-            "asked" => *out += &self.asked,
+            "asked" => *out += &self.first_prompt,
             "message" => *out += &self.message,
             "request" => *out += &self.request,
             "reference" => *out += &self.reference,
@@ -178,14 +177,14 @@ impl Session {
         project.output(&mut self.random, length)
     }
 
-    fn ask(&mut self) {
+    fn write_prompt(&mut self) {
         let (text, project) = (self.prose(30, 6), Rc::clone(&self.project));
         (self.prompt, self.turn) = (self.random.uuid4(), self.turn + 1);
         if self.random.below(6) == 0 {
             play!(self, [QUEUED], text: text);
         }
-        if self.agent.is_empty() || self.asked.is_empty() {
-            self.asked.clone_from(&text);
+        if self.agent.is_empty() || self.first_prompt.is_empty() {
+            self.first_prompt.clone_from(&text);
         }
         let mut content = format!("\"{text}\"");
         if self.images && self.random.below(3) > 0 {
@@ -213,7 +212,7 @@ impl Session {
         }
     }
 
-    /// The last version keeps a second copy of every message, written with the request that first has it.
+    /// The latest version keeps a second copy of every message, written with the first request that contains it.
     fn send(&mut self, role: &'static str, block: &str) {
         match self.unsent.last_mut().filter(|message| message.0 == role) {
             _ if self.form < 2 => {}
@@ -222,7 +221,7 @@ impl Session {
         }
     }
 
-    /// Begins one answer of the model: its names, and what it cost.
+    /// Starts an answer of the model: its ids and its usage.
     fn begin_answer(&mut self) {
         let mut tail = String::new();
         for (role, blocks) in std::mem::take(&mut self.unsent) {
@@ -236,16 +235,16 @@ impl Session {
         self.now += self.random.sized(200, 6);
         let (input, fresh, hour) =
             (self.random.below(12), self.random.sized(50, 6), self.random.below(2) * 900);
-        let (read, said) = (12_000 + self.spent % 150_000, 40 + self.random.below(900));
-        self.spent += fresh + hour + said;
+        let (read, output) = (12_000 + self.spent % 150_000, 40 + self.random.below(900));
+        self.spent += fresh + hour + output;
         let (form, created) = (self.form, fresh + hour);
-        self.usage = [1 + self.random.below(8), said].map(|said| {
+        self.usage = [1 + self.random.below(8), output].map(|output| {
             let mut usage = format!(r#"{{"input_tokens":{input},"cache_creation_input_tokens":{created},"#);
             put!(
                 usage,
                 r#""cache_read_input_tokens":{read},"cache_creation":{{"ephemeral_5m_input_tokens":{fresh},"#
             );
-            put!(usage, r#""ephemeral_1h_input_tokens":{hour}}},"output_tokens":{said},"#);
+            put!(usage, r#""ephemeral_1h_input_tokens":{hour}}},"output_tokens":{output},"#);
             if form > 0 {
                 usage += r#""server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},"#;
             }
@@ -255,10 +254,11 @@ impl Session {
         });
     }
 
-    /// One block of the answer: versions of old knew what the answer cost, and why it ended, with the last.
-    fn say(&mut self, block: &str, index: u64, last: bool, stop: &str) {
-        let known = last || self.form > 0;
-        let (usage, stop) = (self.usage[usize::from(known)].clone(), if known { stop } else { "null" });
+    /// One block of the answer: old versions report usage and stop reason only with the last one.
+    fn write_block(&mut self, block: &str, index: u64, last: bool, stop: &str) {
+        let has_usage = last || self.form > 0;
+        let (usage, stop) =
+            (self.usage[usize::from(has_usage)].clone(), if has_usage { stop } else { "null" });
         play!(self, [ANSWER], block: block, index: index, usage: usage, stop: stop);
         self.send("assistant", block);
     }
@@ -271,12 +271,12 @@ impl Session {
             let thought = if hidden && self.random.below(2) == 0 { String::new() } else { self.prose(80, 4) };
             let secret = self.random.base64(length);
             let block = format!(r#"{{"type":"thinking","thinking":"{thought}","signature":"{secret}"}}"#);
-            self.say(&block, index, false, r#""tool_use""#);
+            self.write_block(&block, index, false, r#""tool_use""#);
             index += 1;
         }
         if self.random.below(3) == 0 {
             let block = format!(r#"{{"type":"text","text":"{}"}}"#, self.prose(60, 4));
-            self.say(&block, index, false, r#""tool_use""#);
+            self.write_block(&block, index, false, r#""tool_use""#);
             index += 1;
         }
         let count =
@@ -301,12 +301,12 @@ impl Session {
         play!(self, [OPENING, SNAPSHOT], text: text, listing: instructions[1]);
     }
 
-    /// At least one turn, and as many as the size needs.
+    /// At least one turn, and as many as the size requires.
     fn turns(&mut self) {
         let mut more = true;
         while more {
             let mut steps = self.random.sized(1, 5);
-            self.ask();
+            self.write_prompt();
             while steps > 0 {
                 self.step();
                 steps = if self.room() < 4_000 { 0 } else { steps - 1 };
@@ -314,7 +314,7 @@ impl Session {
             self.begin_answer();
             let (text, title) = (self.prose(150, 4), self.prose(10, 1));
             let block = format!(r#"{{"type":"text","text":"{text}"}}"#);
-            self.say(&block, 0, true, r#""end_turn""#);
+            self.write_block(&block, 0, true, r#""end_turn""#);
             if self.agent.is_empty() {
                 let index = self.lines;
                 play!(self, [CLOSING], title: title, index: index);
@@ -328,7 +328,7 @@ impl Session {
         }
     }
 
-    /// Writes the transcript, and beside it what it refers to.
+    /// Writes the transcript and the files it refers to.
     fn save(&self, path: &Path, written: &mut Written) -> io::Result<()> {
         let results = path.with_extension("").join("tool-results");
         fs::File::options().create(true).append(true).open(path)?.write_all(self.out.as_bytes())?;
@@ -346,7 +346,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sub-agents stood beside their session once, and stand in a folder of it since.
+    /// Old versions store sub-agents next to their session, newer ones in a directory of it.
     fn save_agents(&self, path: &Path, written: &mut Written) -> io::Result<()> {
         let inside = path.with_extension("").join("subagents");
         let folder: PathBuf = if self.form > 0 { inside } else { path.with_file_name("") };
@@ -361,7 +361,7 @@ impl Session {
     }
 }
 
-/// Writes a home, the folder that is called `.claude`, with its transcripts and all that belongs to them.
+/// Writes a home, the directory called `.claude`, with its transcripts and all that belongs to them.
 pub fn write_claude_home(home: &Path, plan: &Plan) -> io::Result<Written> {
     let mut random = Random(plan.seed ^ 0xc1a0de);
     let project = |name: &&str| Rc::new(Project::new(random.next(), &format!("/home/pat/code/{name}")));
@@ -416,8 +416,8 @@ pub fn write_claude_home(home: &Path, plan: &Plan) -> io::Result<Written> {
     Ok(written)
 }
 
-/// Appends about `bytes` of whole turns that continue the chain, and returns how many bytes that were.
-/// A torn last line is ended first, as the client does when it resumes.
+/// Appends about `bytes` of complete turns that continue the chain, and returns the number of bytes. A torn last line
+/// is ended first, as the client does when it resumes.
 pub fn append_rows(file: &Path, seed: u64, bytes: u64) -> io::Result<u64> {
     let (mut source, mut data) = (fs::File::open(file)?, Vec::new());
     let length = source.metadata()?.len();
@@ -431,7 +431,7 @@ pub fn append_rows(file: &Path, seed: u64, bytes: u64) -> io::Result<u64> {
     };
     let (id, cwd, version) = (last(r#""sessionId":""#)?, last(r#""cwd":""#)?, last(r#""version":""#)?);
     let is_agent = text.contains(r#""isSidechain":true,"#);
-    // Timestamps sort like their times, so the time of the last row is found by halving.
+    // Timestamps sort chronologically, so the last time is found by bisection.
     let (latest, mut now, mut later) = (last(r#""timestamp":""#)?, FIRST_DAY, FIRST_DAY + 700 * DAY);
     while now < later {
         let middle = now.midpoint(later);

@@ -1,8 +1,7 @@
-//! The rows of generated Claude Code transcripts, as scripts that a session fills in.
-//!
-//! First comes the kind: `c` is a row of the chain with more fields after `^`, `s` a state row, `m` one that
-//! only main transcripts have; then the first of the versions that writes it. Indented lines continue it,
-//! `$name` is a value, `~` is around what the first version lacks, `!` around what the third adds.
+//! The rows of generated Claude Code transcripts, as scripts that a session fills in. Each row starts with its kind:
+//! `c` is a row of the chain with more fields after `^`, `s` a state row, `m` one that only main transcripts have;
+//! then the first version that writes it. Indented lines continue it, `$name` is a value, `~` encloses what the first
+//! version lacks, `!` what the third adds.
 
 pub const OPENING: &str = r#"
 m1 "type":"mode","mode":"normal","sessionId":"$session"

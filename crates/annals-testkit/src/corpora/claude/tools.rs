@@ -1,4 +1,4 @@
-//! What the tools of a generated Claude Code session are asked and answer, sub-agents among them.
+//! Inputs and outputs of the tools in a generated Claude Code session, including sub-agents.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -10,10 +10,10 @@ const ROOT: &str = "/home/pat/.claude"; // where the home was, so that its bytes
 const LONGEST_INLINE: u64 = 30_000;
 const PREVIEW: u64 = 2_000;
 
-/// Name of the tool, its input, what the block of its result says, and what the row says beside the block.
+/// Name of the tool, its input, the content of its result block, and the structured result next to it.
 type Work = (&'static str, String, String, String);
 
-/// The lines of a text escaped for JSON.
+/// The lines of a JSON-escaped text.
 pub fn lines_of(escaped: &str) -> Vec<&str> {
     let (bytes, mut lines, mut begin, mut at) = (escaped.as_bytes(), Vec::new(), 0, 0);
     while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
@@ -28,7 +28,7 @@ pub fn lines_of(escaped: &str) -> Vec<&str> {
 }
 
 impl Session {
-    /// Writes the row of one call, and returns what its result will be.
+    /// Writes the row of one call, and returns its result.
     pub fn call(&mut self, index: u64, last: bool) -> Call {
         let (id, project) = (self.random.letters(22), Rc::clone(&self.project));
         let path = format!("{}/{}", project.cwd, project.text(&mut self.random, "src/%w/%n.rs", 1));
@@ -49,11 +49,11 @@ impl Session {
         };
         let block =
             format!(r#"{{"type":"tool_use","id":"toolu_01{id}","name":"{name}","input":{{{input}}}}}"#);
-        self.say(&block, index, last, r#""tool_use""#);
+        self.write_block(&block, index, last, r#""tool_use""#);
         let failed = ["", r#","is_error":true"#][usize::from(structured.starts_with('"'))];
         let block =
             format!(r#"{{"tool_use_id":"toolu_01{id}","type":"tool_result","content":{content}{failed}}}"#);
-        // Sub-agents keep nothing but the block.
+        // Sub-agents keep only the block.
         let structured =
             if self.agent.is_empty() { format!(",\"toolUseResult\":{structured}") } else { String::new() };
         Call { source: self.parent.clone(), block, structured }
@@ -147,7 +147,7 @@ impl Session {
         ("Edit", input, format!(r#""The file {path} has been updated successfully.""#), structured)
     }
 
-    /// Runs a sub-agent in a transcript of its own.
+    /// Runs a sub-agent in a separate transcript.
     fn delegate(&mut self, call: &str) -> Work {
         self.agents_to_start -= 1;
         let name = format!("a{:016x}", self.random.next());
@@ -167,7 +167,7 @@ impl Session {
         session.turns();
         let (name, took) = (session.agent.clone(), session.now - self.now);
         self.agents_done = session.now;
-        let (title, task, answer) = (self.prose(10, 1), session.asked.clone(), self.prose(200, 3));
+        let (title, task, answer) = (self.prose(10, 1), session.first_prompt.clone(), self.prose(200, 3));
         let mut meta = format!(r#"{{"agentType":"general-purpose","description":"{title}","#);
         put!(meta, r#""toolUseId":"toolu_01{call}","spawnDepth":1,"isBuiltIn":true,"finished":true}}"#);
         let text = format!(r#"{{"type":"text","text":"{answer}"}}"#);

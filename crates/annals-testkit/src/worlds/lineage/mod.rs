@@ -15,18 +15,18 @@ use transcripts::{Change, Transcript};
 pub struct Plan {
     pub seed: u64,
     pub sessions: usize,
-    /// Edits of each session.
+    /// Edits per session.
     pub edits: usize,
 }
 
-/// Who wrote a line, and what became of it.
+/// Who wrote a line, and what happened to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
-    /// Session and call; nobody's when a person wrote it.
+    /// Session and call; none if a person wrote it.
     pub call: Option<(String, String)>,
-    /// A person changed what the call had written.
+    /// A person changed what the call wrote.
     pub tweaked: bool,
-    /// It was broken over several lines.
+    /// It was wrapped over several lines.
     pub broken: bool,
 }
 
@@ -36,19 +36,19 @@ struct Line {
     author: Author,
 }
 
-/// The repository at the end, and whose each line is.
+/// The final repository, and the author of each line.
 pub struct World {
     pub folder: PathBuf,
     pub files: BTreeMap<String, Vec<Author>>,
 }
 
-/// Lines that were traced, against what is true.
+/// Traced lines compared with the truth.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Score {
     pub graded: [Count; 3],
     /// Lines of sessions that nobody changed.
     pub unmodified: Count,
-    /// Lines that people wrote; right are those that no session was given.
+    /// Lines that people wrote; correct if no session is named.
     pub human: Count,
     /// Lines that people changed a little.
     pub tweaked: Count,
@@ -74,7 +74,7 @@ impl Count {
 pub const GRADES: [&str; 3] = ["exact", "moved", "changed"];
 
 impl Score {
-    /// Adds one file: `blame` is the answer of `annals blame --json`.
+    /// Adds one file: `blame` is the output of `annals blame --json`.
     pub fn add(&mut self, truth: &[Author], blame: &Value) {
         for span in blame["spans"].as_array().into_iter().flatten() {
             let origin = span["origin"].as_u64().map(|origin| &blame["origins"][origin as usize]);
@@ -94,7 +94,7 @@ impl Score {
                 match &author.call {
                     None => self.human.add(given.is_none()),
                     Some(_) if author.tweaked => self.tweaked.add(right),
-                    // Broken lines are no longer the edit's: finding them is welcome, and not counted.
+                    // Wrapped lines no longer match the edit: finding them is welcome, but not counted.
                     Some(_) if author.broken => {}
                     Some(_) => self.unmodified.add(right && whole),
                 }
@@ -103,7 +103,7 @@ impl Score {
     }
 }
 
-/// Writes the clients' homes (`codex`, `claude`) and the repository (`repo`) into a folder.
+/// Writes the clients' homes (`codex`, `claude`) and the repository (`repo`) into a directory.
 pub fn write_world(folder: &Path, plan: &Plan) -> io::Result<World> {
     let repository = folder.join("repo");
     fs::create_dir_all(&repository)?;
@@ -164,7 +164,7 @@ const VERBS: &[&str] = &[
     "turn", "count", "wind", "measure", "open", "close", "lift", "drop", "couple", "release", "balance",
     "align", "load", "store", "reset", "check",
 ];
-/// Lines that stand in every program, whoever writes it.
+/// Lines that occur in every program.
 const COMMON: &[&str] = &[
     "}",
     "",
@@ -192,7 +192,7 @@ struct Making {
 }
 
 impl Making {
-    /// One to forty lines as programs have them: mostly of their own, some that are everywhere.
+    /// One to forty lines of code: mostly unique, some generic.
     fn code(&mut self, count: usize) -> Vec<String> {
         let mut lines = Vec::with_capacity(count);
         for at in 0..count {
@@ -304,7 +304,7 @@ impl Making {
         }
     }
 
-    /// What people do to code that stays the same: rename, move, format; a squash or rebase changes no line.
+    /// What people do to code without changing it: rename, move, format. A squash or rebase changes no line.
     fn shuffle(&mut self) {
         let paths: Vec<String> = self.files.keys().cloned().collect();
         for path in &paths {
@@ -325,7 +325,7 @@ impl Making {
             }
             self.files.insert(target, lines);
         }
-        // A block of one file goes into another.
+        // Moves a block from one file to another.
         for _ in 0..paths.len() / 4 {
             let (Some(from), Some(to)) = (self.some_file(), self.some_file()) else { return };
             if from == to || self.files[&from].len() < 25 {
@@ -341,7 +341,7 @@ impl Making {
         }
     }
 
-    /// Other indentation everywhere, and some long calls over several lines.
+    /// Different indentation everywhere, and some long calls wrapped.
     fn formatted(&mut self, lines: Vec<Line>) -> Vec<Line> {
         let mut out = Vec::new();
         for line in lines {

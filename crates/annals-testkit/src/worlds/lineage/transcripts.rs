@@ -1,4 +1,4 @@
-//! What clients write of a session that works on a made-up repository: each form that edits are told in.
+//! What clients write for a session that works on a made-up repository, in every format of edits.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -16,7 +16,7 @@ pub struct Change<'c> {
 }
 
 impl Change<'_> {
-    fn taken(&self) -> &[String] {
+    fn removed(&self) -> &[String] {
         &self.before[self.start..self.start + self.removed]
     }
 
@@ -28,13 +28,14 @@ impl Change<'_> {
         )
     }
 
-    /// Lines of a hunk, with their signs.
+    /// Lines of a hunk, with their markers.
     fn hunk(&self) -> Vec<String> {
         let (above, below) = self.context();
         let signed = |sign: char, lines: &[String]| -> Vec<String> {
             lines.iter().map(|line| format!("{sign}{line}")).collect()
         };
-        [signed(' ', above), signed('-', self.taken()), signed('+', self.added), signed(' ', below)].concat()
+        [signed(' ', above), signed('-', self.removed()), signed('+', self.added), signed(' ', below)]
+            .concat()
     }
 
     /// First line and count, before and after.
@@ -46,7 +47,7 @@ impl Change<'_> {
     }
 }
 
-/// How a session's client writes.
+/// The client format of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     CodexPlain,
@@ -73,21 +74,31 @@ impl Transcript {
             Form::ClaudeAgent => format!("agent-a{number:06}"),
             _ => format!("0199f000-0000-7000-8000-{number:012}"),
         };
-        let mut made = Transcript { form, session, folder: folder.to_owned(), lines: Vec::new(), number };
+        let mut transcript =
+            Transcript { form, session, folder: folder.to_owned(), lines: Vec::new(), number };
         let cwd = folder.to_str().unwrap_or_default().to_owned();
-        if !made.is_claude() {
-            let meta = json!({"id": made.session, "timestamp": moment(0), "cwd": cwd, "originator": "codex_exec",
+        if !transcript.is_claude() {
+            let meta = json!({"id": transcript.session, "timestamp": moment(0), "cwd": cwd, "originator": "codex_exec",
                 "cli_version": "0.150.0", "source": "exec"});
-            made.codex("session_meta", meta, 0);
-            made.codex("turn_context", json!({"turn_id": "t", "cwd": cwd, "model": "gpt-made-up"}), 0);
+            transcript.codex("session_meta", meta, 0);
+            transcript.codex("turn_context", json!({"turn_id": "t", "cwd": cwd, "model": "gpt-made-up"}), 0);
             let text = format!("Do step {number}.");
             let content = json!([{"type": "input_text", "text": text}]);
-            made.codex("response_item", json!({"type": "message", "role": "user", "content": content}), 0);
-            made.codex("event_msg", json!({"type": "user_message", "message": text}), 0);
+            transcript.codex(
+                "response_item",
+                json!({"type": "message", "role": "user", "content": content}),
+                0,
+            );
+            transcript.codex("event_msg", json!({"type": "user_message", "message": text}), 0);
         } else {
-            made.claude("user", json!({"role": "user", "content": format!("Do step {number}.")}), None, 0);
+            transcript.claude(
+                "user",
+                json!({"role": "user", "content": format!("Do step {number}.")}),
+                None,
+                0,
+            );
         }
-        made
+        transcript
     }
 
     fn is_claude(&self) -> bool {
@@ -161,17 +172,17 @@ impl Transcript {
         let failed =
             || Err("<tool_use_error>String to replace not found in file.</tool_use_error>".to_owned());
         let (above, below) = change.context();
-        let whole =
+        let complete =
             [&change.before[..change.start], change.added, &change.before[change.start + change.removed..]];
-        // A sub-agent's results do not say what changed: only edits with their context can be told from it.
+        // Results of a sub-agent do not report what changed: only edits with their context can be traced.
         if self.form == Form::Claude && random.chance(15) {
-            let text: String = whole.concat().iter().map(|line| format!("{line}\n")).collect();
+            let text: String = complete.concat().iter().map(|line| format!("{line}\n")).collect();
             let detail = json!({"type": "update", "filePath": path_text, "content": text, "structuredPatch": structured});
             let input = json!({"file_path": path_text, "content": text});
             self.tool(call, "Write", input, if fails { failed() } else { Ok(detail) }, minute);
             return;
         }
-        let old_text = [above, change.taken(), below].concat().join("\n");
+        let old_text = [above, change.removed(), below].concat().join("\n");
         let new_text = [above, change.added, below].concat().join("\n");
         let detail = json!({"filePath": path_text, "oldString": old_text, "newString": new_text,
             "structuredPatch": structured, "replaceAll": false});
@@ -203,9 +214,8 @@ impl Transcript {
         if self.form == Form::CodexScripts {
             let script = format!("const r = await tools.apply_patch({});\ntext(r.output);\n", json!(patch));
             let outer = format!("script_{call}");
-            let asked =
-                json!({"type": "custom_tool_call", "name": "exec", "call_id": outer, "input": script});
-            self.codex("response_item", asked, minute);
+            let item = json!({"type": "custom_tool_call", "name": "exec", "call_id": outer, "input": script});
+            self.codex("response_item", item, minute);
             if !fails {
                 let item = json!({"type": "FileChange", "id": call, "changes": changes, "status": "completed",
                     "stdout": "Success.", "stderr": ""});
@@ -218,9 +228,9 @@ impl Transcript {
             self.codex("response_item", answer, minute);
             return;
         }
-        let asked =
+        let item =
             json!({"type": "custom_tool_call", "name": "apply_patch", "call_id": call, "input": patch});
-        self.codex("response_item", asked, minute);
+        self.codex("response_item", item, minute);
         if self.form == Form::CodexRecords && !fails {
             let event = json!({"type": "patch_apply_end", "call_id": call, "success": true, "stdout": "Success.",
                 "stderr": "", "changes": changes});

@@ -12,8 +12,8 @@ struct Script<'s> {
     lines: Vec<Value>,
     parent: Value,
     turn: u64,
-    /// File name and text of what stands beside it.
-    beside: Vec<(String, String)>,
+    /// File names and texts of its sidecar files.
+    sidecars: Vec<(String, String)>,
 }
 
 pub fn write(home: &Path, stage: &mut Stage, acts: &[Act]) -> io::Result<()> {
@@ -25,14 +25,14 @@ pub fn write(home: &Path, stage: &mut Stage, acts: &[Act]) -> io::Result<()> {
         lines: Vec::new(),
         parent: Value::Null,
         turn: 0,
-        beside: Vec::new(),
+        sidecars: Vec::new(),
     };
     script.play(acts);
     let (title, id) = (script.stage.title.clone(), script.stage.id.clone());
     script.lines.push(json!({ "type": "ai-title", "aiTitle": title, "sessionId": id }));
     let folder = home.join("projects").join(script.stage.cwd.replace('/', "-"));
     save(&folder.join(format!("{id}.jsonl")), &lines_of(&script.lines), script.stage.now)?;
-    for (name, text) in &script.beside {
+    for (name, text) in &script.sidecars {
         save(&folder.join(&id).join(name), text, script.stage.now)?;
     }
     Ok(())
@@ -42,7 +42,7 @@ impl Script<'_> {
     fn play(&mut self, acts: &[Act]) {
         for act in acts {
             match act {
-                Act::Ask(text) => {
+                Act::Prompt(text) => {
                     self.stage.later(240);
                     let more = json!({ "message": { "role": "user", "content": text }, "promptSource": "typed",
                         "origin": { "kind": "human" } });
@@ -54,27 +54,27 @@ impl Script<'_> {
                         false,
                     );
                 }
-                Act::Say(text) => self.answer(&json!({ "type": "text", "text": text }), true),
+                Act::Answer(text) => self.answer(&json!({ "type": "text", "text": text }), true),
                 Act::Run { command, output, exit } => self.run(command, output, *exit),
                 Act::Read { file, text } => {
                     let (path, count) = (self.stage.file(file), text.lines().count());
                     let numbered: String =
                         text.lines().zip(1..).map(|(line, number)| format!("{number:6}→{line}\n")).collect();
-                    let found = json!({ "type": "text", "file": { "filePath": path, "content": text,
+                    let result = json!({ "type": "text", "file": { "filePath": path, "content": text,
                         "numLines": count, "startLine": 1, "totalLines": count } });
-                    self.call("Read", &json!({ "file_path": path }), &json!(numbered), &found, false);
+                    self.call("Read", &json!({ "file_path": path }), &json!(numbered), &result, false);
                 }
                 Act::Edit { file, lines } => self.edit(file, lines),
-                Act::Plan(things) => {
-                    let thing = |(state, words): &(String, String)| json!({ "content": words, "status": state, "activeForm": words });
-                    let todos: Vec<Value> = things.iter().map(thing).collect();
+                Act::Plan(tasks) => {
+                    let task = |(state, text): &(String, String)| json!({ "content": text, "status": state, "activeForm": text });
+                    let todos: Vec<Value> = tasks.iter().map(task).collect();
                     let input = json!({ "todos": todos });
-                    let found = json!({ "oldTodos": [], "newTodos": todos });
+                    let result = json!({ "oldTodos": [], "newTodos": todos });
                     self.call(
                         "TodoWrite",
                         &input,
                         &json!("Todos have been modified successfully."),
-                        &found,
+                        &result,
                         false,
                     );
                 }
@@ -102,11 +102,11 @@ impl Script<'_> {
     fn answer(&mut self, block: &Value, last: bool) {
         self.stage.later(14);
         self.turn += 1;
-        let [fresh, read, made, said] = tokens(self.stage, self.turn);
+        let [fresh, read, written, output] = tokens(self.stage, self.turn);
         let (message, request) = (self.stage.random.letters(22), self.stage.random.letters(22));
-        let usage = json!({ "input_tokens": fresh / 40, "cache_creation_input_tokens": made, "cache_read_input_tokens": read,
-            "output_tokens": said, "service_tier": "standard",
-            "cache_creation": { "ephemeral_5m_input_tokens": made, "ephemeral_1h_input_tokens": 0 } });
+        let usage = json!({ "input_tokens": fresh / 40, "cache_creation_input_tokens": written, "cache_read_input_tokens": read,
+            "output_tokens": output, "service_tier": "standard",
+            "cache_creation": { "ephemeral_5m_input_tokens": written, "ephemeral_1h_input_tokens": 0 } });
         let stop = if last { "end_turn" } else { "tool_use" };
         let message = json!({ "id": format!("msg_{message}"), "type": "message", "role": "assistant", "model": self.model,
             "content": [block], "stop_reason": stop, "stop_sequence": null, "usage": usage });
@@ -114,7 +114,7 @@ impl Script<'_> {
     }
 
     /// A call and its result.
-    fn call(&mut self, name: &str, input: &Value, content: &Value, found: &Value, failed: bool) -> String {
+    fn call(&mut self, name: &str, input: &Value, content: &Value, result: &Value, failed: bool) -> String {
         let id = format!("toolu_{}", self.stage.random.letters(20));
         self.answer(&json!({ "type": "tool_use", "id": id, "name": name, "input": input }), false);
         self.stage.later(9);
@@ -122,7 +122,7 @@ impl Script<'_> {
         if failed {
             block["is_error"] = json!(true);
         }
-        let more = json!({ "message": { "role": "user", "content": [block] }, "toolUseResult": found });
+        let more = json!({ "message": { "role": "user", "content": [block] }, "toolUseResult": result });
         self.line("user", &more);
         id
     }
@@ -130,8 +130,8 @@ impl Script<'_> {
     fn run(&mut self, command: &str, output: &str, exit: i64) {
         let input = json!({ "command": command, "description": "Run it" });
         if exit == 0 {
-            let found = json!({ "stdout": output, "stderr": "", "interrupted": false, "isImage": false });
-            self.call("Bash", &input, &json!(output), &found, false);
+            let result = json!({ "stdout": output, "stderr": "", "interrupted": false, "isImage": false });
+            self.call("Bash", &input, &json!(output), &result, false);
         } else {
             let text = format!("Exit code {exit}\n{output}");
             self.call("Bash", &input, &json!(text), &json!(format!("Error: {text}")), true);
@@ -142,10 +142,16 @@ impl Script<'_> {
         let path = self.stage.file(file);
         let (before, after) = sides(lines);
         if before.is_empty() {
-            let found =
+            let result =
                 json!({ "type": "create", "filePath": path, "content": after, "structuredPatch": [] });
-            let said = format!("File created successfully at: {path}");
-            self.call("Write", &json!({ "file_path": path, "content": after }), &json!(said), &found, false);
+            let content = format!("File created successfully at: {path}");
+            self.call(
+                "Write",
+                &json!({ "file_path": path, "content": after }),
+                &json!(content),
+                &result,
+                false,
+            );
             return;
         }
         for (place, lines) in lines.split(|line| line.starts_with("@@")).enumerate() {
@@ -153,15 +159,15 @@ impl Script<'_> {
             let first = 1 + 8 * place;
             let patch = json!([{ "oldStart": first, "oldLines": before.lines().count(), "newStart": first,
                 "newLines": after.lines().count(), "lines": lines }]);
-            let found = json!({ "filePath": path, "oldString": before, "newString": after, "originalFile": before,
+            let result = json!({ "filePath": path, "oldString": before, "newString": after, "originalFile": before,
                 "structuredPatch": patch, "userModified": false, "replaceAll": false });
             let input =
                 json!({ "file_path": path, "old_string": before, "new_string": after, "replace_all": false });
-            self.call("Edit", &input, &json!(format!("The file {path} has been updated.")), &found, false);
+            self.call("Edit", &input, &json!(format!("The file {path} has been updated.")), &result, false);
         }
     }
 
-    /// A sub-agent has a transcript of its own, in a folder of the session.
+    /// A sub-agent has a separate transcript, in a directory of the session.
     fn delegate(&mut self, title: &str, task: &str, acts: &[Act], answer: &str) {
         let agent = format!("a{:016x}", self.stage.random.next());
         let mut inner = Script {
@@ -171,19 +177,19 @@ impl Script<'_> {
             lines: Vec::new(),
             parent: Value::Null,
             turn: 0,
-            beside: Vec::new(),
+            sidecars: Vec::new(),
         };
         inner.line("user", &json!({ "message": { "role": "user", "content": task } }));
         inner.play(acts);
-        inner.play(&[Act::Say(answer.to_owned())]);
+        inner.play(&[Act::Answer(answer.to_owned())]);
         let lines = lines_of(&inner.lines);
         let input = json!({ "description": title, "prompt": task, "subagent_type": "finder" });
-        let said = json!([{ "type": "text", "text": answer }]);
-        let found = json!({ "status": "completed", "prompt": task, "agentId": agent, "agentType": "finder",
-            "content": said, "totalDurationMs": 41_000, "totalTokens": 18_204, "totalToolUseCount": acts.len() });
-        let call = self.call("Agent", &input, &said, &found, false);
+        let content = json!([{ "type": "text", "text": answer }]);
+        let result = json!({ "status": "completed", "prompt": task, "agentId": agent, "agentType": "finder",
+            "content": content, "totalDurationMs": 41_000, "totalTokens": 18_204, "totalToolUseCount": acts.len() });
+        let call = self.call("Agent", &input, &content, &result, false);
         let meta = json!({ "agentType": "finder", "description": title, "toolUseId": call, "spawnDepth": 1 });
-        self.beside.push((format!("subagents/agent-{agent}.jsonl"), lines));
-        self.beside.push((format!("subagents/agent-{agent}.meta.json"), meta.to_string()));
+        self.sidecars.push((format!("subagents/agent-{agent}.jsonl"), lines));
+        self.sidecars.push((format!("subagents/agent-{agent}.meta.json"), meta.to_string()));
     }
 }

@@ -15,13 +15,13 @@ struct Script<'s> {
 
 pub fn write(home: &Path, stage: &mut Stage, acts: &[Act]) -> io::Result<()> {
     let model = MODELS[stage.random.below(2) as usize];
-    let begun = stage.time();
+    let started = stage.time();
     let mut script = Script { stage, lines: Vec::new(), spent: [0; 4], turn: 0, model };
-    script.begin(&begun);
+    script.begin(&started);
     script.play(acts);
     let (lines, stage) = (lines_of(&script.lines), script.stage);
-    let day = begun[..10].replace('-', "/");
-    let name = format!("rollout-{}-{}.jsonl", begun[..19].replace(':', "-"), stage.id);
+    let day = started[..10].replace('-', "/");
+    let name = format!("rollout-{}-{}.jsonl", started[..19].replace(':', "-"), stage.id);
     save(&home.join("sessions").join(day).join(name), &lines, stage.now)?;
     let index = home.join("session_index.jsonl");
     let known = fs::read_to_string(&index).unwrap_or_default();
@@ -43,9 +43,9 @@ impl Script<'_> {
         self.line("event_msg", payload);
     }
 
-    fn begin(&mut self, begun: &str) {
+    fn begin(&mut self, started: &str) {
         let stage = &self.stage;
-        let meta = json!({ "id": stage.id, "timestamp": begun, "cwd": stage.cwd, "originator": "codex_cli_rs",
+        let meta = json!({ "id": stage.id, "timestamp": started, "cwd": stage.cwd, "originator": "codex_cli_rs",
             "cli_version": "0.135.0", "source": "cli", "model_provider": "openai",
             "git": { "commit_hash": "4f0c2b9a", "branch": stage.branch } });
         self.line("session_meta", &meta);
@@ -54,7 +54,7 @@ impl Script<'_> {
     fn play(&mut self, acts: &[Act]) {
         for act in acts {
             match act {
-                Act::Ask(text) => {
+                Act::Prompt(text) => {
                     self.stage.later(240);
                     self.turn += 1;
                     let turn = format!("turn-{}", self.turn);
@@ -76,7 +76,7 @@ impl Script<'_> {
                         "summary": [{ "type": "summary_text", "text": text }] }),
                     );
                 }
-                Act::Say(text) => {
+                Act::Answer(text) => {
                     self.stage.later(14);
                     self.event(&json!({ "type": "agent_message", "message": text, "phase": "final_answer" }));
                     self.item(&json!({ "type": "message", "role": "assistant", "phase": "final_answer",
@@ -89,26 +89,24 @@ impl Script<'_> {
                 }
                 Act::Run { command, output, exit } => {
                     let input = json!({ "cmd": command, "workdir": self.stage.cwd });
-                    let said = format!(
+                    let output = format!(
                         "Chunk ID: 1a\nWall time: 0.{} seconds\nProcess exited with code {exit}\nOutput:\n{output}\n",
                         self.stage.random.below(9)
                     );
-                    self.call("exec_command", &input, &said);
+                    self.call("exec_command", &input, &output);
                 }
                 // This client reads files with commands.
                 Act::Read { file, text } => {
                     let input =
                         json!({ "cmd": format!("sed -n '1,200p' {file}"), "workdir": self.stage.cwd });
-                    let said =
+                    let output =
                         format!("Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{text}\n");
-                    self.call("exec_command", &input, &said);
+                    self.call("exec_command", &input, &output);
                 }
                 Act::Edit { file, lines } => self.edit(file, lines),
-                Act::Plan(things) => {
-                    let plan: Vec<Value> = things
-                        .iter()
-                        .map(|(state, words)| json!({ "step": words, "status": state }))
-                        .collect();
+                Act::Plan(tasks) => {
+                    let plan: Vec<Value> =
+                        tasks.iter().map(|(state, text)| json!({ "step": text, "status": state })).collect();
                     self.call("update_plan", &json!({ "plan": plan }), "Plan updated");
                 }
                 Act::Agent { acts, .. } => self.play(acts),
@@ -116,14 +114,14 @@ impl Script<'_> {
         }
     }
 
-    fn call(&mut self, name: &str, input: &Value, said: &str) {
+    fn call(&mut self, name: &str, input: &Value, output: &str) {
         let id = format!("call_{}", self.stage.random.letters(20));
         self.stage.later(10);
         self.item(
             &json!({ "type": "function_call", "name": name, "arguments": input.to_string(), "call_id": id }),
         );
         self.stage.later(6);
-        self.item(&json!({ "type": "function_call_output", "call_id": id, "output": said }));
+        self.item(&json!({ "type": "function_call_output", "call_id": id, "output": output }));
         self.count();
     }
 
@@ -156,16 +154,16 @@ impl Script<'_> {
             &json!({ "type": "patch_apply_end", "call_id": id, "turn_id": format!("turn-{}", self.turn),
             "stdout": "Success.", "stderr": "", "success": true, "changes": changes }),
         );
-        let said = format!(
+        let output = format!(
             "Exit code: 0\nWall time: 0.1 seconds\nOutput:\nSuccess. Updated the following files:\n{letter} {file}\n"
         );
-        self.item(&json!({ "type": "custom_tool_call_output", "call_id": id, "output": said }));
+        self.item(&json!({ "type": "custom_tool_call_output", "call_id": id, "output": output }));
         self.count();
     }
 
     fn count(&mut self) {
-        let [fresh, read, _, said] = tokens(self.stage, self.turn + self.lines.len() as u64 / 12);
-        let last = [fresh + read, read, said, said / 3];
+        let [fresh, read, _, output] = tokens(self.stage, self.turn + self.lines.len() as u64 / 12);
+        let last = [fresh + read, read, output, output / 3];
         self.spent.iter_mut().zip(last).for_each(|(sum, count)| *sum += count);
         let usage = |of: [u64; 4]| {
             json!({ "input_tokens": of[0], "cached_input_tokens": of[1], "output_tokens": of[2],

@@ -1,5 +1,5 @@
-//! An archive worth looking at: months of made-up work of one person with both clients, always the same for a seed,
-//! for pictures and for tests of pages.
+//! A realistic archive: months of made-up work of one person with both clients, always the same for a seed, for
+//! screenshots and page tests.
 
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -12,20 +12,20 @@ mod codex;
 
 use crate::corpora::generator::{DAY, Random};
 
-/// The sources whose clients the person works with.
+/// The sources whose clients the person uses.
 pub const CLIENTS: [&str; 2] = ["codex_cli", "claude_code"];
 const SCENES: &str = include_str!("story.txt");
 const SEED: u64 = 20_261_115;
 const PERSON: &str = "/home/mira/code";
-/// A key of the right shape, which opens nothing.
+/// A key of the right shape that opens nothing.
 const KEY: [&str; 3] = ["SG.", "Zm9ycGljdHVyZXNvbmx5AA", ".bWFkZXVwbWFkZXVwbWFkZXVwbWFkZXVwbWFkZXVwMDA"];
 
-/// What somebody did, in the order in which they did it.
+/// What happened, in order.
 #[derive(Debug, Clone)]
 enum Act {
-    Ask(String),
+    Prompt(String),
     Think(String),
-    Say(String),
+    Answer(String),
     Run {
         command: String,
         output: String,
@@ -35,7 +35,7 @@ enum Act {
         file: String,
         text: String,
     },
-    /// Lines of a difference: ` `, `+` and `-`, and `@@` between two places.
+    /// Lines of a diff: ` `, `+` and `-`, and `@@` between two hunks.
     Edit {
         file: String,
         lines: Vec<String>,
@@ -49,7 +49,7 @@ enum Act {
     },
 }
 
-/// One session to be written.
+/// One session to write.
 struct Scene {
     project: String,
     client: String,
@@ -58,19 +58,19 @@ struct Scene {
     acts: Vec<Act>,
 }
 
-/// When and as whom a session is written.
+/// The time and identity a session is written with.
 struct Stage {
     id: String,
     cwd: String,
     branch: String,
     title: String,
-    /// Milliseconds since 1970; moves on with what is done.
+    /// Milliseconds since 1970; advances with each act.
     now: u64,
     random: Random,
 }
 
-/// Writes both homes below `user` as they are at `now`, with `months` of work in them. `before` is called when the
-/// library was written in its first version: whoever captures it then has both.
+/// Writes both homes below `user` as they are at `now`, with `months` of work in them. `before` is called after the
+/// first version of the library was written, so that a caller can capture both versions.
 pub fn write(user: &Path, now: Duration, months: u64, mut before: impl FnMut()) -> io::Result<usize> {
     let (mut random, now) = (Random(SEED), now.as_millis() as u64);
     write_library(user, now - 50 * DAY, false)?;
@@ -81,15 +81,15 @@ pub fn write(user: &Path, now: Duration, months: u64, mut before: impl FnMut()) 
     let mut day = months * 30;
     while day > 0 {
         day -= 1;
-        // Weekends are quiet, and some weeks are.
+        // Weekends are quiet, and so are some weeks.
         let weekday = (now / DAY - day + 3) % 7;
         let busy = [3, 4, 3, 4, 2, 0, 1][weekday as usize] * [1, 2, 2, 1, 0, 2][(day / 7 % 6) as usize];
         for _ in 0..random.below(busy + 1).max(u64::from(day < 3)) {
             turn += 1;
             let at = now - day * DAY - now % DAY + 8 * 3_600_000 + random.below(9 * 3_600_000);
-            // Whatever the hour is: before the last two.
+            // Whatever the hour: before the last two.
             let at = at.min(now - 4 * 3_600_000 - random.below(3_600_000));
-            // What has nothing that varies happened a few times; the rest goes on and on.
+            // Scenes without variations happened a few times; the others repeat.
             let rare = turn % 60 == 7;
             let varied = |scene: &&&str| scene.contains("\n% ") != rare;
             let choice: Vec<&&str> = scenes[2..].iter().filter(varied).collect();
@@ -97,7 +97,7 @@ pub fn write(user: &Path, now: Duration, months: u64, mut before: impl FnMut()) 
             count += 1;
         }
     }
-    // The best two are the last two.
+    // The best two scenes are the last two.
     for (scene, ago) in [(1, 95 * 60_000), (0, 25 * 60_000)] {
         Scene::read(scenes[scene], 0).write(user, now - ago, &mut random)?;
         count += 1;
@@ -140,7 +140,7 @@ impl Scene {
     }
 }
 
-/// The mark that a block begins with, and its lines.
+/// The marker of each block, and its lines.
 fn blocks(text: &str) -> Vec<(String, Vec<String>)> {
     let mut blocks: Vec<(String, Vec<String>)> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
@@ -163,9 +163,9 @@ fn acts(blocks: &mut Blocks) -> Vec<Act> {
         let text = lines.join("\n");
         let (first, rest) = (lines[0].clone(), lines[1..].to_vec());
         acts.push(match mark.as_str() {
-            ">" => Act::Ask(text),
+            ">" => Act::Prompt(text),
             "~" => Act::Think(text),
-            "<" => Act::Say(text),
+            "<" => Act::Answer(text),
             "$" => {
                 let exit = blocks.next_if(|(mark, _)| mark == "!");
                 let exit = exit.and_then(|(_, lines)| lines[0].parse().ok()).unwrap_or(0);
@@ -174,15 +174,15 @@ fn acts(blocks: &mut Blocks) -> Vec<Act> {
             "r" => Act::Read { file: first, text: rest.join("\n") },
             "e" => Act::Edit { file: first, lines: rest },
             "t" => {
-                let thing = |lines: &[String]| {
-                    let (state, words) = lines[0].split_once(' ').unwrap_or((&lines[0], ""));
-                    (state.to_owned(), words.to_owned())
+                let task = |lines: &[String]| {
+                    let (state, text) = lines[0].split_once(' ').unwrap_or((&lines[0], ""));
+                    (state.to_owned(), text.to_owned())
                 };
-                let mut things = vec![thing(&lines)];
+                let mut tasks = vec![task(&lines)];
                 while let Some((_, lines)) = blocks.next_if(|(mark, _)| mark == "t") {
-                    things.push(thing(&lines));
+                    tasks.push(task(&lines));
                 }
-                Act::Plan(things)
+                Act::Plan(tasks)
             }
             "a" => {
                 let mut inner = Vec::new();
@@ -204,7 +204,7 @@ fn acts(blocks: &mut Blocks) -> Vec<Act> {
 }
 
 impl Stage {
-    /// Some seconds later.
+    /// Advances the clock by some seconds.
     fn later(&mut self, seconds: u64) -> String {
         self.now += 1_000 * (1 + self.random.below(seconds));
         self.time()
@@ -272,7 +272,7 @@ fn write_library(user: &Path, at: u64, changed: bool) -> io::Result<()> {
     files.iter().try_for_each(|(path, text)| save(&user.join(path), text, at))
 }
 
-/// What one response of a model cost in tokens: fresh, from cache, to cache, said.
+/// Tokens of one model response: fresh, cache read, cache write, output.
 fn tokens(stage: &mut Stage, turn: u64) -> [u64; 4] {
     let random = &mut stage.random;
     [

@@ -143,7 +143,7 @@ fn print(context: &mut Context, audits: &[Audit]) -> Result<()> {
             }
         }
         for line in &audit.surface {
-            let state = line.surface.state.words();
+            let state = line.surface.state.label();
             let reason = if line.surface.reason.is_empty() {
                 String::new()
             } else {

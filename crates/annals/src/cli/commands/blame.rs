@@ -48,15 +48,15 @@ pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
     let door = context.door(&store)?;
     let view = context.view(&store, &door);
     if let Some(folder) = &options.stat {
-        return sum_up(context, &view, folder, options);
+        return summarize(context, &view, folder, options);
     }
     let (file, lines, commits) = match (&options.text, &options.file) {
         (Some(text), _) => {
             let file = CodeFile { path: String::new(), root: None, text: text.clone(), modified: None };
             (file, None, None)
         }
-        (None, Some(asked)) => {
-            let (path, lines) = split_lines(asked)?;
+        (None, Some(argument)) => {
+            let (path, lines) = split_lines(argument)?;
             let path = path
                 .canonicalize()
                 .map_err(|error| Error::new(format!("cannot read {}: {error}", path.display())))?;
@@ -95,7 +95,7 @@ fn trace(view: &View<'_>, files: &[CodeFile]) -> Result<Vec<Blame>> {
     view.at_once(|| view.blame(files))
 }
 
-/// The lines that were asked for, with all that is known of them.
+/// The requested lines, with all that is known about them.
 struct Part<'a> {
     blame: &'a Blame,
     lines: &'a [Shown],
@@ -126,10 +126,10 @@ fn table(context: &mut Context, part: &Part<'_>) -> Result<()> {
     let width = part.to.to_string().len();
     let mut last = None;
     for (number, text, grade, origin, _) in part.each() {
-        let told = origin.and_then(|origin| part.blame.origins.get(origin));
+        let call = origin.and_then(|origin| part.blame.origins.get(origin));
         // Printed once per span, so that the start of the next one is easy to find.
-        let whose = match told {
-            Some(told) if last != Some((origin, grade)) => whose(told),
+        let summary = match call {
+            Some(call) if last != Some((origin, grade)) => describe_call(call),
             Some(_) | None => String::new(),
         };
         last = Some((origin, grade));
@@ -139,7 +139,7 @@ fn table(context: &mut Context, part: &Part<'_>) -> Result<()> {
             (false, _) => String::new(),
         };
         let grade = if grade == "unknown" { "-" } else { grade };
-        let head = context.output.faint(&format!("{commit}{grade:<7} {whose:<54} {number:>width$} │"));
+        let head = context.output.faint(&format!("{commit}{grade:<7} {summary:<54} {number:>width$} │"));
         context.output.line(format!("{head} {text}").trim_end())?;
     }
     if context.quiet {
@@ -149,10 +149,10 @@ fn table(context: &mut Context, part: &Part<'_>) -> Result<()> {
     let mut shown = HashSet::new();
     for (_, _, _, origin, _) in part.each() {
         let Some(number) = origin.filter(|origin| shown.insert(*origin)) else { continue };
-        let Some(told) = part.blame.origins.get(number) else { continue };
-        let prompt = told.prompt.as_ref().map_or("(no prompt)", Shown::as_str);
-        let show = format!("annals show {} --at {}", told.session_id, told.message_id);
-        context.output.note(format!("{}  {prompt}\n", whose(told)).trim_end());
+        let Some(call) = part.blame.origins.get(number) else { continue };
+        let prompt = call.prompt.as_ref().map_or("(no prompt)", Shown::as_str);
+        let show = format!("annals show {} --at {}", call.session_id, call.message_id);
+        context.output.note(format!("{}  {prompt}\n", describe_call(call)).trim_end());
         context.output.note(format!("    {show}"));
     }
     let lines = part.blame.lines;
@@ -169,11 +169,11 @@ fn table(context: &mut Context, part: &Part<'_>) -> Result<()> {
 }
 
 /// A tool call on one line.
-fn whose(told: &Origin) -> String {
-    let at = time::local_text(told.at.as_ref());
-    let id: String = told.session_id.chars().take(13).collect();
-    let model = told.model.as_deref().unwrap_or("");
-    let words = format!("{at} {id} {model} {}", told.tool);
+fn describe_call(call: &Origin) -> String {
+    let at = time::local_text(call.at.as_ref());
+    let id: String = call.session_id.chars().take(13).collect();
+    let model = call.model.as_deref().unwrap_or("");
+    let words = format!("{at} {id} {model} {}", call.tool);
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -189,12 +189,12 @@ fn document(part: &Part<'_>) -> Result<Value> {
     Ok(document)
 }
 
-/// Like `git blame --porcelain`: a header for each line, more of it where its call is named first.
+/// Like `git blame --porcelain`: a header for each line, with the details of a call where it first appears.
 fn porcelain(context: &mut Context, part: &Part<'_>) -> Result<()> {
-    let mut told_before = HashSet::new();
+    let mut described = HashSet::new();
     for (number, text, grade, origin, written) in part.each() {
-        let told = origin.and_then(|origin| part.blame.origins.get(origin));
-        let id = told.map_or("0000000000000000", |told| told.id.as_str());
+        let call = origin.and_then(|origin| part.blame.origins.get(origin));
+        let id = call.map_or("0000000000000000", |call| call.id.as_str());
         context
             .output
             .line(format!("{id} {} {number}", written.map_or_else(|| "0".into(), |line| line.to_string())))?;
@@ -202,20 +202,20 @@ fn porcelain(context: &mut Context, part: &Part<'_>) -> Result<()> {
         if let Some(commit) = part.commit(number) {
             context.output.line(format!("commit {commit}"))?;
         }
-        if let (Some(told), Some(origin)) = (told, origin)
-            && told_before.insert(origin)
+        if let (Some(call), Some(origin)) = (call, origin)
+            && described.insert(origin)
         {
-            let at = told.at.as_deref().and_then(Time::parse).map_or(0, |at| at.micros() / 1_000_000);
-            let prompt = told.prompt.as_ref().map_or("", Shown::as_str);
+            let at = call.at.as_deref().and_then(Time::parse).map_or(0, |at| at.micros() / 1_000_000);
+            let prompt = call.prompt.as_ref().map_or("", Shown::as_str);
             for (name, value) in [
-                ("source", told.source.as_str()),
-                ("session", &told.session_id),
-                ("call", told.call_id.as_str()),
-                ("tool", &told.tool),
-                ("model", told.model.as_deref().unwrap_or_default()),
+                ("source", call.source.as_str()),
+                ("session", &call.session_id),
+                ("call", call.call_id.as_str()),
+                ("tool", &call.tool),
+                ("model", call.model.as_deref().unwrap_or_default()),
                 ("time", &at.to_string()),
                 ("summary", prompt),
-                ("filename", told.file.as_str()),
+                ("filename", call.file.as_str()),
             ] {
                 context.output.line(format!("{name} {value}").trim_end())?;
             }
@@ -225,7 +225,7 @@ fn porcelain(context: &mut Context, part: &Part<'_>) -> Result<()> {
     Ok(())
 }
 
-fn sum_up(
+fn summarize(
     context: &mut Context,
     view: &View<'_>,
     folder: &Path,
@@ -243,7 +243,7 @@ fn sum_up(
     let root = top.unwrap_or_else(|| folder.clone());
     let (mut files, mut lines, mut traced) = (Vec::new(), 0, Vec::new());
     for path in paths {
-        // Binary files have no lines, and neither do files that are gone by now.
+        // Skip binary files and files that are gone by now.
         let Ok(file) = read(&path, Some(&root)) else { continue };
         lines += file.text.lines().count();
         files.push(file);
@@ -302,9 +302,9 @@ fn print_sums(context: &mut Context, sums: &BlameSums) -> Result<()> {
 }
 
 /// `FILE:12` and `FILE:12-40`, unless a file has that name.
-fn split_lines(asked: &str) -> Result<(PathBuf, Option<(usize, usize)>)> {
-    let whole = PathBuf::from(asked);
-    let Some((path, lines)) = asked.rsplit_once(':').filter(|_| !whole.exists()) else {
+fn split_lines(argument: &str) -> Result<(PathBuf, Option<(usize, usize)>)> {
+    let whole = PathBuf::from(argument);
+    let Some((path, lines)) = argument.rsplit_once(':').filter(|_| !whole.exists()) else {
         return Ok((whole, None));
     };
     let (from, to) = lines.split_once('-').unwrap_or((lines, lines));

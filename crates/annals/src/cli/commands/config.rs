@@ -23,13 +23,13 @@ enum Action {
 
 impl ConfigArguments {
     /// Handled before settings are loaded, so that a broken file can be found and fixed.
-    pub fn asks_for_path(&self) -> bool {
+    pub fn is_path(&self) -> bool {
         matches!(self.action, Some(Action::Path))
     }
 }
 
 pub fn run(context: &mut Context, options: &ConfigArguments) -> Result<Outcome> {
-    if options.asks_for_path() {
+    if options.is_path() {
         return print_path(&mut context.output, context.json);
     }
     let settings = context.config.settings();

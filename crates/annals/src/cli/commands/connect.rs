@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use super::sync::source_named;
-use crate::cli::live::{LiveArguments, ask, stop_json, words};
+use super::sync::parse_source;
+use crate::cli::live::{LiveArguments, describe_stop, live_options, stop_json};
 use crate::cli::settings::Declared;
 use crate::cli::{Context, Outcome};
 use crate::collect::{Lock, Stop, connect, disconnect};
@@ -30,7 +30,7 @@ pub struct ConnectArguments {
 }
 
 pub fn run(context: &mut Context, options: &ConnectArguments) -> Result<Outcome> {
-    let source = source_named(&options.source)?;
+    let source = parse_source(&options.source)?;
     let (name, label) = (source.manifest().source, source.manifest().label);
     if source.live().is_none() {
         let connectable = registry().iter().filter(|source| source.live().is_some());
@@ -45,23 +45,23 @@ pub fn run(context: &mut Context, options: &ConnectArguments) -> Result<Outcome>
     if options.remove {
         context.archive_or_new()?;
         disconnect(source, &environment)?;
-        return told(context, name, "removed", format!("{label} disconnected"));
+        return print_status(context, name, "removed", format!("{label} disconnected"));
     }
     let arguments = LiveArguments { headless: options.headless, ..LiveArguments::default() };
-    let asked = ask(&config, source, arguments)?;
+    let live = live_options(&config, source, arguments)?;
     if !context.quiet {
         context.output.note(format!("opening a browser: log in to {label} there; it closes by itself"));
         context.output.note("annals uses your session at the provider's pace and solves no captchas for you");
     }
     let patience = Duration::from_secs(60 * options.wait);
-    match connect(&asked, &environment, patience)? {
-        None => told(
+    match connect(&live, &environment, patience)? {
+        None => print_status(
             context,
             name,
             "connected",
             format!("{label} connected; `annals sync {name}` fetches new conversations"),
         ),
-        Some(Stop::Failed(problem)) => Err(problem),
+        Some(Stop::Failed(error)) => Err(error),
         Some(stop) if context.json => {
             context
                 .output
@@ -69,7 +69,7 @@ pub fn run(context: &mut Context, options: &ConnectArguments) -> Result<Outcome>
             Ok(Outcome::Stopped)
         }
         Some(stop) => {
-            let (_, message, _) = words(&stop, name);
+            let (_, message, _) = describe_stop(&stop, name);
             context.output.note(format!("stopped: {message}"));
             context.output.note(format!("hint: annals connect {name}"));
             Ok(Outcome::Stopped)
@@ -77,10 +77,10 @@ pub fn run(context: &mut Context, options: &ConnectArguments) -> Result<Outcome>
     }
 }
 
-fn told(context: &mut Context, source: &str, status: &str, words: String) -> Result<Outcome> {
+fn print_status(context: &mut Context, source: &str, status: &str, message: String) -> Result<Outcome> {
     match context.json {
         true => context.output.json(&json!({"source": source, "status": status}))?,
-        false => context.output.line(words)?,
+        false => context.output.line(message)?,
     }
     Ok(Outcome::Done)
 }

@@ -40,7 +40,7 @@ pub struct ConnectorRange<'w> {
 }
 
 impl ConnectorArguments {
-    pub fn is_asked(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         !self.connector.is_empty()
     }
 }
@@ -52,7 +52,7 @@ pub fn run(
 ) -> Result<Outcome> {
     let Some((program, arguments)) = options.connector.split_first() else { return Ok(Outcome::Nothing) };
     let stem = Path::new(program).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let ask = ConnectorOptions {
+    let run_options = ConnectorOptions {
         program: program.clone(),
         arguments: arguments.to_vec(),
         name: options.connector_name.clone().or(stem).unwrap_or_default(),
@@ -66,15 +66,15 @@ pub fn run(
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
     let environment = settings.environment(1);
-    // A program can print anything: it leaves through the door like all text.
+    // The program can print anything: it passes the door like all text.
     let door = context.door(&Store::open(&config.home)?)?;
     let shown = |text: &str| door.show(text).to_string();
     // A private key that spans several lines can only be masked as a whole.
     let mut held = String::new();
-    let report = run_connector(&ask, &environment, &mut |notice| {
-        if let Notice::Said(text) = notice {
+    let report = run_connector(&run_options, &environment, &mut |notice| {
+        if let Notice::Output(text) = notice {
             if !holds_back(&mut held, text) {
-                show(context, &shown, &Notice::Said(&std::mem::take(&mut held)));
+                show(context, &shown, &Notice::Output(&std::mem::take(&mut held)));
             }
             return Reply::NotDone;
         }
@@ -84,22 +84,22 @@ pub fn run(
         context.output.note("(incomplete private key)");
     }
     if !context.quiet {
-        let told = if context.verbose { report.problems.len() } else { 5 };
-        for problem in report.problems.iter().take(told) {
-            context.output.note(format!("warning: {}", shown(problem)));
+        let listed = if context.verbose { report.warnings.len() } else { 5 };
+        for warning in report.warnings.iter().take(listed) {
+            context.output.note(format!("warning: {}", shown(warning)));
         }
-        if report.problem_count > 0 {
-            context.output.note(format!("warning: {} not understood", counted(report.problem_count, "line")));
+        if report.warning_count > 0 {
+            context.output.note(format!("warning: {} not understood", counted(report.warning_count, "line")));
         }
     }
-    if let Some(problem) = report.failure {
-        let failed = Error::new(shown(&problem.what));
-        return Err(match problem.hint {
+    if let Some(failure) = report.failure {
+        let failed = Error::new(shown(&failure.what));
+        return Err(match failure.hint {
             Some(hint) => failed.hint(hint),
             None => failed,
         });
     }
-    tell(context, &report, &shown)?;
+    print_report(context, &report, &shown)?;
     Ok(Outcome::Done)
 }
 
@@ -114,12 +114,12 @@ fn holds_back(held: &mut String, line: &str) -> bool {
 
 fn show(context: &mut Context, shown: &dyn Fn(&str) -> String, notice: &Notice<'_>) -> Reply {
     match notice {
-        Notice::Asked(asked) => {
-            context.output.note(format!("action needed: {}", shown(&asked.message)));
-            if let Some(link) = &asked.link {
+        Notice::Interaction(interaction) => {
+            context.output.note(format!("action needed: {}", shown(&interaction.message)));
+            if let Some(link) = &interaction.link {
                 context.output.note(format!("link: {}", shown(link)));
             }
-            let answers = asked.kind == InteractionKind::ManualAction && std::io::stdin().is_terminal();
+            let answers = interaction.kind == InteractionKind::ManualAction && std::io::stdin().is_terminal();
             if !answers {
                 return Reply::NotDone;
             }
@@ -127,8 +127,8 @@ fn show(context: &mut Context, shown: &dyn Fn(&str) -> String, notice: &Notice<'
             let read = std::io::stdin().lock().read_line(&mut String::new());
             return if read.is_ok_and(|length| length > 0) { Reply::Done } else { Reply::NotDone };
         }
-        Notice::Said(_) | Notice::Progress { .. } | Notice::SecondsLeft(_) if context.quiet => {}
-        Notice::Said(text) => context.output.note(shown(text)),
+        Notice::Output(_) | Notice::Progress { .. } | Notice::SecondsLeft(_) if context.quiet => {}
+        Notice::Output(text) => context.output.note(shown(text)),
         Notice::Progress { message, count, total } => {
             let part = match (count, total) {
                 (Some(count), Some(total)) => format!(" ({count} of {total})"),
@@ -144,7 +144,11 @@ fn show(context: &mut Context, shown: &dyn Fn(&str) -> String, notice: &Notice<'
     Reply::NotDone
 }
 
-fn tell(context: &mut Context, report: &ConnectorReport, shown: &dyn Fn(&str) -> String) -> Result<()> {
+fn print_report(
+    context: &mut Context,
+    report: &ConnectorReport,
+    shown: &dyn Fn(&str) -> String,
+) -> Result<()> {
     if context.json {
         return context.output.json(&json!({"connector": {
             "name": report.name,
@@ -155,8 +159,8 @@ fn tell(context: &mut Context, report: &ConnectorReport, shown: &dyn Fn(&str) ->
             "gaps_opened": report.gaps_opened,
             "gaps_recovered": report.gaps_recovered,
             "commits": report.commits,
-            "problems": report.problems.iter().map(|problem| shown(problem)).collect::<Vec<_>>(),
-            "problem_count": report.problem_count,
+            "problems": report.warnings.iter().map(|warning| shown(warning)).collect::<Vec<_>>(),
+            "problem_count": report.warning_count,
         }}));
     }
     context.output.line(format!(

@@ -11,7 +11,7 @@ use annals_core::{Result, Shown, SourceStatus};
 
 /// Less free space than this is too little for the next syncs.
 const LITTLE_SPACE: u64 = 1 << 30;
-/// Unknown kinds that are named.
+/// Most unknown kinds listed.
 const MOST_KINDS: usize = 10;
 
 #[derive(Args)]
@@ -57,7 +57,7 @@ pub fn run(context: &mut Context, _options: &DoctorArguments) -> Result<Outcome>
     Ok(if well { Outcome::Done } else { Outcome::Nothing })
 }
 
-/// What a client writes that this version does not know: nothing is lost, and a later version may show more of it.
+/// Data of a client that this version does not know: it is kept, and a later version may show more of it.
 fn new_kinds(view: &View<'_>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for source in view.used_sources()? {

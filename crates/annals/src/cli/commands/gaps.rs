@@ -3,14 +3,14 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::sync::{collect, collect_live, gaps_only, source_named, tell_stops};
-use crate::cli::live::tell_time_left;
+use super::sync::{collect, collect_live, gaps_only, parse_source, print_stops};
+use crate::cli::live::print_time_left;
 use crate::cli::ui::table::table;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
 use crate::collect::Lock;
 use crate::view::format::{counted, number};
-use crate::view::{GapQuery, GapView, LACKING, OPEN, Paging};
+use crate::view::{GapQuery, GapView, MISSING, OPEN, Paging};
 use annals_core::{Error, Result, Scope};
 use annals_store::GapFilter;
 
@@ -52,7 +52,7 @@ pub fn run(context: &mut Context, options: &GapsArguments) -> Result<Outcome> {
 
 fn list(context: &mut Context, options: &GapsArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
-        source_named(source)?;
+        parse_source(source)?;
     }
     let store = context.archive_or_new()?;
     let door = context.door(&store)?;
@@ -75,7 +75,7 @@ fn list(context: &mut Context, options: &GapsArguments) -> Result<Outcome> {
         }
     }
     if !context.quiet {
-        tell_time_left(context, options.source.as_deref())?;
+        print_time_left(context, options.source.as_deref())?;
     }
     let filter = GapFilter { source: options.source.as_deref(), statuses: &["terminal"] };
     let given_up = store.scoped(Scope::Owner).gaps(&filter, 0, i64::MAX, now())?.len();
@@ -104,11 +104,11 @@ fn row(gap: &GapView) -> Vec<String> {
 /// Gaps of files and providers are retried here; those of outside connectors when they run next.
 fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&String>) -> Result<Outcome> {
     if let Some(source) = source {
-        source_named(source)?;
+        parse_source(source)?;
     }
     let mut store = context.archive_or_new()?;
     let door = context.door(&store)?;
-    let statuses = if all || !keys.is_empty() { LACKING } else { OPEN };
+    let statuses = if all || !keys.is_empty() { MISSING } else { OPEN };
     let page = Paging { limit: i64::MAX - 1, cursor: None };
     let statuses = statuses.iter().map(ToString::to_string).collect();
     let query = GapQuery { source: source.cloned(), statuses, page };
@@ -116,13 +116,13 @@ fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&Stri
     {
         let _lock = Lock::take(&context.config.home, "gaps retry")?;
         // Keys are given as they are shown.
-        let wanted = context.view(&store, &door).gaps(&query)?.gaps.into_iter();
-        let wanted: Vec<i64> = wanted
+        let selected = context.view(&store, &door).gaps(&query)?.gaps.into_iter();
+        let selected: Vec<i64> = selected
             .filter(|gap| keys.is_empty() || keys.iter().any(|key| key == gap.key.as_str()))
             .map(|gap| gap.id)
             .collect();
         let mut writer = store.writer(now())?;
-        for id in wanted {
+        for id in selected {
             writer.retry_gap(id)?;
             due += 1;
         }
@@ -134,12 +134,12 @@ fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&Stri
     }
     let open = GapFilter { source: source.map(String::as_str), statuses: OPEN };
     let before = store.scoped(Scope::Owner).gaps(&open, 0, i64::MAX, now())?.len();
-    let mut answer = Outcome::Done;
+    let mut outcome = Outcome::Done;
     if before > 0 {
         let options = gaps_only(source);
         collect(context, &options)?;
         let reports = collect_live(context, &options)?;
-        answer = tell_stops(context, &reports);
+        outcome = print_stops(context, &reports);
     }
     let left = store.scoped(Scope::Owner).gaps(&open, 0, i64::MAX, now())?.len();
     let recovered = before.saturating_sub(left);
@@ -148,5 +148,5 @@ fn retry(context: &mut Context, keys: &[String], all: bool, source: Option<&Stri
     } else {
         context.output.line(format!("{due} due, {recovered} recovered, {left} open"))?;
     }
-    Ok(answer)
+    Ok(outcome)
 }

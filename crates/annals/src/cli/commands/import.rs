@@ -16,7 +16,7 @@ use annals_core::Result;
 use annals_sources::{IntakeOptions, by_name};
 
 /// Members of one kind that are listed by name without --verbose.
-const TOLD: usize = 3;
+const LISTED: usize = 3;
 
 #[derive(Args)]
 #[command(
@@ -37,9 +37,9 @@ pub struct ImportArguments {
 
 pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> {
     let clock = Clock::start();
-    let ask = ImportOptions {
+    let import_options = ImportOptions {
         paths: options.paths.clone(),
-        wish: IntakeOptions { with_files: options.with_files },
+        intake_options: IntakeOptions { with_files: options.with_files },
         member: options.member.clone(),
         sources: Vec::new(),
     };
@@ -48,7 +48,7 @@ pub fn run(context: &mut Context, options: &ImportArguments) -> Result<Outcome> 
     let settings = Declared(&config);
     let environment = settings.environment(1);
     let mut bar = Bar::new(context.quiet);
-    let reports = import(&ask, &environment, &mut bar)?;
+    let reports = import(&import_options, &environment, &mut bar)?;
     let store = context.archive_or_new()?;
     let door = context.door(&store)?;
     if context.json {
@@ -94,18 +94,18 @@ fn print(context: &mut Context, door: &Door, report: &ContainerReport) -> Result
         }
     }
     for (verdict, what, members) in kinds {
-        let words = match verdict {
+        let description = match verdict {
             "taken" => format!("imported as {what}"),
             "opened" => "opened".to_owned(),
             "left_out" => format!("skipped, {what}"),
             "refused" => format!("refused, {what}"),
             _ => "not recognised, skipped".to_owned(),
         };
-        let count = if context.verbose { members.len() } else { TOLD };
+        let count = if context.verbose { members.len() } else { LISTED };
         let names: Vec<String> = members.iter().take(count).map(|member| shown(&member.name)).collect();
         let more = members.len().saturating_sub(count);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        lines.push(format!("  {words}: {}{more}", names.join(", ")));
+        lines.push(format!("  {description}: {}{more}", names.join(", ")));
     }
     for line in lines {
         context.output.line(line)?;
@@ -113,13 +113,13 @@ fn print(context: &mut Context, door: &Door, report: &ContainerReport) -> Result
     if context.quiet {
         return Ok(());
     }
-    let told = if context.verbose { report.problems.len() } else { 10 };
-    for problem in report.problems.iter().take(told) {
-        let problem = door.show(problem);
-        context.output.note(format!("warning: {problem}"));
+    let listed = if context.verbose { report.warnings.len() } else { 10 };
+    for warning in report.warnings.iter().take(listed) {
+        let warning = door.show(warning);
+        context.output.note(format!("warning: {warning}"));
     }
-    if report.problems.len() > told {
-        let more = counted(report.problems.len() - told, "more warning");
+    if report.warnings.len() > listed {
+        let more = counted(report.warnings.len() - listed, "more warning");
         context.output.note(format!("warning: {more} not shown; use --verbose"));
     }
     if report.failed {
@@ -161,7 +161,7 @@ fn report_json(door: &Door, report: &ContainerReport) -> Value {
             })
         })
         .collect();
-    let problems: Vec<_> = report.problems.iter().map(|problem| shown(problem)).collect();
+    let problems: Vec<_> = report.warnings.iter().map(|warning| shown(warning)).collect();
     json!({
         "path": shown(&report.path.to_string_lossy()),
         "kind": report.kind,

@@ -28,7 +28,7 @@ pub struct LibraryArguments {
 
 pub fn run(context: &mut Context, options: &LibraryArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
-        super::sync::source_named(source)?;
+        super::sync::parse_source(source)?;
     }
     let then = match &options.as_of {
         Some(text) => time::parse(text, now())?,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::sync::source_named;
+use super::sync::parse_source;
 use crate::cli::{Context, Outcome};
 use annals_core::Result;
 
@@ -14,12 +14,12 @@ pub struct ManifestArguments {
 }
 
 pub fn run(context: &mut Context, options: &ManifestArguments) -> Result<Outcome> {
-    let manifest = source_named(&options.source)?.manifest();
+    let manifest = parse_source(&options.source)?.manifest();
     if context.json {
         context.output.json(manifest)?;
     } else {
-        context.output.piece(&serde_json::to_string_pretty(manifest)?)?;
-        context.output.piece("\n")?;
+        context.output.fragment(&serde_json::to_string_pretty(manifest)?)?;
+        context.output.fragment("\n")?;
     }
     Ok(Outcome::Done)
 }

@@ -54,8 +54,8 @@ pub fn run(context: &mut Context, options: &MembersArguments) -> Result<Outcome>
     let mut store = context.archive_or_new()?;
     match &options.action {
         Action::Add { name, role, organisation } => {
-            named(name)?;
-            named(organisation)?;
+            check_name(name)?;
+            check_name(organisation)?;
             let role = MemberRole::from_name(role).unwrap_or(MemberRole::Member);
             let token = new_token();
             let hash = TokenKey::of(&store)?.hash(&token);
@@ -79,7 +79,7 @@ pub fn run(context: &mut Context, options: &MembersArguments) -> Result<Outcome>
     }
 }
 
-fn named(name: &str) -> Result<()> {
+fn check_name(name: &str) -> Result<()> {
     let plain = |c: char| c.is_alphanumeric() || "-_.@ ".contains(c);
     if !name.is_empty() && name.chars().count() <= 80 && name.chars().all(plain) && name.trim() == name {
         return Ok(());
@@ -102,11 +102,11 @@ fn show_token(context: &mut Context, name: &str, token: &str) -> Result<Outcome>
     Ok(Outcome::Done)
 }
 
-fn done(context: &mut Context, name: &str, what: &str, words: &str) -> Result<Outcome> {
+fn done(context: &mut Context, name: &str, what: &str, message: &str) -> Result<Outcome> {
     if context.json {
         context.output.json(&json!({"member": name, "done": what}))?;
     } else {
-        context.output.line(words)?;
+        context.output.line(message)?;
     }
     Ok(Outcome::Done)
 }

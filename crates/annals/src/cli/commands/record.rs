@@ -38,12 +38,12 @@ pub fn run(context: &mut Context, options: &RecordArguments) -> Result<Outcome> 
     let source = by_format(&options.format)
         .ok_or_else(|| Error::bad_request(format!("unknown format {:?}", options.format)))?;
     let door = door(context)?;
-    let ask =
+    let tape_options =
         TapeOptions { strict: options.strict, format: written_format(&options.to_format), resolve: false };
     let path = options.file.as_ref().map(|path| path.to_string_lossy().replace('\\', "/"));
     let compressed = path.as_deref().is_some_and(|path| path.ends_with(".zst"));
     let plain = path.as_deref().map(|path| path.strip_suffix(".zst").unwrap_or(path));
-    let whole = plain.is_some_and(|path| path.ends_with(".json"));
+    let is_document = plain.is_some_and(|path| path.ends_with(".json"));
     let mut input: Box<dyn Read> = match &options.file {
         Some(file) => {
             let opened = File::open(file)
@@ -57,10 +57,10 @@ pub fn run(context: &mut Context, options: &RecordArguments) -> Result<Outcome> 
         }
         None => Box::new(io::stdin().lock()),
     };
-    let framing = if whole { Framing::Whole } else { Framing::Lines };
+    let framing = if is_document { Framing::Whole } else { Framing::Lines };
     let recording = Recording { source, path: path.as_deref(), framing };
     let mut spool = Spool::new();
-    let end = record(&door, &recording, ask, &mut input, &mut |line: ShownJson| spool.keep(&line))?;
+    let end = record(&door, &recording, tape_options, &mut input, &mut |line: ShownJson| spool.keep(&line))?;
     report(context, &end);
     spool.print(context, end.first.as_ref())?;
     Ok(Outcome::Done)
@@ -130,6 +130,6 @@ impl Spool {
 
     pub fn print(&mut self, context: &mut Context, first: Option<&ShownJson>) -> Result<()> {
         let wrote = self.write(context.output.stream(), first);
-        context.output.settled(wrote)
+        context.output.check_write(wrote)
     }
 }

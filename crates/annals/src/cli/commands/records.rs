@@ -30,7 +30,7 @@ pub fn run(context: &mut Context, options: &RecordsArguments) -> Result<Outcome>
     let query = read(context, options)?;
     let Some(store) = context.archive()? else {
         if context.json {
-            context.output.piece("{\"records\":[],\"next_cursor\":null}\n")?;
+            context.output.fragment("{\"records\":[],\"next_cursor\":null}\n")?;
         }
         return Ok(Outcome::Nothing);
     };
@@ -38,18 +38,18 @@ pub fn run(context: &mut Context, options: &RecordsArguments) -> Result<Outcome>
     let view = context.view(&store, &door);
     let json = context.json && !options.jsonl;
     if json {
-        context.output.piece("{\"records\":[")?;
+        context.output.fragment("{\"records\":[")?;
     }
     let mut first = true;
     let count = view.records(&query, &mut |record| {
         if json {
             let comma = if std::mem::take(&mut first) { "" } else { "," };
-            return context.output.piece(&format!("{comma}{}", serde_json::to_string(&record)?));
+            return context.output.fragment(&format!("{comma}{}", serde_json::to_string(&record)?));
         }
         context.output.json_line(&record)
     })?;
     if json {
-        context.output.piece("],\"next_cursor\":null}\n")?;
+        context.output.fragment("],\"next_cursor\":null}\n")?;
     }
     Ok(if count == 0 { Outcome::Nothing } else { Outcome::Done })
 }
@@ -62,7 +62,7 @@ fn read(context: &Context, options: &RecordsArguments) -> Result<RecordsQuery> {
     if let Some(query) = of_connector(context, options, source, stream)? {
         return Ok(query);
     }
-    let source = super::sync::source_named(source)?;
+    let source = super::sync::parse_source(source)?;
     let manifest = source.manifest();
     let stream = manifest.stream(stream).ok_or_else(|| {
         let known: Vec<&str> = manifest.streams.iter().map(|stream| stream.name).collect();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::sync::source_named;
+use super::sync::parse_source;
 use crate::cli::{Context, Outcome};
 use crate::collect::{Restored, restore};
 use crate::view::format::{counted, size};
@@ -23,7 +23,7 @@ pub struct RestoreArguments {
 
 pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
-        source_named(source)?;
+        parse_source(source)?;
     }
     let restored = match context.archive()? {
         Some(store) => restore(&store, options.source.as_deref(), &options.to)?,

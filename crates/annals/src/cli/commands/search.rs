@@ -42,7 +42,7 @@ pub fn run(context: &mut Context, options: &SearchArguments) -> Result<Outcome> 
         query: options.query.join(" "),
         recent: options.sort == "recent",
         page: Paging { limit: options.limit, cursor: options.cursor.clone() },
-        // Somebody waits for the answer, and it has to be sure.
+        // A person waits for this answer, and it must be complete.
         effort: Some(usize::MAX),
         ..SearchQuery::default()
     };

@@ -26,7 +26,7 @@ pub struct SecretsArguments {
 
 pub fn run(context: &mut Context, options: &SecretsArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
-        super::sync::source_named(source)?;
+        super::sync::parse_source(source)?;
     }
     let since = options.since.as_deref().map(|text| time::parse(text, now())).transpose()?;
     let store = context.archive()?.ok_or_else(|| Error::new("no archive yet").hint("annals sync"))?;

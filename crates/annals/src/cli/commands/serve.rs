@@ -119,8 +119,8 @@ fn homes(config: &Config) -> Vec<PathBuf> {
 
 /// An opportunistic sync. If another process is writing, it does the same work and this one does nothing.
 fn refresh(config: Arc<Config>) -> Refresh {
-    Arc::new(move |tell| {
-        let ask = SyncOptions {
+    Arc::new(move |report| {
+        let sync_options = SyncOptions {
             sources: registry().to_vec(),
             since: None,
             verify: false,
@@ -131,11 +131,11 @@ fn refresh(config: Arc<Config>) -> Refresh {
         };
         let settings = Declared(&config);
         let environment = settings.environment(1);
-        let mut progress = ServeProgress { tell, work: Work::default() };
+        let mut progress = ServeProgress { report, work: Work::default() };
         let (mut news, mut failure) = (false, None);
         match Lock::take(&config.home, "serve") {
             // What cannot be read is a gap in the archive; the next refresh retries it.
-            Ok(_lock) => match sync(&ask, &environment, &mut progress) {
+            Ok(_lock) => match sync(&sync_options, &environment, &mut progress) {
                 Ok(reports) => news = reports.iter().any(|report| report.totals.captured_bytes > 0),
                 Err(error) => failure = Some(error),
             },
@@ -150,20 +150,20 @@ fn refresh(config: Arc<Config>) -> Refresh {
 
 /// Reports the progress of a refresh to open pages.
 struct ServeProgress<'t> {
-    tell: &'t dyn Fn(Work),
+    report: &'t dyn Fn(Work),
     work: Work,
 }
 
 impl Progress for ServeProgress<'_> {
     fn begin(&mut self, files: u64, bytes: u64) {
         self.work = Work { files, bytes, ..Work::default() };
-        (self.tell)(self.work);
+        (self.report)(self.work);
     }
 
     fn advance(&mut self, files: u64, bytes: u64) {
         self.work.files_done += files;
         self.work.bytes_done += bytes;
-        (self.tell)(self.work);
+        (self.report)(self.work);
     }
 
     fn end(&mut self) {}

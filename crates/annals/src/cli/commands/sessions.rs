@@ -46,7 +46,7 @@ pub struct SessionsArguments {
 
 pub fn run(context: &mut Context, options: &SessionsArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
-        super::sync::source_named(source)?;
+        super::sync::parse_source(source)?;
     }
     let moment = |text: &Option<String>| text.as_deref().map(|text| time::parse(text, now())).transpose();
     let query = SessionQuery {

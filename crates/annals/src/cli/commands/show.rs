@@ -48,7 +48,7 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
     let door = context.door(&store)?;
     let view = context.view(&store, &door);
     let session = view.find_session(&options.session)?.ok_or_else(unknown)?;
-    let mut branch = Branch::named(options.branch.as_deref());
+    let mut branch = Branch::parse(options.branch.as_deref());
     // A search result may be on a branch that the client does not show.
     if let (Branch::Current, Some(at)) = (&branch, &options.at)
         && view.is_off_branch(&session, at)?
@@ -70,7 +70,7 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
     let mut first = true;
     view.transcript(&session, query, &mut |entry| {
         if !started {
-            // Nothing is printed before it is known that there is such a message.
+            // Nothing is printed until the message is known to exist.
             if !options.at.as_deref().is_some_and(|at| is_at(&entry, at)) {
                 return Ok(());
             }
@@ -83,16 +83,16 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
             if options.lineage {
                 add_left(&mut document, &left);
             }
-            return context.output.piece(&format!("{comma}{document}"));
+            return context.output.fragment(&format!("{comma}{document}"));
         }
-        let is_wanted = options.context || options.at.is_some() || entry.is_conversation();
-        if is_wanted { show(context, &entry, &left) } else { Ok(()) }
+        let is_shown = options.context || options.at.is_some() || entry.is_conversation();
+        if is_shown { show(context, &entry, &left) } else { Ok(()) }
     })?;
     if !started {
         return Err(no_message(options));
     }
     if context.json {
-        context.output.piece("],\"next_cursor\":null}\n")?;
+        context.output.fragment("],\"next_cursor\":null}\n")?;
     }
     Ok(Outcome::Done)
 }
@@ -100,7 +100,7 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
 /// What is left of each call's edits, by the call's id.
 type Left = HashMap<String, Vec<Survivor>>;
 
-/// The files on this machine, as the session named them.
+/// Reads the files on this machine, by the paths the session used.
 fn left_today(view: &View<'_>, session: &SessionView) -> Result<Left> {
     let mut read = |path: &str| {
         let facts = std::fs::metadata(path).ok().filter(|facts| facts.is_file() && facts.len() <= 8 << 20)?;
@@ -141,7 +141,7 @@ fn json_head(
     in_force: &[LibraryItem],
     ties: &SessionTies,
 ) -> Result<()> {
-    context.output.piece(&format!(
+    context.output.fragment(&format!(
         "{{\"session\":{},\"in_force\":{},\"links\":{},\"parts\":{},\"messages\":[",
         serde_json::to_string(session)?,
         serde_json::to_string(in_force)?,
@@ -236,7 +236,7 @@ fn show(context: &mut Context, entry: &Entry, left: &Left) -> Result<()> {
     }
     for block in &entry.blocks {
         match block {
-            // What a script's own call printed is part of the script's output.
+            // The output of a call made by a script is part of the script's output.
             BlockView::ToolResult { ok, exit_code, duration_ms, .. }
                 if entry.kind == "call" && entry.parent_id.is_some() =>
             {

@@ -52,7 +52,7 @@ pub struct SyncArguments {
 }
 
 pub fn run(context: &mut Context, options: &SyncArguments) -> Result<Outcome> {
-    if options.connector.is_asked() {
+    if options.connector.is_set() {
         let SyncArguments { full, gaps_only, ref member, .. } = *options;
         let arguments = connector::ConnectorRange { full, gaps_only, member: member.as_ref() };
         return connector::run(context, &options.connector, &arguments);
@@ -76,21 +76,21 @@ pub fn run(context: &mut Context, options: &SyncArguments) -> Result<Outcome> {
             live::print(context, report)?;
         }
     }
-    Ok(tell_stops(context, &lively))
+    Ok(print_stops(context, &lively))
 }
 
 /// Fetches from the connected providers.
 pub fn collect_live(context: &mut Context, options: &SyncArguments) -> Result<Vec<LiveReport>> {
     let &SyncArguments { gaps_only, with_files, headless, full, wait, .. } = options;
     let arguments = live::LiveArguments { gaps_only, with_files, headless, full, waits: wait };
-    let asked = if options.no_live { Vec::new() } else { named(&options.sources)? };
-    live::collect(context, &asked, arguments)
+    let sources = if options.no_live { Vec::new() } else { parse_sources(&options.sources)? };
+    live::collect(context, &sources, arguments)
 }
 
-pub fn tell_stops(context: &mut Context, reports: &[LiveReport]) -> Outcome {
+pub fn print_stops(context: &mut Context, reports: &[LiveReport]) -> Outcome {
     let mut answer = Outcome::Done;
     for (source, stop) in reports.iter().filter_map(|report| Some((report.source, report.stop.as_ref()?))) {
-        let (_, message, hint) = live::words(stop, source);
+        let (_, message, hint) = live::describe_stop(stop, source);
         context.output.note(format!("stopped: {message}"));
         if !hint.is_empty() {
             context.output.note(format!("hint: {hint}"));
@@ -100,11 +100,11 @@ pub fn tell_stops(context: &mut Context, reports: &[LiveReport]) -> Outcome {
     answer
 }
 
-/// The sync itself, for every verb that begins with one.
+/// The sync itself, for every verb that starts with one.
 pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<SourceReport>> {
     let since = options.since.as_deref().map(|text| time::parse(text, now())).transpose()?;
-    let ask = SyncOptions {
-        sources: named(&options.sources)?,
+    let sync_options = SyncOptions {
+        sources: parse_sources(&options.sources)?,
         since,
         verify: options.full,
         repositories: !options.no_projects && context.config.reads_projects(),
@@ -118,30 +118,30 @@ pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<Sou
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
     let environment = settings.environment(threads);
     let mut bar = Bar::new(context.quiet);
-    let mut reports = sync(&ask, &environment, &mut bar)?;
-    // File names can contain anything: they leave through the door like all text.
-    let problems = reports.iter().any(|report| !report.problems.is_empty());
-    let archive = if problems { context.archive()? } else { None };
+    let mut reports = sync(&sync_options, &environment, &mut bar)?;
+    // File names may contain anything: they pass the door like all text.
+    let has_warnings = reports.iter().any(|report| !report.problems.is_empty());
+    let archive = if has_warnings { context.archive()? } else { None };
     if let Some(store) = archive {
         let door = context.door(&store)?;
-        for problem in reports.iter_mut().flat_map(|report| &mut report.problems) {
-            *problem = door.show(problem).to_string();
+        for warning in reports.iter_mut().flat_map(|report| &mut report.problems) {
+            *warning = door.show(warning).to_string();
         }
     }
-    tell_problems(context, &reports);
+    print_warnings(context, &reports);
     Ok(reports)
 }
 
-fn named(names: &[String]) -> Result<Vec<&'static dyn Source>> {
+fn parse_sources(names: &[String]) -> Result<Vec<&'static dyn Source>> {
     if names.is_empty() {
         // Connectors deliver their records when they run: there are no files to find.
         let outside = of_programs().manifest().source;
         return Ok(registry().iter().copied().filter(|source| source.manifest().source != outside).collect());
     }
-    names.iter().map(|name| source_named(name)).collect()
+    names.iter().map(|name| parse_source(name)).collect()
 }
 
-pub fn source_named(name: &str) -> Result<&'static dyn Source> {
+pub fn parse_source(name: &str) -> Result<&'static dyn Source> {
     by_name(name).ok_or_else(|| {
         let known: Vec<&str> = registry().iter().map(|source| source.manifest().source).collect();
         Error::new(format!("unknown source {name:?}")).hint(format!("known sources: {}", known.join(", ")))
@@ -157,14 +157,14 @@ pub fn gaps_only(source: Option<&String>) -> SyncArguments {
     }
 }
 
-fn tell_problems(context: &mut Context, reports: &[SourceReport]) {
+fn print_warnings(context: &mut Context, reports: &[SourceReport]) {
     if context.quiet {
         return;
     }
     for report in reports {
         let shown = if context.verbose { report.problems.len() } else { 5 };
-        for problem in report.problems.iter().take(shown) {
-            context.output.note(format!("warning: {}: {problem}", report.source.manifest().source));
+        for warning in report.problems.iter().take(shown) {
+            context.output.note(format!("warning: {}: {warning}", report.source.manifest().source));
         }
         if report.problems.len() > shown {
             let more = report.problems.len() - shown;

@@ -87,7 +87,7 @@ fn write_all(
         for session in list.sessions.iter().filter(|session| has_tape(session)) {
             let mut spool = Spool::new();
             let end = of_session(view, session, tape_options, &mut spool)
-                .map_err(|problem| Error::new(format!("{}: {problem}", session.session_id)))?;
+                .map_err(|error| Error::new(format!("{}: {error}", session.session_id)))?;
             drifts += end.drift_count;
             let path = folder.join(file_name(session));
             let failed = |error: std::io::Error| Error::new(format!("{}: {error}", path.display()));
@@ -104,8 +104,8 @@ fn write_all(
     if context.json {
         context.output.json(&json!({"tapes": written, "problems": drifts, "to": folder}))?;
     } else if !context.quiet {
-        let (tapes, problems) = (counted(written, "tape"), counted(drifts, "problem"));
-        context.output.note(format!("{tapes} written to {}, {problems}", folder.display()));
+        let (tapes, drifts) = (counted(written, "tape"), counted(drifts, "problem"));
+        context.output.note(format!("{tapes} written to {}, {drifts}", folder.display()));
     }
     Ok(if written > 0 { Outcome::Done } else { Outcome::Nothing })
 }

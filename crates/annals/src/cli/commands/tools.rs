@@ -23,7 +23,7 @@ pub struct ToolsArguments {
 pub fn run(context: &mut Context, options: &ToolsArguments) -> Result<Outcome> {
     let days = days(&options.days)?;
     let sources = match &options.source {
-        Some(name) => vec![super::sync::source_named(name)?],
+        Some(name) => vec![super::sync::parse_source(name)?],
         None => registry().to_vec(),
     };
     let store = context.archive_or_new()?;

@@ -45,7 +45,7 @@ pub struct UsageArguments {
 
 pub fn run(context: &mut Context, options: &UsageArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
-        super::sync::source_named(source)?;
+        super::sync::parse_source(source)?;
     }
     let store = context.archive_or_new()?;
     let door = context.door(&store)?;

@@ -44,7 +44,7 @@ impl Output {
     pub fn line(&mut self, text: impl AsRef<str>) -> Result<()> {
         let text = visible(text.as_ref(), self.colour);
         let wrote = self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.write_all(b"\n"));
-        self.settle(wrote)
+        self.check_write(wrote)
     }
 
     /// Bold text, on a terminal.
@@ -68,19 +68,15 @@ impl Output {
         self.raw_line(&written)
     }
 
-    /// A piece of a JSON document that is written as it is made.
-    pub fn piece(&mut self, text: &str) -> Result<()> {
+    /// Part of a JSON document that is written incrementally.
+    pub fn fragment(&mut self, text: &str) -> Result<()> {
         let wrote = self.stdout.write_all(text.as_bytes());
-        self.settle(wrote)
+        self.check_write(wrote)
     }
 
-    /// For data that is written elsewhere; pass its result to `settled`.
+    /// For data that is written by others; pass the result to `check_write`.
     pub fn stream(&mut self) -> &mut dyn Write {
         &mut self.stdout
-    }
-
-    pub fn settled(&mut self, wrote: io::Result<()>) -> Result<()> {
-        self.settle(wrote)
     }
 
     pub fn note(&mut self, text: impl AsRef<str>) {
@@ -92,31 +88,32 @@ impl Output {
         let _ = writeln!(io::stderr(), "{text}");
     }
 
-    pub fn problem(&mut self, problem: &Error, json: bool) {
+    pub fn error(&mut self, error: &Error, json: bool) {
         let _ = self.stdout.flush();
         if json {
-            let hint = problem.hint.as_deref();
-            let error = serde_json::json!({"error": {"message": problem.what, "hint": hint}});
-            let _ = writeln!(io::stderr(), "{error}");
+            let hint = error.hint.as_deref();
+            let document = serde_json::json!({"error": {"message": error.what, "hint": hint}});
+            let _ = writeln!(io::stderr(), "{document}");
             return;
         }
-        self.note(format!("error: {}", problem.what));
-        if let Some(hint) = &problem.hint {
+        self.note(format!("error: {}", error.what));
+        if let Some(hint) = &error.hint {
             self.note(format!("hint: {hint}"));
         }
     }
 
     pub fn flush(&mut self) -> Result<()> {
         let flushed = self.stdout.flush();
-        self.settle(flushed)
+        self.check_write(flushed)
     }
 
     fn raw_line(&mut self, bytes: &[u8]) -> Result<()> {
         let wrote = self.stdout.write_all(bytes).and_then(|()| self.stdout.write_all(b"\n"));
-        self.settle(wrote)
+        self.check_write(wrote)
     }
 
-    fn settle(&mut self, wrote: io::Result<()>) -> Result<()> {
+    /// Notes if the other end of the pipe was closed.
+    pub fn check_write(&mut self, wrote: io::Result<()>) -> Result<()> {
         if let Err(error) = wrote {
             self.closed = error.kind() == io::ErrorKind::BrokenPipe;
             return Err(error.into());

@@ -11,19 +11,20 @@ use annals_core::{ContentKey, FailureKind, Result};
 use annals_sources::{content_key, of_programs};
 use annals_store::Failure;
 
-/// A file of the archive that has this much is full.
+/// A file of the archive is full at this size.
 const FULL: u64 = 1 << 20;
 /// Bytes of lines that become rows at once.
-const PIECE: usize = 8 << 20;
+const CHUNK: usize = 8 << 20;
 
 impl Session<'_, '_> {
     pub fn record(&mut self, record: wire::Record, line: &[u8]) -> Result<()> {
         self.report.records += 1;
         self.stream(&record.stream)?.records += 1;
-        let key = format!("{}/{}/{}", self.ask.name, record.stream, record.key);
+        let key = format!("{}/{}/{}", self.options.name, record.stream, record.key);
         let data = record.data.map_or(Value::Null, Value::Object);
-        let known = record.op == RecordOperation::Upsert && self.is_there("records", &key, &data)?;
-        if known {
+        let is_unchanged =
+            record.op == RecordOperation::Upsert && self.is_archived("records", &key, &data)?;
+        if is_unchanged {
             self.report.unchanged += 1;
         } else {
             self.report.new += 1;
@@ -38,8 +39,8 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// Whether the archive has it so already. Of what waits, nobody knows yet.
-    pub fn is_there(&self, stream: &str, key: &str, data: &Value) -> Result<bool> {
+    /// Whether the archive has exactly this record. Pending records are not considered.
+    pub fn is_archived(&self, stream: &str, key: &str, data: &Value) -> Result<bool> {
         if self.waiting.contains(&ContentKey::of(&[key.as_bytes()])) {
             return Ok(false);
         }
@@ -67,36 +68,37 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// Everything since the last time, in one transaction: lines, rows, gaps and the cursor that covers them.
+    /// Commits everything since the last commit in one transaction: lines, rows, gaps and the cursor that covers
+    /// them.
     pub fn commit(&mut self, state: Option<(&str, &Value)>) -> Result<()> {
         let now = (self.environment.now)();
         self.spool.seek(SeekFrom::Start(0))?;
         let mut spool = (&self.spool).take(self.spooled);
         let files = self.store.captured_files(self.instance)?;
         let (mut number, last) = (files.len(), files.last().map_or(FULL, |file| file.size));
-        // The last file goes on until it is full.
+        // Continue the last file until it is full.
         if last < FULL {
             number -= 1;
         }
         let mut writer = self.store.writer(now)?;
-        let mut piece = Vec::new();
+        let mut chunk = Vec::new();
         loop {
-            spool.by_ref().take(PIECE.saturating_sub(piece.len()) as u64).read_to_end(&mut piece)?;
-            let Some(end) = memchr::memrchr(b'\n', &piece) else {
-                // A line may be longer than a piece.
+            spool.by_ref().take(CHUNK.saturating_sub(chunk.len()) as u64).read_to_end(&mut chunk)?;
+            let Some(end) = memchr::memrchr(b'\n', &chunk) else {
+                // A line may be longer than a chunk.
                 if spool.limit() == 0 {
                     break;
                 }
-                spool.by_ref().take(wire::LONGEST_LINE as u64).read_to_end(&mut piece)?;
+                spool.by_ref().take(wire::LONGEST_LINE as u64).read_to_end(&mut chunk)?;
                 continue;
             };
-            let rest = piece.split_off(end + 1);
+            let rest = chunk.split_off(end + 1);
             number += 1;
-            let path = format!("{}/{number:08}.jsonl", self.ask.name);
+            let path = format!("{}/{number:08}.jsonl", self.options.name);
             let target =
                 Target::archived(self.instance, of_programs(), &path, "what connectors said", "wire");
-            writer.apply(self.appender.lines(&target, &piece)?)?;
-            piece = rest;
+            writer.apply(self.appender.lines(&target, &chunk)?)?;
+            chunk = rest;
         }
         let mut failures = Vec::new();
         for ((stream, key), change) in &self.changes {

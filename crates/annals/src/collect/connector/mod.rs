@@ -1,5 +1,5 @@
-//! `sync --connector`: runs an outside program, and commits its output at each of its states; a failed run keeps nothing
-//! after the last one.
+//! `sync --connector`: runs an outside program and commits its output at each of its states. A failed run keeps
+//! nothing after the last state.
 
 pub(super) mod keep;
 pub(super) mod program;
@@ -19,15 +19,15 @@ use super::run::{self, Run};
 use annals_core::{ContentKey, Error, FailureKind, Result, SourceStatus, Time};
 use annals_sources::of_programs;
 use annals_store::{Lease, Store};
-use program::{ENDING, Heard, Program};
+use program::{ENDING, Program, Received};
 use wire::{DoneStatus, Interaction, InteractionKind, RunMode, Unread, WireMessage};
 
-/// Gaps that one run is told of.
+/// Most gaps sent to one run.
 const GAPS: usize = 1_000;
-/// How long they are the run's own, should it die.
+/// How long they are leased to it, in case it dies.
 const LEASE: i64 = 3_600_000_000;
-/// Problems that are told; all are counted.
-const TOLD: usize = 100;
+/// Most warnings listed; all are counted.
+const LISTED_WARNINGS: usize = 100;
 
 pub struct ConnectorOptions {
     pub program: String,
@@ -35,30 +35,30 @@ pub struct ConnectorOptions {
     pub name: String,
     pub full: bool,
     pub gaps_only: bool,
-    /// How long it may say nothing.
+    /// How long it may print nothing.
     pub silence: Duration,
-    /// Variables that it does not get.
+    /// Environment variables that it does not get.
     pub hidden: Vec<String>,
-    /// The member whose records these are.
+    /// The member who owns the records.
     pub member: Option<String>,
 }
 
-/// Something for the owner to see.
+/// A message to the user.
 #[derive(Debug)]
 pub enum Notice<'n> {
-    /// On the program's standard error.
-    Said(&'n str),
+    /// A line on the program's standard error.
+    Output(&'n str),
     Progress {
         message: &'n str,
         count: Option<u64>,
         total: Option<u64>,
     },
     SecondsLeft(u64),
-    /// Something has to be done by hand, and the answer says whether it was.
-    Asked(&'n Interaction),
+    /// The user has to act; the reply says whether it was done.
+    Interaction(&'n Interaction),
 }
 
-/// What the owner says to a notice that asks.
+/// The user's reply to an interaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
     Done,
@@ -68,7 +68,7 @@ pub enum Reply {
 #[derive(Debug, Default)]
 pub struct ConnectorReport {
     pub name: String,
-    /// `RECORD`s that were said, those of them that were new, and those that were there already.
+    /// `RECORD`s received, how many of them were new, and how many were unchanged.
     pub records: u64,
     pub new: u64,
     pub unchanged: u64,
@@ -76,33 +76,33 @@ pub struct ConnectorReport {
     pub gaps_opened: u64,
     pub gaps_recovered: u64,
     pub commits: u64,
-    /// Of `new`, what is in the archive.
+    /// How many of `new` are in the archive.
     pub committed: u64,
-    pub problem_count: u64,
-    pub problems: Vec<String>,
+    pub warning_count: u64,
+    pub warnings: Vec<String>,
     /// Why the run failed.
     pub failure: Option<Error>,
 }
 
 /// The caller holds the lock.
 pub fn run_connector(
-    ask: &ConnectorOptions,
+    options: &ConnectorOptions,
     environment: &Environment<'_>,
-    see: &mut dyn FnMut(Notice<'_>) -> Reply,
+    notify: &mut dyn FnMut(Notice<'_>) -> Reply,
 ) -> Result<ConnectorReport> {
-    if !wire::is_name(&ask.name) {
-        return Err(Error::new(format!("invalid connector name {:?}", ask.name))
+    if !wire::is_name(&options.name) {
+        return Err(Error::new(format!("invalid connector name {:?}", options.name))
             .hint("use letters, digits, `_` and `-` in --connector-name NAME"));
     }
     let now = (environment.now)();
     let mut store = run::open(environment, [of_programs()])?;
     let source = of_programs().manifest().source;
-    let instance = store.instance(source, &environment.machine, &ask.name, now)?;
-    if let Some(member) = &ask.member {
+    let instance = store.instance(source, &environment.machine, &options.name, now)?;
+    if let Some(member) = &options.member {
         store.give_homes(&[instance], member)?;
     }
-    let run = Run::start(&store, environment, &format!("sync --connector {}", ask.name))?;
-    let version = version_of(ask);
+    let run = Run::start(&store, environment, &format!("sync --connector {}", options.name))?;
+    let version = version_of(options);
     let holder = format!("run {}", run.id());
     let mut writer = store.writer(now)?;
     writer.release_gaps(instance, None)?;
@@ -111,13 +111,13 @@ pub fn run_connector(
     let gaps = writer.claim_gaps(instance, lease, GAPS, now)?;
     writer.commit()?;
     let state = store.cursors(instance, STATE)?;
-    let mode = match (ask.gaps_only, ask.full) {
+    let mode = match (options.gaps_only, options.full) {
         (true, _) => RunMode::GapsOnly,
         (false, true) => RunMode::FullRefresh,
         (false, false) => RunMode::Incremental,
     };
     let mut session = Session {
-        ask,
+        options,
         environment,
         appender: Appender::new(Store::open(environment.home)?)?,
         store: &mut store,
@@ -130,17 +130,17 @@ pub fn run_connector(
         waiting: HashSet::new(),
         waiting_new: 0,
         changes: BTreeMap::new(),
-        report: ConnectorReport { name: ask.name.clone(), ..ConnectorReport::default() },
+        report: ConnectorReport { name: options.name.clone(), ..ConnectorReport::default() },
     };
-    let talked = match Program::start(&ask.program, &ask.arguments, &ask.hidden) {
+    let outcome = match Program::start(&options.program, &options.arguments, &options.hidden) {
         Ok(mut program) => {
-            program.tell(&wire::start(run.id(), mode, &state, &gaps));
-            session.talk(&mut program, see)
+            program.send(&wire::start(run.id(), mode, &state, &gaps));
+            session.communicate(&mut program, notify)
         }
-        Err(problem) => Err(problem),
+        Err(error) => Err(error),
     };
     let mut report = session.report;
-    let (status, reason) = match &talked {
+    let (status, reason) = match &outcome {
         Ok(()) => (SourceStatus::Available, String::new()),
         Err(error) => (SourceStatus::Error, format!("the last run failed: {}", error.what)),
     };
@@ -149,29 +149,30 @@ pub fn run_connector(
     writer.release_gaps(instance, Some(&holder))?;
     writer.set_instance_status(instance, status, &reason, now)?;
     writer.commit()?;
-    report.failure = talked.err();
+    report.failure = outcome.err();
     let outcome = if report.failure.is_some() { "failed" } else { "succeeded" };
     let summary = format!("{outcome}: {} records, {} committed", report.records, report.committed);
     run.finish(&mut store, &summary)?;
     Ok(report)
 }
 
-/// Cursors of streams are called so, and then as the stream.
+/// Prefix of the names of stream cursors.
 pub const STATE: &str = "state ";
 
-/// Another program is another version: what an older one gave up, it may get. Arguments that are files are scripts.
-fn version_of(ask: &ConnectorOptions) -> String {
+/// Hashes the program and its arguments that are files, such as scripts: a changed program may fetch what an older
+/// one gave up on.
+fn version_of(options: &ConnectorOptions) -> String {
     let mut hasher = blake3::Hasher::new();
-    for path in std::iter::once(&ask.program).chain(&ask.arguments) {
+    for path in std::iter::once(&options.program).chain(&options.arguments) {
         if let Ok(file) = File::open(path) {
-            // What cannot be read says nothing, as what is no file.
+            // Arguments that cannot be read as files do not count.
             drop(hasher.update_reader(file.take(64 << 20)));
         }
     }
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// A stream that was declared, and what was said of it in this run.
+/// A declared stream, and what this run sent for it.
 #[derive(Default)]
 pub struct ConnectorStream {
     pub records: u64,
@@ -179,26 +180,26 @@ pub struct ConnectorStream {
     pub skipped: u64,
 }
 
-/// What happened to a gap last.
+/// The last change to a gap.
 pub enum RecordChange {
     Failed { locator: String, why: FailureKind, reason: String },
     Recovered,
 }
 
 pub struct Session<'r, 'e> {
-    pub ask: &'r ConnectorOptions,
+    pub options: &'r ConnectorOptions,
     pub environment: &'r Environment<'e>,
     pub appender: Appender,
     pub store: &'r mut Store,
     pub instance: i64,
     pub version: String,
     pub streams: BTreeMap<String, ConnectorStream>,
-    /// Gaps that the connector was told of.
+    /// Gaps that were sent to the connector.
     pub served: HashSet<(String, String)>,
-    /// Lines since the last commit: of any number, so they wait on the disk.
+    /// Lines since the last commit, spooled to disk because there may be any number.
     pub spool: File,
     pub spooled: u64,
-    /// Records among them.
+    /// Keys of the records among them.
     pub waiting: HashSet<ContentKey>,
     pub waiting_new: u64,
     /// By stream and key.
@@ -207,64 +208,68 @@ pub struct Session<'r, 'e> {
 }
 
 impl Session<'_, '_> {
-    /// Until the end of the program; an error is why the run failed.
-    fn talk(&mut self, program: &mut Program, see: &mut dyn FnMut(Notice<'_>) -> Reply) -> Result<()> {
+    /// Runs until the program ends; an error says why the run failed.
+    fn communicate(
+        &mut self,
+        program: &mut Program,
+        notify: &mut dyn FnMut(Notice<'_>) -> Reply,
+    ) -> Result<()> {
         let mut done: Option<Instant> = None;
         let outcome = loop {
-            // Who has said all may take a while to end, and no longer.
+            // After DONE, the program may take a moment to exit, but no longer.
             if done.is_some_and(|done| done.elapsed() > ENDING) {
                 break Ok(());
             }
-            match program.hear(if done.is_some() { ENDING } else { self.ask.silence }) {
-                Heard::Aside(text) => {
-                    see(Notice::Said(&text));
+            match program.receive(if done.is_some() { ENDING } else { self.options.silence }) {
+                Received::Aside(text) => {
+                    notify(Notice::Output(&text));
                 }
-                Heard::Silence | Heard::Ended if done.is_some() => break Ok(()),
-                Heard::Silence => {
-                    let seconds = self.ask.silence.as_secs();
+                Received::Silence | Received::Ended if done.is_some() => break Ok(()),
+                Received::Silence => {
+                    let seconds = self.options.silence.as_secs();
                     break Err(self.failed(
                         format!("printed nothing for {seconds} s"),
                         "allow more time with --connector-silence SECONDS",
                     ));
                 }
-                Heard::Ended => {
+                Received::Ended => {
                     break Err(self.failed(
                         "ended without DONE".into(),
                         "see its messages on standard error; everything it committed is kept",
                     ));
                 }
-                Heard::TooLong(length) => {
-                    self.problem(format!("a line of {length} bytes is too long and was dropped"));
+                Received::TooLong(length) => {
+                    self.warn(format!("a line of {length} bytes is too long and was dropped"));
                 }
-                Heard::Line(line) if done.is_some() && !line.is_empty() => {
-                    self.problem("output after DONE ignored".into());
+                Received::Line(line) if done.is_some() && !line.is_empty() => {
+                    self.warn("output after DONE ignored".into());
                 }
-                Heard::Line(line) => match self.line(&line, program, see) {
+                Received::Line(line) => match self.line(&line, program, notify) {
                     Ok(true) => done = Some(Instant::now()),
                     Ok(false) => {}
-                    Err(problem) => break Err(problem),
+                    Err(error) => break Err(error),
                 },
             }
         };
-        let outcome = outcome.and_then(|()| match program.ends_well()? {
+        let outcome = outcome.and_then(|()| match program.exits_successfully()? {
             true => self.commit(None),
             false => Err(self.failed(
                 "sent DONE but did not exit with code 0".into(),
                 "a successful run must exit with code 0",
             )),
         });
-        for text in program.asides() {
-            see(Notice::Said(&text));
+        for text in program.remaining_output() {
+            notify(Notice::Output(&text));
         }
         outcome
     }
 
-    /// One line; true when it was the last.
+    /// Processes one line; returns true if it was DONE.
     fn line(
         &mut self,
         line: &[u8],
         program: &mut Program,
-        see: &mut dyn FnMut(Notice<'_>) -> Reply,
+        notify: &mut dyn FnMut(Notice<'_>) -> Reply,
     ) -> Result<bool> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -274,16 +279,16 @@ impl Session<'_, '_> {
             Ok(message) => message,
             Err(Unread::Wrong(what)) => return Err(self.broke_protocol(what)),
             Err(Unread::Garbage) => {
-                self.problem("a line is not a message".into());
+                self.warn("a line is not a message".into());
                 self.keep(line)?;
                 return Ok(false);
             }
             Err(Unread::UnknownKind(kind)) => {
-                // A line can contain anything: only what looks like a kind is reported.
+                // A line can contain anything: report only what looks like a type.
                 let odd =
                     kind.len() > 40 || !kind.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
                 let kind = if odd { String::new() } else { format!(" {kind:?}") };
-                self.problem(format!("a message of an unknown kind{kind}"));
+                self.warn(format!("a message of an unknown kind{kind}"));
                 self.keep(line)?;
                 return Ok(false);
             }
@@ -291,8 +296,8 @@ impl Session<'_, '_> {
         match message {
             WireMessage::Schema { stream, schema } => {
                 self.streams.entry(stream.clone()).or_default();
-                let key = format!("{}/{stream}", self.ask.name);
-                if !self.is_there("schemas", &key, &Value::Object(schema))? {
+                let key = format!("{}/{stream}", self.options.name);
+                if !self.is_archived("schemas", &key, &Value::Object(schema))? {
                     self.keep(line)?;
                 }
             }
@@ -312,19 +317,21 @@ impl Session<'_, '_> {
                 if self.served.contains(&(stream.clone(), key.clone())) {
                     self.changes.insert((stream, key), RecordChange::Recovered);
                 } else {
-                    self.problem(format!("recovered a gap that was not requested: {stream}/{key}"));
+                    self.warn(format!("recovered a gap that was not requested: {stream}/{key}"));
                 }
             }
-            WireMessage::DetailCoverage(told) => {
-                let stream = self.stream(&told.stream)?;
+            WireMessage::DetailCoverage(reported) => {
+                let stream = self.stream(&reported.stream)?;
                 let counted = (stream.records, stream.gaps, stream.skipped);
                 let sum = stream.records + stream.gaps + stream.skipped;
-                if (told.records, told.gaps, told.skipped) != counted || told.considered != sum {
+                if (reported.records, reported.gaps, reported.skipped) != counted
+                    || reported.considered != sum
+                {
                     let (records, gaps, skipped) = counted;
                     return Err(self.miscounted(format!(
                         "{} considered = {} records + {} gaps + {} skipped of {}, but it sent {records}, {gaps} and \
                          {skipped}, which is {sum}",
-                        told.considered, told.records, told.gaps, told.skipped, told.stream
+                        reported.considered, reported.records, reported.gaps, reported.skipped, reported.stream
                     )));
                 }
             }
@@ -336,31 +343,31 @@ impl Session<'_, '_> {
             }
             WireMessage::State { stream, cursor, records } => {
                 self.stream(&stream)?;
-                if let Some(told) = records.filter(|told| *told != self.report.records) {
+                if let Some(reported) = records.filter(|reported| *reported != self.report.records) {
                     return Err(self.miscounted(format!(
-                        "{told} records according to STATE, but it sent {}",
+                        "{reported} records according to STATE, but it sent {}",
                         self.report.records
                     )));
                 }
                 self.commit(Some((&stream, &cursor)))?;
             }
             WireMessage::Progress { message, count, total } => {
-                see(Notice::Progress { message: &message, count, total });
+                notify(Notice::Progress { message: &message, count, total });
             }
             WireMessage::Estimate { seconds_left } => {
-                see(Notice::SecondsLeft(seconds_left));
+                notify(Notice::SecondsLeft(seconds_left));
             }
-            WireMessage::Interaction(asked) => {
-                let reply = see(Notice::Asked(&asked));
-                let done = reply == Reply::Done && asked.kind == InteractionKind::ManualAction;
-                program.tell(&wire::interaction_response(
-                    &asked.request_id,
+            WireMessage::Interaction(interaction) => {
+                let reply = notify(Notice::Interaction(&interaction));
+                let done = reply == Reply::Done && interaction.kind == InteractionKind::ManualAction;
+                program.send(&wire::interaction_response(
+                    &interaction.request_id,
                     if done { "success" } else { "cancelled" },
                 ));
                 if !done {
-                    let link = asked.link.map(|link| format!(" ({link})")).unwrap_or_default();
+                    let link = interaction.link.map(|link| format!(" ({link})")).unwrap_or_default();
                     return Err(self.failed(
-                        format!("needs you: {}{link}", asked.message),
+                        format!("needs you: {}{link}", interaction.message),
                         "do that, then run it again; everything it committed is kept",
                     ));
                 }
@@ -369,9 +376,9 @@ impl Session<'_, '_> {
                 match done.status {
                     DoneStatus::Succeeded => {}
                     DoneStatus::Failed | DoneStatus::Cancelled => {
-                        let said = done.error.map_or("no reason given".into(), |error| error.message);
+                        let reason = done.error.map_or("no reason given".into(), |error| error.message);
                         let hint = "everything it committed is kept; the next run continues from there";
-                        return Err(self.failed(format!("gave up: {said}"), hint));
+                        return Err(self.failed(format!("gave up: {reason}"), hint));
                     }
                 }
                 if done.records_emitted != self.report.records {
@@ -386,15 +393,15 @@ impl Session<'_, '_> {
         Ok(false)
     }
 
-    pub fn problem(&mut self, what: String) {
-        self.report.problem_count += 1;
-        if self.report.problems.len() < TOLD && !self.report.problems.contains(&what) {
-            self.report.problems.push(what);
+    pub fn warn(&mut self, what: String) {
+        self.report.warning_count += 1;
+        if self.report.warnings.len() < LISTED_WARNINGS && !self.report.warnings.contains(&what) {
+            self.report.warnings.push(what);
         }
     }
 
     pub fn failed(&self, what: String, hint: &str) -> Error {
-        Error::new(format!("{} {what}", self.ask.name)).hint(hint)
+        Error::new(format!("{} {what}", self.options.name)).hint(hint)
     }
 
     fn broke_protocol(&self, what: String) -> Error {

@@ -1,4 +1,4 @@
-//! A child process that talks in lines: starts it, reads its output with a timeout, and terminates it.
+//! A child process that communicates in lines: starts it, reads its output with a timeout, and terminates it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -8,63 +8,63 @@ use std::time::{Duration, Instant};
 use super::wire::LONGEST_LINE;
 use annals_core::{Error, Result};
 
-/// Lines that wait to be looked at. A program that says more waits itself.
+/// Lines queued for processing. A program that prints more has to wait.
 const WAITING: usize = 8;
-/// How much of a line of standard error is shown.
+/// Longest shown part of a line on standard error.
 const SHOWN: usize = 2_000;
-/// How long a program may take to end, once it has said all.
+/// How long a program may take to exit after DONE.
 pub const ENDING: Duration = Duration::from_secs(10);
-/// How often to look whether the program is still there.
+/// How often to check whether the program is still running.
 const GLANCE: Duration = Duration::from_millis(500);
-/// How long after its end something may still come that it said: its children may have its pipes forever.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long to wait for output after the program exited: its children may keep its pipes open forever.
+const DRAIN_TIME: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub enum Heard {
+pub enum Received {
     Line(Vec<u8>),
-    /// A line of this many bytes, which is too long to be read.
+    /// The length of a line that is too long to be read.
     TooLong(u64),
-    /// On standard error.
+    /// A line on standard error.
     Aside(String),
     /// Standard output ended.
     Ended,
-    /// Nothing on standard output for as long as asked.
+    /// Nothing on standard output for the given time.
     Silence,
 }
 
 pub struct Program {
     child: Child,
-    heard: Receiver<Heard>,
-    /// None when standard input is closed.
-    told: Option<Sender<String>>,
-    /// Since when nothing came.
+    received: Receiver<Received>,
+    /// None once standard input is closed.
+    input: Option<Sender<String>>,
+    /// When the last line arrived.
     last: Instant,
-    /// What was heard last is looked at: that is not the program's silence.
-    looks: bool,
+    /// The last line is being processed: that time does not count as silence.
+    processing: bool,
     ended: Option<Instant>,
 }
 
 impl Program {
-    /// Threads read and write, so that neither side waits for the other with both pipes full.
+    /// Threads read and write, so that neither side blocks the other with both pipes full.
     pub fn start(program: &str, arguments: &[String], hidden: &[String]) -> Result<Program> {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         for name in hidden {
             command.env_remove(name);
         }
-        // Its children end with it.
+        // A process group, so that its children end with it.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().map_err(|error| {
             Error::new(format!("cannot run {program}: {error}"))
                 .hint("give the path of an executable, or a name in PATH")
         })?;
-        let (sender, heard) = sync_channel(WAITING);
-        let (told, lines) = channel::<String>();
+        let (sender, received) = sync_channel(WAITING);
+        let (input, lines) = channel::<String>();
         if let Some(mut stdin) = child.stdin.take() {
             std::thread::spawn(move || {
                 for line in lines {
-                    // A program that does not listen may be right all the same.
+                    // A program that does not read its input is not an error.
                     if stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()).is_err() {
                         break;
                     }
@@ -76,60 +76,67 @@ impl Program {
             std::thread::spawn(move || {
                 let shown = |mut line: Vec<u8>| {
                     line.truncate(SHOWN);
-                    Heard::Aside(String::from_utf8_lossy(&line).trim_end().to_owned())
+                    Received::Aside(String::from_utf8_lossy(&line).trim_end().to_owned())
                 };
-                hear(stderr, &sender, shown, |_| Heard::Aside("(very long line)".into()))
+                send_lines(stderr, &sender, shown, |_| Received::Aside("(very long line)".into()))
             });
         }
         if let Some(stdout) = child.stdout.take() {
             std::thread::spawn(move || {
-                hear(stdout, &sender, Heard::Line, Heard::TooLong);
-                // Whoever listened may have gone.
-                drop(sender.send(Heard::Ended));
+                send_lines(stdout, &sender, Received::Line, Received::TooLong);
+                // The receiver may be gone.
+                drop(sender.send(Received::Ended));
             });
         }
-        Ok(Program { child, heard, told: Some(told), last: Instant::now(), looks: false, ended: None })
+        Ok(Program {
+            child,
+            received,
+            input: Some(input),
+            last: Instant::now(),
+            processing: false,
+            ended: None,
+        })
     }
 
-    pub fn tell(&self, line: &str) {
-        if let Some(told) = &self.told {
-            // A program that is gone is found out when nothing comes from it.
-            drop(told.send(format!("{line}\n")));
+    pub fn send(&self, line: &str) {
+        if let Some(input) = &self.input {
+            // If the program is gone, reading its output will show it.
+            drop(input.send(format!("{line}\n")));
         }
     }
 
-    /// What comes next, or that nothing came on standard output for so long.
-    pub fn hear(&mut self, silence: Duration) -> Heard {
-        if std::mem::take(&mut self.looks) {
+    /// The next line, or `Silence` if nothing arrives on standard output for this long.
+    pub fn receive(&mut self, silence: Duration) -> Received {
+        if std::mem::take(&mut self.processing) {
             self.last = Instant::now();
         }
         loop {
             let left = silence.saturating_sub(self.last.elapsed());
-            match self.heard.recv_timeout(left.min(GLANCE)) {
-                Ok(Heard::Aside(_)) | Err(RecvTimeoutError::Timeout) if left.is_zero() => {
-                    return Heard::Silence;
+            match self.received.recv_timeout(left.min(GLANCE)) {
+                Ok(Received::Aside(_)) | Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                    return Received::Silence;
                 }
-                Ok(Heard::Aside(text)) => return Heard::Aside(text),
-                Ok(heard) => {
-                    self.looks = true;
-                    return heard;
+                Ok(Received::Aside(text)) => return Received::Aside(text),
+                Ok(received) => {
+                    self.processing = true;
+                    return received;
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     if self.ended.is_none() && matches!(self.child.try_wait(), Ok(Some(_))) {
                         self.ended = Some(Instant::now());
                     }
-                    if self.ended.is_some_and(|ended| ended.elapsed() >= LAST_WORDS) {
-                        return Heard::Ended;
+                    if self.ended.is_some_and(|ended| ended.elapsed() >= DRAIN_TIME) {
+                        return Received::Ended;
                     }
                 }
-                Err(RecvTimeoutError::Disconnected) => return Heard::Ended,
+                Err(RecvTimeoutError::Disconnected) => return Received::Ended,
             }
         }
     }
 
-    /// Waits a little for the end; true when the exit code was 0.
-    pub fn ends_well(&mut self) -> io::Result<bool> {
-        self.told = None;
+    /// Waits briefly for the program to exit; true if the exit code was 0.
+    pub fn exits_successfully(&mut self) -> io::Result<bool> {
+        self.input = None;
         let started = Instant::now();
         loop {
             match self.child.try_wait()? {
@@ -140,22 +147,22 @@ impl Program {
         }
     }
 
-    /// Ends it, and tells what was said on standard error and not heard yet.
-    pub fn asides(&mut self) -> Vec<String> {
+    /// Terminates it and returns the rest of its standard error.
+    pub fn remaining_output(&mut self) -> Vec<String> {
         self.end();
-        let deadline = Instant::now() + LAST_WORDS;
-        let left = std::iter::from_fn(|| self.heard.recv_timeout(Duration::from_millis(50)).ok());
+        let deadline = Instant::now() + DRAIN_TIME;
+        let left = std::iter::from_fn(|| self.received.recv_timeout(Duration::from_millis(50)).ok());
         left.take_while(|_| Instant::now() < deadline)
-            .filter_map(|heard| match heard {
-                Heard::Aside(text) => Some(text),
-                Heard::Line(_) | Heard::TooLong(_) | Heard::Ended | Heard::Silence => None,
+            .filter_map(|received| match received {
+                Received::Aside(text) => Some(text),
+                Received::Line(_) | Received::TooLong(_) | Received::Ended | Received::Silence => None,
             })
             .take(100)
             .collect()
     }
 
     fn end(&mut self) {
-        // It may have ended by itself; either way it is waited for, and its children are not left behind.
+        // It may have exited by itself; reap it in any case, and its children.
         #[cfg(unix)]
         {
             let group = rustix::process::Pid::from_child(&self.child);
@@ -172,12 +179,12 @@ impl Drop for Program {
     }
 }
 
-/// Sends the lines of a stream; of one that is too long only its length is held.
-fn hear(
+/// Sends the lines of a stream; for a line that is too long, only its length.
+fn send_lines(
     input: impl Read,
-    sender: &SyncSender<Heard>,
-    line_of: impl Fn(Vec<u8>) -> Heard,
-    too_long: impl Fn(u64) -> Heard,
+    sender: &SyncSender<Received>,
+    line_of: impl Fn(Vec<u8>) -> Received,
+    too_long: impl Fn(u64) -> Received,
 ) {
     let mut input = BufReader::with_capacity(1 << 16, input);
     let mut line = Vec::new();
@@ -187,10 +194,10 @@ fn hear(
             Ok([]) => break,
             Ok(bytes) => {
                 let end = memchr::memchr(b'\n', bytes);
-                let piece = &bytes[..end.unwrap_or(bytes.len())];
-                length += piece.len() as u64;
+                let part = &bytes[..end.unwrap_or(bytes.len())];
+                length += part.len() as u64;
                 if length <= LONGEST_LINE as u64 {
-                    line.extend_from_slice(piece);
+                    line.extend_from_slice(part);
                 } else {
                     line = Vec::new();
                 }
@@ -201,18 +208,18 @@ fn hear(
         };
         input.consume(used);
         if ended {
-            let heard = match length > LONGEST_LINE as u64 {
+            let received = match length > LONGEST_LINE as u64 {
                 true => too_long(length),
                 false => line_of(std::mem::take(&mut line)),
             };
             (length, line) = (0, Vec::new());
-            if sender.send(heard).is_err() {
+            if sender.send(received).is_err() {
                 return;
             }
         }
     }
     if length > 0 {
-        // Nobody may be listening any more.
+        // The receiver may be gone.
         drop(sender.send(if length > LONGEST_LINE as u64 { too_long(length) } else { line_of(line) }));
     }
 }
@@ -222,22 +229,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_heard_whole_and_long_ones_by_their_length() {
+    fn lines_are_received_complete_and_long_ones_by_length() {
         let long = vec![b'x'; LONGEST_LINE + 1];
         let longest = vec![b'y'; LONGEST_LINE];
         let input = [b"a\n\nb\r\n", &long[..], b"\n", &longest, b"\nlast"].concat();
-        let (sender, heard) = sync_channel(16);
-        hear(&input[..], &sender, Heard::Line, Heard::TooLong);
+        let (sender, received) = sync_channel(16);
+        send_lines(&input[..], &sender, Received::Line, Received::TooLong);
         drop(sender);
-        let told: Vec<String> = heard
+        let lines: Vec<String> = received
             .into_iter()
-            .map(|heard| match heard {
-                Heard::Line(line) if line.len() > 100 => format!("{} bytes", line.len()),
-                Heard::Line(line) => String::from_utf8(line).unwrap(),
-                Heard::TooLong(length) => format!("too long: {length}"),
-                Heard::Aside(_) | Heard::Ended | Heard::Silence => panic!("no line"),
+            .map(|received| match received {
+                Received::Line(line) if line.len() > 100 => format!("{} bytes", line.len()),
+                Received::Line(line) => String::from_utf8(line).unwrap(),
+                Received::TooLong(length) => format!("too long: {length}"),
+                Received::Aside(_) | Received::Ended | Received::Silence => panic!("no line"),
             })
             .collect();
-        assert_eq!(told, ["a", "", "b\r", "too long: 16777217", "16777216 bytes", "last"]);
+        assert_eq!(lines, ["a", "", "b\r", "too long: 16777217", "16777216 bytes", "last"]);
     }
 }

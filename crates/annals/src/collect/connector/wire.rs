@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use annals_core::{FailureKind, Time};
 use annals_store::DueGap;
 
-/// Raised when a connector has to know.
+/// Raised when connectors have to know about a change.
 pub const VERSION: u32 = 1;
-/// A longer line is not read.
+/// Longer lines are not read.
 pub const LONGEST_LINE: usize = 16 << 20;
 const LONGEST_NAME: usize = 64;
 const LONGEST_KEY: usize = 1_000;
 const LONGEST_LOCATOR: usize = 16 << 10;
 
-/// What a connector says.
+/// A message from a connector.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum WireMessage {
@@ -54,9 +54,9 @@ pub enum RecordOperation {
 pub struct Gap {
     pub stream: String,
     pub key: String,
-    /// A word of the retry policy.
+    /// A failure kind of the retry policy.
     pub reason: Option<String>,
-    /// What the other side answered; says why when `reason` does not.
+    /// The HTTP status, which determines the failure kind if `reason` does not.
     pub http_status: Option<u16>,
     pub message: Option<String>,
     pub locator: Option<Value>,
@@ -108,14 +108,14 @@ pub struct DoneError {
     pub message: String,
 }
 
-/// Why a line is no message.
+/// Why a line is not a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unread {
-    /// Not an object of JSON with a `type`.
+    /// Not a JSON object with a `type`.
     Garbage,
-    /// A kind that this version does not know.
+    /// A type that this version does not know.
     UnknownKind(String),
-    /// A known kind that is not as it should be: the two sides do not understand each other.
+    /// A known type with invalid content: the two sides do not agree on the protocol.
     Wrong(String),
 }
 
@@ -148,7 +148,7 @@ pub fn read(line: &[u8]) -> Result<WireMessage, Unread> {
     }
 }
 
-/// What the types cannot say.
+/// Checks what the types cannot express.
 fn wrong_part(message: &WireMessage) -> Option<&'static str> {
     let (stream, key, wrong) = match message {
         WireMessage::Schema { stream, .. }
@@ -176,7 +176,7 @@ fn wrong_part(message: &WireMessage) -> Option<&'static str> {
     wrong
 }
 
-/// A name of a connector or a stream: part of paths and keys.
+/// Whether this is a valid name of a connector or a stream: names are part of paths and keys.
 pub fn is_name(name: &str) -> bool {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain)
@@ -204,8 +204,8 @@ impl Gap {
     }
 
     pub fn why(&self) -> FailureKind {
-        let named = self.reason.as_deref().and_then(FailureKind::from_name);
-        named.or(self.http_status.map(FailureKind::of_status)).unwrap_or(FailureKind::Failed)
+        let reason = self.reason.as_deref().and_then(FailureKind::from_name);
+        reason.or(self.http_status.map(FailureKind::of_status)).unwrap_or(FailureKind::Failed)
     }
 }
 
@@ -213,13 +213,13 @@ impl Gap {
 pub enum RunMode {
     /// From the state on.
     Incremental,
-    /// As if there were no state, which is not told.
+    /// As if there were no state; none is sent.
     FullRefresh,
     /// Only the gaps.
     GapsOnly,
 }
 
-/// The first line that a connector is told.
+/// The first line sent to a connector.
 pub fn start(run: i64, mode: RunMode, state: &[(String, String)], gaps: &[DueGap]) -> String {
     let cursor = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
     let state: serde_json::Map<String, Value> = match mode {
@@ -264,7 +264,7 @@ pub fn interaction_response(request_id: &str, status: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The page that people write connectors by.
+    /// The documentation that people write connectors by.
     const PAGE: &str = include_str!("../../../../../docs/protocol.md");
 
     #[test]
@@ -279,8 +279,8 @@ mod tests {
         for kind in KINDS {
             assert!(seen.iter().any(|seen| seen == kind), "docs/protocol.md has no example of {kind}");
         }
-        let told = PAGE.lines().filter_map(|line| line.strip_prefix("→ "));
-        let told: Vec<Value> = told.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let sent = PAGE.lines().filter_map(|line| line.strip_prefix("→ "));
+        let sent: Vec<Value> = sent.map(|line| serde_json::from_str(line).unwrap()).collect();
         let gap = DueGap {
             id: 1,
             stream: "notes".into(),
@@ -291,9 +291,9 @@ mod tests {
         };
         let state = [("notes".to_owned(), r#"{"seen":41}"#.to_owned())];
         let start: Value = serde_json::from_str(&start(12, RunMode::Incremental, &state, &[gap])).unwrap();
-        assert!(told.contains(&start), "{start}");
+        assert!(sent.contains(&start), "{start}");
         let response: Value = serde_json::from_str(&interaction_response("r1", "success")).unwrap();
-        assert!(told.contains(&response), "{response}");
+        assert!(sent.contains(&response), "{response}");
         for why in <FailureKind as strum::VariantArray>::VARIANTS.iter().copied() {
             assert!(PAGE.contains(&format!("`{}`", why.name())), "docs/protocol.md does not say {why:?}");
         }

@@ -12,12 +12,12 @@ use crate::collect::ingest::content::bomb;
 use crate::collect::names::text_of;
 use annals_core::{Error, Result, Time};
 
-/// First bytes that tell what a member is.
+/// First bytes of a member, by which it is recognised.
 const HEAD: u64 = 64 << 10;
-/// All members of a container together unpack to no more than this.
+/// Limit on the decompressed size of all members of a container together.
 const LARGEST_TOTAL: u64 = 256 << 30;
 const MOST_MEMBERS: usize = 1_000_000;
-/// Zips in zips in zips are nobody's export.
+/// No export nests zips deeper than this.
 const DEEPEST: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,10 +40,10 @@ impl Kind {
 pub struct Container {
     pub path: PathBuf,
     pub kind: Kind,
-    /// The same for the same content, whatever it is called.
+    /// Equal for equal content, whatever the name.
     pub hash: String,
     pub members: Vec<ContainerEntry>,
-    pub problems: Vec<String>,
+    pub warnings: Vec<String>,
     zips: Vec<ZipArchive<File>>,
     scratch: PathBuf,
     unpacked: u64,
@@ -53,7 +53,7 @@ pub struct ContainerEntry {
     pub name: String,
     pub size: u64,
     pub modified: Option<Time>,
-    /// Why it is not looked at.
+    /// Why it is skipped.
     pub refused: Option<&'static str>,
     packed: u64,
     depth: usize,
@@ -77,7 +77,7 @@ impl Container {
             kind: Kind::File,
             hash: String::new(),
             members: Vec::new(),
-            problems: Vec::new(),
+            warnings: Vec::new(),
             zips: Vec::new(),
             scratch: scratch.to_owned(),
             unpacked: 0,
@@ -124,7 +124,7 @@ impl Container {
         })?
     }
 
-    /// Hands a member's content out, as long as it is no bomb.
+    /// Reads a member, unless it is a decompression bomb.
     pub fn read<T>(&mut self, at: usize, read: impl FnOnce(&mut dyn Read) -> T) -> io::Result<T> {
         let Some(entry) = self.members.get(at) else { return Err(io::Error::other("no such member")) };
         let packed = entry.packed;
@@ -149,8 +149,8 @@ impl Container {
         self.head(at).is_ok_and(|head| starts_as_zip(&head))
     }
 
-    /// Adds the members of a zip that is a member itself.
-    pub fn look_into(&mut self, at: usize) -> std::result::Result<(), String> {
+    /// Adds the members of a nested zip.
+    pub fn open_nested(&mut self, at: usize) -> std::result::Result<(), String> {
         let Some(entry) = self.members.get(at) else { return Ok(()) };
         if entry.depth >= DEEPEST {
             return Err("zip archives nested too deeply".to_owned());
@@ -162,7 +162,7 @@ impl Container {
         };
         let file = match on_disk {
             Some(path) => crate::collect::ingest::capture::open(&path).map_err(|error| error.to_string())?,
-            // Its list of members is at its end: it has to be whole on the disk to be looked into.
+            // The directory of a zip is at its end: it has to be on disk in full.
             None => {
                 let scratch = self.scratch.clone();
                 let copied = self.read(at, |input| {
@@ -184,7 +184,7 @@ impl Container {
             return Err(format!("more than {MOST_MEMBERS} members"));
         }
         if zip.has_duplicate_names() {
-            self.problems.push("several members have the same name; the last one is read".to_owned());
+            self.warnings.push("several members have the same name; the last one is read".to_owned());
         }
         let number = self.zips.len();
         for index in 0..zip.len() {
@@ -202,7 +202,7 @@ impl Container {
             let modified = entry.last_modified().and_then(|at| {
                 let (year, month, day) = (at.year(), at.month(), at.day());
                 let (hour, minute, second) = (at.hour(), at.minute(), at.second());
-                // Programs that have no clock write the first moment that zips know.
+                // Programs without a clock write the earliest time that zips can represent.
                 (year > 1980).then(|| {
                     Time::parse(&format!(
                         "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.000Z"
@@ -223,14 +223,14 @@ impl Container {
         Ok(())
     }
 
-    /// Without following links, in the order of names.
+    /// Lists files sorted by name, without following links.
     fn list_folder(&mut self) {
         let mut folders = vec![(self.path.clone(), String::new())];
         while let Some((folder, prefix)) = folders.pop() {
             let entries = match std::fs::read_dir(&folder) {
                 Ok(entries) => entries,
                 Err(error) => {
-                    self.problems.push(format!("{prefix}: {error}"));
+                    self.warnings.push(format!("{prefix}: {error}"));
                     continue;
                 }
             };
@@ -247,7 +247,7 @@ impl Container {
                     false => Some("not a file"),
                 };
                 if self.members.len() >= MOST_MEMBERS {
-                    self.problems.push(format!("only the first {MOST_MEMBERS} files were read"));
+                    self.warnings.push(format!("only the first {MOST_MEMBERS} files were read"));
                     return;
                 }
                 self.members.push(ContainerEntry {
@@ -271,7 +271,7 @@ struct Stated {
     depth: usize,
 }
 
-/// Stops where a member gives more than it may.
+/// Stops when a member yields more than its limit.
 struct Guarded<'r> {
     input: &'r mut dyn Read,
     packed: u64,
@@ -294,7 +294,7 @@ impl Read for Guarded<'_> {
     }
 }
 
-/// Nothing is written under these names; that somebody made them up is reason enough not to read what they represent.
+/// Nothing is written under these names, but a forged name is reason enough not to read the member.
 fn unsafe_name(name: &str) -> Option<&'static str> {
     let drive = name.as_bytes().get(1) == Some(&b':');
     if name.starts_with('/') || drive {
@@ -326,7 +326,7 @@ fn is_zip(file: &mut File) -> io::Result<bool> {
     Ok(starts_as_zip(&start))
 }
 
-/// Size and both ends: the list of a zip's members, with their checksums, is at its end.
+/// Hashes the size and both ends: the directory of a zip, with checksums, is at its end.
 fn hash_of_edges(file: &mut File, size: u64) -> io::Result<String> {
     const EDGE: u64 = 1 << 20;
     let mut hasher = blake3::Hasher::new();
@@ -349,7 +349,7 @@ fn hash_of_names(members: &[ContainerEntry]) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// A file for its owner alone that goes with its handle, where the system lets it.
+/// A private file that is deleted with its handle, if the system allows it.
 pub fn private_file(scratch: &Path) -> io::Result<File> {
     std::fs::create_dir_all(scratch)?;
     static NUMBER: AtomicU64 = AtomicU64::new(0);

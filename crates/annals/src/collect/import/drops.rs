@@ -9,7 +9,7 @@ use annals_core::Result;
 use annals_sources::{IntakeOptions, Source};
 use annals_store::Store;
 
-/// Imports what is new in the drop folders of a source; answers whether there was anything.
+/// Imports what is new in the drop directories of a source; returns whether there was anything.
 pub fn import_drops(
     source: &'static dyn Source,
     environment: &Environment<'_>,
@@ -41,13 +41,13 @@ pub fn import_drops(
         return Ok(false);
     }
     drop(store);
-    let ask = ImportOptions {
+    let options = ImportOptions {
         paths: new.iter().map(|(path, _, _)| path.clone()).collect(),
-        wish: IntakeOptions::default(),
+        intake_options: IntakeOptions::default(),
         member: member.map(str::to_owned),
         sources: vec![source],
     };
-    for container in import(&ask, environment, progress)? {
+    for container in import(&options, environment, progress)? {
         let totals = container.totals.get(source.manifest().source).copied().unwrap_or_default();
         report.totals.captured_bytes += totals.captured_bytes;
         report.totals.new_documents += totals.new + totals.changed;
@@ -56,14 +56,14 @@ pub fn import_drops(
             report.problems.push(format!("{}: nothing recognised", container.path.display()));
         }
         let name = container.path.display().to_string();
-        report.problems.extend(container.problems.iter().map(|problem| format!("{name}: {problem}")));
+        report.problems.extend(container.warnings.iter().map(|warning| format!("{name}: {warning}")));
         if container.failed {
             report.totals.failed_files += 1;
         } else {
             report.totals.new_files += 1;
         }
     }
-    // Also what nobody knows is not opened again, until it changes.
+    // Unrecognised files are not opened again either, until they change.
     let mut store = Store::open(environment.home)?;
     let mut writer = store.writer(now)?;
     for (_, name, stat) in new {
@@ -77,7 +77,8 @@ fn cursor_name(path: &Path) -> String {
     format!("drop {}", path.display())
 }
 
-/// Files of a folder and below, with what tells that they changed. A file that is being written is read when it is whole.
+/// The files below a directory, each with a text that changes when the file does. A file being written is read once
+/// it is complete.
 fn list(folder: &Path, files: &mut Vec<(PathBuf, String)>, report: &mut SourceReport) {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -96,8 +97,8 @@ fn list(folder: &Path, files: &mut Vec<(PathBuf, String)>, report: &mut SourceRe
                 report.totals.found_files += 1;
                 report.totals.found_bytes += metadata.len();
                 let stat = stat_of(&metadata);
-                let told = format!("{} {} {}", metadata.len(), stat.modified.micros(), stat.inode);
-                files.push((entry.path(), told));
+                let state = format!("{} {} {}", metadata.len(), stat.modified.micros(), stat.inode);
+                files.push((entry.path(), state));
             }
         }
     }

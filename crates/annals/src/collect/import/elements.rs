@@ -6,63 +6,63 @@ use memchr::memchr2;
 
 use annals_sources::Shape;
 
-/// A longer element is not held; it is counted and left out.
+/// Longer elements are not kept in memory; they are counted and skipped.
 const LONGEST: usize = 256 << 20;
-/// What is outside of all elements is kept up to here.
+/// Most bytes kept of what is outside all elements.
 const LONGEST_REST: usize = 1 << 20;
 const CHUNK: usize = 1 << 20;
 
-/// What a file is made of.
+/// A piece of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'e> {
     Element(&'e [u8]),
-    /// The file ended within it.
+    /// The file ended inside the element.
     Torn(&'e [u8]),
-    /// So many bytes that nothing can hold.
+    /// The length of an element that is too long.
     TooLong(u64),
-    /// What is between and behind the elements, when it is more than punctuation.
+    /// What is between and after the elements, if it is more than punctuation.
     Rest(&'e [u8]),
 }
 
-/// Hands out every element in order. An error of the reader comes after what was read until then.
+/// Emits every element in order. A read error is returned after what was read before it.
 pub fn split<E: From<io::Error>>(
     input: &mut dyn Read,
     shape: &Shape,
-    see: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
+    emit: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let path: &[&str] = match shape {
         Shape::Elements => &[],
         Shape::Within(path) => path,
-        Shape::Whole | Shape::Bytes => return whole(input, see),
+        Shape::Whole | Shape::Bytes => return emit_whole(input, emit),
     };
     let mut splitter = Splitter::new(path);
     let mut chunk = vec![0; CHUNK];
     let failed = loop {
         match input.read(&mut chunk) {
             Ok(0) => break None,
-            Ok(read) => splitter.feed(&chunk[..read], see)?,
+            Ok(read) => splitter.feed(&chunk[..read], emit)?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => break Some(error),
         }
     };
-    splitter.finish(see)?;
+    splitter.finish(emit)?;
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-fn whole<E: From<io::Error>>(
+fn emit_whole<E: From<io::Error>>(
     input: &mut dyn Read,
-    see: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
+    emit: &mut dyn FnMut(Piece<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut bytes = Vec::new();
     let read = input.take(LONGEST as u64 + 1).read_to_end(&mut bytes);
     if bytes.len() > LONGEST {
         let rest = io::copy(input, &mut io::sink())?;
-        return see(Piece::TooLong(bytes.len() as u64 + rest));
+        return emit(Piece::TooLong(bytes.len() as u64 + rest));
     }
     match read {
-        Ok(_) => see(Piece::Element(&bytes)),
+        Ok(_) => emit(Piece::Element(&bytes)),
         Err(error) => {
-            see(Piece::Torn(&bytes))?;
+            emit(Piece::Torn(&bytes))?;
             Err(error.into())
         }
     }
@@ -71,14 +71,14 @@ fn whole<E: From<io::Error>>(
 struct Splitter<'p> {
     /// Names that lead to the array of elements.
     path: &'p [&'p str],
-    /// How many of them were gone through.
+    /// How many of them have been entered.
     inside: usize,
     state: State,
     element: Vec<u8>,
     too_long: u64,
     depth: u64,
     rest: Vec<u8>,
-    /// The array that the path leads to has ended.
+    /// The array at the path has ended.
     done: bool,
 }
 
@@ -86,12 +86,12 @@ struct Splitter<'p> {
 enum State {
     /// Before the array, or between elements.
     Between,
-    /// In an element, or in what leads to the elements.
+    /// In an element, or in a value on the way to the elements.
     Structure,
     Text,
-    /// Behind a backslash.
+    /// After a backslash.
     Escape,
-    /// A number or a word.
+    /// A number or literal.
     Word,
 }
 
@@ -109,7 +109,7 @@ impl<'p> Splitter<'p> {
         }
     }
 
-    fn feed<E>(&mut self, chunk: &[u8], see: &mut dyn FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
+    fn feed<E>(&mut self, chunk: &[u8], emit: &mut dyn FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
         let mut at = 0;
         while at < chunk.len() {
             let start = at;
@@ -123,8 +123,8 @@ impl<'p> Splitter<'p> {
                     at += self.structure(&chunk[at..]);
                 }
                 State::Text => match memchr2(b'"', b'\\', &chunk[at..]) {
-                    Some(found) => {
-                        at += found + 1;
+                    Some(offset) => {
+                        at += offset + 1;
                         let quote = chunk[at - 1] == b'"';
                         self.state = if quote { State::Structure } else { State::Escape };
                     }
@@ -146,13 +146,13 @@ impl<'p> Splitter<'p> {
                 State::Between | State::Text | State::Escape => false,
             };
             if ended {
-                self.end(see)?;
+                self.end(emit)?;
             }
         }
         Ok(())
     }
 
-    /// A byte outside of all elements.
+    /// Handles a byte outside all elements.
     fn between(&mut self, byte: u8) {
         match byte {
             b']' => {
@@ -175,13 +175,13 @@ impl<'p> Splitter<'p> {
         };
     }
 
-    /// Nothing but a byte order mark so far, or what leads to the elements.
+    /// Nothing but a byte order mark or the way to the elements so far.
     fn nothing_yet(&self) -> bool {
         self.path.len() == self.inside && !self.path.is_empty()
             || self.rest.iter().all(|byte| matches!(byte, 0xEF | 0xBB | 0xBF | b' ' | b'\n' | b'\r' | b'\t'))
     }
 
-    /// Up to the next text, or to the end of the element.
+    /// Scans up to the next string, or to the end of the element.
     fn structure(&mut self, bytes: &[u8]) -> usize {
         for (at, byte) in bytes.iter().enumerate() {
             match byte {
@@ -217,16 +217,16 @@ impl<'p> Splitter<'p> {
         }
     }
 
-    /// The element is whole; a name on the way to the elements is none.
-    fn end<E>(&mut self, see: &mut dyn FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
+    /// Ends an element; a name on the way to the elements is not one.
+    fn end<E>(&mut self, emit: &mut dyn FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
         self.state = State::Between;
         self.depth = 0;
         if self.too_long > 0 {
-            return see(Piece::TooLong(std::mem::take(&mut self.too_long)));
+            return emit(Piece::TooLong(std::mem::take(&mut self.too_long)));
         }
         let element = std::mem::take(&mut self.element);
         if self.inside < self.path.len() {
-            // Values of other names are outside of the elements.
+            // Values under other names are outside the elements.
             if element.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")) == self.next_name() {
                 self.inside += 1;
             }
@@ -238,7 +238,7 @@ impl<'p> Splitter<'p> {
                 self.keep_rest(*byte);
             }
         } else {
-            see(Piece::Element(&element))?;
+            emit(Piece::Element(&element))?;
         }
         self.element = element;
         self.element.clear();
@@ -249,18 +249,18 @@ impl<'p> Splitter<'p> {
         self.path.get(self.inside).map(|name| name.as_bytes())
     }
 
-    fn finish<E>(&mut self, see: &mut dyn FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
+    fn finish<E>(&mut self, emit: &mut dyn FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
         if self.state == State::Word {
-            self.end(see)?;
+            self.end(emit)?;
         }
         if self.too_long > 0 {
-            see(Piece::TooLong(self.too_long))?;
+            emit(Piece::TooLong(self.too_long))?;
         } else if !self.element.is_empty() {
-            see(Piece::Torn(&self.element))?;
+            emit(Piece::Torn(&self.element))?;
         }
         let plain = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b',' | b'[' | b']');
         let mark = self.rest.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&self.rest);
-        if mark.iter().all(plain) { Ok(()) } else { see(Piece::Rest(&self.rest)) }
+        if mark.iter().all(plain) { Ok(()) } else { emit(Piece::Rest(&self.rest)) }
     }
 }
 
@@ -272,28 +272,28 @@ mod tests {
     use annals_sources::Shape;
 
     fn pieces(text: &[u8], shape: &Shape) -> Vec<String> {
-        let mut found = Vec::new();
-        let mut tell = |piece: Piece<'_>| -> io::Result<()> {
-            let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            found.push(match piece {
-                Piece::Element(bytes) => words(bytes),
-                Piece::Torn(bytes) => format!("torn {}", words(bytes)),
+        let mut actual = Vec::new();
+        let mut emit = |piece: Piece<'_>| -> io::Result<()> {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            actual.push(match piece {
+                Piece::Element(bytes) => text(bytes),
+                Piece::Torn(bytes) => format!("torn {}", text(bytes)),
                 Piece::TooLong(bytes) => format!("too long {bytes}"),
-                Piece::Rest(bytes) => format!("rest {}", words(bytes)),
+                Piece::Rest(bytes) => format!("rest {}", text(bytes)),
             });
             Ok(())
         };
-        // In pieces of every size the same comes out.
-        split(&mut OneByOne(text), shape, &mut tell).unwrap();
-        let slow = std::mem::take(&mut found);
-        let mut tell = |piece: Piece<'_>| -> io::Result<()> {
+        // Chunks of any size give the same result.
+        split(&mut OneByOne(text), shape, &mut emit).unwrap();
+        let slow = std::mem::take(&mut actual);
+        let mut emit = |piece: Piece<'_>| -> io::Result<()> {
             if let Piece::Element(bytes) = piece {
-                found.push(String::from_utf8_lossy(bytes).into_owned());
+                actual.push(String::from_utf8_lossy(bytes).into_owned());
             }
             Ok(())
         };
-        split(&mut &*text, shape, &mut tell).unwrap();
-        assert!(found.iter().all(|element| slow.contains(element)));
+        split(&mut &*text, shape, &mut emit).unwrap();
+        assert!(actual.iter().all(|element| slow.contains(element)));
         slow
     }
 
@@ -321,18 +321,21 @@ mod tests {
     #[test]
     fn elements_are_found_behind_names() {
         let wrapped = b"{\"total\":{\"n\":2},\"list\":[{\"a\":1},{\"b\":2}],\"next\":{\"c\":null}}";
-        let found = pieces(wrapped, &Shape::Within(&["list"]));
-        assert_eq!(found[..2], ["{\"a\":1}", "{\"b\":2}"]);
-        assert!(found[2].starts_with("rest ") && found[2].contains("total") && found.len() == 3, "{found:?}");
+        let actual = pieces(wrapped, &Shape::Within(&["list"]));
+        assert_eq!(actual[..2], ["{\"a\":1}", "{\"b\":2}"]);
+        assert!(
+            actual[2].starts_with("rest ") && actual[2].contains("total") && actual.len() == 3,
+            "{actual:?}"
+        );
         let deep = br#"{"log":{"version":"1.2","pages":[{"p":1}],"entries":[{"e":1},{"e":2}]}}"#;
         assert_eq!(pieces(deep, &Shape::Within(&["log", "entries"]))[..2], [r#"{"e":1}"#, r#"{"e":2}"#]);
     }
 
     #[test]
     fn a_torn_file_gives_what_it_has() {
-        let found = pieces(br#"[{"a":1},{"b":"#, &Shape::Elements);
-        assert_eq!(found, [r#"{"a":1}"#, r#"torn {"b":"#]);
-        let found = pieces(br#"[{"a":1}] trailing"#, &Shape::Elements);
-        assert_eq!(found, [r#"{"a":1}"#, "trailing"]);
+        let actual = pieces(br#"[{"a":1},{"b":"#, &Shape::Elements);
+        assert_eq!(actual, [r#"{"a":1}"#, r#"torn {"b":"#]);
+        let actual = pieces(br#"[{"a":1}] trailing"#, &Shape::Elements);
+        assert_eq!(actual, [r#"{"a":1}"#, "trailing"]);
     }
 }

@@ -1,4 +1,4 @@
-//! `annals import`: opens files, lets the sources recognise them, and adds what they take to the archive.
+//! `annals import`: opens files, lets the sources recognise them, and adds what they accept to the archive.
 
 pub(super) mod containers;
 pub(super) mod drops;
@@ -23,33 +23,33 @@ use annals_store::{Batch, Store};
 use containers::{Container, Kind};
 use elements::{Piece, split};
 use report::ContainerReport;
-use triage::{MemberPlan, SourceIntake, by_number, judge, look};
+use triage::{MemberPlan, SourceIntake, by_number, judge, preview};
 
 /// Raw bytes and batches between two commits.
 pub const COMMIT_BYTES: u64 = 24 << 20;
 pub const COMMIT_BATCHES: usize = 2_000;
-/// Elements of one file that nobody knows are told one by one up to here.
-const TOLD: u64 = 3;
+/// Unrecognised elements of one file that are reported individually.
+const LISTED_ELEMENTS: u64 = 3;
 /// The root of the home that all imports of one person belong to.
 const ROOT: &str = "imports";
 
 pub struct ImportOptions {
     pub paths: Vec<PathBuf>,
-    pub wish: IntakeOptions,
-    /// The member whose they are.
+    pub intake_options: IntakeOptions,
+    /// The member who owns the data.
     pub member: Option<String>,
-    /// Only these sources are asked; all when empty.
+    /// Only these sources; all if empty.
     pub sources: Vec<&'static dyn Source>,
 }
 
 /// The caller holds the lock.
 pub fn import(
-    ask: &ImportOptions,
+    options: &ImportOptions,
     environment: &Environment<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Vec<ContainerReport>> {
     let sources: Vec<&'static dyn Source> =
-        if ask.sources.is_empty() { registry().to_vec() } else { ask.sources.clone() };
+        if options.sources.is_empty() { registry().to_vec() } else { options.sources.clone() };
     let now = (environment.now)();
     let importing = sources.iter().copied().filter(|source| source.import().is_some());
     let mut store = run::open(environment, importing)?;
@@ -59,7 +59,7 @@ pub fn import(
         store: &mut store,
         appender,
         environment,
-        member: ask.member.as_deref(),
+        member: options.member.as_deref(),
         sources,
         instances: BTreeMap::new(),
         batches: Vec::new(),
@@ -68,15 +68,15 @@ pub fn import(
         container: Map::new(),
         progress,
     };
-    // What belongs together may be in several of the files that were named.
+    // What belongs together may be in several of the given files.
     let mut together = Vec::new();
-    let seen = ask.paths.len() > 1;
-    for path in ask.paths.iter().filter(|_| seen) {
-        importer.look_ahead(path, ask.wish, &mut together);
+    let seen = options.paths.len() > 1;
+    for path in options.paths.iter().filter(|_| seen) {
+        importer.preview(path, options.intake_options, &mut together);
     }
     let mut reports: Vec<ContainerReport> = Vec::new();
-    for path in &ask.paths {
-        let report = importer.container(path, ask.wish, seen, &mut together)?;
+    for path in &options.paths {
+        let report = importer.container(path, options.intake_options, seen, &mut together)?;
         importer.flush()?;
         reports.push(report);
     }
@@ -84,7 +84,7 @@ pub fn import(
         importer.finish(intake, &mut reports)?;
     }
     importer.flush()?;
-    importer.settle(now)?;
+    importer.mark_available(now)?;
     let recognised = reports.iter().filter(|report| report.is_recognised()).count();
     let summary = format!("{recognised} of {} recognised", reports.len());
     run.finish(&mut store, &summary)?;
@@ -97,72 +97,75 @@ pub struct Importer<'i, 'e> {
     pub environment: &'i Environment<'e>,
     pub member: Option<&'i str>,
     pub sources: Vec<&'static dyn Source>,
-    /// The home of imports of each source.
+    /// The home of each source's imports.
     pub instances: BTreeMap<&'static str, i64>,
-    /// What is not committed yet, and the files that it is for.
+    /// Batches not committed yet, and the files they are for.
     pub batches: Vec<Batch>,
     pub held: HashSet<(i64, String)>,
     pub held_bytes: u64,
-    /// What headers say of the container at hand.
+    /// Header fields of the current container.
     pub container: Map<String, Value>,
     pub progress: &'i mut dyn Progress,
 }
 
 impl Importer<'_, '_> {
-    /// Shows the elements of a container to sources that want to see all of them first. A zip is seen when it is its turn.
-    fn look_ahead(&mut self, path: &Path, wish: IntakeOptions, together: &mut Vec<SourceIntake>) {
+    /// Shows the elements of a container to sources that need to see all of them first. Zips are read when it is
+    /// their turn.
+    fn preview(&mut self, path: &Path, intake_options: IntakeOptions, together: &mut Vec<SourceIntake>) {
         let opened = Container::open(path, &self.environment.home.join("scratch"));
         let Some(mut container) = opened.ok().filter(|container| container.kind != Kind::Zip) else { return };
-        let mut desks = self.desks(wish, together);
+        let mut intakes = self.intakes(intake_options, together);
         let mut unused = ContainerReport::default();
-        for plan in judge(&mut container, &mut desks, &mut unused) {
-            let intake = &mut desks[plan.intake];
+        for plan in judge(&mut container, &mut intakes, &mut unused) {
+            let intake = &mut intakes[plan.intake];
             if intake.intake.looks_first() {
-                look(&mut container, &plan, intake, &mut unused);
+                preview(&mut container, &plan, intake, &mut unused);
             }
         }
-        together.extend(desks.into_iter().filter(|intake| intake.intake.looks_first()));
+        together.extend(intakes.into_iter().filter(|intake| intake.intake.looks_first()));
     }
 
-    /// A desk for every source. Who looks first keeps theirs until the end of the import.
-    fn desks(&self, wish: IntakeOptions, together: &mut Vec<SourceIntake>) -> Vec<SourceIntake> {
-        let mut desks = Vec::new();
+    /// An intake for every source. Sources that look first keep theirs until the end of the import.
+    fn intakes(&self, intake_options: IntakeOptions, together: &mut Vec<SourceIntake>) -> Vec<SourceIntake> {
+        let mut intakes = Vec::new();
         for (source, import) in self.sources.iter().filter_map(|source| Some((*source, source.import()?))) {
             let own = |intake: &SourceIntake| intake.source.manifest().source == source.manifest().source;
-            desks.push(match together.iter().position(own) {
+            intakes.push(match together.iter().position(own) {
                 Some(at) => together.remove(at),
-                None => SourceIntake { source, intake: import.intake(wish, self.environment.settings) },
+                None => {
+                    SourceIntake { source, intake: import.intake(intake_options, self.environment.settings) }
+                }
             });
         }
-        desks
+        intakes
     }
 
     fn container(
         &mut self,
         path: &Path,
-        wish: IntakeOptions,
+        intake_options: IntakeOptions,
         seen: bool,
         together: &mut Vec<SourceIntake>,
     ) -> Result<ContainerReport> {
         let mut report = ContainerReport { path: path.to_owned(), ..ContainerReport::default() };
         let mut container = match Container::open(path, &self.environment.home.join("scratch")) {
             Ok(container) => container,
-            Err(problem) => {
-                report.problems.push(problem.what);
+            Err(error) => {
+                report.warnings.push(error.what);
                 report.failed = true;
                 return Ok(report);
             }
         };
         report.kind = container.kind.name();
         report.hash.clone_from(&container.hash);
-        let mut desks = self.desks(wish, together);
-        let mut plans = judge(&mut container, &mut desks, &mut report);
-        report.problems.append(&mut container.problems);
+        let mut intakes = self.intakes(intake_options, together);
+        let mut plans = judge(&mut container, &mut intakes, &mut report);
+        report.warnings.append(&mut container.warnings);
         plans.sort_by_cached_key(|plan| {
             (plan.intake, plan.taking.order, by_number(&container.members[plan.at].name))
         });
         let name = path.file_name().map(super::names::text_of).unwrap_or_default();
-        // Whole milliseconds: the same length whenever it is written.
+        // Complete milliseconds, so that the text always has the same length.
         let now = Time::from_millis((self.environment.now)().micros().div_euclid(1_000));
         self.container = Map::from_iter([
             ("annals_capture".to_owned(), Value::from(1)),
@@ -174,18 +177,18 @@ impl Importer<'_, '_> {
         self.progress.begin(plans.len() as u64, bytes);
         let unseen = !seen || container.kind == Kind::Zip;
         for plan in &plans {
-            let intake = &mut desks[plan.intake];
+            let intake = &mut intakes[plan.intake];
             if intake.intake.looks_first() && unseen {
-                look(&mut container, plan, intake, &mut report);
+                preview(&mut container, plan, intake, &mut report);
             }
         }
         for plan in &plans {
-            desks[plan.intake].intake.begin(&self.container);
-            self.member(&mut container, plan, &mut desks[plan.intake], &mut report)?;
+            intakes[plan.intake].intake.begin(&self.container);
+            self.member(&mut container, plan, &mut intakes[plan.intake], &mut report)?;
             self.progress.advance(1, 0);
         }
         self.progress.end();
-        for intake in &mut desks {
+        for intake in &mut intakes {
             let known =
                 report.members.iter().any(|member| member.source == Some(intake.source.manifest().source));
             if !known {
@@ -196,19 +199,19 @@ impl Importer<'_, '_> {
                 let last = intake.intake.finish(&archive)?;
                 self.captures(intake.source, &Map::new(), last, &mut report)?;
             }
-            report.problems.extend(intake.intake.problems());
+            report.warnings.extend(intake.intake.problems());
             self.gaps(intake, &name, &mut report)?;
             self.account(intake.source, &container, &name, &mut report)?;
         }
-        together.extend(desks.into_iter().filter(|intake| intake.intake.looks_first()));
+        together.extend(intakes.into_iter().filter(|intake| intake.intake.looks_first()));
         Ok(report)
     }
 
-    /// What a source held back until all containers were read, each counted with its own.
+    /// What a source held back until all containers were read, counted with the container it came from.
     fn finish(&mut self, intake: &mut SourceIntake, reports: &mut [ContainerReport]) -> Result<()> {
         let archive = Committed { store: self.appender.store(), source: intake.source };
         let last = intake.intake.finish(&archive)?;
-        let problems = intake.intake.problems();
+        let warnings = intake.intake.problems();
         let Some(end) = reports.len().checked_sub(1) else { return Ok(()) };
         let of = |capture: &Capture<'_>| {
             let container = capture.header.get("container").and_then(Value::as_str);
@@ -225,11 +228,11 @@ impl Importer<'_, '_> {
         for (at, group) in groups {
             self.captures(intake.source, &Map::new(), group, &mut reports[at])?;
         }
-        reports[end].problems.extend(problems);
+        reports[end].warnings.extend(warnings);
         Ok(())
     }
 
-    /// All elements of a member.
+    /// Imports all elements of a member.
     fn member(
         &mut self,
         container: &mut Container,
@@ -259,7 +262,7 @@ impl Importer<'_, '_> {
                     }
                     Piece::TooLong(bytes) => {
                         elements += 1;
-                        report.problems.push(format!("{name}: an element of {bytes} bytes is too long"));
+                        report.warnings.push(format!("{name}: an element of {bytes} bytes is too long"));
                         return Ok(());
                     }
                 };
@@ -267,17 +270,17 @@ impl Importer<'_, '_> {
                 self.progress.advance(0, bytes.len() as u64);
                 let archive = Committed { store: self.appender.store(), source: intake.source };
                 let framed = memchr::memchr(super::ingest::parse::SEQUENCE_END, bytes).is_none();
-                let taken = match torn || !framed {
+                let accepted = match torn || !framed {
                     true => None,
                     false => intake.intake.take(&member, bytes, &archive)?,
                 };
-                match taken {
+                match accepted {
                     Some(captures) => {
                         self.captures(intake.source, &header, captures, report)?;
                     }
                     None => {
                         aside += 1;
-                        if aside > TOLD {
+                        if aside > LISTED_ELEMENTS {
                             return match plan.taking.has_secrets {
                                 true => Ok(()),
                                 false => Ok(self.aside(intake.source, &header, "element", bytes, report)?),
@@ -285,7 +288,7 @@ impl Importer<'_, '_> {
                         }
                         let why = if torn { "the file is truncated" } else { "unexpected content" };
                         let number = elements;
-                        report.problems.push(match plan.taking.has_secrets {
+                        report.warnings.push(match plan.taking.has_secrets {
                             true => format!("{name}: element {number} skipped: {why}"),
                             false => format!("{name}: element {number} kept as it is: {why}"),
                         });
@@ -299,20 +302,20 @@ impl Importer<'_, '_> {
         });
         match read.map_err(Stopped::Reading).and_then(|read| read) {
             Ok(()) => {}
-            Err(Stopped::Writing(problem)) => return Err(problem),
-            Err(Stopped::Reading(error)) => report.problems.push(format!("{name}: {error}")),
+            Err(Stopped::Writing(error)) => return Err(error),
+            Err(Stopped::Reading(error)) => report.warnings.push(format!("{name}: {error}")),
         }
-        if aside > TOLD {
-            report.problems.push(format!("{name}: {aside} of {elements} elements have unexpected content"));
+        if aside > LISTED_ELEMENTS {
+            report.warnings.push(format!("{name}: {aside} of {elements} elements have unexpected content"));
         }
-        let told = report.members.iter_mut().find(|told| told.name == name);
-        if let Some(told) = told {
-            (told.elements, told.aside) = (elements, aside);
+        let entry = report.members.iter_mut().find(|entry| entry.name == name);
+        if let Some(entry) = entry {
+            (entry.elements, entry.aside) = (elements, aside);
         }
         Ok(())
     }
 
-    /// A member that is kept as a file.
+    /// Imports a member that is kept as a file.
     fn bytes(
         &mut self,
         container: &mut Container,
@@ -326,7 +329,7 @@ impl Importer<'_, '_> {
         let head = match container.head(plan.at) {
             Ok(head) => head,
             Err(error) => {
-                report.problems.push(format!("{name}: {error}"));
+                report.warnings.push(format!("{name}: {error}"));
                 return Ok(());
             }
         };
@@ -346,7 +349,7 @@ impl Importer<'_, '_> {
             let hash = match hash {
                 Ok(hash) => hash,
                 Err(error) => {
-                    report.problems.push(format!("{name}: {error}"));
+                    report.warnings.push(format!("{name}: {error}"));
                     continue;
                 }
             };
@@ -372,7 +375,7 @@ impl Importer<'_, '_> {
     }
 }
 
-/// The home that imports of a source belong to; a member has one of their own.
+/// The home that imports of a source belong to; each member has a separate one.
 pub fn instance_of(
     store: &Store,
     source: &'static dyn Source,
@@ -388,7 +391,7 @@ pub fn instance_of(
     Ok(instance)
 }
 
-/// Why a member was not read to its end.
+/// Why a member was not read to the end.
 enum Stopped {
     Reading(io::Error),
     Writing(Error),
@@ -401,12 +404,12 @@ impl From<io::Error> for Stopped {
 }
 
 impl From<Error> for Stopped {
-    fn from(problem: Error) -> Stopped {
-        Stopped::Writing(problem)
+    fn from(error: Error) -> Stopped {
+        Stopped::Writing(error)
     }
 }
 
-/// What the archive had before the elements at hand.
+/// What the archive had before the current elements.
 struct Committed<'s> {
     store: &'s Store,
     source: &'static dyn Source,
@@ -418,7 +421,7 @@ impl KnownRecords for Committed<'_> {
     }
 }
 
-/// The sources that read files which the owner has.
+/// Sources that can import files.
 pub fn importing() -> impl Iterator<Item = &'static dyn Source> {
     registry().iter().copied().filter(|source| source.import().is_some())
 }

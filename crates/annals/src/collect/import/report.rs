@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use crate::collect::ingest::append::Added;
 
-/// What became of a container.
+/// The result of a container.
 #[derive(Debug, Default)]
 pub struct ContainerReport {
     pub path: PathBuf,
     pub kind: &'static str,
     pub members: Vec<MemberReport>,
-    /// By the name of the source.
+    /// By source.
     pub totals: BTreeMap<&'static str, ImportTotals>,
-    pub problems: Vec<String>,
+    pub warnings: Vec<String>,
     /// It could not be opened at all.
     pub failed: bool,
     pub hash: String,
@@ -25,7 +25,7 @@ pub struct ImportTotals {
     pub changed: u64,
     pub unchanged: u64,
     pub captured_bytes: u64,
-    /// Elements that were kept as they are because nobody could read them.
+    /// Elements that were kept as they are because no source could read them.
     pub aside: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct MemberReport {
     /// `taken`, `opened`, `left_out`, `refused` or `unknown`.
     pub verdict: &'static str,
     pub source: Option<&'static str>,
-    /// What it was taken for, or why it was not.
+    /// What it was recognised as, or why it was not imported.
     pub what: String,
     pub elements: u64,
     pub aside: u64,

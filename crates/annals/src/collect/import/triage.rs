@@ -7,27 +7,27 @@ use super::elements::{Piece, split};
 use super::report::{ContainerReport, MemberReport};
 use annals_sources::{Intake, Judgement, Member, Source, Taking};
 
-/// A source at work on one container.
+/// A source processing one container.
 pub struct SourceIntake {
     pub source: &'static dyn Source,
     pub intake: Box<dyn Intake>,
 }
 
-/// A member that a source takes.
+/// A member that a source accepts.
 pub struct MemberPlan {
     pub at: usize,
     pub intake: usize,
     pub taking: Taking,
 }
 
-/// Asks the sources about every member, and opens the zips that they want opened.
+/// Asks the sources about every member, and opens nested zips that they accept.
 pub fn judge(
     container: &mut Container,
-    desks: &mut [SourceIntake],
+    intakes: &mut [SourceIntake],
     report: &mut ContainerReport,
 ) -> Vec<MemberPlan> {
     let names: Vec<&str> = container.members.iter().map(|member| member.name.as_str()).collect();
-    for intake in desks.iter_mut() {
+    for intake in intakes.iter_mut() {
         intake.intake.names(&names);
     }
     let mut plans = Vec::new();
@@ -35,7 +35,7 @@ pub fn judge(
     while at < container.members.len() {
         let entry = &container.members[at];
         let (name, size, modified, refused) = (entry.name.clone(), entry.size, entry.modified, entry.refused);
-        let mut told = MemberReport {
+        let mut entry = MemberReport {
             name: name.clone(),
             bytes: size,
             verdict: "unknown",
@@ -45,67 +45,67 @@ pub fn judge(
             aside: 0,
         };
         if let Some(why) = refused {
-            (told.verdict, told.what) = ("refused", why.to_owned());
+            (entry.verdict, entry.what) = ("refused", why.to_owned());
             if why != "operating system file" {
-                report.problems.push(format!("{name}: {why}"));
+                report.warnings.push(format!("{name}: {why}"));
             }
-            report.members.push(told);
+            report.members.push(entry);
             at += 1;
             continue;
         }
-        let closed = desks.iter().find_map(|intake| Some((intake, intake.intake.leaves_closed(&name)?)));
+        let closed = intakes.iter().find_map(|intake| Some((intake, intake.intake.leaves_closed(&name)?)));
         if let Some((intake, why)) = closed {
-            (told.verdict, told.what) = ("left_out", why.to_owned());
-            told.source = Some(intake.source.manifest().source);
-            report.members.push(told);
+            (entry.verdict, entry.what) = ("left_out", why.to_owned());
+            entry.source = Some(intake.source.manifest().source);
+            report.members.push(entry);
             at += 1;
             continue;
         }
         let head = container.head(at);
         if let Err(error) = &head {
-            report.problems.push(format!("{name}: {error}"));
+            report.warnings.push(format!("{name}: {error}"));
         }
         let member = Member { name: &name, size, modified, head: head.as_deref().unwrap_or_default() };
-        let judged = desks.iter_mut().enumerate().find_map(|(number, intake)| {
+        let judged = intakes.iter_mut().enumerate().find_map(|(number, intake)| {
             let judgement = intake.intake.judge(&member);
             (judgement != Judgement::Unknown).then_some((number, judgement))
         });
         let opens = match judged {
             Some((number, Judgement::Take(taking))) => {
-                (told.verdict, told.what) = ("taken", taking.what.to_owned());
-                told.source = Some(desks[number].source.manifest().source);
+                (entry.verdict, entry.what) = ("taken", taking.what.to_owned());
+                entry.source = Some(intakes[number].source.manifest().source);
                 plans.push(MemberPlan { at, intake: number, taking });
                 false
             }
             Some((number, Judgement::LeaveOut(why))) => {
-                (told.verdict, told.what) = ("left_out", why.to_owned());
-                told.source = Some(desks[number].source.manifest().source);
+                (entry.verdict, entry.what) = ("left_out", why.to_owned());
+                entry.source = Some(intakes[number].source.manifest().source);
                 false
             }
             Some((number, Judgement::Open)) => {
-                told.source = Some(desks[number].source.manifest().source);
+                entry.source = Some(intakes[number].source.manifest().source);
                 true
             }
-            // A folder of downloads.
+            // A directory of downloads.
             Some((_, Judgement::Unknown)) | None => container.kind == Kind::Folder && container.is_zip(at),
         };
         if opens {
-            match container.look_into(at) {
-                Ok(()) => (told.verdict, told.what) = ("opened", "a zip".to_owned()),
+            match container.open_nested(at) {
+                Ok(()) => (entry.verdict, entry.what) = ("opened", "a zip".to_owned()),
                 Err(why) => {
-                    report.problems.push(format!("{name}: {why}"));
-                    (told.verdict, told.what) = ("refused", why);
+                    report.warnings.push(format!("{name}: {why}"));
+                    (entry.verdict, entry.what) = ("refused", why);
                 }
             }
         }
-        report.members.push(told);
+        report.members.push(entry);
         at += 1;
     }
     plans
 }
 
-/// The first look at all elements of a member.
-pub fn look(
+/// Lets a source look at all elements of a member first.
+pub fn preview(
     container: &mut Container,
     plan: &MemberPlan,
     intake: &mut SourceIntake,
@@ -122,9 +122,9 @@ pub fn look(
             Ok(())
         })
     });
-    // The second reading tells the same again, and more.
+    // The second pass reports the same errors, and more.
     if let Err(error) = read.and_then(|read| read) {
-        report.problems.push(format!("{name}: {error}"));
+        report.warnings.push(format!("{name}: {error}"));
     }
 }
 

@@ -12,7 +12,7 @@ use annals_sources::{Capture, ElementBody, Source};
 use annals_store::Batch;
 
 impl Importer<'_, '_> {
-    /// Captures that go to one file one after another are added to it together.
+    /// Consecutive captures of one file are appended together.
     pub fn captures(
         &mut self,
         source: &'static dyn Source,
@@ -35,10 +35,10 @@ impl Importer<'_, '_> {
             let mut texts = Vec::new();
             for capture in &mut group {
                 let ElementBody::Text(body) = &capture.body else { continue };
-                let mut told = self.container.clone();
-                told.extend(header.clone());
-                told.append(&mut capture.header);
-                texts.push((told, body.as_ref()));
+                let mut full_header = self.container.clone();
+                full_header.extend(header.clone());
+                full_header.append(&mut capture.header);
+                texts.push((full_header, body.as_ref()));
             }
             self.make_room(instance, &path)?;
             let target = Target::archived(instance, source, &path, store, reader);
@@ -55,7 +55,7 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    /// What nobody could read is kept as it is.
+    /// Keeps an unreadable element as it is.
     pub fn aside(
         &mut self,
         source: &'static dyn Source,
@@ -81,7 +81,7 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    /// Parts that are missing stay known until an import has them.
+    /// Missing parts stay gaps until an import has them.
     pub fn gaps(
         &mut self,
         intake: &SourceIntake,
@@ -92,7 +92,7 @@ impl Importer<'_, '_> {
         if !missing.is_empty() {
             let names = missing.iter().take(10).map(String::as_str).collect::<Vec<_>>().join(", ");
             let more = if missing.len() > 10 { " and more" } else { "" };
-            report.problems.push(format!(
+            report.warnings.push(format!(
                 "{container} lists {} files that it does not contain: {names}{more}; request the export again to get them",
                 missing.len()
             ));
@@ -118,7 +118,8 @@ impl Importer<'_, '_> {
         Ok(writer.commit()?)
     }
 
-    /// The account of the import, so that the audit can say what was in the container and what became of it.
+    /// Records the account of the import, so that the audit can report what was in the container and what happened to
+    /// it.
     pub fn account(
         &mut self,
         source: &'static dyn Source,
@@ -141,7 +142,7 @@ impl Importer<'_, '_> {
             .collect();
         let account = json!({
             "id": container.hash, "name": name, "kind": container.kind.name(), "members": members,
-            "problems": report.problems,
+            "problems": report.warnings,
         });
         let capture = Capture {
             path: format!("imports/{}.json-seq", container.hash),
@@ -165,7 +166,7 @@ impl Importer<'_, '_> {
         Ok(instance)
     }
 
-    /// What the appender has to know of a file must be committed.
+    /// Commits pending batches for a file before the appender reads it.
     pub fn make_room(&mut self, instance: i64, path: &str) -> Result<()> {
         let full = self.held_bytes >= COMMIT_BYTES || self.batches.len() >= COMMIT_BATCHES;
         if full || self.held.contains(&(instance, path.to_owned())) { self.flush() } else { Ok(()) }
@@ -192,7 +193,7 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    pub fn settle(&mut self, now: Time) -> Result<()> {
+    pub fn mark_available(&mut self, now: Time) -> Result<()> {
         let mut writer = self.store.writer(now)?;
         writer.resolve()?;
         for instance in self.instances.values() {

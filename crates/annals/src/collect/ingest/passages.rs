@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use annals_core::{
     Block, Call, CallKind, CallResult, ContentKey, Document, FILE_MARK, Family, Item, LONGEST_TEXT,
     MODEL_MARK, Message, MessageKind, Operation, Passage, PassageKind, Role, Span, TOOL_MARK, TermSet, Touch,
-    TypedPrompt, each_gram_term, each_line_term, each_sampled_line_term, each_text, each_told,
+    TypedPrompt, each_embedded_text, each_gram_term, each_line_term, each_sampled_line_term, each_text,
     line_fingerprint,
 };
 use annals_sources::Source;
@@ -235,7 +235,7 @@ impl Passages {
         match self.outputs.iter().find(|(of, _)| *of == call) {
             Some((_, before)) => self.words.add_text(not_emitted(before, &output)),
             None => {
-                each_told(&output, &mut |text| self.words.add_text(text));
+                each_embedded_text(&output, &mut |text| self.words.add_text(text));
                 if output.len() <= LONGEST_TEXT {
                     self.outputs.truncate(REMEMBERED - 1);
                     self.outputs.push_front((call, output));

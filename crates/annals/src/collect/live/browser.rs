@@ -1,6 +1,6 @@
 //! The user's browser: started with a dedicated profile on one page, where scripts run.
 //!
-//! Nothing secret is on its command line, and nothing that it knows leaves it but what scripts answer.
+//! Its command line contains no secrets, and only the results of our scripts leave it.
 
 use std::fs;
 use std::io::Write;
@@ -19,16 +19,16 @@ use annals_store::make_private_folder;
 const START: Duration = Duration::from_secs(40);
 const CLOSE: Duration = Duration::from_secs(10);
 const COMMAND: Duration = Duration::from_secs(30);
-/// Chromium ends with this when another has the profile.
+/// Exit code of Chromium if another process uses the profile.
 const PROFILE_IN_USE: i32 = 21;
-/// Where to find a browser that outlived the run that started it.
+/// Address of a browser that outlived the run that started it.
 const REMEMBERED: &str = "annals-devtools";
 
-/// How to start it. The same for every run: cookies of one way of starting cannot be read by another.
+/// How to start it. Always the same: cookies written with other options cannot be decrypted.
 #[derive(Debug, Clone)]
 pub struct BrowserSetup {
     pub program: PathBuf,
-    /// Its own profile; nobody else's.
+    /// A dedicated profile.
     pub profile: PathBuf,
     pub visible: bool,
     pub arguments: Vec<String>,
@@ -38,7 +38,7 @@ pub struct LiveBrowser {
     child: Child,
     tools: DevTools,
     session: String,
-    /// The script's own world within the page.
+    /// The isolated world of our script in the page.
     world: Option<Value>,
 }
 
@@ -51,9 +51,9 @@ impl LiveBrowser {
         }
         match (LiveBrowser::launch(setup)?, &left_behind) {
             (Ok(browser), _) => return Ok(browser),
-            // It was still starting when it was told to close.
+            // It was still starting when it was asked to close.
             (Err(NotUp::InUse), Some(left_behind)) => close_remembered(&setup.profile, left_behind),
-            // Browsers are seen to crash when they start, and to start all the same the next time.
+            // Browsers sometimes crash at startup and succeed the next time.
             (Err(NotUp::InUse | NotUp::Crashed(_)), _) => {}
         }
         LiveBrowser::launch(setup)?.map_err(|not_up| match not_up {
@@ -65,7 +65,7 @@ impl LiveBrowser {
     }
 
     fn launch(setup: &BrowserSetup) -> Result<std::result::Result<LiveBrowser, NotUp>> {
-        // A fixed port: with port 0 pages are told that they are automated, which this is not meant to be.
+        // A fixed port: with port 0, pages are told that the browser is automated, which we do not want.
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut command = Command::new(&setup.program);
         command
@@ -78,7 +78,7 @@ impl LiveBrowser {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // Before it starts: whoever is killed now leaves a browser that the next run can find.
+        // Written before it starts: if we are killed now, the next run can find the browser.
         let before = fs::read_to_string(setup.profile.join(REMEMBERED)).ok();
         remember(&setup.profile, &port.to_string())?;
         let mut child = command.spawn().map_err(|error| {
@@ -96,32 +96,32 @@ impl LiveBrowser {
                 }
                 Ok(Err(not_up))
             }
-            Err(problem) => {
+            Err(error) => {
                 end(&mut child);
-                Err(problem)
+                Err(error)
             }
         }
     }
 
-    /// Leads the page to an address.
+    /// Navigates the page to an address.
     pub fn open(&mut self, address: &str) -> std::result::Result<(), Lost> {
         self.world = None;
         self.tools.navigate(&self.session, address, Instant::now() + COMMAND)
     }
 
-    /// Runs a script that defines what later ones use, in a world of its own: the page's scripts do not see it.
+    /// Runs a script that defines functions for later ones, in an isolated world that the page's scripts cannot see.
     pub fn enter(&mut self, script: &str) -> std::result::Result<(), Lost> {
         let deadline = Instant::now() + COMMAND;
         let session = Some(self.session.as_str());
-        let tree = self.tools.ask(session, "Page.getFrameTree", json!({}), deadline)?;
+        let tree = self.tools.call(session, "Page.getFrameTree", json!({}), deadline)?;
         let frame = &tree["frameTree"]["frame"]["id"];
         let world = json!({"frameId": frame, "worldName": "annals"});
-        let world = self.tools.ask(session, "Page.createIsolatedWorld", world, deadline)?;
+        let world = self.tools.call(session, "Page.createIsolatedWorld", world, deadline)?;
         self.world = Some(world["executionContextId"].clone());
         self.run(&[script.to_owned()], COMMAND).pop().unwrap_or(Err(Lost::Closed)).map(|_| ())
     }
 
-    /// Runs scripts at the same time, each awaited; answers in their order.
+    /// Runs scripts in parallel and awaits each; results in the same order.
     pub fn run(&mut self, scripts: &[String], limit: Duration) -> Vec<std::result::Result<Value, Lost>> {
         let deadline = Instant::now() + limit;
         let Some(world) = self.world.clone() else {
@@ -151,7 +151,7 @@ impl LiveBrowser {
         answers
     }
 
-    /// Closes it in an orderly way, so that it writes its cookies down.
+    /// Closes it cleanly, so that it saves its cookies.
     pub fn close(mut self) {
         let _ = self.tools.send(None, "Browser.close", json!({}));
         let deadline = Instant::now() + CLOSE;
@@ -177,15 +177,15 @@ fn end(child: &mut Child) {
     }
 }
 
-/// Why a browser that was started is none.
+/// Why a browser did not come up.
 #[derive(Debug)]
 enum NotUp {
-    /// Another has the profile.
+    /// Another process uses the profile.
     InUse,
     Crashed(ExitStatus),
 }
 
-/// Waits until the browser answers, and attaches to its page.
+/// Waits until the browser responds, and attaches to its page.
 fn reach(child: &mut Child, port: u16) -> Result<std::result::Result<(String, DevTools, String), NotUp>> {
     let deadline = Instant::now() + START;
     let address = loop {
@@ -208,11 +208,11 @@ fn reach(child: &mut Child, port: u16) -> Result<std::result::Result<(String, De
     let failed = |lost: Lost| Error::new(format!("cannot talk to the browser: {lost:?}"));
     let mut tools = DevTools::connect(&address).map_err(failed)?;
     let session = loop {
-        let targets = tools.ask(None, "Target.getTargets", json!({}), deadline).map_err(failed)?;
+        let targets = tools.call(None, "Target.getTargets", json!({}), deadline).map_err(failed)?;
         let infos = targets["targetInfos"].as_array().cloned().unwrap_or_default();
         if let Some(page) = infos.iter().find(|info| info["type"] == "page") {
             let attach = json!({"targetId": page["targetId"], "flatten": true});
-            let attached = tools.ask(None, "Target.attachToTarget", attach, deadline).map_err(failed)?;
+            let attached = tools.call(None, "Target.attachToTarget", attach, deadline).map_err(failed)?;
             break attached["sessionId"].as_str().unwrap_or_default().to_owned();
         }
         if Instant::now() >= deadline {
@@ -220,7 +220,7 @@ fn reach(child: &mut Child, port: u16) -> Result<std::result::Result<(String, De
         }
         std::thread::sleep(Duration::from_millis(50));
     };
-    tools.ask(Some(&session), "Page.enable", json!({}), deadline).map_err(failed)?;
+    tools.call(Some(&session), "Page.enable", json!({}), deadline).map_err(failed)?;
     Ok(Ok((address, tools, session)))
 }
 
@@ -235,19 +235,19 @@ fn remember(profile: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// A run that was killed leaves its browser behind, and the profile taken. Its address has a part that only that very
-/// browser knows; when it was killed before it knew the address, the port and a profile that is taken have to do.
+/// A run that was killed leaves its browser behind, and the profile in use. Its address has a part that only this
+/// browser knows. If the run was killed before the address was known, the port and a profile in use must do.
 fn close_remembered(profile: &Path, left_behind: &str) {
-    let is_taken = || profile.join("SingletonLock").symlink_metadata().is_ok();
+    let is_in_use = || profile.join("SingletonLock").symlink_metadata().is_ok();
     let mut lines = left_behind.lines();
     let port: Option<u16> = lines.next().and_then(|port| port.parse().ok());
     let mut address = lines.next().map(str::to_owned);
     let deadline = Instant::now() + CLOSE;
-    while is_taken() && Instant::now() < deadline {
+    while is_in_use() && Instant::now() < deadline {
         address = address.or_else(|| port.and_then(browser_address));
         match address.as_deref().map(DevTools::connect) {
-            Some(Ok(mut tools)) => drop(tools.ask(None, "Browser.close", json!({}), deadline)),
-            // The address of a browser that is no more; its lock stays, and hinders nobody.
+            Some(Ok(mut tools)) => drop(tools.call(None, "Browser.close", json!({}), deadline)),
+            // That browser is gone; its lock remains and does no harm.
             Some(Err(_)) => return,
             None => {}
         }

@@ -9,19 +9,19 @@ use serde_json::{Map, Value, json};
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error, Message, WebSocket};
 
-/// Conversations of hundreds of megabytes come as one message.
+/// Conversations of hundreds of megabytes arrive as one message.
 const LONGEST_MESSAGE: usize = 1 << 30;
-/// How long a read waits before deadlines are looked at.
+/// How long a read blocks before deadlines are checked.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lost {
-    /// The browser went away: closed by the owner, or crashed.
+    /// The browser is gone: closed by the user, or crashed.
     Closed,
-    /// Nothing came in time.
+    /// Timed out.
     Late,
-    /// The browser said no: the page went elsewhere, or its script failed.
+    /// The browser returned an error: the page navigated away, or its script failed.
     Refused(String),
 }
 
@@ -30,7 +30,7 @@ pub struct DevTools {
     next: u64,
     answers: HashMap<u64, Result<Value, Lost>>,
     given_up: HashSet<u64>,
-    /// How often a page said that its content is there.
+    /// How often a page reported that its content was loaded.
     loaded: u64,
 }
 
@@ -50,7 +50,7 @@ impl DevTools {
         Ok(DevTools { socket, next: 0, answers: HashMap::new(), given_up: HashSet::new(), loaded: 0 })
     }
 
-    /// Sends a command, to a page when it has a session; answers its number.
+    /// Sends a command, to a page if it has a session; returns its number.
     pub fn send(&mut self, session: Option<&str>, method: &str, parameters: Value) -> Result<u64, Lost> {
         self.next += 1;
         let mut command = Map::from_iter([
@@ -64,7 +64,7 @@ impl DevTools {
         Ok(self.next)
     }
 
-    /// The answer to a command; those to others that come before it wait for their turn.
+    /// Waits for the response to a command; other responses that arrive first are kept.
     pub fn wait(&mut self, number: u64, deadline: Instant) -> Result<Value, Lost> {
         loop {
             if let Some(answer) = self.answers.remove(&number) {
@@ -74,11 +74,11 @@ impl DevTools {
                 self.given_up.insert(number);
                 return Err(Lost::Late);
             }
-            self.hear()?;
+            self.receive()?;
         }
     }
 
-    pub fn ask(
+    pub fn call(
         &mut self,
         session: Option<&str>,
         method: &str,
@@ -89,24 +89,24 @@ impl DevTools {
         self.wait(number, deadline)
     }
 
-    /// Goes to an address and waits until its document is there.
+    /// Navigates to an address and waits until its document is loaded.
     pub fn navigate(&mut self, session: &str, address: &str, deadline: Instant) -> Result<(), Lost> {
         let before = self.loaded;
-        let gone = self.ask(Some(session), "Page.navigate", json!({"url": address}), deadline)?;
-        if let Some(why) = gone.get("errorText").and_then(Value::as_str) {
+        let result = self.call(Some(session), "Page.navigate", json!({"url": address}), deadline)?;
+        if let Some(why) = result.get("errorText").and_then(Value::as_str) {
             return Err(Lost::Refused(why.to_owned()));
         }
         while self.loaded == before {
             if Instant::now() >= deadline {
                 return Err(Lost::Late);
             }
-            self.hear()?;
+            self.receive()?;
         }
         Ok(())
     }
 
-    /// Reads one message, or nothing for a moment.
-    fn hear(&mut self) -> Result<(), Lost> {
+    /// Reads one message, if one arrives soon.
+    fn receive(&mut self) -> Result<(), Lost> {
         let message = match self.socket.read() {
             Ok(message) => message,
             Err(Error::Io(error)) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
@@ -120,25 +120,25 @@ impl DevTools {
             Message::Close(_) => return Err(Lost::Closed),
             _ => return Ok(()),
         };
-        let Ok(mut told) = serde_json::from_str::<Value>(text) else {
-            // An answer that cannot be read is one: whoever waits for it must not wait forever.
+        let Ok(mut message) = serde_json::from_str::<Value>(text) else {
+            // An unreadable response is still one: its caller must not wait forever.
             if let Some(number) = number_in(text) {
                 self.answers.insert(number, Err(Lost::Refused("response is not JSON".into())));
             }
             return Ok(());
         };
-        if let Some(number) = told.get("id").and_then(Value::as_u64) {
-            let answer = match told.get("error").and_then(|error| error.get("message")) {
+        if let Some(number) = message.get("id").and_then(Value::as_u64) {
+            let answer = match message.get("error").and_then(|error| error.get("message")) {
                 Some(why) => Err(Lost::Refused(why.as_str().unwrap_or_default().to_owned())),
-                None => Ok(told.get_mut("result").map(Value::take).unwrap_or_default()),
+                None => Ok(message.get_mut("result").map(Value::take).unwrap_or_default()),
             };
-            // Nobody waits for what is late, which may be large.
+            // Drop late responses, which may be large.
             if !self.given_up.remove(&number) {
                 self.answers.insert(number, answer);
             }
             return Ok(());
         }
-        match told.get("method").and_then(Value::as_str) {
+        match message.get("method").and_then(Value::as_str) {
             Some("Page.domContentEventFired") => self.loaded += 1,
             Some("Inspector.targetCrashed" | "Target.detachedFromTarget") => return Err(Lost::Closed),
             _ => {}
@@ -154,7 +154,7 @@ fn number_in(text: &str) -> Option<u64> {
     rest[..digits].parse().ok()
 }
 
-/// Where a browser listens for commands: what `/json/version` of its debugging port says.
+/// The address a browser listens on for commands, from `/json/version` of its debugging port.
 pub fn browser_address(port: u16) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
@@ -162,7 +162,7 @@ pub fn browser_address(port: u16) -> Option<String> {
         .ok()?;
     let mut answer = Vec::new();
     let mut chunk = [0; 4096];
-    // Some versions keep the connection open: the answer is whole when its object is.
+    // Some versions keep the connection open: stop when the JSON object is complete.
     while let Ok(read) = stream.read(&mut chunk) {
         answer.extend_from_slice(&chunk[..read]);
         if read == 0 || answer.ends_with(b"}") || answer.ends_with(b"}\n") {

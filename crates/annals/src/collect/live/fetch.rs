@@ -1,21 +1,21 @@
-//! Fetches conversations and files by id: in batches where the provider allows it, the rest one by one; what cannot be
+//! Fetches conversations and files by id: in batches if the provider allows it, the rest one by one. What cannot be
 //! fetched becomes a gap.
 
 use std::collections::{HashSet, VecDeque};
 
 use super::pace::{Allowance, GROUP};
 use super::talk::{Retry, Stop};
-use super::{FILES, FetchItem, LiveNews, LiveRun, why_of};
+use super::{FILES, FetchItem, LiveProgress, LiveRun, failure_kind};
 use annals_core::FailureKind;
 use annals_sources::{Assembled, Judged, LiveRequest, Way};
 use annals_store::DueGap;
 
-/// Pages of one thing; more would be one that never ends.
+/// Most pages of one conversation; more means that paging never ends.
 const MOST_PAGES: usize = 2_000;
-/// Files whose bytes are asked for at the same time.
+/// Files requested in parallel.
 const FILES_AT_ONCE: usize = 2;
 
-/// What came of asking for one.
+/// The result of requesting one conversation.
 enum Fetched {
     Whole(Vec<u8>),
     Refused,
@@ -35,15 +35,15 @@ impl LiveRun<'_> {
                 .filter(|ids| !ids.is_empty())
                 .collect();
             self.fetch_several(group, &mut singly)?;
-            self.keeper.settle(&self.learnt)?;
-            self.tell_news(all, queue.len() + singly.len());
+            self.keeper.commit_if_due(&self.state)?;
+            self.report_progress(all, queue.len() + singly.len());
         }
         singly.append(&mut queue);
         while !singly.is_empty() && !self.exhausted {
-            let allowance = self.learnt.bucket.allowance(self.pace, (self.now)());
+            let allowance = self.state.bucket.allowance(self.pace, (self.now)());
             let (count, retry) = match allowance {
                 Allowance::Probe(_) | Allowance::Empty if self.waits => {
-                    std::thread::sleep(self.learnt.bucket.slot(self.pace));
+                    std::thread::sleep(self.state.bucket.slot(self.pace));
                     (1, Retry::NotRefusals)
                 }
                 Allowance::Free => (GROUP, Retry::Patiently),
@@ -57,23 +57,23 @@ impl LiveRun<'_> {
             }
             let group: Vec<FetchItem> = singly.drain(..count.min(singly.len())).collect();
             let challenged = self.fetch_singly(group, retry, &mut singly)?;
-            self.keeper.settle(&self.learnt)?;
-            self.tell_news(all, singly.len());
+            self.keeper.commit_if_due(&self.state)?;
+            self.report_progress(all, singly.len());
             if challenged {
-                self.put_off(singly);
-                return Err(self.talk.challenged());
+                self.postpone(singly);
+                return Err(self.talk.challenge_stop());
             }
         }
-        self.put_off(singly);
+        self.postpone(singly);
         Ok(())
     }
 
-    /// What is not asked for now: gaps all the same, so that nothing is forgotten. They are committed with the cursors
-    /// that pass by them.
-    fn put_off(&mut self, rest: VecDeque<FetchItem>) {
-        for thing in rest.into_iter().filter(|thing| !thing.is_gap) {
+    /// Records gaps for conversations that are not requested now, so that nothing is forgotten. They are committed
+    /// together with the cursors that pass them.
+    fn postpone(&mut self, rest: VecDeque<FetchItem>) {
+        for conversation in rest.into_iter().filter(|conversation| !conversation.is_gap) {
             self.report.new_gaps += 1;
-            self.keeper.fail_thing(thing, FailureKind::RateLimited, "rate limit reached");
+            self.keeper.fail_conversation(conversation, FailureKind::RateLimited, "rate limit reached");
         }
     }
 
@@ -84,31 +84,33 @@ impl LiveRun<'_> {
     ) -> Result<(), Stop> {
         let requests: Vec<LiveRequest> = group
             .iter()
-            .map(|things| {
-                let ids: Vec<String> = things.iter().map(|thing| thing.id.clone()).collect();
+            .map(|conversations| {
+                let ids: Vec<String> =
+                    conversations.iter().map(|conversation| conversation.id.clone()).collect();
                 self.live.several(&ids)
             })
             .collect();
-        let answers = match self.talk.ask(&requests, Retry::Patiently) {
+        let answers = match self.talk.send(&requests, Retry::Patiently) {
             Ok(answers) => answers,
             Err(stop) => {
-                self.keeper.commit(&self.learnt)?;
+                self.keeper.commit(&self.state)?;
                 return Err(stop);
             }
         };
-        for (things, (judged, answer)) in group.into_iter().zip(answers) {
-            // Where it is refused or not known, it is not asked for again.
-            let weather = [Judged::Late, Judged::Broken, Judged::Unreachable];
-            self.several &= judged == Judged::Good || weather.contains(&judged);
+        for (conversations, (judged, answer)) in group.into_iter().zip(answers) {
+            // If batches are refused or unknown, stop using them.
+            let transient = [Judged::Late, Judged::Broken, Judged::Unreachable];
+            self.several &= judged == Judged::Good || transient.contains(&judged);
             let found = (judged == Judged::Good).then(|| self.live.read_several(&answer.body)).flatten();
             let mut found = found.unwrap_or_default();
-            for thing in things {
-                // It leaves some out, and cuts others: those are asked for by themselves.
-                let body = found.iter().position(|(id, _)| *id == thing.id).map(|at| found.swap_remove(at).1);
-                match body.map(|body| self.live.assemble(&thing.id, &[body])) {
-                    Some(Assembled::Whole(body)) => self.keep(thing, &body)?,
+            for conversation in conversations {
+                // Batches omit some and truncate others: request those separately.
+                let body =
+                    found.iter().position(|(id, _)| *id == conversation.id).map(|at| found.swap_remove(at).1);
+                match body.map(|body| self.live.assemble(&conversation.id, &[body])) {
+                    Some(Assembled::Whole(body)) => self.keep(conversation, &body)?,
                     Some(Assembled::More(_) | Assembled::Part(..) | Assembled::Torn(_)) | None => {
-                        singly.push_back(thing);
+                        singly.push_back(conversation);
                     }
                 }
             }
@@ -116,7 +118,7 @@ impl LiveRun<'_> {
         Ok(())
     }
 
-    /// Answers whether the provider wants a person.
+    /// Returns whether the provider shows a captcha.
     fn fetch_singly(
         &mut self,
         group: Vec<FetchItem>,
@@ -126,91 +128,99 @@ impl LiveRun<'_> {
         let fetched = match self.pages(&group, self.way, retry) {
             Ok(fetched) => fetched,
             Err(stop) => {
-                self.keeper.commit(&self.learnt)?;
+                self.keeper.commit(&self.state)?;
                 return Err(stop);
             }
         };
         let mut challenged = false;
         let mut elsewhere = Vec::new();
         let mut results: Vec<(FetchItem, Fetched)> = Vec::new();
-        for (thing, fetched) in group.into_iter().zip(fetched) {
+        for (conversation, fetched) in group.into_iter().zip(fetched) {
             match fetched {
-                Fetched::Failed(FailureKind::NotFound, _) => elsewhere.push(thing),
-                fetched => results.push((thing, fetched)),
+                Fetched::Failed(FailureKind::NotFound, _) => elsewhere.push(conversation),
+                fetched => results.push((conversation, fetched)),
             }
         }
         if !elsewhere.is_empty() {
-            // Accounts are moved from one way to the other: what one does not know, the other may.
+            // Accounts migrate between the two endpoints: what one does not know, the other may.
             let other = match self.way {
                 Way::Tree => Way::Pages,
                 Way::Pages => Way::Tree,
             };
             let fetched = self.pages(&elsewhere, other, retry)?;
-            let is_begun =
-                |thing: &FetchItem| self.started.get(&thing.id).is_some_and(|(_, had)| !had.is_empty());
-            let mut told = elsewhere.iter().zip(&fetched);
-            if told.any(|(thing, fetched)| matches!(fetched, Fetched::Whole(_)) || is_begun(thing)) {
+            let has_pages = |conversation: &FetchItem| {
+                self.started.get(&conversation.id).is_some_and(|(_, had)| !had.is_empty())
+            };
+            let mut attempts = elsewhere.iter().zip(&fetched);
+            if attempts.any(|(conversation, fetched)| {
+                matches!(fetched, Fetched::Whole(_)) || has_pages(conversation)
+            }) {
                 self.way = other;
             }
             results.extend(elsewhere.into_iter().zip(fetched));
         }
         let mut refused = Vec::new();
-        for (thing, fetched) in results {
+        for (conversation, fetched) in results {
             match fetched {
-                Fetched::Whole(body) => self.keep(thing, &body)?,
-                Fetched::Refused => refused.push(thing),
+                Fetched::Whole(body) => self.keep(conversation, &body)?,
+                Fetched::Refused => refused.push(conversation),
                 Fetched::Challenge => {
                     challenged = true;
-                    self.lacks(thing, FailureKind::RateLimited, "the page shows a captcha or another check");
+                    self.fail(
+                        conversation,
+                        FailureKind::RateLimited,
+                        "the page shows a captcha or another check",
+                    );
                 }
-                Fetched::Failed(why, reason) => self.lacks(thing, why, &reason),
+                Fetched::Failed(why, reason) => self.fail(conversation, why, &reason),
             }
         }
         if !refused.is_empty() {
-            self.learnt.bucket.refused(self.pace, (self.now)());
+            self.state.bucket.refused(self.pace, (self.now)());
             self.exhausted = !self.waits;
         }
-        for thing in refused {
+        for conversation in refused {
             match self.waits {
-                true => singly.push_front(thing),
-                false => self.lacks(thing, FailureKind::RateLimited, "too many requests"),
+                true => singly.push_front(conversation),
+                false => self.fail(conversation, FailureKind::RateLimited, "too many requests"),
             }
         }
-        // The last of the waits, before anything else is asked.
+        // A last wait before anything else is requested.
         if self.exhausted && retry == Retry::Patiently && !singly.is_empty() {
             std::thread::sleep(self.pace.wait(3));
         }
         Ok(challenged)
     }
 
-    /// All pages of each, several things at the same time.
-    fn pages(&mut self, things: &[FetchItem], way: Way, retry: Retry) -> Result<Vec<Fetched>, Stop> {
-        let mut pages: Vec<Vec<String>> = vec![Vec::new(); things.len()];
-        let mut fetched: Vec<Option<Fetched>> = things.iter().map(|_| None).collect();
-        let mut places: Vec<Option<String>> = vec![None; things.len()];
-        for (at, thing) in things.iter().enumerate() {
-            // What was refused in the middle goes on from there.
-            if self.started.get(&thing.id).is_none_or(|(before, _)| *before != way) {
+    /// Fetches all pages of each conversation, several conversations in parallel.
+    fn pages(&mut self, conversations: &[FetchItem], way: Way, retry: Retry) -> Result<Vec<Fetched>, Stop> {
+        let mut pages: Vec<Vec<String>> = vec![Vec::new(); conversations.len()];
+        let mut fetched: Vec<Option<Fetched>> = conversations.iter().map(|_| None).collect();
+        let mut places: Vec<Option<String>> = vec![None; conversations.len()];
+        for (at, conversation) in conversations.iter().enumerate() {
+            // Resume a conversation that was refused halfway.
+            if self.started.get(&conversation.id).is_none_or(|(before, _)| *before != way) {
                 continue;
             }
-            let started = self.started.remove(&thing.id).map(|(_, started)| started).unwrap_or_default();
-            if let Assembled::More(place) = self.live.assemble(&thing.id, &started) {
+            let started =
+                self.started.remove(&conversation.id).map(|(_, started)| started).unwrap_or_default();
+            if let Assembled::More(place) = self.live.assemble(&conversation.id, &started) {
                 (pages[at], places[at]) = (started, Some(place));
             }
         }
         while fetched.iter().any(Option::is_none) {
-            let open: Vec<usize> = (0..things.len()).filter(|at| fetched[*at].is_none()).collect();
+            let open: Vec<usize> = (0..conversations.len()).filter(|at| fetched[*at].is_none()).collect();
             let requests: Vec<LiveRequest> = open
                 .iter()
-                .map(|at| self.live.single(&things[*at].id, way, places[*at].as_deref()))
+                .map(|at| self.live.single(&conversations[*at].id, way, places[*at].as_deref()))
                 .collect();
-            let answers = self.talk.ask(&requests, retry)?;
+            let answers = self.talk.send(&requests, retry)?;
             for (at, (judged, answer)) in open.into_iter().zip(answers) {
                 fetched[at] = match judged {
                     Judged::Good => {
-                        self.learnt.bucket.given();
+                        self.state.bucket.given();
                         pages[at].push(answer.body);
-                        match self.live.assemble(&things[at].id, &pages[at]) {
+                        match self.live.assemble(&conversations[at].id, &pages[at]) {
                             Assembled::Whole(body) => Some(Fetched::Whole(body)),
                             Assembled::More(place) if pages[at].len() < MOST_PAGES => {
                                 places[at] = Some(place);
@@ -220,8 +230,9 @@ impl LiveRun<'_> {
                                 Some(Fetched::Failed(FailureKind::Malformed, "too many pages".into()))
                             }
                             Assembled::Part(body, why) => {
-                                // It may never come better, and is lacking all the same.
-                                self.report.captured_bytes += self.keeper.part(self.live.captures(&body))?;
+                                // It may never get better, and it still counts as missing.
+                                self.report.captured_bytes +=
+                                    self.keeper.add_part(self.live.captures(&body))?;
                                 Some(Fetched::Failed(FailureKind::Malformed, why.to_owned()))
                             }
                             Assembled::Torn(why) => {
@@ -231,7 +242,8 @@ impl LiveRun<'_> {
                     }
                     Judged::Refused => {
                         if self.waits {
-                            self.started.insert(things[at].id.clone(), (way, std::mem::take(&mut pages[at])));
+                            self.started
+                                .insert(conversations[at].id.clone(), (way, std::mem::take(&mut pages[at])));
                         }
                         Some(Fetched::Refused)
                     }
@@ -248,7 +260,8 @@ impl LiveRun<'_> {
                             200 => "incomplete response".to_owned(),
                             status => format!("HTTP status {status}"),
                         };
-                        let why = if answer.status == 200 { FailureKind::Malformed } else { why_of(judged) };
+                        let why =
+                            if answer.status == 200 { FailureKind::Malformed } else { failure_kind(judged) };
                         Some(Fetched::Failed(why, reason))
                     }
                 };
@@ -257,41 +270,41 @@ impl LiveRun<'_> {
         Ok(fetched.into_iter().flatten().collect())
     }
 
-    fn keep(&mut self, thing: FetchItem, body: &[u8]) -> Result<(), Stop> {
+    fn keep(&mut self, conversation: FetchItem, body: &[u8]) -> Result<(), Stop> {
         let captures = self.live.captures(body);
-        // Nothing is done that left nothing behind.
+        // A response without captures is not a success.
         if captures.is_empty() {
-            self.lacks(thing, FailureKind::Malformed, "no conversation");
+            self.fail(conversation, FailureKind::Malformed, "no conversation");
             return Ok(());
         }
         self.report.fetched += 1;
-        self.report.recovered += u64::from(thing.is_gap);
-        self.report.captured_bytes += self.keeper.thing(thing, captures)?;
+        self.report.recovered += u64::from(conversation.is_gap);
+        self.report.captured_bytes += self.keeper.add_conversation(conversation, captures)?;
         Ok(())
     }
 
-    fn lacks(&mut self, thing: FetchItem, why: FailureKind, reason: &str) {
-        self.report.new_gaps += u64::from(!thing.is_gap);
-        self.keeper.fail_thing(thing, why, reason);
+    fn fail(&mut self, conversation: FetchItem, why: FailureKind, reason: &str) {
+        self.report.new_gaps += u64::from(!conversation.is_gap);
+        self.keeper.fail_conversation(conversation, why, reason);
     }
 
-    /// The bytes of files that conversations speak of, whoever fetched those: what is not here, and not known to be
-    /// lacking.
-    pub fn files(&mut self, gaps_only: bool, due: &[DueGap]) -> Result<(), Stop> {
-        let lacking = self.keeper.lacking(FILES)?;
-        let due: HashSet<&str> =
+    /// Fetches the files that conversations refer to, whoever fetched those: what is neither archived nor known to be
+    /// missing.
+    pub fn fetch_files(&mut self, gaps_only: bool, due: &[DueGap]) -> Result<(), Stop> {
+        let missing = self.keeper.missing(FILES)?;
+        let due_ids: HashSet<&str> =
             due.iter().filter(|gap| gap.stream == FILES).map(|gap| gap.key.as_str()).collect();
         let mut wanted = Vec::new();
-        for (id, thing) in self.keeper.files()? {
-            let is_due = due.contains(id.as_str());
-            let (path, request) = self.live.file(&id, thing.as_deref());
-            if (is_due || !gaps_only && !lacking.contains_key(&id)) && !self.keeper.has(&path)? {
+        for (id, conversation) in self.keeper.referenced_files()? {
+            let is_due = due_ids.contains(id.as_str());
+            let (path, request) = self.live.file(&id, conversation.as_deref());
+            if (is_due || !gaps_only && !missing.contains_key(&id)) && !self.keeper.has(&path)? {
                 wanted.push((id, request));
             }
         }
         for group in wanted.chunks(FILES_AT_ONCE) {
             let requests: Vec<LiveRequest> = group.iter().map(|(_, request)| request.clone()).collect();
-            let answers = self.talk.bytes(&requests)?;
+            let answers = self.talk.fetch_bytes(&requests)?;
             let mut refused = false;
             for ((id, _), (judged, answer)) in group.iter().zip(answers) {
                 match judged {
@@ -299,30 +312,30 @@ impl LiveRun<'_> {
                         let bytes: Vec<u8> =
                             answer.body.chars().filter_map(|letter| u8::try_from(letter).ok()).collect();
                         let captures = self.live.file_captures(id, &bytes);
-                        self.report.captured_bytes += self.keeper.file(id, captures, &bytes)?;
+                        self.report.captured_bytes += self.keeper.add_file(id, captures, &bytes)?;
                         self.report.files += 1;
                     }
-                    Judged::Challenge => return Err(self.talk.challenged()),
+                    Judged::Challenge => return Err(self.talk.challenge_stop()),
                     judged => {
                         refused |= judged == Judged::Refused;
-                        self.report.problems.push(format!("{id}: content unavailable"));
-                        let why = (why_of(judged), "content unavailable");
+                        self.report.warnings.push(format!("{id}: content unavailable"));
+                        let why = (failure_kind(judged), "content unavailable");
                         self.keeper.fail(FILES, id, "", why, (self.now)())?;
                     }
                 }
             }
-            self.keeper.settle(&self.learnt)?;
+            self.keeper.commit_if_due(&self.state)?;
             if refused {
                 break;
             }
         }
-        self.keeper.commit(&self.learnt)?;
+        self.keeper.commit(&self.state)?;
         Ok(())
     }
 
-    fn tell_news(&mut self, all: u64, left: usize) {
+    fn report_progress(&mut self, all: u64, left: usize) {
         let left = left as u64;
-        let time_left = self.learnt.bucket.time_for(left, self.pace, (self.now)());
-        (self.tell)(LiveNews { done: all.saturating_sub(left), wanted: all, time_left });
+        let time_left = self.state.bucket.time_for(left, self.pace, (self.now)());
+        (self.progress)(LiveProgress { done: all.saturating_sub(left), total: all, time_left });
     }
 }

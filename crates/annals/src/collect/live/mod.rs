@@ -1,8 +1,6 @@
 //! Live collection through the user's browser: gaps first, then new conversations. It can be stopped at any time and
-//! resumes where it was.
-//!
-//! A conversation is done when its captures, the moment of its change and the end of its gap are committed together. A
-//! list's cursor moves when everything above it is done or a gap.
+//! resumes where it was. A conversation is done when its captures, its modification time and the end of its gap are
+//! committed together. The cursor of a list moves when everything above it is done or a gap.
 
 pub(super) mod browser;
 pub(super) mod devtools;
@@ -28,18 +26,18 @@ use pace::{Bucket, Pace};
 use talk::{Stop, Talk};
 use write::Keeper;
 
-/// Gaps of things that are fetched one by one, by their ids.
-pub const THINGS: &str = "conversations";
-/// Gaps of lists that could not be walked to their end.
+/// Stream of gaps for conversations, by id.
+pub const CONVERSATIONS: &str = "conversations";
+/// Stream of gaps for lists that could not be walked to the end.
 pub const LISTS: &str = "lists";
-/// Gaps of documents.
+/// Stream of gaps for documents.
 pub const DOCUMENTS: &str = "documents";
-/// Gaps of bytes that were asked for; also the stream of what is known about files.
+/// Stream of gaps for requested files; also the stream of what is known about files.
 pub const FILES: &str = "files";
-/// The cursor that holds what was learnt.
-pub const LEARNT: &str = "live";
-/// Days after which lists are walked to their end again: what vanishes from a list while it is walked moves another
-/// thing from one page to the one before.
+/// The cursor that stores what runs learn about the provider.
+pub const PROVIDER_STATE: &str = "live";
+/// Days after which lists are walked to the end again: an item that vanishes during a walk moves another one to the
+/// previous page.
 const WALK_AGAIN: i64 = 7;
 const LEASE: i64 = 24 * 60 * 60 * 1_000_000;
 
@@ -47,25 +45,25 @@ pub struct LiveOptions {
     pub source: &'static dyn Source,
     pub setup: BrowserSetup,
     pub pace: Pace,
-    /// Only what could not be fetched before.
+    /// Only retry gaps.
     pub gaps_only: bool,
-    /// Also the bytes of files.
+    /// Also fetch attached files.
     pub with_files: bool,
-    /// Lists to their end, also where everything was seen.
+    /// Walk lists to the end, even if everything was seen.
     pub full: bool,
-    /// Goes on at the provider's pace when its measure is used up.
+    /// Keep going at the provider's pace once the rate limit is reached.
     pub waits: bool,
 }
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct LiveReport {
     pub source: &'static str,
     pub label: &'static str,
-    /// Conversations that were fetched, and those of them that gaps were for.
+    /// Conversations fetched, and how many of them were gaps.
     pub fetched: u64,
     pub recovered: u64,
-    /// Listed, and known as they are.
+    /// Listed, and unchanged.
     pub unchanged: u64,
     pub documents: u64,
     pub files: u64,
@@ -73,44 +71,44 @@ pub struct LiveReport {
     pub gaps_open: u64,
     pub captured_bytes: u64,
     pub requests: u64,
-    /// Until all gaps are served, at the pace that was learnt.
+    /// Estimated time until all gaps are fetched, at the learned pace.
     pub time_left: Duration,
-    pub problems: Vec<String>,
+    pub warnings: Vec<String>,
     pub stop: Option<Stop>,
 }
 
-/// News for whoever watches.
+/// Progress, for display.
 #[derive(Debug, Clone, Copy)]
-pub struct LiveNews {
+pub struct LiveProgress {
     pub done: u64,
-    pub wanted: u64,
+    pub total: u64,
     pub time_left: Duration,
 }
 
-/// Kept between runs.
+/// What runs learn about the provider, kept between runs.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Learnt {
+pub struct ProviderState {
     pub bucket: Bucket,
-    /// The day on which each daily document was had.
+    /// The day on which each daily document was last fetched.
     pub days: BTreeMap<String, i64>,
-    /// The day on which all lists were walked to their end.
+    /// The day on which all lists were last walked to the end.
     walked: Option<i64>,
-    /// Whose account it is.
+    /// The account.
     owner: String,
 }
 
-/// A thing to fetch.
+/// A conversation to fetch.
 #[derive(Debug, Clone)]
 pub struct FetchItem {
     pub id: String,
-    /// When it was changed, as the list says.
+    /// When it was modified, according to the list.
     pub updated: Option<Time>,
     pub is_gap: bool,
 }
 
 impl FetchItem {
-    /// The moment as cursors and gaps remember it. Lists and details write it with different precision.
+    /// The modification time as stored in cursors and gaps. Lists and details have different precision.
     pub fn mark(&self) -> String {
         self.updated.map_or_else(String::new, |at| (at.micros() / 1_000).to_string())
     }
@@ -120,34 +118,38 @@ pub struct LiveRun<'r> {
     pub live: &'static dyn Live,
     pub talk: Talk,
     pub keeper: Keeper,
-    pub learnt: Learnt,
+    pub state: ProviderState,
     pub report: LiveReport,
     pub pace: Pace,
     pub now: fn() -> Time,
     pub waits: bool,
-    /// Nothing more is asked singly: the provider's measure is used up.
+    /// No more single requests: the rate limit was reached.
     pub exhausted: bool,
-    /// Whether several can be asked for at once.
+    /// Whether conversations can be requested in batches.
     pub several: bool,
     pub way: Way,
-    /// Pages of things that were refused in the middle, by their ids.
+    /// Pages of conversations that were refused halfway, by id.
     pub started: HashMap<String, (Way, Vec<String>)>,
-    pub tell: &'r mut dyn FnMut(LiveNews),
+    pub progress: &'r mut dyn FnMut(LiveProgress),
 }
 
-/// Where the profile of a source's browser is.
+/// Path of the browser profile of a source.
 pub fn profile_of(home: &std::path::Path, source: &str) -> std::path::PathBuf {
     home.join("browser").join(source)
 }
 
-/// Opens a window for the owner to log in, once. The caller holds the lock.
-pub fn connect(ask: &LiveOptions, environment: &Environment<'_>, patience: Duration) -> Result<Option<Stop>> {
-    let (live, name) = (live_of(ask.source)?, ask.source.manifest());
+/// Opens a window for the user to log in once. The caller holds the lock.
+pub fn connect(
+    options: &LiveOptions,
+    environment: &Environment<'_>,
+    patience: Duration,
+) -> Result<Option<Stop>> {
+    let (live, name) = (live_of(options.source)?, options.source.manifest());
     let origin = live.origin(environment.settings);
-    let opened = Talk::open(live, name.label, &ask.setup, origin, ask.pace, environment.now);
+    let opened = Talk::open(live, name.label, &options.setup, origin, options.pace, environment.now);
     let logged_in = opened.and_then(|mut talk| {
         let waited = talk.wait_for_login(patience);
-        // In an orderly way: the browser writes down what it needs to know the owner again.
+        // Close cleanly: the browser saves what it needs to recognise the user.
         talk.close();
         waited
     });
@@ -163,44 +165,45 @@ pub fn connect(ask: &LiveOptions, environment: &Environment<'_>, patience: Durat
 
 /// The caller holds the lock.
 pub fn collect_live(
-    ask: &LiveOptions,
+    options: &LiveOptions,
     environment: &Environment<'_>,
-    tell: &mut dyn FnMut(LiveNews),
+    progress: &mut dyn FnMut(LiveProgress),
 ) -> Result<LiveReport> {
-    let (live, manifest) = (live_of(ask.source)?, ask.source.manifest());
+    let (live, manifest) = (live_of(options.source)?, options.source.manifest());
     let now = (environment.now)();
-    let mut store = run::open(environment, [ask.source])?;
-    let instance = instance_of(&store, ask.source, environment, None)?;
+    let mut store = run::open(environment, [options.source])?;
+    let instance = instance_of(&store, options.source, environment, None)?;
     let run = Run::start(&store, environment, "sync live")?;
-    // The lock is held: whoever had gaps is dead.
+    // We hold the lock, so whoever leased gaps is dead.
     let mut writer = store.writer(now)?;
     writer.release_gaps(instance, None)?;
     writer.reopen_gaps(instance, live.version(), now)?;
     writer.commit()?;
-    let learnt = learnt(&store, instance)?;
+    let state = load_state(&store, instance)?;
     let origin = live.origin(environment.settings);
     let mut report = LiveReport { source: manifest.source, label: manifest.label, ..LiveReport::default() };
-    let opened = Talk::open(live, manifest.label, &ask.setup, origin.clone(), ask.pace, environment.now);
+    let opened =
+        Talk::open(live, manifest.label, &options.setup, origin.clone(), options.pace, environment.now);
     match opened {
         Err(stop) => report.stop = Some(stop),
         Ok(talk) => {
-            let keeper = Keeper::new(environment, ask.source, instance, origin)?;
+            let keeper = Keeper::new(environment, options.source, instance, origin)?;
             let mut live_run = LiveRun {
                 live,
                 talk,
                 keeper,
-                learnt,
+                state,
                 report,
-                pace: ask.pace,
+                pace: options.pace,
                 now: environment.now,
-                waits: ask.waits,
+                waits: options.waits,
                 exhausted: false,
                 several: true,
                 way: Way::Tree,
                 started: HashMap::new(),
-                tell,
+                progress,
             };
-            let ended = live_run.all(ask);
+            let ended = live_run.run(options);
             live_run.finish(ended)?;
             report = live_run.report;
             live_run.talk.close();
@@ -210,15 +213,15 @@ pub fn collect_live(
     writer.release_gaps(instance, None)?;
     writer.set_instance_status(instance, SourceStatus::Available, "", (environment.now)())?;
     writer.commit()?;
-    report.gaps_open = store.open_gaps(instance, THINGS)?.len() as u64;
-    let bucket = self::learnt(&store, instance)?.bucket;
-    report.time_left = bucket.time_for(report.gaps_open, ask.pace, (environment.now)());
+    report.gaps_open = store.open_gaps(instance, CONVERSATIONS)?.len() as u64;
+    let bucket = load_state(&store, instance)?.bucket;
+    report.time_left = bucket.time_for(report.gaps_open, options.pace, (environment.now)());
     let summary = format!("{} fetched, {} gaps open", report.fetched, report.gaps_open);
     run.finish(&mut store, &summary)?;
     Ok(report)
 }
 
-/// How many things are lacking, and how long they take at the pace that was learnt; nothing when none is.
+/// Number of missing conversations, and how long they take at the learned pace; None if nothing is missing.
 pub fn time_left(
     source: &'static dyn Source,
     environment: &Environment<'_>,
@@ -226,22 +229,22 @@ pub fn time_left(
 ) -> Result<Option<(u64, Duration)>> {
     let store = Store::open(environment.home)?;
     let instance = instance_of(&store, source, environment, None)?;
-    let open = store.open_gaps(instance, THINGS)?.len() as u64;
-    let learnt = learnt(&store, instance)?;
-    Ok((open > 0).then(|| (open, learnt.bucket.time_for(open, pace, (environment.now)()))))
+    let open = store.open_gaps(instance, CONVERSATIONS)?.len() as u64;
+    let state = load_state(&store, instance)?;
+    Ok((open > 0).then(|| (open, state.bucket.time_for(open, pace, (environment.now)()))))
 }
 
-/// Ends it: the profile goes, with the session in it, and what was learnt about the provider. Whose archive it is stays:
-/// what another account does not list has not ended.
+/// Disconnects: deletes the profile with its session, and what was learned about the provider. The account stays
+/// known: what another account does not list was not deleted.
 pub fn disconnect(source: &'static dyn Source, environment: &Environment<'_>) -> Result<()> {
     let name = source.manifest().source;
     let mut store = Store::open(environment.home)?;
     if store.is_connected(name)? {
         let instance = instance_of(&store, source, environment, None)?;
-        let kept = Learnt { owner: learnt(&store, instance)?.owner, ..Learnt::default() };
+        let kept = ProviderState { owner: load_state(&store, instance)?.owner, ..ProviderState::default() };
         let mut writer = store.writer((environment.now)())?;
         writer.disconnect(name)?;
-        writer.set_cursor(instance, LEARNT, &serde_json::to_string(&kept)?)?;
+        writer.set_cursor(instance, PROVIDER_STATE, &serde_json::to_string(&kept)?)?;
         writer.commit()?;
     }
     let profile = profile_of(environment.home, name);
@@ -251,9 +254,9 @@ pub fn disconnect(source: &'static dyn Source, environment: &Environment<'_>) ->
     Ok(())
 }
 
-/// What earlier runs learnt about the provider.
-fn learnt(store: &Store, instance: i64) -> Result<Learnt> {
-    let kept = store.cursor(instance, LEARNT)?;
+/// Loads what earlier runs learned about the provider.
+fn load_state(store: &Store, instance: i64) -> Result<ProviderState> {
+    let kept = store.cursor(instance, PROVIDER_STATE)?;
     Ok(kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }
 
@@ -264,46 +267,49 @@ fn live_of(source: &'static dyn Source) -> Result<&'static dyn Live> {
 }
 
 impl LiveRun<'_> {
-    fn all(&mut self, ask: &LiveOptions) -> std::result::Result<(), Stop> {
-        self.talk.begin()?;
-        self.same_owner()?;
-        let due = self.due()?;
-        self.conversations(ask, &due)?;
-        // Bytes that were asked for once and not had are gaps like others.
-        if ask.with_files || due.iter().any(|gap| gap.stream == FILES) {
-            self.files(ask.gaps_only || !ask.with_files, &due)?;
+    fn run(&mut self, options: &LiveOptions) -> std::result::Result<(), Stop> {
+        self.talk.check_session()?;
+        self.check_owner()?;
+        let due = self.claim_due_gaps()?;
+        self.fetch_conversations(options, &due)?;
+        // Files that were requested and not fetched are gaps like any other.
+        if options.with_files || due.iter().any(|gap| gap.stream == FILES) {
+            self.fetch_files(options.gaps_only || !options.with_files, &due)?;
         }
         Ok(())
     }
 
-    /// What is not in another's listing has not ended: two accounts do not go into one archive.
-    fn same_owner(&mut self) -> std::result::Result<(), Stop> {
+    /// Refuses another account: what it does not list would look deleted.
+    fn check_owner(&mut self) -> std::result::Result<(), Stop> {
         let owner = self.talk.owner.as_str();
-        if self.learnt.owner.is_empty() || owner.is_empty() || self.learnt.owner == owner {
+        if self.state.owner.is_empty() || owner.is_empty() || self.state.owner == owner {
             if !owner.is_empty() {
-                self.learnt.owner = owner.to_owned();
+                self.state.owner = owner.to_owned();
             }
             return Ok(());
         }
-        Err(self.talk.manual(
-            "another account or workspace is open than before; log in as before, or give it an archive of its own \
-             (ANNALS_HOME)",
+        Err(self.talk.manual_stop(
+            "a different account or workspace is open; log in as before, or use a separate archive (ANNALS_HOME)",
         ))
     }
 
-    fn conversations(&mut self, ask: &LiveOptions, due: &[DueGap]) -> std::result::Result<(), Stop> {
+    fn fetch_conversations(
+        &mut self,
+        options: &LiveOptions,
+        due: &[DueGap],
+    ) -> std::result::Result<(), Stop> {
         let is_due = |stream: &str, key: &str| due.iter().any(|gap| gap.stream == stream && gap.key == key);
-        let things = due.iter().filter(|gap| gap.stream == THINGS);
-        let things = things.map(|gap| FetchItem {
+        let conversations = due.iter().filter(|gap| gap.stream == CONVERSATIONS);
+        let conversations = conversations.map(|gap| FetchItem {
             updated: gap.locator.parse().ok().map(Time::from_millis),
             id: gap.key.clone(),
             is_gap: true,
         });
-        self.fetch(things.collect())?;
-        self.keeper.commit(&self.learnt)?;
+        self.fetch(conversations.collect())?;
+        self.keeper.commit(&self.state)?;
         let mut parts: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
         for listing in self.live.listings() {
-            if ask.gaps_only && !is_due(DOCUMENTS, listing.name) {
+            if options.gaps_only && !is_due(DOCUMENTS, listing.name) {
                 continue;
             }
             if let Some(ids) = self.listing(listing)? {
@@ -311,54 +317,54 @@ impl LiveRun<'_> {
             }
         }
         let mut lists = self.live.lists(&|name| parts.get(name).cloned().unwrap_or_default());
-        if ask.gaps_only {
+        if options.gaps_only {
             lists.clear();
         }
         for gap in due.iter().filter(|gap| gap.stream == LISTS) {
-            // Also what is no longer named anywhere: its gap has to end.
+            // Including lists that no longer exist: their gaps have to end.
             if !lists.contains(&gap.key) {
                 lists.push(gap.key.clone());
             }
         }
         let mut ends = Vec::new();
         let mut wanted: HashMap<String, FetchItem> = HashMap::new();
-        let (seen, lacking) = (self.keeper.seen()?, self.keeper.lacking(THINGS)?);
+        let (seen, missing) = (self.keeper.seen()?, self.keeper.missing(CONVERSATIONS)?);
         let today = (self.now)().day();
-        // A day that is yet to come was told by a clock that was wrong.
+        // A day in the future was written by a wrong clock.
         let lately = |walked: i64| (0..WALK_AGAIN).contains(&(today - walked));
-        let full = ask.full || self.learnt.walked.is_some_and(|walked| !lately(walked));
+        let full = options.full || self.state.walked.is_some_and(|walked| !lately(walked));
         for list in &lists {
-            ends.extend(self.walk(list, full, &seen, &lacking, &mut wanted)?);
+            ends.extend(self.walk(list, full, &seen, &missing, &mut wanted)?);
         }
-        let all_walked = !ask.gaps_only && ends.len() == lists.len();
-        if all_walked && (full || self.learnt.walked.is_none()) {
-            self.learnt.walked = Some(today);
+        let all_walked = !options.gaps_only && ends.len() == lists.len();
+        if all_walked && (full || self.state.walked.is_none()) {
+            self.state.walked = Some(today);
         }
-        // The newest first, whichever list they are in.
+        // Newest first, whichever list they are in.
         let mut wanted: Vec<FetchItem> = wanted.into_values().collect();
         wanted.sort_by(|a, b| b.updated.cmp(&a.updated).then_with(|| a.id.cmp(&b.id)));
         let any = !wanted.is_empty();
         self.fetch(wanted)?;
-        self.keeper.pass(&self.learnt, &ends)?;
+        self.keeper.pass(&self.state, &ends)?;
         if self.exhausted || !any {
             return Ok(());
         }
-        // What was said meanwhile has moved to the top.
-        let (seen, lacking) = (self.keeper.seen()?, self.keeper.lacking(THINGS)?);
+        // Conversations that changed in the meantime have moved to the top.
+        let (seen, missing) = (self.keeper.seen()?, self.keeper.missing(CONVERSATIONS)?);
         let mut late = HashMap::new();
         for list in &lists {
             let page = self.page(list, None)?;
             let items = page.map(|page| page.items).unwrap_or_default();
-            let items = items.into_iter().filter_map(|item| fresh(item, &seen, &lacking));
-            late.extend(items.map(|thing| (thing.id.clone(), thing)));
+            let items = items.into_iter().filter_map(|item| to_fetch(item, &seen, &missing));
+            late.extend(items.map(|conversation| (conversation.id.clone(), conversation)));
         }
         self.fetch(late.into_values().collect())?;
-        self.keeper.commit(&self.learnt)?;
+        self.keeper.commit(&self.state)?;
         Ok(())
     }
 
-    /// Gaps that may be tried now, as this run's own.
-    fn due(&mut self) -> Result<Vec<DueGap>> {
+    /// Claims the gaps that may be retried now for this run.
+    fn claim_due_gaps(&mut self) -> Result<Vec<DueGap>> {
         let now = (self.now)();
         let holder = format!("process {}", std::process::id());
         let lease = Lease { holder: &holder, until: Time::from_micros(now.micros() + LEASE) };
@@ -366,26 +372,26 @@ impl LiveRun<'_> {
     }
 
     fn finish(&mut self, ended: std::result::Result<(), Stop>) -> Result<()> {
-        self.keeper.commit(&self.learnt)?;
-        self.report.requests = self.talk.asked;
+        self.keeper.commit(&self.state)?;
+        self.report.requests = self.talk.request_count;
         self.report.stop = ended.err();
         Ok(())
     }
 }
 
-/// A listed thing, unless it is known as it is, or known to be lacking as it is.
-pub fn fresh(
+/// A listed conversation, unless it is archived or known to be missing in this state.
+pub fn to_fetch(
     item: Listed,
     seen: &HashMap<String, String>,
-    lacking: &HashMap<String, String>,
+    missing: &HashMap<String, String>,
 ) -> Option<FetchItem> {
-    let thing = FetchItem { id: item.id, updated: item.updated, is_gap: false };
-    let mark = thing.mark();
-    let known = [seen, lacking].iter().any(|known| known.get(&thing.id) == Some(&mark));
-    (!known).then_some(thing)
+    let conversation = FetchItem { id: item.id, updated: item.updated, is_gap: false };
+    let mark = conversation.mark();
+    let known = [seen, missing].iter().any(|known| known.get(&conversation.id) == Some(&mark));
+    (!known).then_some(conversation)
 }
 
-pub fn why_of(judged: Judged) -> FailureKind {
+pub fn failure_kind(judged: Judged) -> FailureKind {
     match judged {
         Judged::Refused | Judged::Challenge => FailureKind::RateLimited,
         Judged::Expired => FailureKind::SignIn,

@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 
 use annals_core::Time;
 
-/// Requests at the same time.
+/// Parallel requests.
 pub const GROUP: usize = 5;
-/// Tries after the first.
+/// Retries after the first attempt.
 pub const RETRIES: u32 = 3;
-/// A session that ends sooner is not begun with.
+/// We do not start with a session that ends sooner.
 pub const SESSION_LEFT: Duration = Duration::from_secs(5 * 60);
 
-/// The clock of waits; tests make seconds shorter.
+/// The unit of waits; tests shorten it.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     pub second: Duration,
 }
 
 impl Pace {
-    /// Between two groups.
+    /// Pause between two groups.
     pub fn pause(self) -> Duration {
         self.second / 5
     }
 
-    /// Before a try: 2, 4, 8, 16 seconds.
+    /// Wait before a retry: 2, 4, 8, 16 seconds.
     pub fn wait(self, tries: u32) -> Duration {
         self.second * (2 << tries.min(3))
     }
 
-    /// For an answer. Never so short that a busy machine is taken for a silent provider.
+    /// Timeout of a request; long enough that a busy machine is not mistaken for a silent provider.
     pub fn limit(self) -> Duration {
         (self.second * 30).max(Duration::from_secs(3))
     }
@@ -41,31 +41,31 @@ impl Pace {
     }
 }
 
-/// How many are given at once and how many a minute, as far as refusals have taught it. Kept between runs.
+/// A token bucket as learned from refusals: its size, and how many requests per minute it refills. Kept between runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bucket {
-    /// The last refusal, in microseconds.
+    /// Time of the last refusal, in microseconds.
     refused_at: Option<i64>,
-    /// Given since then.
+    /// Requests granted since then.
     given: u64,
     per_minute: f64,
     holds: u64,
 }
 
-/// What may be asked now.
+/// What may be requested now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowance {
     /// Nothing was ever refused.
     Free,
     Some(u64),
-    /// More was given than was expected: so many at a time, until it is refused.
+    /// More was granted than expected: this many at a time, until one is refused.
     Probe(u64),
-    /// Surely nothing.
+    /// Certainly nothing.
     Empty,
 }
 
 impl Default for Bucket {
-    /// As people report it of the provider that has the narrowest: about two hundred, then one a minute.
+    /// As users report for the strictest provider: about two hundred, then one per minute.
     fn default() -> Bucket {
         Bucket { refused_at: None, given: 0, per_minute: 1.0, holds: 200 }
     }
@@ -73,7 +73,7 @@ impl Default for Bucket {
 
 impl Bucket {
     pub fn allowance(&self, pace: Pace, now: Time) -> Allowance {
-        // A refusal that is yet to come was noted by a clock that was wrong.
+        // A refusal in the future was recorded by a wrong clock.
         let Some(refused_at) = self.refused_at.filter(|at| *at <= now.micros()) else {
             return Allowance::Free;
         };
@@ -82,7 +82,7 @@ impl Bucket {
         match left >= 1.0 {
             true => Allowance::Some(left as u64),
             false if self.given == 0 => Allowance::Empty,
-            // The estimate was too low: carefully on, and faster with every one that is given.
+            // The estimate was too low: continue carefully, and faster with every request granted.
             false => Allowance::Probe(1 + (self.given as f64 - gained).max(0.0) as u64 / 4),
         }
     }
@@ -96,7 +96,7 @@ impl Bucket {
             None => self.holds = self.given.max(1),
             Some(refused_at) => {
                 let minutes = pace.minutes(Time::from_micros(refused_at), now);
-                // A bucket that was full says nothing about how fast it fills.
+                // A bucket that was full says nothing about how fast it refills.
                 let filled = self.given as f64 >= 0.9 * self.holds as f64;
                 if filled {
                     self.holds = self.holds.max(self.given);
@@ -110,13 +110,13 @@ impl Bucket {
         self.given = 0;
     }
 
-    /// Between two that are asked for one by one. Every tenth is not waited for: so a faster pace is noticed.
+    /// Wait between two single requests. Every tenth is sent at once, so that a faster pace is noticed.
     pub fn slot(&self, pace: Pace) -> Duration {
         let minute = pace.second * 60;
         if self.given % 10 == 9 { Duration::ZERO } else { minute.div_f64(self.per_minute.max(0.01)) }
     }
 
-    /// How long so many more will take.
+    /// How long `count` more requests will take.
     pub fn time_for(&self, count: u64, pace: Pace, now: Time) -> Duration {
         let at_once = match self.allowance(pace, now) {
             Allowance::Free => self.holds.saturating_sub(self.given),
@@ -153,7 +153,7 @@ mod tests {
         bucket.refused(PACE, at(1));
         assert_eq!(bucket.allowance(PACE, at(1)), Allowance::Empty);
         assert_eq!(bucket.time_for(100, PACE, at(1)), Duration::from_secs(6000));
-        // Thirty minutes later about thirty are there again; three days later no more than it holds.
+        // After thirty minutes about thirty are available again; after three days no more than the bucket holds.
         assert_eq!(bucket.allowance(PACE, at(31)), Allowance::Some(30));
         assert_eq!(bucket.allowance(PACE, at(4321)), Allowance::Some(230));
         for _ in 0..30 {
@@ -164,7 +164,7 @@ mod tests {
             bucket.given();
         }
         assert_eq!(bucket.allowance(PACE, at(31)), Allowance::Probe(3));
-        // It gave 38 in 30 minutes: a little more than was thought.
+        // It granted 38 in 30 minutes, a little more than expected.
         bucket.refused(PACE, at(31));
         assert_eq!(bucket.allowance(PACE, at(31)), Allowance::Empty);
         assert_eq!(bucket.allowance(PACE, at(91)), Allowance::Some(68));
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_refusal_that_is_yet_to_come_hinders_nobody() {
-        // A clock that was a year ahead, and is right again.
+        // A clock that was a year ahead and has been corrected.
         let mut bucket = Bucket::default();
         bucket.refused(PACE, at(525_600));
         assert_eq!(bucket.allowance(PACE, at(0)), Allowance::Free);

@@ -10,13 +10,13 @@ use super::pace::{Pace, RETRIES, SESSION_LEFT};
 use annals_core::{Error, Time};
 use annals_sources::{Judged, Live, LiveAnswer, LiveRequest};
 
-/// How long the browser may take to hand an answer over, once the page has it: some have a hundred megabytes.
+/// How long the browser may take to hand over a response once the page has it: some are a hundred megabytes.
 const HANDED_OVER: Duration = Duration::from_secs(60);
 
-/// Why a run ends before all is done. What was had is kept.
+/// Why a run ends early. Everything fetched so far is kept.
 #[derive(Debug)]
 pub enum Stop {
-    /// Only the owner can go on.
+    /// The user has to act.
     Manual {
         what: String,
         link: String,
@@ -28,8 +28,8 @@ pub enum Stop {
 }
 
 impl From<Error> for Stop {
-    fn from(problem: Error) -> Stop {
-        Stop::Failed(problem)
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error)
     }
 }
 
@@ -37,20 +37,20 @@ pub struct Talk {
     live: &'static dyn Live,
     browser: LiveBrowser,
     origin: String,
-    /// What people call the provider.
+    /// Display name of the provider.
     label: &'static str,
     pace: Pace,
     now: fn() -> Time,
-    /// When the session ends, if it says.
+    /// When the session expires, if known.
     ends: Option<Time>,
-    /// Whose session it is, if it says.
+    /// The account that is logged in, if known.
     pub owner: String,
     last: Option<Instant>,
-    /// All requests so far.
-    pub asked: u64,
+    /// Number of requests so far.
+    pub request_count: u64,
 }
 
-/// What the page says about the session. Whatever opens it stays in the page.
+/// What the page reports about the session. Its credentials stay in the page.
 #[derive(Debug, Clone, Default)]
 struct Session {
     logged_in: bool,
@@ -63,14 +63,14 @@ struct Session {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// As long as it may help.
+    /// As long as a retry may help.
     Patiently,
-    /// A refusal was to be expected: it is the answer.
+    /// Refusals are expected here: return them.
     NotRefusals,
 }
 
 impl Talk {
-    /// Opens the page. The owner may have to log in yet.
+    /// Opens the page. The user may still have to log in.
     pub fn open(
         live: &'static dyn Live,
         label: &'static str,
@@ -81,7 +81,7 @@ impl Talk {
     ) -> Result<Talk, Stop> {
         let browser = LiveBrowser::start(setup)?;
         let (ends, last, owner) = (None, None, String::new());
-        let mut talk = Talk { live, browser, origin, label, pace, now, ends, owner, last, asked: 0 };
+        let mut talk = Talk { live, browser, origin, label, pace, now, ends, owner, last, request_count: 0 };
         let address = format!("{}/", talk.origin);
         match talk.browser.open(&address) {
             Ok(()) => Ok(talk),
@@ -90,59 +90,63 @@ impl Talk {
         }
     }
 
-    /// Stops unless somebody is logged in, for long enough.
-    pub fn begin(&mut self) -> Result<(), Stop> {
-        let session = self.session()?;
+    /// Stops unless the user is logged in with a session that lasts long enough.
+    pub fn check_session(&mut self) -> Result<(), Stop> {
+        let session = self.read_session()?;
         self.ends = session.ends;
         if !session.reached {
             return Err(Stop::Unreachable);
         }
         if session.challenge && !session.logged_in {
-            return Err(self.challenged());
+            return Err(self.challenge_stop());
         }
         if !session.logged_in {
-            return Err(self.manual("log in"));
+            return Err(self.manual_stop("log in"));
         }
         self.owner = session.owner;
         self.check_end()
     }
 
-    /// Waits until the owner has logged in.
+    /// Waits until the user has logged in.
     pub fn wait_for_login(&mut self, patience: Duration) -> Result<(), Stop> {
         let deadline = Instant::now() + patience;
         loop {
-            // The page goes elsewhere and back while somebody logs in.
-            match self.session() {
+            // The page navigates away and back during a login.
+            match self.read_session() {
                 Ok(session) if session.logged_in => return Ok(()),
                 Err(Stop::BrowserClosed) => return Err(Stop::BrowserClosed),
                 Ok(_) | Err(_) => {}
             }
             if Instant::now() >= deadline {
-                return Err(self.manual("log in"));
+                return Err(self.manual_stop("log in"));
             }
             std::thread::sleep(Duration::from_millis(700));
         }
     }
 
-    /// Asks a group at the same time, again what may help; one answer for each.
-    pub fn ask(&mut self, requests: &[LiveRequest], retry: Retry) -> Result<Vec<(Judged, LiveAnswer)>, Stop> {
-        self.ask_as("ask", requests, retry)
+    /// Sends a group of requests in parallel and retries those that may still succeed; one response for each.
+    pub fn send(
+        &mut self,
+        requests: &[LiveRequest],
+        retry: Retry,
+    ) -> Result<Vec<(Judged, LiveAnswer)>, Stop> {
+        self.send_as("ask", requests, retry)
     }
 
-    /// The bytes behind a link that a request answers with, one letter a byte.
-    pub fn bytes(&mut self, requests: &[LiveRequest]) -> Result<Vec<(Judged, LiveAnswer)>, Stop> {
-        self.ask_as("bytes", requests, Retry::Patiently)
+    /// Fetches the bytes behind the link in each response, one character per byte.
+    pub fn fetch_bytes(&mut self, requests: &[LiveRequest]) -> Result<Vec<(Judged, LiveAnswer)>, Stop> {
+        self.send_as("bytes", requests, Retry::Patiently)
     }
 
     pub fn close(self) {
         self.browser.close();
     }
 
-    pub fn challenged(&self) -> Stop {
-        self.manual("complete the check shown on the page")
+    pub fn challenge_stop(&self) -> Stop {
+        self.manual_stop("complete the check shown on the page")
     }
 
-    fn ask_as(
+    fn send_as(
         &mut self,
         how: &str,
         requests: &[LiveRequest],
@@ -154,7 +158,7 @@ impl Talk {
         let (mut tries, mut renewed) = (0, false);
         loop {
             self.check_end()?;
-            self.rest();
+            self.pause();
             let limit = self.pace.limit();
             let scripts: Vec<String> = open
                 .iter()
@@ -166,12 +170,12 @@ impl Talk {
                     }
                 })
                 .collect();
-            self.asked += scripts.len() as u64;
-            let told = self.browser.run(&scripts, limit + HANDED_OVER);
+            self.request_count += scripts.len() as u64;
+            let results = self.browser.run(&scripts, limit + HANDED_OVER);
             self.last = Some(Instant::now());
-            let (mut again, mut expired, mut astray) = (Vec::new(), false, false);
-            for (at, told) in open.iter().copied().zip(told) {
-                let (judged, answer) = match told {
+            let (mut retries, mut expired, mut navigated) = (Vec::new(), false, false);
+            for (at, result) in open.iter().copied().zip(results) {
+                let (judged, answer) = match result {
                     Ok(value) => {
                         let answer = LiveAnswer::of(&value);
                         (self.live.judge(&answer), answer)
@@ -179,7 +183,7 @@ impl Talk {
                     Err(Lost::Closed) => return Err(Stop::BrowserClosed),
                     Err(Lost::Late) => (Judged::Late, LiveAnswer::default()),
                     Err(Lost::Refused(_)) => {
-                        astray = true;
+                        navigated = true;
                         (Judged::Late, LiveAnswer::default())
                     }
                 };
@@ -193,37 +197,37 @@ impl Talk {
                     Judged::Challenge | Judged::Broken | Judged::Late | Judged::Unreachable => true,
                 };
                 if helps {
-                    again.push(at);
+                    retries.push(at);
                 }
                 answers[at] = (judged, answer);
             }
             if expired {
-                // Tokens are renewed behind the page's back: only a new one is worth a try.
-                let session = self.session()?;
+                // Tokens are renewed in the background: retry only with a new one.
+                let session = self.read_session()?;
                 self.ends = session.ends;
                 if !session.reached {
                     return Err(Stop::Unreachable);
                 }
                 if !session.logged_in || !session.changed || renewed {
-                    return Err(self.manual("log in again"));
+                    return Err(self.manual_stop("log in again"));
                 }
                 renewed = true;
-                open = again;
+                open = retries;
                 continue;
             }
-            if again.is_empty() || tries >= RETRIES {
+            if retries.is_empty() || tries >= RETRIES {
                 break;
             }
             std::thread::sleep(self.pace.wait(tries));
             tries += 1;
-            if astray {
-                self.begin()?;
+            if navigated {
+                self.check_session()?;
             }
-            open = again;
+            open = retries;
         }
-        // What breaks off or leads elsewhere looks the same as no network, and must not keep all others from being had.
+        // A broken connection or a redirect looks like a lost network, and must not stop all other requests.
         if answers.iter().any(|(judged, _)| *judged == Judged::Unreachable) {
-            let session = self.session()?;
+            let session = self.read_session()?;
             self.ends = session.ends;
             if !session.reached {
                 return Err(Stop::Unreachable);
@@ -232,19 +236,19 @@ impl Talk {
         Ok(answers)
     }
 
-    fn session(&mut self) -> Result<Session, Stop> {
+    fn read_session(&mut self) -> Result<Session, Stop> {
         let script = format!("annals.session({})", json!(self.origin));
         let limit = self.pace.limit() + HANDED_OVER;
-        let mut told = self.browser.run(std::slice::from_ref(&script), limit).pop();
-        if !matches!(told, Some(Ok(_) | Err(Lost::Closed))) {
-            // The page is new: its script goes in first.
-            told = Some(
+        let mut result = self.browser.run(std::slice::from_ref(&script), limit).pop();
+        if !matches!(result, Some(Ok(_) | Err(Lost::Closed))) {
+            // The page was reloaded: inject its script first.
+            result = Some(
                 self.browser
                     .enter(self.live.script())
                     .and_then(|()| self.browser.run(&[script], limit).pop().unwrap_or(Err(Lost::Closed))),
             );
         }
-        let value = match told {
+        let value = match result {
             Some(Ok(value)) => value,
             Some(Err(Lost::Late | Lost::Refused(_))) => return Err(Stop::Unreachable),
             Some(Err(Lost::Closed)) | None => return Err(Stop::BrowserClosed),
@@ -261,7 +265,7 @@ impl Talk {
         })
     }
 
-    /// A session that is about to end is read again once: it may have been renewed.
+    /// A session about to expire is read once more: it may have been renewed.
     fn check_end(&mut self) -> Result<(), Stop> {
         let left = i64::try_from(SESSION_LEFT.as_micros()).unwrap_or(i64::MAX);
         let is_short =
@@ -269,24 +273,24 @@ impl Talk {
         if !is_short(self.ends, (self.now)()) {
             return Ok(());
         }
-        let session = self.session()?;
+        let session = self.read_session()?;
         if !session.reached {
             return Err(Stop::Unreachable);
         }
         self.ends = session.ends;
         match is_short(self.ends, (self.now)()) || !session.logged_in {
-            true => Err(self.manual("log in again: the session ends within five minutes")),
+            true => Err(self.manual_stop("log in again: the session ends within five minutes")),
             false => Ok(()),
         }
     }
 
-    /// The pause between two groups.
-    fn rest(&self) {
+    /// Waits between two groups of requests.
+    fn pause(&self) {
         let passed = self.last.map_or(self.pace.pause(), |last| last.elapsed());
         std::thread::sleep(self.pace.pause().saturating_sub(passed));
     }
 
-    pub fn manual(&self, what: &str) -> Stop {
+    pub fn manual_stop(&self, what: &str) -> Stop {
         Stop::Manual { what: format!("{}: {what}", self.label), link: format!("{}/", self.origin) }
     }
 }

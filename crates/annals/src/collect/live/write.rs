@@ -1,12 +1,12 @@
-//! Commits what live collection fetched: captures, their times of change, gaps and cursors, in one transaction where
-//! they belong together.
+//! Commits what live collection fetched: captures, modification times, gaps and cursors, together where they belong
+//! together.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::{FILES, FetchItem, LEARNT, Learnt, THINGS};
+use super::{CONVERSATIONS, FILES, FetchItem, PROVIDER_STATE, ProviderState};
 use crate::collect::ingest::append::Appender;
 use crate::collect::ingest::documents::{is_same, replace};
 use crate::collect::ingest::target::Target;
@@ -15,14 +15,14 @@ use annals_core::{FailureKind, Result, Scope, Time};
 use annals_sources::{Capture, ElementBody, Listing, Source};
 use annals_store::{Batch, DueGap, Failure, Lease, Packer, Store};
 
-/// A kill costs what was not committed: little, and at a slow pace nothing.
+/// A kill loses what was not committed: not much, and nothing at a slow pace.
 const HELD: usize = 25;
 const HELD_BYTES: u64 = 16 << 20;
 const HELD_FOR: Duration = Duration::from_secs(1);
-/// Cursors: when a thing was changed that is here; how far down a list everything is here.
+/// Cursors: the modification time of each archived conversation; how far down a list everything is archived.
 const SEEN: &str = "seen ";
 const LIST: &str = "list ";
-/// The cursor that sums what was captured.
+/// The cursor with the totals of what was captured.
 const BYTES: &str = "live bytes";
 
 pub struct Keeper {
@@ -31,7 +31,7 @@ pub struct Keeper {
     source: &'static dyn Source,
     instance: i64,
     now: fn() -> Time,
-    /// Where answers come from.
+    /// Where responses come from.
     origin: String,
     version: &'static str,
     held: Held,
@@ -69,27 +69,27 @@ impl Keeper {
         })
     }
 
-    /// A thing as it was answered. Answers the bytes that are new.
-    pub fn thing(&mut self, thing: FetchItem, captures: Vec<Capture<'_>>) -> Result<u64> {
-        let added = self.captures(captures, &[])?;
-        self.held.done.push(thing);
+    /// Adds a complete conversation. Returns the number of new bytes.
+    pub fn add_conversation(&mut self, conversation: FetchItem, captures: Vec<Capture<'_>>) -> Result<u64> {
+        let added = self.add_captures(captures, &[])?;
+        self.held.done.push(conversation);
         Ok(added)
     }
 
-    /// A part of a thing, which is lacking all the same.
-    pub fn part(&mut self, captures: Vec<Capture<'_>>) -> Result<u64> {
-        self.captures(captures, &[])
+    /// Adds a part of a conversation that still counts as missing.
+    pub fn add_part(&mut self, captures: Vec<Capture<'_>>) -> Result<u64> {
+        self.add_captures(captures, &[])
     }
 
-    /// Bytes of a file, and what is noted of it.
-    pub fn file(&mut self, id: &str, captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
-        let added = self.captures(captures, bytes)?;
+    /// Adds the bytes of a file and its record.
+    pub fn add_file(&mut self, id: &str, captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
+        let added = self.add_captures(captures, bytes)?;
         self.held.files.push(id.to_owned());
         Ok(added)
     }
 
-    /// Files that things speak of, with what speaks of them.
-    pub fn files(&self) -> Result<Vec<(String, Option<String>)>> {
+    /// Files that conversations refer to, each with the conversation that does.
+    pub fn referenced_files(&self) -> Result<Vec<(String, Option<String>)>> {
         let mut files = Vec::new();
         let name = self.source.manifest().source;
         self.store.scoped(Scope::Owner).each_record(name, FILES, None, 0, &mut |record| {
@@ -103,12 +103,13 @@ impl Keeper {
         Ok(self.store.captured_file(self.instance, path)?.is_some())
     }
 
-    pub fn fail_thing(&mut self, thing: FetchItem, why: FailureKind, reason: &str) {
-        self.held.failed.push((thing, why, reason.to_owned()));
+    pub fn fail_conversation(&mut self, conversation: FetchItem, why: FailureKind, reason: &str) {
+        self.held.failed.push((conversation, why, reason.to_owned()));
     }
 
-    fn captures(&mut self, captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
-        // The appender sees what is committed: a file gets one batch at a time. Large ones do not wait for others.
+    fn add_captures(&mut self, captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
+        // The appender sees only committed data, so a file gets one batch at a time. Large batches are committed
+        // alone.
         let again = captures.iter().any(|capture| self.held.paths.contains(&capture.path));
         if again || self.held.bytes >= HELD_BYTES {
             self.flush(None, &[])?;
@@ -159,22 +160,22 @@ impl Keeper {
         Ok(added)
     }
 
-    /// Commits when there is enough, or it waited long enough.
-    pub fn settle(&mut self, learnt: &Learnt) -> Result<()> {
+    /// Commits if enough has accumulated, or after long enough.
+    pub fn commit_if_due(&mut self, state: &ProviderState) -> Result<()> {
         let count = self.held.done.len() + self.held.failed.len() + self.held.files.len();
-        if count >= HELD || self.since.elapsed() >= HELD_FOR { self.commit(learnt) } else { Ok(()) }
+        if count >= HELD || self.since.elapsed() >= HELD_FOR { self.commit(state) } else { Ok(()) }
     }
 
-    pub fn commit(&mut self, learnt: &Learnt) -> Result<()> {
-        self.flush(Some(learnt), &[])
+    pub fn commit(&mut self, state: &ProviderState) -> Result<()> {
+        self.flush(Some(state), &[])
     }
 
-    /// Everything in these lists is here, or a gap: the last of those and the cursors are one transaction.
-    pub fn pass(&mut self, learnt: &Learnt, ends: &[(String, String)]) -> Result<()> {
-        self.flush(Some(learnt), ends)
+    /// Everything in these lists is archived or a gap: the last gaps and the cursors are one transaction.
+    pub fn pass(&mut self, state: &ProviderState, ends: &[(String, String)]) -> Result<()> {
+        self.flush(Some(state), ends)
     }
 
-    fn flush(&mut self, learnt: Option<&Learnt>, ends: &[(String, String)]) -> Result<()> {
+    fn flush(&mut self, state: Option<&ProviderState>, ends: &[(String, String)]) -> Result<()> {
         let held = std::mem::take(&mut self.held);
         self.since = Instant::now();
         let now = (self.now)();
@@ -183,19 +184,19 @@ impl Keeper {
         for batch in held.batches {
             writer.apply(batch)?;
         }
-        for thing in &held.done {
-            writer.set_cursor(self.instance, &format!("{SEEN}{}", thing.id), &thing.mark())?;
-            writer.close_gap(self.instance, THINGS, &thing.id, now)?;
+        for conversation in &held.done {
+            writer.set_cursor(self.instance, &format!("{SEEN}{}", conversation.id), &conversation.mark())?;
+            writer.close_gap(self.instance, CONVERSATIONS, &conversation.id, now)?;
         }
         for id in &held.files {
             writer.close_gap(self.instance, FILES, id, now)?;
         }
-        for (thing, why, reason) in &held.failed {
+        for (conversation, why, reason) in &held.failed {
             let failure = Failure {
                 instance: self.instance,
-                stream: THINGS,
-                key: &thing.id,
-                locator: &thing.mark(),
+                stream: CONVERSATIONS,
+                key: &conversation.id,
+                locator: &conversation.mark(),
                 why: *why,
                 reason,
                 version: self.version,
@@ -206,8 +207,8 @@ impl Keeper {
             let before = before.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
             writer.set_cursor(self.instance, BYTES, &(before + held.bytes).to_string())?;
         }
-        if let Some(learnt) = learnt {
-            writer.set_cursor(self.instance, LEARNT, &serde_json::to_string(learnt)?)?;
+        if let Some(state) = state {
+            writer.set_cursor(self.instance, PROVIDER_STATE, &serde_json::to_string(state)?)?;
         }
         for (list, mark) in ends {
             writer.set_cursor(self.instance, &format!("{LIST}{list}"), mark)?;
@@ -216,7 +217,7 @@ impl Keeper {
         Ok(writer.commit()?)
     }
 
-    /// A document with all its pages, as a new version unless it is the same. Answers the bytes that are new.
+    /// A document with all its pages, as a new version unless it is unchanged. Returns the number of new bytes.
     pub fn document(&mut self, listing: &Listing, pages: &[String], details: &[String]) -> Result<u64> {
         let name = Value::from(listing.name);
         let (pages, details) = (pages.join(","), details.join(","));
@@ -243,8 +244,8 @@ impl Keeper {
         Ok(added)
     }
 
-    /// Whether the archive has something of a listing that these ids are not.
-    pub fn would_end(&self, listing: &Listing, ids: &[String]) -> Result<bool> {
+    /// Whether the archive has an item of this listing that is not among these ids.
+    pub fn would_remove(&self, listing: &Listing, ids: &[String]) -> Result<bool> {
         let path = format!("live/{}.json", listing.name);
         let Some(known) = self.store.captured_file(self.instance, &path)? else {
             return Ok(false);
@@ -257,7 +258,7 @@ impl Keeper {
         Ok(found)
     }
 
-    /// A gap of something that is asked for anew by every run.
+    /// Records a gap for something that every run requests again.
     pub fn fail(
         &mut self,
         stream: &str,
@@ -273,7 +274,7 @@ impl Keeper {
         Ok(writer.commit()?)
     }
 
-    /// Nothing is lacking there any more.
+    /// Closes the gap: nothing is missing there any more.
     pub fn close(&mut self, stream: &str, key: &str) -> Result<()> {
         let now = (self.now)();
         let mut writer = self.store.writer(now)?;
@@ -288,13 +289,13 @@ impl Keeper {
         Ok(gaps)
     }
 
-    /// When each thing was changed that is here.
+    /// The modification time of each archived conversation.
     pub fn seen(&self) -> Result<HashMap<String, String>> {
         Ok(self.store.cursors(self.instance, SEEN)?.into_iter().collect())
     }
 
-    /// When each thing was changed that is known to be lacking.
-    pub fn lacking(&self, stream: &str) -> Result<HashMap<String, String>> {
+    /// The modification time of each item that is known to be missing.
+    pub fn missing(&self, stream: &str) -> Result<HashMap<String, String>> {
         Ok(self.store.gap_locators(self.instance, stream)?.into_iter().collect())
     }
 

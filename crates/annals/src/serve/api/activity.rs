@@ -10,7 +10,7 @@ use super::parameters::{
     AllSessionParameters, BranchParameters, DailyParameters, InPath, Nothing, OfSource, Params,
 };
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view::{Activity, Branch, DailyUsage, LineView, Outline, SessionList, SessionQuery};
 
@@ -22,12 +22,12 @@ const YEAR: i64 = 371;
     responses((status = 200, description = "A page of sessions", body = SessionList), Refusals))]
 pub async fn all_sessions(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<AllSessionParameters>,
 ) -> Answered {
     let (filter, page) = parameters.read()?;
-    Ok(answer(app, asker, headers, move |view| {
+    Ok(answer(app, caller, headers, move |view| {
         let query = SessionQuery { filter, page, brief: true };
         view.sessions(&query).map(Some)
     })
@@ -39,11 +39,11 @@ pub async fn all_sessions(
     responses((status = 200, description = "Days with messages", body = Activity), Refusals))]
 pub async fn year(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    answer(app, asker, headers, |view| view.activity(YEAR).map(Some)).await
+    answer(app, caller, headers, |view| view.activity(YEAR).map(Some)).await
 }
 
 /// Get tokens and estimated cost by day and model
@@ -51,12 +51,12 @@ pub async fn year(
     responses((status = 200, description = "Days with responses", body = DailyUsage), Refusals))]
 pub async fn days(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<DailyParameters>,
 ) -> Answered {
     let (filter, days) = parameters.read()?;
-    Ok(answer(app, asker, headers, move |view| view.daily_usage(&filter, days).map(Some)).await)
+    Ok(answer(app, caller, headers, move |view| view.daily_usage(&filter, days).map(Some)).await)
 }
 
 /// Get the prompts of a session and its number of steps
@@ -66,15 +66,15 @@ pub async fn days(
     responses((status = 200, description = "Outline of the session", body = Outline), Refusals))]
 pub async fn outline(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
     Params(parameters): Params<BranchParameters>,
 ) -> Response {
-    answer(app, asker, headers, move |view| {
+    answer(app, caller, headers, move |view| {
         let found = view.exact_session(source, &path.session_id)?;
-        let branch = Branch::named(parameters.branch.as_deref());
+        let branch = Branch::parse(parameters.branch.as_deref());
         found.map(|session| view.outline(&session, &branch)).transpose()
     })
     .await
@@ -94,13 +94,13 @@ pub struct LineAnswer {
     responses((status = 200, description = "Lines as the client wrote them", body = LineAnswer), Refusals))]
 pub async fn lines(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    answer(app, asker, headers, move |view| {
+    answer(app, caller, headers, move |view| {
         let found = view.exact_session(source, &path.session_id)?;
         let Some(session) = found else { return Ok(None) };
         let lines = view.lines(&session, &path.key)?;

@@ -11,10 +11,10 @@ use utoipa::ToSchema;
 
 use super::parameters::{GapParameters, InPath, Nothing, OfSource, PageParameters, Params};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view::{
-    Audit, GapList, IndexAudit, Paging, RecordPage, RecordsQuery, SourceCard, View, source_named,
+    Audit, GapList, IndexAudit, Paging, RecordPage, RecordsQuery, SourceCard, View, find_source,
 };
 use annals_core::Result;
 
@@ -50,11 +50,11 @@ pub struct SourceAnswer {
     responses((status = 200, description = "All known sources", body = SourceAnswer), Refusals))]
 pub async fn sources(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    answer(app, asker, headers, |view| {
+    answer(app, caller, headers, |view| {
         let sources = view.cards()?;
         Ok(Some(SourceAnswer { sources, next_cursor: None }))
     })
@@ -67,12 +67,12 @@ pub async fn sources(
     responses((status = 200, description = "The manifest", body = HashMap<String, Value>), Refusals))]
 pub async fn manifest(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    answer(app, asker, headers, move |_| Ok(source_named(source).map(|source| source.manifest()))).await
+    answer(app, caller, headers, move |_| Ok(find_source(source).map(|source| source.manifest()))).await
 }
 
 /// List the native records of a stream
@@ -82,14 +82,14 @@ pub async fn manifest(
     responses((status = 200, description = "A page of records", body = RecordPage), Refusals))]
 pub async fn records(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
     Params(parameters): Params<PageParameters>,
 ) -> Answered {
     let page = parameters.read()?;
-    Ok(answer(app, asker, headers, move |view| page_of(view, source, &path.stream, None, page)).await)
+    Ok(answer(app, caller, headers, move |view| page_of(view, source, &path.stream, None, page)).await)
 }
 
 /// Get all versions of a native record
@@ -101,14 +101,14 @@ pub async fn records(
               Refusals))]
 pub async fn record(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let page = Paging { limit: 500, cursor: None };
-    answer(app, asker, headers, move |view| {
+    answer(app, caller, headers, move |view| {
         let found = page_of(view, source, &path.stream, Some(path.key), page)?;
         Ok(found.filter(|page| !page.records.is_empty()))
     })
@@ -122,7 +122,7 @@ fn page_of(
     key: Option<String>,
     page: Paging,
 ) -> Result<Option<RecordPage>> {
-    let Some(source) = source_named(source) else { return Ok(None) };
+    let Some(source) = find_source(source) else { return Ok(None) };
     let Some(stream) = source.manifest().stream(stream) else { return Ok(None) };
     let limit = u64::try_from(page.limit).ok();
     let full = key.is_some();
@@ -142,11 +142,11 @@ pub struct AuditAnswer {
     responses((status = 200, description = "Accounts by source", body = AuditAnswer), Refusals))]
 pub async fn audit(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    answer(app, asker, headers, |view| {
+    answer(app, caller, headers, |view| {
         let mut sources = Vec::new();
         for source in view.used_sources()? {
             let captured = view.captured(source)?;
@@ -163,10 +163,10 @@ pub async fn audit(
     responses((status = 200, description = "A page of gaps", body = GapList), Refusals))]
 pub async fn gaps(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<GapParameters>,
 ) -> Answered {
     let query = parameters.read()?;
-    Ok(answer(app, asker, headers, move |view| view.gaps(&query).map(Some)).await)
+    Ok(answer(app, caller, headers, move |view| view.gaps(&query).map(Some)).await)
 }

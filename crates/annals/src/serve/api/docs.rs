@@ -43,7 +43,7 @@ fn write_page(page: &mut String, document: &Value) -> std::fmt::Result {
     )?;
     let nothing = Map::new();
     let paths = document["paths"].as_object().unwrap_or(&nothing);
-    // What is shared comes first, then the addresses of each source's own.
+    // Shared routes first, then the additional routes of each source.
     let mut tags = ["sources", "sessions", "search", "lineage", "usage", "library", "server"]
         .map(str::to_owned)
         .to_vec();
@@ -97,7 +97,7 @@ fn write_parameters(page: &mut String, operation: &Value) -> std::fmt::Result {
 
 /// The schema of a response in a compact notation; deep enough for every response.
 fn write_schema(page: &mut String, document: &Value, schema: &Value, depth: usize) -> std::fmt::Result {
-    let schema = resolved(document, schema);
+    let schema = resolve(document, schema);
     let space = "  ".repeat(depth + 1);
     if depth > 6 {
         return write!(page, "…");
@@ -140,7 +140,7 @@ fn write_schema(page: &mut String, document: &Value, schema: &Value, depth: usiz
 }
 
 fn gather_fields<'d>(document: &'d Value, schema: &'d Value, fields: &mut Vec<(String, &'d Value)>) {
-    let schema = resolved(document, schema);
+    let schema = resolve(document, schema);
     for part in schema["allOf"].as_array().into_iter().flatten() {
         gather_fields(document, part, fields);
     }
@@ -149,7 +149,7 @@ fn gather_fields<'d>(document: &'d Value, schema: &'d Value, fields: &mut Vec<(S
     }
 }
 
-fn resolved<'d>(document: &'d Value, schema: &'d Value) -> &'d Value {
+fn resolve<'d>(document: &'d Value, schema: &'d Value) -> &'d Value {
     let name = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix("#/components/schemas/"));
     name.map_or(schema, |name| &document["components"]["schemas"][name])
 }

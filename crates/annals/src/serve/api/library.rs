@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::parameters::{ItemParameters, LibraryParameters, Params};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view::{ItemVersion, LibraryItem};
 
@@ -25,12 +25,12 @@ pub struct LibraryAnswer {
               Refusals))]
 pub async fn items(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<LibraryParameters>,
 ) -> Answered {
     let (query, then) = parameters.read()?;
-    Ok(answer(app, asker, headers, move |view| {
+    Ok(answer(app, caller, headers, move |view| {
         let items = view.library(&query, then)?;
         Ok(Some(LibraryAnswer { items, next_cursor: None }))
     })
@@ -50,12 +50,12 @@ pub struct ItemAnswer {
     responses((status = 200, description = "The item and its versions", body = ItemAnswer), Refusals))]
 pub async fn item(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<ItemParameters>,
 ) -> Answered {
     let (query, id) = parameters.read()?;
-    Ok(answer(app, asker, headers, move |view| {
+    Ok(answer(app, caller, headers, move |view| {
         let mut found = view.history(&query, &id)?;
         let exact = found.iter().position(|(item, _)| item.id.as_str() == id).unwrap_or(0);
         let first = (!found.is_empty()).then(|| found.swap_remove(exact));

@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 
 use super::parameters::{LineageParameters, Params};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view::Lineage;
 
@@ -19,10 +19,10 @@ use crate::view::Lineage;
     responses((status = 200, description = "Spans of lines with their origins", body = Lineage), Refusals))]
 pub async fn of_file(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<LineageParameters>,
 ) -> Answered {
     let query = parameters.read()?;
-    Ok(answer(app, asker, headers, move |view| view.lineage(&query)).await)
+    Ok(answer(app, caller, headers, move |view| view.lineage(&query)).await)
 }

@@ -11,7 +11,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{OpenApi as Document, OpenApiVersion, RefOr};
 
 use super::{activity, archive, library, lineage, search, secrets, sessions, usage};
-use crate::view::{source_named, source_routes};
+use crate::view::{find_source, source_routes};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -65,7 +65,7 @@ pub fn document_of_all() -> &'static Document {
                 if let Some(operation) = &mut item.get {
                     operation.operation_id = operation.operation_id.take().map(|id| format!("{source}_{id}"));
                     operation.tags =
-                        source_named(source).map(|source| vec![source.manifest().label.to_owned()]);
+                        find_source(source).map(|source| vec![source.manifest().label.to_owned()]);
                     let parameters = operation.parameters.take().unwrap_or_default();
                     let own = |parameter: &RefOr<Parameter>| match parameter {
                         RefOr::T(parameter) => parameter.name != "source",

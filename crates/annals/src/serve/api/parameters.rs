@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 pub use super::queries::{InPath, OfSource, Params};
-use crate::view::{LibraryQuery, Paging, UsageQuery, source_named};
-use annals_core::{Error, Result as Answered, Time};
+use crate::view::{LibraryQuery, Paging, UsageQuery, find_source};
+use annals_core::{Error, Result, Time};
 use annals_store::{ResponseFilter, SessionFilter, UsageBy};
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -58,13 +58,13 @@ pub struct SessionParameters {
 }
 
 impl SessionParameters {
-    pub fn read(self, source: &str) -> Answered<(SessionFilter, Paging)> {
+    pub fn read(self, source: &str) -> Result<(SessionFilter, Paging)> {
         let filter = SessionFilter {
             source: Some(source.to_owned()),
             project: self.project,
             model: self.model,
-            since: moment(self.since.as_deref())?,
-            until: moment(self.until.as_deref())?,
+            since: parse_time(self.since.as_deref())?,
+            until: parse_time(self.until.as_deref())?,
             words: self.q,
             with_agents: self.include_subagents.unwrap_or(false),
             ..SessionFilter::default()
@@ -123,8 +123,8 @@ pub struct AllSessionParameters {
 }
 
 impl AllSessionParameters {
-    pub fn read(self) -> Answered<(SessionFilter, Paging)> {
-        known_source(self.source.as_deref())?;
+    pub fn read(self) -> Result<(SessionFilter, Paging)> {
+        check_source(self.source.as_deref())?;
         let path = self.project.as_deref().is_some_and(|project| project.starts_with('/'));
         let filter = SessionFilter {
             source: self.source,
@@ -132,8 +132,8 @@ impl AllSessionParameters {
             project_part: self.project.filter(|_| !path),
             model: self.model,
             branch: self.branch,
-            since: moment(self.since.as_deref())?,
-            until: moment(self.until.as_deref())?,
+            since: parse_time(self.since.as_deref())?,
+            until: parse_time(self.until.as_deref())?,
             words: self.q,
             with_agents: self.include_subagents.unwrap_or(false),
             with_errors: self.errors.unwrap_or(false),
@@ -180,12 +180,12 @@ pub struct MessageParameters {
 }
 
 impl MessageParameters {
-    pub fn read(self) -> Answered<(crate::view::TranscriptQuery, Paging)> {
+    pub fn read(self) -> Result<(crate::view::TranscriptQuery, Paging)> {
         let query = crate::view::TranscriptQuery {
             full: self.full.unwrap_or(false),
             copies: self.copies.unwrap_or(false),
             changes: false,
-            branch: crate::view::Branch::named(self.branch.as_deref()),
+            branch: crate::view::Branch::parse(self.branch.as_deref()),
         };
         Ok((query, paging(self.limit, self.cursor)?))
     }
@@ -203,7 +203,7 @@ pub struct DayParameters {
 }
 
 impl DayParameters {
-    pub fn read(&self) -> Answered<Option<i64>> {
+    pub fn read(&self) -> Result<Option<i64>> {
         days_of(self.days.as_deref())
     }
 }
@@ -235,12 +235,12 @@ pub struct UsageParameters {
 
 impl UsageParameters {
     /// Resolves the session by its source and id as well.
-    pub fn read(self) -> Answered<(UsageQuery, Option<(String, String)>)> {
+    pub fn read(self) -> Result<(UsageQuery, Option<(String, String)>)> {
         let by = self.by.as_deref().unwrap_or("day");
         let by = UsageBy::from_name(by).ok_or_else(|| {
             Error::bad_request("invalid value of `by`").hint("use day, model, project, session or source")
         })?;
-        known_source(self.source.as_deref())?;
+        check_source(self.source.as_deref())?;
         let session = match (self.session_id, &self.source) {
             (None, _) => None,
             (Some(id), Some(source)) => Some((source.clone(), id)),
@@ -296,8 +296,8 @@ pub struct SearchParameters {
 }
 
 impl SearchParameters {
-    pub fn read(self) -> Answered<crate::view::SearchQuery> {
-        known_source(self.source.as_deref())?;
+    pub fn read(self) -> Result<crate::view::SearchQuery> {
+        check_source(self.source.as_deref())?;
         let recent = match self.sort.as_deref() {
             None | Some("best") => false,
             Some("recent") => true,
@@ -311,8 +311,8 @@ impl SearchParameters {
             project: self.project,
             role: self.role,
             kind: self.kind,
-            since: moment(self.since.as_deref())?,
-            until: moment(self.until.as_deref())?,
+            since: parse_time(self.since.as_deref())?,
+            until: parse_time(self.until.as_deref())?,
             recent,
             session: None,
             page: paging(self.limit, self.cursor)?,
@@ -335,8 +335,8 @@ pub struct DailyParameters {
 }
 
 impl DailyParameters {
-    pub fn read(self) -> Answered<(ResponseFilter, Option<i64>)> {
-        known_source(self.source.as_deref())?;
+    pub fn read(self) -> Result<(ResponseFilter, Option<i64>)> {
+        check_source(self.source.as_deref())?;
         let filter =
             ResponseFilter { source: self.source, project: self.project, ..ResponseFilter::default() };
         Ok((filter, days_of(self.days.as_deref())?))
@@ -359,9 +359,9 @@ pub struct LibraryParameters {
 }
 
 impl LibraryParameters {
-    pub fn read(self) -> Answered<(LibraryQuery, Time)> {
-        known_source(self.source.as_deref())?;
-        let then = moment(self.as_of.as_deref())?.unwrap_or(Time::from_micros(i64::MAX));
+    pub fn read(self) -> Result<(LibraryQuery, Time)> {
+        check_source(self.source.as_deref())?;
+        let then = parse_time(self.as_of.as_deref())?.unwrap_or(Time::from_micros(i64::MAX));
         Ok((LibraryQuery { source: self.source, kind: self.kind, project: self.project }, then))
     }
 }
@@ -379,8 +379,8 @@ pub struct ItemParameters {
 }
 
 impl ItemParameters {
-    pub fn read(self) -> Answered<(LibraryQuery, String)> {
-        known_source(Some(&self.source))?;
+    pub fn read(self) -> Result<(LibraryQuery, String)> {
+        check_source(Some(&self.source))?;
         Ok((LibraryQuery { source: Some(self.source), kind: Some(self.kind), project: None }, self.id))
     }
 }
@@ -400,7 +400,7 @@ pub struct LineageParameters {
 }
 
 impl LineageParameters {
-    pub fn read(self) -> Answered<crate::view::LineageQuery> {
+    pub fn read(self) -> Result<crate::view::LineageQuery> {
         let line = |line: Option<u32>| line.map(|line| line as usize);
         Ok(crate::view::LineageQuery { file: self.file, start: line(self.start), end: line(self.end) })
     }
@@ -423,12 +423,12 @@ pub struct GapParameters {
 }
 
 impl GapParameters {
-    pub fn read(self) -> Answered<crate::view::GapQuery> {
-        known_source(self.source.as_deref())?;
-        let known = ["pending", "in_progress", "recovered", "terminal"];
-        if self.status.as_deref().is_some_and(|status| !known.contains(&status)) {
+    pub fn read(self) -> Result<crate::view::GapQuery> {
+        check_source(self.source.as_deref())?;
+        let statuses = ["pending", "in_progress", "recovered", "terminal"];
+        if self.status.as_deref().is_some_and(|status| !statuses.contains(&status)) {
             return Err(
-                Error::bad_request("invalid value of `status`").hint(format!("use {}", known.join(", ")))
+                Error::bad_request("invalid value of `status`").hint(format!("use {}", statuses.join(", ")))
             );
         }
         let page = paging(self.limit, self.cursor)?;
@@ -437,12 +437,12 @@ impl GapParameters {
 }
 
 impl PageParameters {
-    pub fn read(self) -> Answered<Paging> {
+    pub fn read(self) -> Result<Paging> {
         paging(self.limit, self.cursor)
     }
 }
 
-fn paging(limit: Option<i64>, cursor: Option<String>) -> Answered<Paging> {
+fn paging(limit: Option<i64>, cursor: Option<String>) -> Result<Paging> {
     let limit = limit.unwrap_or(50);
     if !(1..=500).contains(&limit) {
         return Err(Error::bad_request(format!("`limit` is out of range: {limit}"))
@@ -451,7 +451,7 @@ fn paging(limit: Option<i64>, cursor: Option<String>) -> Answered<Paging> {
     Ok(Paging { limit, cursor })
 }
 
-pub fn days_of(text: Option<&str>) -> Answered<Option<i64>> {
+pub fn days_of(text: Option<&str>) -> Result<Option<i64>> {
     let text = text.unwrap_or("30");
     if text == "all" {
         return Ok(None);
@@ -462,7 +462,7 @@ pub fn days_of(text: Option<&str>) -> Answered<Option<i64>> {
         .ok_or_else(|| Error::bad_request("`days` is not a number of days").hint("use 7, 30, 90 or all"))
 }
 
-fn moment(text: Option<&str>) -> Answered<Option<Time>> {
+fn parse_time(text: Option<&str>) -> Result<Option<Time>> {
     text.map(|text| {
         Time::parse(text).or_else(|| Time::parse(&format!("{text}T00:00:00Z"))).ok_or_else(|| {
             Error::bad_request("not a time").hint("use RFC 3339, for example 2026-03-01T00:00:00Z")
@@ -471,9 +471,9 @@ fn moment(text: Option<&str>) -> Answered<Option<Time>> {
     .transpose()
 }
 
-pub fn known_source(name: Option<&str>) -> Answered<()> {
+pub fn check_source(name: Option<&str>) -> Result<()> {
     match name {
-        Some(name) if source_named(name).is_none() => {
+        Some(name) if find_source(name).is_none() => {
             Err(Error::bad_request("unknown source").hint("/api/v1/agent-sessions/sources lists all sources"))
         }
         _ => Ok(()),

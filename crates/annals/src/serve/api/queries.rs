@@ -6,7 +6,7 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::serve::answer::Refusal;
-use crate::view::source_named;
+use crate::view::find_source;
 
 /// A query string in which every parameter is known.
 pub struct Params<T>(pub T);
@@ -34,7 +34,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OfSource {
             return Ok(*of);
         }
         let InPath { source, .. } = InPath::from_request_parts(parts, state).await?;
-        match source_named(&source) {
+        match find_source(&source) {
             Some(source) => Ok(OfSource(source.manifest().source)),
             None => {
                 Err(Refusal::not_found("unknown source")

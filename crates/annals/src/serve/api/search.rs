@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 
 use super::parameters::{Params, SearchParameters};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view::SearchAnswer;
 
@@ -17,10 +17,10 @@ use crate::view::SearchAnswer;
               Refusals))]
 pub async fn found(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<SearchParameters>,
 ) -> Answered {
     let query = parameters.read()?;
-    Ok(answer(app, asker, headers, move |view| view.search(&query).map(Some)).await)
+    Ok(answer(app, caller, headers, move |view| view.search(&query).map(Some)).await)
 }

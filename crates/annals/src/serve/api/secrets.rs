@@ -1,5 +1,5 @@
-//! Where secrets appear. This requires reading everything, so one thread scans, and all requests see
-//! its progress.
+//! Where secrets appear. Finding them requires reading everything, so one thread scans and all requests see its
+//! progress.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::parameters::{Nothing, Params};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::{Refusals, answer};
 use crate::view::SecretView;
 use annals_core::{Error, Result, Scope};
@@ -30,7 +30,7 @@ pub struct SecretAnswer {
     #[schema(value_type = Vec<SecretView>)]
     pub secrets: Arc<Vec<SecretView>>,
     pub next_cursor: Option<String>,
-    /// Why the last scan did not come to its end
+    /// Why the last scan failed
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -42,7 +42,7 @@ pub struct Secrets(Mutex<HashMap<String, ScannedSecrets>>);
 #[derive(Clone)]
 struct ScannedSecrets {
     answer: SecretAnswer,
-    /// The run of the archive after which it was scanned.
+    /// The last run of the archive before the scan.
     run: i64,
 }
 
@@ -51,31 +51,32 @@ struct ScannedSecrets {
     responses((status = 200, description = "Marks, and where they appear", body = SecretAnswer), Refusals))]
 pub async fn list(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let looking = app.clone();
-    answer(app, asker, headers, move |view| {
+    answer(app, caller, headers, move |view| {
         let run = view.last_run()?;
-        Ok(Some(found(&looking, asker.scope, run)))
+        Ok(Some(current_results(&looking, caller.scope, run)))
     })
     .await
 }
 
 /// The current results; starts a scan if there is none for this state of the archive.
-pub fn found(app: &Arc<App>, scope: Scope, run: i64) -> SecretAnswer {
+pub fn current_results(app: &Arc<App>, scope: Scope, run: i64) -> SecretAnswer {
     let key = format!("{scope:?}");
     let mut all = app.secrets.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = all.entry(key.clone()).or_insert_with(|| ScannedSecrets { answer: nothing(), run: -1 });
-    if known.answer.status == "done" && known.run != run {
-        known.answer.status = "looking";
-        known.answer.sessions_looked_at = 0;
-        known.run = run;
+    let scanned =
+        all.entry(key.clone()).or_insert_with(|| ScannedSecrets { answer: empty_answer(), run: -1 });
+    if scanned.answer.status == "done" && scanned.run != run {
+        scanned.answer.status = "looking";
+        scanned.answer.sessions_looked_at = 0;
+        scanned.run = run;
         let app = app.clone();
-        // Not one of the threads that answers: it takes as long as the archive is large.
+        // On a separate thread: it takes as long as the archive is large.
         std::thread::spawn(move || {
-            let scanned = catch_unwind(AssertUnwindSafe(|| look_through(&app, scope, &key)));
+            let scanned = catch_unwind(AssertUnwindSafe(|| scan(&app, scope, &key)));
             let scanned = scanned.unwrap_or_else(|_| Err(Error::new("the scan panicked")));
             let now = (app.now)();
             app.events.secrets(None);
@@ -95,13 +96,13 @@ pub fn found(app: &Arc<App>, scope: Scope, run: i64) -> SecretAnswer {
             });
         });
     }
-    known.answer.clone()
+    scanned.answer.clone()
 }
 
-fn look_through(app: &Arc<App>, scope: Scope, key: &str) -> Result<Vec<SecretView>> {
+fn scan(app: &Arc<App>, scope: Scope, key: &str) -> Result<Vec<SecretView>> {
     let store = app.reader()?;
     let filter = SessionFilter { with_agents: true, ..SessionFilter::default() };
-    let found = app.view(&store, scope, &[]).secrets_watched(&filter, &mut |done, all| {
+    let found = app.view(&store, scope, &[]).secrets_with_progress(&filter, &mut |done, all| {
         app.events.secrets(Some((done, all)));
         change(app, key, |answer| (answer.sessions_looked_at, answer.session_count) = (done, all));
     });
@@ -111,12 +112,12 @@ fn look_through(app: &Arc<App>, scope: Scope, key: &str) -> Result<Vec<SecretVie
 
 fn change(app: &App, key: &str, change: impl FnOnce(&mut SecretAnswer)) {
     let mut all = app.secrets.0.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = all.get_mut(key) {
-        change(&mut known.answer);
+    if let Some(scanned) = all.get_mut(key) {
+        change(&mut scanned.answer);
     }
 }
 
-fn nothing() -> SecretAnswer {
+fn empty_answer() -> SecretAnswer {
     SecretAnswer {
         status: "done",
         sessions_looked_at: 0,

@@ -14,11 +14,11 @@ use super::parameters::{
     DayParameters, InPath, MessageParameters, Nothing, OfSource, Params, SessionParameters,
 };
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view::{
     SessionList, SessionQuery, SessionView, SourceState, ToolAnalytics, ToolsQuery, TranscriptPage,
-    source_named,
+    find_source,
 };
 
 /// Below `/api/v1/agent-sessions/{source}`, and below the route of each source.
@@ -47,14 +47,14 @@ pub struct SessionAnswer {
               Refusals))]
 pub async fn list(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     headers: HeaderMap,
     Params(parameters): Params<SessionParameters>,
 ) -> Answered {
     let (filter, page) = parameters.read(source)?;
-    Ok(answer(app, asker, headers, move |view| {
-        let Some(source) = source_named(source) else { return Ok(None) };
+    Ok(answer(app, caller, headers, move |view| {
+        let Some(source) = find_source(source) else { return Ok(None) };
         let state = view.source_state(source)?;
         let query = SessionQuery { filter, page, brief: true };
         let list = view.sessions(&query)?;
@@ -70,13 +70,13 @@ pub async fn list(
     responses((status = 200, description = "The session", body = SessionView), Refusals))]
 pub async fn one(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    answer(app, asker, headers, move |view| view.exact_session(source, &path.session_id)).await
+    answer(app, caller, headers, move |view| view.exact_session(source, &path.session_id)).await
 }
 
 #[derive(Serialize, ToSchema)]
@@ -95,14 +95,14 @@ pub struct MessageAnswer {
                body = MessageAnswer), Refusals))]
 pub async fn messages(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
     Params(parameters): Params<MessageParameters>,
 ) -> Answered {
     let (query, page) = parameters.read()?;
-    Ok(answer(app, asker, headers, move |view| {
+    Ok(answer(app, caller, headers, move |view| {
         let found = view.exact_session(source, &path.session_id)?;
         let Some(session) = found else { return Ok(None) };
         let page = view.transcript_page(&session, query, &page)?;
@@ -117,15 +117,15 @@ pub async fn messages(
     responses((status = 200, description = "Counts in this period", body = ToolAnalytics), Refusals))]
 pub async fn analytics(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     headers: HeaderMap,
     Params(parameters): Params<DayParameters>,
 ) -> Answered {
     let days = parameters.read()?;
     let project = parameters.project;
-    Ok(answer(app, asker, headers, move |view| {
-        let Some(source) = source_named(source) else { return Ok(None) };
+    Ok(answer(app, caller, headers, move |view| {
+        let Some(source) = find_source(source) else { return Ok(None) };
         let query = ToolsQuery { source, days, project };
         view.tools(&query).map(Some)
     })

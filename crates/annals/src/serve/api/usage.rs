@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 
 use super::parameters::{Params, UsageParameters};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view::{ResponsePage, UsageQuery, UsageReport, View};
 use annals_core::Result;
@@ -17,11 +17,11 @@ use annals_core::Result;
     responses((status = 200, description = "Sums, and models without a price", body = UsageReport), Refusals))]
 pub async fn sums(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<UsageParameters>,
 ) -> Answered {
-    answer_usage(app, asker, headers, parameters, |view, query| view.usage(query)).await
+    answer_usage(app, caller, headers, parameters, |view, query| view.usage(query)).await
 }
 
 /// List the responses behind the sums, and copies that are not counted
@@ -30,29 +30,29 @@ pub async fn sums(
               Refusals))]
 pub async fn responses(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<UsageParameters>,
 ) -> Answered {
-    answer_usage(app, asker, headers, parameters, |view, query| view.responses(query)).await
+    answer_usage(app, caller, headers, parameters, |view, query| view.responses(query)).await
 }
 
 type Question<T> = fn(&View<'_>, &UsageQuery) -> Result<T>;
 
 async fn answer_usage<T: serde::Serialize + 'static>(
     app: Arc<App>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     parameters: UsageParameters,
     question: Question<T>,
 ) -> Answered {
     let (mut query, session) = parameters.read()?;
-    Ok(answer(app, asker, headers, move |view: &View<'_>| {
+    Ok(answer(app, caller, headers, move |view: &View<'_>| {
         if let Some((source, id)) = session {
             let found = view.exact_session(&source, &id)?;
             let Some(session) = found else { return Ok(None) };
             query.filter.session = Some(session.row);
-            // One session is wanted whole, however old it is.
+            // A single session is complete, however old it is.
             query.days = None;
         }
         question(view, &query).map(Some)

@@ -4,7 +4,7 @@
 const one = (selector, within = document) => within.querySelector(selector);
 const all = (selector, within = document) => Array.from(within.querySelectorAll(selector));
 
-// Moments are sent in UTC and shown where the reader is.
+// Times are sent in UTC and shown in local time.
 const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 function localise(within) {
   for (const time of all("time[datetime]", within)) {
@@ -31,7 +31,7 @@ function switchTheme() {
   document.cookie = `theme=${root.dataset.theme}; path=/; max-age=31536000; samesite=strict`;
 }
 
-// --- lists that answer while they are asked ----------------------------------------------------------------------
+// --- lists that update while the user types ---------------------------------------------------------------------
 let latest = 0;
 async function refresh(form) {
   const turn = ++latest;
@@ -87,7 +87,7 @@ function watchMore() {
   for (const link of all(".more")) nearEnd.observe(link);
 }
 
-// --- a long conversation: only what is near the eye is in the page -------------------------------------------------
+// --- long conversations: only the visible part is in the page ---------------------------------------------------
 const conversation = one("#conversation");
 const loading = new Map();
 const LEAST = 400;
@@ -108,7 +108,7 @@ async function fill(chunk) {
   near.observe(chunk);
 }
 
-// What is far away leaves its height behind.
+// Unloaded chunks keep their height.
 function empty(chunk) {
   if (!chunk.firstElementChild || chunk.contains(document.activeElement)) return;
   chunk.style.minHeight = `${Math.max(chunk.offsetHeight, LEAST)}px`;
@@ -144,7 +144,7 @@ function startConversation() {
   }
 }
 
-// Where the address points; the step may be in a part that was just put in.
+// Scrolls to the target of the address; the step may be in a chunk that was just loaded.
 function arrive() {
   const wanted = location.hash.startsWith("#m-") ? document.getElementById(location.hash.slice(1)) : null;
   if (!wanted) return;
@@ -187,7 +187,7 @@ function followPrompts() {
   }
 }
 
-// --- find in a session: the server knows also what is not in the page ----------------------------------------------
+// --- find in a session: the server also searches what is not in the page ----------------------------------------
 const findForm = one("[data-find]");
 let matches = [];
 let match = -1;
@@ -234,26 +234,26 @@ function markWords(within) {
 
 function startFind() {
   let timer;
-  const told = one("output", findForm);
+  const status = one("output", findForm);
   const steps = all("button", findForm);
-  const ask = async () => {
+  const query = async () => {
     const text = one("input[name=q]", findForm).value.trim();
     matches = [];
     match = -1;
-    told.textContent = "";
+    status.textContent = "";
     if (text) {
       const last = /[\w]$/.test(text) ? `${text}*` : text;
       const answer = await fetch(`${findForm.getAttribute("action")}?q=${encodeURIComponent(last)}`);
       const found = answer.ok ? await answer.json() : { matches: [], complete: true };
       matches = found.matches;
-      told.textContent = matches.length === 0 ? "No matches" : `${matches.length}${found.complete ? "" : " or more"}`;
+      status.textContent = matches.length === 0 ? "No matches" : `${matches.length}${found.complete ? "" : " or more"}`;
     }
     for (const button of steps) button.disabled = matches.length === 0;
     all(".chunk").forEach(markWords);
   };
-  findForm.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, 250); });
+  findForm.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(query, 250); });
   findForm.addEventListener("submit", (event) => { event.preventDefault(); step(1); });
-  if (one("input[name=q]", findForm).value) ask();
+  if (one("input[name=q]", findForm).value) query();
 }
 
 function step(by) {
@@ -263,7 +263,7 @@ function step(by) {
   goTo(matches[match].seq, matches[match].id);
 }
 
-// --- what goes on meanwhile ------------------------------------------------------------------------------------------
+// --- server-sent events -----------------------------------------------------------------------------------------
 function listen() {
   const bar = one("#progress");
   const events = new EventSource("/events");
@@ -380,7 +380,7 @@ document.addEventListener("keydown", (event) => {
   if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
 });
 
-// --- the library at another moment ---------------------------------------------------------------------------------------
+// --- the library at another time --------------------------------------------------------------------------------
 function startSlider(slider) {
   const moments = slider.dataset.moments.split(" ");
   const form = slider.form;

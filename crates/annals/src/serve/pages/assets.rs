@@ -27,7 +27,7 @@ fn address(name: &str, text: &str) -> String {
     format!("/assets/{name}?v={}", &blake3::hash(text.as_bytes()).to_hex()[..12])
 }
 
-/// What shows nothing of the archive.
+/// Files that reveal nothing about the archive.
 pub(in crate::serve) fn is_asset(path: &str) -> bool {
     path.starts_with("/assets/")
 }

@@ -1,4 +1,4 @@
-//! The audit page: for each source what was found, kept and not understood, and gaps with their next try.
+//! The audit page: what was found, kept and not understood for each source, and gaps with their next retry.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 
-use super::{Frame, Theme, shown};
+use super::{Frame, Theme, render};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::api::parameters::{Nothing, Params};
 use crate::view;
 use crate::view::format;
 use crate::view::{Audit, GapQuery, Paging, View};
 use annals_core::Result;
 
-/// Gaps and lines that a page names.
-const NAMED: usize = 100;
+/// Most gaps and lines listed.
+const LISTED: usize = 100;
 
 #[derive(Template)]
 #[template(path = "audit.html")]
 struct AuditPage {
     frame: Frame,
     sources: Vec<SourceHtml>,
-    /// What, source, why, state, tries, next try.
+    /// What, source, why, status, attempts, next retry.
     gaps: Vec<(String, String, String, String, i64, String)>,
     more_gaps: bool,
     index: String,
@@ -47,12 +47,12 @@ struct SourceHtml {
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let theme = Theme::of(&headers);
-    shown(app, asker, move |view| audit_page(view, theme).map(Some)).await
+    render(app, caller, move |view| audit_page(view, theme).map(Some)).await
 }
 
 fn audit_page(view: &View<'_>, theme: Theme) -> Result<AuditPage> {
@@ -63,9 +63,9 @@ fn audit_page(view: &View<'_>, theme: Theme) -> Result<AuditPage> {
         labels.push((audit.source, audit.provider_label));
         sources.push(source_html(&audit));
     }
-    let page = Paging { limit: NAMED as i64, cursor: None };
-    let lacking = view::LACKING.iter().map(ToString::to_string).collect();
-    let query = GapQuery { source: None, statuses: lacking, page };
+    let page = Paging { limit: LISTED as i64, cursor: None };
+    let missing = view::MISSING.iter().map(ToString::to_string).collect();
+    let query = GapQuery { source: None, statuses: missing, page };
     let gaps = view.gaps(&query)?;
     let index = view.index_audit()?;
     Ok(AuditPage {
@@ -101,7 +101,7 @@ fn source_html(audit: &Audit) -> SourceHtml {
             (kind.clone(), status.clone(), format::number(sum.lines), format::size(sum.bytes))
         })
     });
-    let named = |fields: Vec<String>| match fields.len() {
+    let listed = |fields: Vec<String>| match fields.len() {
         0 => "–".to_owned(),
         1..=6 => fields.join(", "),
         more => format!("{} and {} more", fields[..5].join(", "), more - 5),
@@ -130,7 +130,7 @@ fn source_html(audit: &Audit) -> SourceHtml {
         unknown: audit
             .unknown
             .iter()
-            .take(NAMED)
+            .take(LISTED)
             .map(|line| {
                 let client = line.client_version.as_ref().map_or(String::new(), |v| format!(", client {v}"));
                 (line.kind.to_string(), format!("{}{client}", format::counted(line.lines, "line")))
@@ -139,7 +139,7 @@ fn source_html(audit: &Audit) -> SourceHtml {
         malformed: audit
             .malformed
             .iter()
-            .take(NAMED)
+            .take(LISTED)
             .map(|line| (line.path.to_string(), format!("{} at byte {}", line.what, number(line.offset))))
             .collect(),
         types: types.collect(),
@@ -148,15 +148,15 @@ fn source_html(audit: &Audit) -> SourceHtml {
             .iter()
             .map(|line| {
                 let surface = line.surface;
-                (surface.item, surface.state.words(), format::number(line.count), surface.reason)
+                (surface.item, surface.state.label(), format::number(line.count), surface.reason)
             })
             .collect(),
         streams: audit
             .streams
             .iter()
             .map(|stream| {
-                let undeclared = named(stream.undeclared.iter().cloned().collect());
-                let unfilled = named(stream.never_filled.iter().map(|name| (*name).to_owned()).collect());
+                let undeclared = listed(stream.undeclared.iter().cloned().collect());
+                let unfilled = listed(stream.never_filled.iter().map(|name| (*name).to_owned()).collect());
                 (stream.stream, stream.sampled, undeclared, unfilled)
             })
             .collect(),

@@ -1,8 +1,8 @@
-//! Syntax highlighting: keywords, strings, comments, numbers; good for most languages, exact for none.
+//! Syntax highlighting: keywords, strings, comments and numbers; good for most languages, exact for none.
 
 use super::html::{Html, push_text};
 
-/// Longer code is shown plain: nobody reads that far by colour.
+/// Longer code is shown without highlighting.
 const LONGEST: usize = 200 * 1024;
 
 pub(super) fn highlighted(language: &str, code: &str) -> Html {
@@ -23,7 +23,7 @@ pub(super) fn highlighted(language: &str, code: &str) -> Html {
     Html(html)
 }
 
-/// A unified diff, a line at a time.
+/// Highlights a unified diff, line by line.
 pub(super) fn push_diff(html: &mut String, diff: &str) {
     for line in diff.split_inclusive('\n') {
         let class = match line.as_bytes() {
@@ -44,7 +44,7 @@ pub(super) fn push_diff(html: &mut String, diff: &str) {
     }
 }
 
-/// How languages write comments and strings.
+/// How a family of languages writes comments and strings.
 #[derive(Clone, Copy)]
 struct Family {
     line_comment: &'static [&'static str],
@@ -104,7 +104,7 @@ fn push_marked(html: &mut String, code: &str, family: Family) {
     }
 }
 
-/// A `#` within a word is none: `a#b`, `$#`.
+/// A `#` inside a word does not start a comment: `a#b`, `$#`.
 fn is_comment(start: &str, before: char) -> bool {
     start != "#" || before.is_whitespace()
 }
@@ -113,7 +113,7 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Up to the quote that closes it, or the end of the line.
+/// Up to the closing quote, or the end of the line.
 fn string_length(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, letter) in text.char_indices().skip(1) {
@@ -139,7 +139,7 @@ fn push_span(html: &mut String, class: &str, text: &str) {
     html.push_str("</span>");
 }
 
-/// Of many languages at once: what is none in one of them is seldom a name in it.
+/// Keywords of many languages: one that is not a keyword in some language is rarely a name in it.
 const KEYWORDS: &[&str] = &[
     "abstract",
     "and",

@@ -26,7 +26,7 @@ pub(super) struct EntryHtml {
     at: Option<(String, String)>,
     model: Option<String>,
     marks: Vec<String>,
-    /// Steps that could be here: id, and whether it is this one.
+    /// Alternatives to this step: id, and whether it is this one.
     branches: Vec<(String, bool)>,
     blocks: Vec<BlockHtml>,
     usage: Option<String>,
@@ -36,7 +36,7 @@ enum BlockHtml {
     Prose(Html),
     Plain(Html),
     Folded { class: &'static str, summary: String, html: Html },
-    Picture { address: String, words: String },
+    Picture { address: String, text: String },
     Note(String),
     Call(Box<CallHtml>),
 }
@@ -50,16 +50,16 @@ struct CallHtml {
     state: Option<String>,
     took: Option<String>,
     open: bool,
-    /// What was done, to which file, where, and the address of its lineage.
+    /// Operation, file name, directory, and the address of its lineage.
     files: Vec<(&'static str, String, String, String)>,
-    /// Of a list of things to do: state, mark, words.
+    /// Items of a to-do list: state, mark, text.
     steps: Vec<(&'static str, &'static str, String)>,
-    /// What was done, to which file, and the difference.
+    /// Operation, file, and diff.
     changes: Vec<(String, String, Html)>,
     agent: Option<String>,
     input: Html,
     output: Option<Html>,
-    /// Address and size of a whole output.
+    /// Address and size of the complete output.
     whole: Option<(String, String)>,
 }
 
@@ -118,18 +118,18 @@ fn entry_html(base: &str, entry: &Entry) -> EntryHtml {
                 blocks.extend(cut.full_bytes.map(|bytes| BlockHtml::Note(note_of_cut(bytes))));
             }
             BlockView::Image { media_type, bytes, path } => {
-                let mut words = format!("image, {media_type}");
+                let mut text = format!("image, {media_type}");
                 if *bytes > 0 {
-                    words.push_str(&format!(", {}", format::size(*bytes as i64)));
+                    text.push_str(&format!(", {}", format::size(*bytes as i64)));
                 }
                 if let Some(path) = path {
-                    words.push_str(&format!(", {path}"));
+                    text.push_str(&format!(", {path}"));
                 }
                 blocks.push(match *bytes {
-                    0 => BlockHtml::Note(words),
+                    0 => BlockHtml::Note(text),
                     _ => BlockHtml::Picture {
                         address: format!("{base}/picture/{}/{pictures}", entry.id),
-                        words,
+                        text,
                     },
                 });
                 pictures += 1;
@@ -217,7 +217,7 @@ fn call_html(
         state: None,
         took: None,
         open: false,
-        files: files.iter().map(file_words).collect(),
+        files: files.iter().map(describe_file).collect(),
         steps: steps(input.value()),
         changes: changes
             .iter()
@@ -241,7 +241,7 @@ fn call_html(
     // Short edits are what people look for.
     let lines: usize = changes.iter().map(|change| change.diff.as_str().lines().count()).sum();
     html.open = (1..=OPEN_LINES).contains(&lines);
-    // What is shown as what it is needs no JSON beside it.
+    // Input with a special rendering needs no JSON.
     if html.steps.is_empty() && html.changes.is_empty() {
         html.input = input_html(kind, title.as_str(), input.value());
     }
@@ -264,7 +264,7 @@ fn call_html(
     Some(html)
 }
 
-/// A command as a command; anything else as its fields.
+/// Renders a command as a command, anything else as its fields.
 fn input_html(kind: &str, title: &str, input: &Value) -> Html {
     let command = match input {
         Value::Object(fields) if kind == "shell" => {
@@ -287,7 +287,7 @@ fn input_html(kind: &str, title: &str, input: &Value) -> Html {
     }
 }
 
-fn file_words(file: &FileView) -> (&'static str, String, String, String) {
+fn describe_file(file: &FileView) -> (&'static str, String, String, String) {
     let lines = |range: &Option<[u32; 2]>| match range {
         Some([start, end]) if start == end => format!("line {start}"),
         Some([start, end]) => format!("lines {start}–{end}"),
@@ -298,7 +298,7 @@ fn file_words(file: &FileView) -> (&'static str, String, String, String) {
     (file.operation, file.path.to_string(), at, address)
 }
 
-/// A list of things to do: any list in an input whose entries have a state and words.
+/// A to-do list: any list in an input whose entries have a state and a text.
 fn steps(input: &Value) -> Vec<(&'static str, &'static str, String)> {
     let Value::Object(fields) = input else { return Vec::new() };
     let lists = fields.values().filter_map(Value::as_array).filter(|list| !list.is_empty());
@@ -319,11 +319,11 @@ fn step(entry: &Value) -> Option<(&'static str, &'static str, String)> {
         "cancelled" | "canceled" => ("cancelled", "☒"),
         _ => return None,
     };
-    let words = ["content", "step", "text", "title"].iter().find_map(|name| entry.get(*name)?.as_str())?;
-    Some((name, mark, words.to_owned()))
+    let text = ["content", "step", "text", "title"].iter().find_map(|name| entry.get(*name)?.as_str())?;
+    Some((name, mark, text.to_owned()))
 }
 
-/// Lines of differences that are shown without being unfolded.
+/// Lines of a diff shown without unfolding.
 const OPEN_LINES: usize = 40;
 
 fn note_of_cut(bytes: u64) -> String {

@@ -12,9 +12,9 @@ use super::html::Html;
 use super::plot::{HeatDay, heat_map};
 use super::rows::SessionLine;
 use super::usage::{Figure, figures};
-use super::{Frame, Theme, shown};
+use super::{Frame, Theme, render};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::api::parameters::{Nothing, Params};
 use crate::serve::refresh::RefreshFailure;
 use crate::view::format;
@@ -22,7 +22,7 @@ use crate::view::{Paging, SessionQuery, SourceCard, View};
 use annals_core::{Result, Scope, Time};
 use annals_store::ResponseFilter;
 
-/// Whole weeks, and the days of this one.
+/// Complete weeks, plus the days of the current one.
 const DAYS: i64 = 371;
 const USAGE_DAYS: i64 = 30;
 const RECENT: i64 = 8;
@@ -36,7 +36,7 @@ struct HomePage {
     headline: String,
     cards: Vec<Card>,
     messages_in_year: i64,
-    year_words: String,
+    year_summary: String,
     heat: Html,
     has_usage: bool,
     plots: Vec<Figure>,
@@ -50,7 +50,7 @@ struct Card {
     href: String,
     status: String,
     sessions: i64,
-    sessions_words: String,
+    sessions_text: String,
     detail: String,
     kept: Option<String>,
     gaps: Option<String>,
@@ -60,15 +60,15 @@ struct Card {
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let theme = Theme::of(&headers);
-    let asked = app.clone();
-    shown(app, asker, move |view| {
+    let shared = app.clone();
+    render(app, caller, move |view| {
         // Only the owner sees failures of this machine.
-        let failure = if asker.scope == Scope::Owner { asked.freshness.failure() } else { None };
+        let failure = if caller.scope == Scope::Owner { shared.freshness.failure() } else { None };
         home(view, failure, theme).map(Some)
     })
     .await
@@ -108,7 +108,7 @@ fn home(view: &View<'_>, failure: Option<RefreshFailure>, theme: Theme) -> Resul
         },
         cards: cards.iter().map(card).collect(),
         messages_in_year,
-        year_words: format!(
+        year_summary: format!(
             "{} on {}.",
             format::counted(messages_in_year, "message"),
             format::counted(year.days.len() as i64, "day")
@@ -134,7 +134,7 @@ fn card(card: &SourceCard) -> Card {
         href: format!("/sessions?source={}", card.source),
         status: card.source_status.to_string(),
         sessions: card.session_count,
-        sessions_words: format::counted(card.session_count, "session"),
+        sessions_text: format::counted(card.session_count, "session"),
         detail: parts.into_iter().flatten().collect::<Vec<_>>().join(" · "),
         kept: kept(card),
         gaps: (card.gaps_open > 0).then(|| format::counted(card.gaps_open, "open gap")),
@@ -143,7 +143,7 @@ fn card(card: &SourceCard) -> Card {
     }
 }
 
-/// Sessions that would be lost without this archive.
+/// Number of sessions that would be lost without this archive.
 fn kept(card: &SourceCard) -> Option<String> {
     let sum = card.deleted_this_month;
     (sum > 0).then(|| {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use askama::filters::HtmlSafe;
 
-/// HTML of our own making: every text in it was escaped by this room.
+/// HTML built by this module: every text in it has been escaped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Html(pub String);
 
@@ -16,7 +16,7 @@ impl fmt::Display for Html {
 
 impl HtmlSafe for Html {}
 
-/// Text of the archive.
+/// Escapes archived text.
 pub(super) fn text(text: &str) -> Html {
     let mut html = String::with_capacity(text.len() + text.len() / 8);
     push_text(&mut html, text);
@@ -41,7 +41,7 @@ pub(super) fn push_text(html: &mut String, text: &str) {
     push_escaped(html, rest);
 }
 
-/// For attributes as well: both quotes are escaped.
+/// Also for attributes: both quotes are escaped.
 pub(super) fn push_escaped(html: &mut String, text: &str) {
     for letter in text.chars() {
         match letter {
@@ -58,7 +58,7 @@ pub(super) fn push_escaped(html: &mut String, text: &str) {
 fn push_visible(html: &mut String, letter: char) {
     match letter {
         '\r' => {}
-        // Terminals obey these; here each is a picture of itself.
+        // Control characters are shown as pictures of themselves.
         '\0'..='\u{1f}' if is_hidden(letter) => {
             html.push(char::from_u32(0x2400 + letter as u32).unwrap_or('\u{fffd}'));
         }
@@ -68,13 +68,13 @@ fn push_visible(html: &mut String, letter: char) {
     }
 }
 
-/// Letters that are not to be seen, and those that turn their neighbours around and so hide what a text says.
+/// Invisible characters, and those that reverse the direction of text and so hide what it says.
 fn is_hidden(letter: char) -> bool {
     let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || letter.is_control() && letter != '\n' && letter != '\t'
 }
 
-/// A whole page in which no letter is hidden: templates escape only what HTML needs.
+/// Makes the invisible characters of a rendered page visible: templates escape only what HTML requires.
 pub(super) fn visible(page: String) -> String {
     if !page.chars().any(is_hidden) {
         return page;

@@ -9,9 +9,9 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::html::{Html, in_address, text};
-use super::{Frame, Theme, code, shown};
+use super::{Frame, Theme, code, render};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::Answered;
 use crate::serve::api::parameters::{ItemParameters, LibraryParameters, Params};
 use crate::view::format;
@@ -27,8 +27,8 @@ struct LibraryPage {
     project: String,
     projects: Vec<Shown>,
     as_of: String,
-    as_of_words: String,
-    /// Moments at which something changed, oldest first; the last is now.
+    as_of_text: String,
+    /// Times at which something changed, oldest first; the last is now.
     moments: Vec<String>,
     moments_text: String,
     moment: usize,
@@ -54,7 +54,7 @@ struct ItemLine {
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(mut parameters): Params<LibraryParameters>,
 ) -> Answered {
@@ -66,7 +66,7 @@ pub(super) async fn page(
     }
     let filters = parameters.clone();
     let (query, then) = parameters.read()?;
-    Ok(shown(app, asker, move |view| library_page(view, &filters, &query, then, theme).map(Some)).await)
+    Ok(render(app, caller, move |view| library_page(view, &filters, &query, then, theme).map(Some)).await)
 }
 
 fn library_page(
@@ -94,7 +94,7 @@ fn library_page(
         }
     }
     let kinds: BTreeSet<&'static str> = library_kinds().collect();
-    // One step beyond the last change is now.
+    // The step after the last change is now.
     let mut steps = moments.clone();
     steps.push(String::new());
     Ok(LibraryPage {
@@ -106,7 +106,7 @@ fn library_page(
         project: query.project.clone().unwrap_or_default(),
         projects: view.choices()?.projects,
         as_of: chosen.map_or(String::new(), |then| then.rfc3339().get(..19).unwrap_or_default().to_owned()),
-        as_of_words: chosen
+        as_of_text: chosen
             .map_or("current".into(), |then| format!("as of {} UTC", format::minute(&then.rfc3339()))),
         moments_text: steps.join(" "),
         moments: steps,
@@ -155,13 +155,13 @@ struct VersionHtml {
 
 pub(super) async fn item(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<ItemParameters>,
 ) -> std::result::Result<Response, crate::serve::answer::Refusal> {
     let theme = Theme::of(&headers);
     let (query, id) = parameters.read()?;
-    Ok(shown(app, asker, move |view| {
+    Ok(render(app, caller, move |view| {
         let found = view.history(&query, &id)?;
         let mut exact = found.into_iter().filter(|(item, _)| item.id.as_str() == id);
         Ok(exact.next().map(|(item, versions)| item_page(&item, &versions, theme)))
@@ -174,7 +174,7 @@ fn item_page(item: &LibraryItem, versions: &[ItemVersion], theme: Theme) -> Item
         [("file", Some(item.path.to_string())), ("project", item.project.as_ref().map(ToString::to_string))];
     let shown = versions.iter().rev().map(|version| {
         let mut diff = String::new();
-        // The first version has no difference: it is all there was.
+        // The first version has no diff: it is shown in full.
         match version.version == 1 {
             true => diff = text(version.diff.as_str()).0,
             false => code::push_diff(&mut diff, version.diff.as_str()),

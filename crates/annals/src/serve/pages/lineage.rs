@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 
 use super::html::{Html, in_address, text};
-use super::{Frame, Theme, shown};
+use super::{Frame, Theme, render};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::Answered;
 use crate::serve::api::parameters::{LineageParameters, Params};
 use crate::view::format;
@@ -36,13 +36,13 @@ struct Stretch {
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<LineageParameters>,
 ) -> Answered {
     let theme = Theme::of(&headers);
     let query = parameters.read()?;
-    Ok(shown(app, asker, move |view| {
+    Ok(render(app, caller, move |view| {
         let found = view.lineage_with_text(&query)?;
         Ok(found.map(|(lineage, lines)| lineage_page(&lineage, &lines, theme)))
     })
@@ -77,7 +77,7 @@ fn lineage_page(lineage: &Lineage, lines: &[Shown], theme: Theme) -> LineagePage
             (number, lines.get(number - 1).map_or(Html::default(), |line| text(line.as_str())))
         });
         let origin = span.origin.and_then(|number| blame.origins.get(number));
-        Stretch { grade: span.grade, origin: origin.map(origin_words), lines: numbered.collect() }
+        Stretch { grade: span.grade, origin: origin.map(describe_origin), lines: numbered.collect() }
     });
     LineagePage {
         frame: Frame::new("/sessions", name.clone(), theme),
@@ -89,7 +89,7 @@ fn lineage_page(lineage: &Lineage, lines: &[Shown], theme: Theme) -> LineagePage
     }
 }
 
-fn origin_words(origin: &Origin) -> (String, String, String, String) {
+fn describe_origin(origin: &Origin) -> (String, String, String, String) {
     let address = format!(
         "/sessions/{}/{}?at={2}#m-{2}",
         origin.source,

@@ -1,4 +1,4 @@
-//! Markdown of answers as HTML: no raw HTML, no remote images, links only to the web and to mail.
+//! Markdown of answers as HTML: no raw HTML, no remote images, links only to web and mail addresses.
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, TextMergeStream};
 
@@ -13,12 +13,12 @@ pub(super) fn markdown(text: &str) -> Html {
     Html(html)
 }
 
-/// Events with everything taken out of them that is not text.
+/// Events, with everything removed that is not text.
 struct Harmless<'t, E: Iterator<Item = Event<'t>>> {
     events: E,
-    /// Language and text of the code block that is open.
+    /// Language and text of the open code block.
     code: Option<(String, String)>,
-    /// Pictures that are open: their text is shown, they are not.
+    /// Nesting of open images: their text is shown instead.
     pictures: usize,
 }
 

@@ -30,7 +30,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use super::App;
-use super::access::Asker;
+use super::access::Caller;
 use super::answer::{Refusal, with_view};
 use crate::view::View;
 use annals_core::Result;
@@ -60,17 +60,17 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/assets/{key}", get(assets::asset))
 }
 
-/// What a browser may do on a page of ours: nothing but show it, and ask this server.
+/// What a browser may do on our pages: show them and send requests to this server, nothing else.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
      form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 );
 
-/// What is around every page.
+/// The layout around every page.
 #[derive(Debug, Clone)]
 struct Frame {
     title: String,
-    /// The address of the part of the program that this page belongs to.
+    /// The address of the section that this page belongs to.
     place: &'static str,
     theme: &'static str,
     styles: &'static str,
@@ -102,14 +102,14 @@ impl Frame {
     }
 }
 
-/// How the person wants pages to look.
+/// The user's theme.
 #[derive(Debug, Clone, Copy)]
 struct Theme {
     name: &'static str,
 }
 
 impl Theme {
-    /// The browser keeps it in a cookie, so that a dark page is dark from its first moment.
+    /// Stored in a cookie, so that a dark page is dark from the start.
     fn of(headers: &HeaderMap) -> Theme {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs = cookies.flat_map(|value| value.split(';')).map(str::trim);
@@ -124,25 +124,25 @@ impl Theme {
     }
 }
 
-/// Asks the archive, and shows the answer as a page; nothing found is a page that says so.
-async fn shown<T: Template + Send + 'static>(
+/// Runs a query and renders the result as a page; an empty result is a page that says so.
+async fn render<T: Template + Send + 'static>(
     app: Arc<App>,
-    asker: Asker,
+    caller: Caller,
     question: impl FnOnce(&View<'_>) -> Result<Option<T>> + Send + 'static,
 ) -> Response {
-    let made = with_view(app, asker, move |view| {
+    let rendered = with_view(app, caller, move |view| {
         let found = question(view)?;
         let shown = found.map(|found| found.render()).transpose();
         shown.map_err(|_| annals_core::Error::new("cannot render the page"))
     });
-    match made.await {
-        Ok(Some(html)) => page_of(StatusCode::OK, html),
+    match rendered.await {
+        Ok(Some(html)) => html_response(StatusCode::OK, html),
         Ok(None) => Refusal::not_found("not found").into_response(),
         Err(refusal) => refusal.into_response(),
     }
 }
 
-fn page_of(status: StatusCode, html: String) -> Response {
+fn html_response(status: StatusCode, html: String) -> Response {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     let fresh = HeaderValue::from_static("private, no-cache");
     let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, fresh), (CONTENT_SECURITY_POLICY, POLICY)];
@@ -160,7 +160,7 @@ struct RefusedPage {
     request_id: Option<String>,
 }
 
-/// Whether an address is that of a page: what goes wrong there is told to a person.
+/// Whether an address is that of a page: errors there are shown as pages.
 pub(super) fn is_page(request: &Request) -> bool {
     let path = request.uri().path();
     let program = path.starts_with("/api/") || path == "/healthz" || path == "/openapi.json";
@@ -169,7 +169,7 @@ pub(super) fn is_page(request: &Request) -> bool {
 }
 
 /// A refusal as a page that says what to do.
-pub(super) fn refused(refusal: &Refusal, headers: &HeaderMap) -> Response {
+pub(super) fn refusal_page(refusal: &Refusal, headers: &HeaderMap) -> Response {
     let heading = match refusal.status {
         StatusCode::UNAUTHORIZED => "Not signed in",
         StatusCode::NOT_FOUND => "Not found",
@@ -188,5 +188,5 @@ pub(super) fn refused(refusal: &Refusal, headers: &HeaderMap) -> Response {
         request_id: refusal.request_id.clone(),
     };
     let html = page.render().unwrap_or_else(|_| heading.to_owned());
-    page_of(refusal.status, html)
+    html_response(refusal.status, html)
 }

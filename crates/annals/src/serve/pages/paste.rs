@@ -1,8 +1,8 @@
-//! A conversation as Markdown: quoted prompts, answers, and calls in short.
+//! A conversation as Markdown: quoted prompts, answers, and short forms of tool calls.
 
 use crate::view::{BlockView, Entry};
 
-/// Letters of an output that are worth pasting.
+/// Characters of an output that are included.
 const OUTPUT: usize = 2_000;
 
 pub(super) fn push_entry(out: &mut String, entry: &Entry) {
@@ -41,7 +41,7 @@ fn inline_code(text: &str) -> String {
     if text.trim().is_empty() { String::new() } else { format!("`{}`", text.trim()) }
 }
 
-/// With a fence that is longer than any in the text.
+/// Uses a fence longer than any in the text.
 fn push_fenced(out: &mut String, text: &str) {
     if text.trim().is_empty() {
         return;

@@ -1,11 +1,11 @@
-//! Plots as SVG: a year as a heat map, days as stacked bars, counts as bars in a list; each part is labelled.
+//! SVG plots: a year as a heat map, days as stacked bars, counts as bars in a list; every part is labelled.
 
 use std::fmt::Write as _;
 
 use super::html::{Html, escaped};
 use crate::view::format;
 
-/// A day and how much happened on it.
+/// A day and its activity.
 pub(super) struct HeatDay {
     /// Days since 1970.
     pub day: i64,
@@ -17,7 +17,8 @@ const CELL: i64 = 13;
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Weeks from left to right, Monday on top. More is darker and larger, so that it can be read without colour.
+/// Weeks from left to right, Monday at the top. More activity is darker and larger, so that it is readable without
+/// colour.
 pub(super) fn heat_map(days: &[HeatDay], what: &str) -> Html {
     let (Some(first), Some(last)) = (days.first(), days.last()) else { return Html::default() };
     // 1970-01-01 was a Thursday.
@@ -74,7 +75,7 @@ pub(super) fn heat_map(days: &[HeatDay], what: &str) -> Html {
     Html(svg)
 }
 
-/// Where the four levels begin: quarters of the days on which something happened.
+/// The thresholds of the four levels: quartiles of the days with activity.
 fn steps(days: &[HeatDay]) -> Vec<i64> {
     let mut amounts: Vec<i64> = days.iter().map(|day| day.amount).filter(|amount| *amount > 0).collect();
     amounts.sort_unstable();
@@ -85,14 +86,14 @@ fn steps(days: &[HeatDay]) -> Vec<i64> {
     vec![1, at(1).max(2), at(2).max(3), at(3).max(4)]
 }
 
-/// A bar of a day: its parts from below, each in the order of the legend.
+/// The bar of a day: its parts from the bottom up, in the order of the legend.
 pub(super) struct Bar {
     pub label: String,
     pub href: String,
     pub parts: Vec<f64>,
 }
 
-/// What the height of bars means.
+/// What the height of bars represents.
 #[derive(Clone, Copy)]
 pub(super) enum Unit {
     Tokens,
@@ -115,10 +116,10 @@ impl Unit {
     }
 }
 
-/// Kinds of filling; more than these share the last one.
+/// Number of fill styles; further series share the last one.
 pub(super) const FILLS: usize = 6;
 
-/// Bars over days with an axis; each bar leads to what it is made of.
+/// Bars over days with an axis; each bar links to what it represents.
 pub(super) fn stacked_bars(bars: &[Bar], series: &[String], unit: Unit, what: &str) -> Html {
     let highest = bars.iter().map(|bar| bar.parts.iter().sum::<f64>()).fold(0.0, f64::max);
     let (top_value, ticks) = axis(highest);
@@ -186,7 +187,7 @@ pub(super) fn stacked_bars(bars: &[Bar], series: &[String], unit: Unit, what: &s
     Html(svg)
 }
 
-/// Hatchings over the colours: the parts differ without them.
+/// Hatching on top of colours, so that parts differ without colour.
 fn patterns() -> String {
     let strokes = [("M0 0L6 6", 1), ("M6 0L0 6", 2), ("M3 0V6", 3), ("M0 3H6", 4), ("M0 0L6 6M6 0L0 6", 5)];
     let mut defs = String::from("<defs>");
@@ -200,7 +201,7 @@ fn patterns() -> String {
     defs + "</defs>"
 }
 
-/// A round number at or above the highest, and the numbers on the way to it.
+/// A round number at or above the highest value, and the ticks up to it.
 fn axis(highest: f64) -> (f64, Vec<f64>) {
     if highest <= 0.0 {
         return (1.0, vec![0.0]);
@@ -213,7 +214,7 @@ fn axis(highest: f64) -> (f64, Vec<f64>) {
     (step * count as f64, (0..=count).map(|number| number as f64 * step).collect())
 }
 
-/// How long a line's bar is, of a hundred.
+/// Length of a bar, in percent of the longest.
 pub(super) fn share(amount: i64, most: i64) -> i64 {
     if amount <= 0 { 0 } else { (amount * 100 / most.max(1)).max(1) }
 }

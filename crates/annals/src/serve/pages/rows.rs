@@ -4,12 +4,12 @@ use super::html::in_address;
 use crate::view::SessionView;
 use crate::view::format;
 
-/// What the line of a session shows.
+/// A row in a list of sessions.
 pub(super) struct SessionLine {
     pub href: String,
     pub title: String,
     pub source: &'static str,
-    /// The folder's own name, and the whole of it.
+    /// The last component of the directory, and the full path.
     pub project: Option<(String, String)>,
     pub branch: Option<String>,
     pub marks: Vec<&'static str>,

@@ -9,9 +9,9 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
 use super::html::{Html, in_address, push_text};
-use super::{Frame, Theme, shown};
+use super::{Frame, Theme, render};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::api::parameters::{Params, SearchParameters};
 use crate::view::format;
 use crate::view::{PassageView, SearchAnswer, SearchResult, View, source_labels};
@@ -22,12 +22,12 @@ use annals_core::Result;
 struct SearchPage {
     frame: Frame,
     query: String,
-    /// Filters that the form carries on.
+    /// Filters that the form keeps.
     hidden: Vec<(&'static str, String)>,
     /// Label, address, whether it is active.
     chips: Vec<(String, String, bool)>,
-    problem: Option<(String, String)>,
-    /// Words, the same for an address, what they find.
+    error: Option<(String, String)>,
+    /// Example: the query, the same for an address, and what it finds.
     examples: Vec<(&'static str, String, &'static str)>,
     total: String,
     results: Vec<ResultHtml>,
@@ -51,7 +51,7 @@ struct PassageHtml {
 
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Words {
+pub(super) struct SearchForm {
     q: String,
     source: String,
     role: String,
@@ -63,7 +63,7 @@ pub(super) struct Words {
     cursor: String,
 }
 
-impl Words {
+impl SearchForm {
     fn pairs(&self) -> [(&'static str, &String); 9] {
         [
             ("q", &self.q),
@@ -78,7 +78,7 @@ impl Words {
         ]
     }
 
-    /// The address of the page with one filter set, or taken away.
+    /// The address of the page with one filter set or removed.
     fn with(&self, name: &str, value: &str) -> String {
         let mut pairs = Vec::new();
         for (known, before) in self.pairs() {
@@ -96,45 +96,45 @@ impl Words {
         format!("/search?{}", pairs.join("&"))
     }
 
-    fn ask(&self) -> SearchParameters {
-        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.trim().is_empty());
+    fn to_parameters(&self) -> SearchParameters {
+        let non_empty = |text: &str| Some(text.to_owned()).filter(|text| !text.trim().is_empty());
         SearchParameters {
             q: self.q.clone(),
-            source: given(&self.source),
-            project: given(&self.project),
-            role: given(&self.role),
-            kind: given(&self.kind),
-            since: given(&self.since),
-            until: given(&self.until),
-            sort: given(&self.sort),
+            source: non_empty(&self.source),
+            project: non_empty(&self.project),
+            role: non_empty(&self.role),
+            kind: non_empty(&self.kind),
+            since: non_empty(&self.since),
+            until: non_empty(&self.until),
+            sort: non_empty(&self.sort),
             limit: Some(20),
-            cursor: given(&self.cursor),
+            cursor: non_empty(&self.cursor),
         }
     }
 }
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
-    Params(words): Params<Words>,
+    Params(form): Params<SearchForm>,
 ) -> Response {
     let theme = Theme::of(&headers);
-    shown(app, asker, move |view| search_page(view, &words, theme).map(Some)).await
+    render(app, caller, move |view| search_page(view, &form, theme).map(Some)).await
 }
 
-fn search_page(view: &View<'_>, words: &Words, theme: Theme) -> Result<SearchPage> {
+fn search_page(view: &View<'_>, form: &SearchForm, theme: Theme) -> Result<SearchPage> {
     let mut page = SearchPage {
-        frame: Frame::new("/search", if words.q.is_empty() { "Search" } else { &words.q }, theme),
-        query: words.q.clone(),
-        hidden: words
+        frame: Frame::new("/search", if form.q.is_empty() { "Search" } else { &form.q }, theme),
+        query: form.q.clone(),
+        hidden: form
             .pairs()
             .into_iter()
             .filter(|(name, value)| *name != "q" && *name != "cursor" && !value.is_empty())
             .map(|(name, value)| (name, value.clone()))
             .collect(),
-        chips: chips(words),
-        problem: None,
+        chips: chips(form),
+        error: None,
         examples: [
             ("\"connection refused\"", "an exact phrase"),
             ("tool:Bash cargo test", "calls of one tool"),
@@ -147,43 +147,43 @@ fn search_page(view: &View<'_>, words: &Words, theme: Theme) -> Result<SearchPag
         results: Vec::new(),
         more: None,
     };
-    if words.q.trim().is_empty() {
+    if form.q.trim().is_empty() {
         return Ok(page);
     }
-    let found = words.ask().read().and_then(|query| view.search(&query));
+    let found = form.to_parameters().read().and_then(|query| view.search(&query));
     match found {
         Ok(found) => {
-            page.total = summary(&words.q, &found);
-            page.more = found.next_cursor.as_ref().map(|cursor| words.with("cursor", cursor));
-            page.results = found.results.iter().map(|result| result_html(result, &words.q)).collect();
+            page.total = summary(&form.q, &found);
+            page.more = found.next_cursor.as_ref().map(|cursor| form.with("cursor", cursor));
+            page.results = found.results.iter().map(|result| result_html(result, &form.q)).collect();
         }
-        // Half a question is what a box holds that answers while it is typed into.
-        Err(problem) if problem.is_bad_request() => {
-            page.problem = Some((problem.what, problem.hint.unwrap_or_default()));
+        // The box searches while the user types, so incomplete queries are normal.
+        Err(error) if error.is_bad_request() => {
+            page.error = Some((error.what, error.hint.unwrap_or_default()));
         }
-        Err(problem) => return Err(problem),
+        Err(error) => return Err(error),
     }
     Ok(page)
 }
 
-fn chips(words: &Words) -> Vec<(String, String, bool)> {
+fn chips(form: &SearchForm) -> Vec<(String, String, bool)> {
     let mut chips = Vec::new();
     let mut chip = |label: &str, name: &str, value: &str, now: &str| {
         let chosen = now == value;
         let next = if chosen { "" } else { value };
-        chips.push((label.to_owned(), words.with(name, next), chosen));
+        chips.push((label.to_owned(), form.with(name, next), chosen));
     };
     for (source, label) in source_labels() {
-        chip(label, "source", source, &words.source);
+        chip(label, "source", source, &form.source);
     }
     for (role, label) in
         [("user", "prompts"), ("assistant", "answers"), ("thinking", "thinking"), ("tool", "tools")]
     {
-        chip(label, "role", role, &words.role);
+        chip(label, "role", role, &form.role);
     }
-    chip("library", "kind", "library", &words.kind);
-    chip("newest first", "sort", "recent", &words.sort);
-    for (name, value) in [("project", &words.project), ("since", &words.since), ("until", &words.until)] {
+    chip("library", "kind", "library", &form.kind);
+    chip("newest first", "sort", "recent", &form.sort);
+    for (name, value) in [("project", &form.project), ("since", &form.since), ("until", &form.until)] {
         if !value.is_empty() {
             chip(&format!("{name}: {value}"), name, value, value);
         }
@@ -191,7 +191,7 @@ fn chips(words: &Words) -> Vec<(String, String, bool)> {
     chips
 }
 
-/// `9 sessions, 26 matches`; matches are counted when all of them are on this page.
+/// `9 sessions, 26 matches`; matches are counted if all of them are on this page.
 fn summary(query: &str, found: &SearchAnswer) -> String {
     if found.results.is_empty() && !found.complete {
         return format!("No matches for \u{201c}{query}\u{201d} so far");
@@ -262,14 +262,14 @@ fn passage_html(base: &str, result: &SearchResult, passage: &PassageView, query:
             let shown = format::minute(&at);
             (at, shown)
         }),
-        snippet: marked(passage.snippet.as_str(), &passage.highlights),
+        snippet: highlight(passage.snippet.as_str(), &passage.highlights),
     }
 }
 
-/// Places are counted in letters.
-fn marked(text: &str, highlights: &[[usize; 2]]) -> Html {
+/// Positions are counted in characters.
+fn highlight(text: &str, highlights: &[[usize; 2]]) -> Html {
     let letters: Vec<char> = text.chars().collect();
-    let piece = |from: usize, to: usize| -> String {
+    let slice = |from: usize, to: usize| -> String {
         letters.get(from..to.min(letters.len())).unwrap_or_default().iter().collect()
     };
     let mut html = String::new();
@@ -278,23 +278,23 @@ fn marked(text: &str, highlights: &[[usize; 2]]) -> Html {
         if start < at {
             continue;
         }
-        push_text(&mut html, &piece(at, start));
+        push_text(&mut html, &slice(at, start));
         html.push_str("<mark>");
-        push_text(&mut html, &piece(start, start + length));
+        push_text(&mut html, &slice(start, start + length));
         html.push_str("</mark>");
         at = (start + length).min(letters.len());
     }
-    push_text(&mut html, &piece(at, letters.len()));
+    push_text(&mut html, &slice(at, letters.len()));
     Html(html)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::marked;
+    use super::highlight;
 
     #[test]
-    fn marks_stand_where_letters_are() {
-        assert_eq!(marked("ü<b> x", &[[2, 1], [5, 9]]).0, "ü&lt;<mark>b</mark>&gt; <mark>x</mark>");
-        assert_eq!(marked("abc", &[[9, 1]]).0, "abc");
+    fn highlights_are_placed_by_character() {
+        assert_eq!(highlight("ü<b> x", &[[2, 1], [5, 9]]).0, "ü&lt;<mark>b</mark>&gt; <mark>x</mark>");
+        assert_eq!(highlight("abc", &[[9, 1]]).0, "abc");
     }
 }

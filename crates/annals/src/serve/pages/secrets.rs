@@ -1,4 +1,4 @@
-//! The secrets page: where marks appear, never the values.
+//! The secrets page: where secrets appear, never their values.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::html::in_address;
-use super::{Frame, Theme, shown};
+use super::{Frame, Theme, render};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::api::parameters::{Nothing, Params};
-use crate::serve::api::secrets::{SecretAnswer, found};
+use crate::serve::api::secrets::{SecretAnswer, current_results};
 use crate::view::SecretView;
 use crate::view::format;
 
-/// Sessions of a secret that a line names.
-const NAMED: usize = 4;
+/// Sessions listed per secret.
+const LISTED_SESSIONS: usize = 4;
 
 #[derive(Template)]
 #[template(path = "secrets.html")]
@@ -45,15 +45,15 @@ struct SecretLine {
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let theme = Theme::of(&headers);
     let looking = app.clone();
-    shown(app, asker, move |view| {
+    render(app, caller, move |view| {
         let run = view.last_run()?;
-        Ok(Some(secrets_page(&found(&looking, asker.scope, run), theme)))
+        Ok(Some(secrets_page(&current_results(&looking, caller.scope, run), theme)))
     })
     .await
 }
@@ -76,7 +76,7 @@ fn secrets_page(answer: &SecretAnswer, theme: Theme) -> SecretsPage {
 fn line(secret: &SecretView) -> SecretLine {
     let day = |at: &Option<String>| at.as_deref().map_or(String::new(), |at| format::day(at).to_owned());
     let tools: Vec<&str> = secret.tools.iter().map(|tool| tool.as_str()).collect();
-    let sessions = secret.sessions.iter().take(NAMED).map(|id| {
+    let sessions = secret.sessions.iter().take(LISTED_SESSIONS).map(|id| {
         let short: String = id.chars().take(8).collect();
         (short, format!("/sessions?include_subagents=true&q={}", in_address(id)))
     });
@@ -87,7 +87,7 @@ fn line(secret: &SecretView) -> SecretLine {
         last: day(&secret.last_seen_at),
         tools: tools.join(", "),
         places: secret.places.join(", "),
-        more: secret.session_count.saturating_sub(NAMED),
+        more: secret.session_count.saturating_sub(LISTED_SESSIONS),
         sessions: sessions.collect(),
     }
 }

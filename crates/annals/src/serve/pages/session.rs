@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::entries::{Entries, entries};
 use super::html::{Html, in_address, text};
 use super::rows::{SessionLine, address, title};
-use super::{Frame, Theme, shown};
+use super::{Frame, Theme, render};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::{Refusal, answer, with_view};
 use crate::serve::api::parameters::{BranchParameters, InPath, Nothing, OfSource, Params};
 use crate::view::format;
@@ -22,9 +22,9 @@ use crate::view::{Branch, Paging, SearchQuery, SessionQuery, SessionView, Transc
 use annals_core::Result;
 use annals_store::SessionFilter;
 
-/// Steps that are loaded together.
+/// Steps loaded at once.
 const SIZE: i64 = 40;
-/// Sub-agents that are named.
+/// Sub-agents listed.
 const AGENTS: i64 = 30;
 
 #[derive(Template)]
@@ -35,12 +35,12 @@ struct SessionPage {
     source: String,
     label: &'static str,
     title: String,
-    /// Its own name, and the folder for an address.
+    /// Name of the directory, and the full path for an address.
     project: Option<(String, String)>,
     branch: Option<String>,
     numbers: Vec<String>,
     marks: Vec<&'static str>,
-    /// What it is to this session, address, title.
+    /// Relation to this session, address, title.
     ties: Vec<(&'static str, String, String)>,
     resume: String,
     instructions: String,
@@ -50,7 +50,7 @@ struct SessionPage {
     total: i64,
     size: i64,
     from: i64,
-    /// What addresses of pieces end with, on another branch than the client's.
+    /// Suffix of fragment addresses, if another branch than the client's is shown.
     on_branch: String,
     chunks: Vec<i64>,
     entries: Html,
@@ -63,29 +63,29 @@ pub(super) struct PlaceParameters {
     at: Option<String>,
     /// The number of a step
     from: Option<i64>,
-    /// Words to mark
+    /// Words to highlight
     q: Option<String>,
-    /// A step of the branch that is wanted
+    /// A step of the branch to show
     branch: Option<String>,
 }
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
     Params(place): Params<PlaceParameters>,
 ) -> Response {
     let theme = Theme::of(&headers);
-    shown(app, asker, move |view| {
-        let Some(session) = found(view, source, &path)? else { return Ok(None) };
+    render(app, caller, move |view| {
+        let Some(session) = find_session(view, source, &path)? else { return Ok(None) };
         session_page(view, &session, place, theme).map(Some)
     })
     .await
 }
 
-fn found(view: &View<'_>, source: &str, path: &InPath) -> Result<Option<SessionView>> {
+fn find_session(view: &View<'_>, source: &str, path: &InPath) -> Result<Option<SessionView>> {
     view.exact_session(source, &path.session_id)
 }
 
@@ -95,8 +95,8 @@ fn session_page(
     place: PlaceParameters,
     theme: Theme,
 ) -> Result<SessionPage> {
-    let mut branch = Branch::named(place.branch.as_deref());
-    // What a search found may be on a branch that the client does not show.
+    let mut branch = Branch::parse(place.branch.as_deref());
+    // A search result may be on a branch that the client does not show.
     if let (Branch::Current, Some(at)) = (&branch, &place.at)
         && view.is_off_branch(session, at)?
     {
@@ -175,7 +175,7 @@ fn numbers(session: &SessionView) -> Vec<String> {
     numbers
 }
 
-/// Where it comes from, and what it started.
+/// Parent and child sessions.
 fn ties(view: &View<'_>, session: &SessionView) -> Result<Vec<(&'static str, String, String)>> {
     let mut ties = Vec::new();
     let other = |id: &str| view.exact_session(&session.source, id);
@@ -210,7 +210,7 @@ fn ties(view: &View<'_>, session: &SessionView) -> Result<Vec<(&'static str, Str
     Ok(ties)
 }
 
-/// The library as it was when the session began.
+/// The library as of the start of the session.
 fn instructions(session: &SessionView) -> String {
     let mut address = format!("/library?source={}", session.source);
     if let Some(cwd) = &session.cwd {
@@ -251,17 +251,17 @@ fn facts(session: &SessionView) -> Vec<(&'static str, String)> {
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// Steps from a number on, as a piece of the page.
+/// Steps from a number on, as a fragment of the page.
 pub(super) async fn steps(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     Params(place): Params<PlaceParameters>,
 ) -> Response {
-    shown(app, asker, move |view| {
-        let Some(session) = found(view, source, &path)? else { return Ok(None) };
-        let branch = Branch::named(place.branch.as_deref());
+    render(app, caller, move |view| {
+        let Some(session) = find_session(view, source, &path)? else { return Ok(None) };
+        let branch = Branch::parse(place.branch.as_deref());
         steps_html(view, &session, &branch, place.from.unwrap_or(0)).map(Some)
     })
     .await
@@ -282,17 +282,17 @@ struct PromptHtml {
     text: Html,
 }
 
-/// The prompts of a session, as a piece of the page.
+/// The prompts of a session, as a fragment of the page.
 pub(super) async fn outline(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     Params(parameters): Params<BranchParameters>,
 ) -> Response {
-    shown(app, asker, move |view| {
-        let Some(session) = found(view, source, &path)? else { return Ok(None) };
-        let branch = Branch::named(parameters.branch.as_deref());
+    render(app, caller, move |view| {
+        let Some(session) = find_session(view, source, &path)? else { return Ok(None) };
+        let branch = Branch::parse(parameters.branch.as_deref());
         let outline = view.outline(&session, &branch)?;
         let prompts = outline.prompts.into_iter().map(|prompt| PromptHtml {
             id: prompt.id,
@@ -330,17 +330,17 @@ struct Match {
     seq: i64,
 }
 
-/// Steps of this session that hold words, in their order.
+/// Steps of this session that contain the words, in order.
 pub(super) async fn find(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
     Params(parameters): Params<FindParameters>,
 ) -> Response {
-    answer(app, asker, headers, move |view| {
-        let Some(session) = found(view, source, &path)? else { return Ok(None) };
+    answer(app, caller, headers, move |view| {
+        let Some(session) = find_session(view, source, &path)? else { return Ok(None) };
         let query = SearchQuery { query: parameters.q, session: Some(session.row), ..SearchQuery::default() };
         let (found, complete) = view.find_in_session(&query)?;
         let matches = found.into_iter().map(|(id, seq)| Match { id, seq }).collect();
@@ -360,15 +360,15 @@ struct RawPage {
 /// The captured lines of one step.
 pub(super) async fn raw(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
     let theme = Theme::of(&headers);
-    shown(app, asker, move |view| {
-        let Some(session) = found(view, source, &path)? else { return Ok(None) };
+    render(app, caller, move |view| {
+        let Some(session) = find_session(view, source, &path)? else { return Ok(None) };
         let lines = view.lines(&session, &path.key)?;
         let Some(lines) = lines else { return Ok(None) };
         let lines = lines.into_iter().map(|line| {
@@ -389,16 +389,16 @@ pub(super) async fn raw(
     .await
 }
 
-/// A whole output as plain text.
+/// A complete output as plain text.
 pub(super) async fn output(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let found = with_view(app, asker, move |view| {
-        let Some(session) = found(view, source, &path)? else { return Ok(None) };
+    let found = with_view(app, caller, move |view| {
+        let Some(session) = find_session(view, source, &path)? else { return Ok(None) };
         let Ok(number) = path.number.parse() else { return Ok(None) };
         view.whole_output(&session, &path.key, number)
     });
@@ -413,16 +413,16 @@ fn plain(kind: &'static str, text: String) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static(kind))], text).into_response()
 }
 
-/// A picture of a message; nothing in it can run.
+/// An image of a message; nothing in it can be executed.
 pub(super) async fn picture(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let found = with_view(app, asker, move |view| {
-        let Some(session) = found(view, source, &path)? else { return Ok(None) };
+    let found = with_view(app, caller, move |view| {
+        let Some(session) = find_session(view, source, &path)? else { return Ok(None) };
         let Ok(number) = path.number.parse() else { return Ok(None) };
         view.picture(&session, &path.key, number)
     });
@@ -440,16 +440,16 @@ pub(super) async fn picture(
     }
 }
 
-/// The conversation as Markdown, to be pasted elsewhere.
+/// The conversation as Markdown, for pasting elsewhere.
 pub(super) async fn markdown(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     OfSource(source): OfSource,
     path: InPath,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let found = with_view(app, asker, move |view| {
-        let Some(session) = found(view, source, &path)? else { return Ok(None) };
+    let found = with_view(app, caller, move |view| {
+        let Some(session) = find_session(view, source, &path)? else { return Ok(None) };
         let mut out = format!("# {}\n\n", title(&session));
         for line in numbers(&session) {
             out.push_str(&format!("- {line}\n"));

@@ -8,9 +8,9 @@ use axum::http::HeaderMap;
 
 use super::html::in_address;
 use super::rows::SessionLine;
-use super::{Frame, Theme, shown};
+use super::{Frame, Theme, render};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::Answered;
 use crate::serve::api::parameters::{AllSessionParameters, Params};
 use crate::view::format;
@@ -22,9 +22,9 @@ struct SessionsPage {
     frame: Frame,
     providers: Vec<Provider>,
     source: String,
-    filters: Words,
+    filters: FilterForm,
     choices: Choices,
-    /// Name, words, whether it is set.
+    /// Name, label, whether it is set.
     flags: Vec<(&'static str, &'static str, bool)>,
     total: String,
     rows: Vec<SessionLine>,
@@ -37,9 +37,9 @@ struct Provider {
     chosen: bool,
 }
 
-/// The filters as they were written.
+/// The filters as entered.
 #[derive(Default)]
-struct Words {
+struct FilterForm {
     q: String,
     project: String,
     model: String,
@@ -50,14 +50,14 @@ struct Words {
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<AllSessionParameters>,
 ) -> Answered {
     let theme = Theme::of(&headers);
     let parameters = parameters.without_blanks();
     let (filter, page) = parameters.clone().read()?;
-    Ok(shown(app, asker, move |view| {
+    Ok(render(app, caller, move |view| {
         let query = SessionQuery { filter, page, brief: true };
         let list = view.sessions(&query)?;
         let without = |name: &str| address(&parameters, &[name, "cursor"]);
@@ -77,18 +77,18 @@ pub(super) async fn page(
             let join = if rest.contains('?') { '&' } else { '?' };
             format!("{rest}{join}cursor={}", in_address(cursor))
         });
-        let words_of = |value: &Option<String>| value.clone().unwrap_or_default();
+        let text_of = |value: &Option<String>| value.clone().unwrap_or_default();
         Ok(Some(SessionsPage {
             frame: Frame::new("/sessions", "Sessions", theme),
             providers,
-            source: words_of(&parameters.source),
-            filters: Words {
-                q: words_of(&parameters.q),
-                project: words_of(&parameters.project),
-                model: words_of(&parameters.model),
-                branch: words_of(&parameters.branch),
-                since: format::day(&words_of(&parameters.since)).to_owned(),
-                until: format::day(&words_of(&parameters.until)).to_owned(),
+            source: text_of(&parameters.source),
+            filters: FilterForm {
+                q: text_of(&parameters.q),
+                project: text_of(&parameters.project),
+                model: text_of(&parameters.model),
+                branch: text_of(&parameters.branch),
+                since: format::day(&text_of(&parameters.since)).to_owned(),
+                until: format::day(&text_of(&parameters.until)).to_owned(),
             },
             choices: view.choices()?,
             flags: vec![
@@ -105,7 +105,7 @@ pub(super) async fn page(
     .await)
 }
 
-/// The address of the list as it was asked for, without some of its parameters.
+/// The address of this list, without some of its parameters.
 fn address(parameters: &AllSessionParameters, without: &[&str]) -> String {
     let fields = serde_json::to_value(parameters).unwrap_or_default();
     let mut pairs = Vec::new();

@@ -9,16 +9,16 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 
 use super::html::in_address;
-use super::{Frame, Theme, plot, shown};
+use super::{Frame, Theme, plot, render};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::Answered;
-use crate::serve::api::parameters::{Params, days_of, known_source};
+use crate::serve::api::parameters::{Params, check_source, days_of};
 use crate::view::format;
-use crate::view::{ToolAnalytics, ToolsQuery, View, source_labels, source_named};
+use crate::view::{ToolAnalytics, ToolsQuery, View, find_source, source_labels};
 use annals_core::{Result, Shown};
 
-/// Lines of each list.
+/// Rows in each list.
 const TOP: usize = 20;
 
 #[derive(Template)]
@@ -77,15 +77,15 @@ impl Parameters {
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<Parameters>,
 ) -> Answered {
     let theme = Theme::of(&headers);
-    let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-    let days = days_of(given(&parameters.days).as_deref())?;
-    known_source(given(&parameters.source).as_deref())?;
-    Ok(shown(app, asker, move |view| tools_page(view, &parameters, days, theme).map(Some)).await)
+    let non_empty = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    let days = days_of(non_empty(&parameters.days).as_deref())?;
+    check_source(non_empty(&parameters.source).as_deref())?;
+    Ok(render(app, caller, move |view| tools_page(view, &parameters, days, theme).map(Some)).await)
 }
 
 fn tools_page(
@@ -98,26 +98,26 @@ fn tools_page(
     for (name, _) in
         source_labels().filter(|(name, _)| parameters.source.is_empty() || *name == parameters.source)
     {
-        let Some(source) = source_named(name) else { continue };
+        let Some(source) = find_source(name) else { continue };
         let project = Some(parameters.project.trim().to_owned()).filter(|project| !project.is_empty());
         let query = ToolsQuery { source, days, project };
         sums.add(&view.tools(&query)?);
     }
-    let days_word = days.map_or("all".to_owned(), |days| days.to_string());
+    let days_value = days.map_or("all".to_owned(), |days| days.to_string());
     let ranges = [("7 days", "7"), ("30 days", "30"), ("90 days", "90"), ("all time", "all")];
     let mut providers = vec![("All", parameters.with("source", ""), parameters.source.is_empty())];
     for (source, label) in source_labels() {
         providers.push((label, parameters.with("source", source), parameters.source == source));
     }
     let search =
-        |filter: &str, word: &str| format!("/search?q={}", in_address(&format!("{filter}{}", quoted(word))));
+        |filter: &str, word: &str| format!("/search?q={}", in_address(&format!("{filter}{}", quote(word))));
     Ok(ToolsPage {
         frame: Frame::new("/tools", "Tools", theme),
         ranges: ranges
-            .map(|(name, value)| (name, parameters.with("days", value), value == days_word))
+            .map(|(name, value)| (name, parameters.with("days", value), value == days_value))
             .to_vec(),
         providers,
-        days: days_word,
+        days: days_value,
         source: parameters.source.clone(),
         project: parameters.project.clone(),
         projects: view.choices()?.projects,
@@ -132,7 +132,7 @@ fn tools_page(
         lists: vec![
             list("Calls by tool", "tool", "calls", &sums.tools, true, &|name| search("tool:", name)),
             list("Commands", "command", "count", &sums.commands, false, &|name| {
-                format!("/search?q={}", in_address(&quoted(name)))
+                format!("/search?q={}", in_address(&quote(name)))
             }),
             list("Files written", "file", "count", &sums.written, false, &|name| search("file:", name)),
             list("Files read", "file", "count", &sums.read, false, &|name| search("file:", name)),
@@ -140,10 +140,10 @@ fn tools_page(
     })
 }
 
-/// Counts, and failures where they are known, by name.
+/// Counts by name, with failures if known.
 type Counts = BTreeMap<String, (i64, i64)>;
 
-/// What all chosen sources counted.
+/// Totals of the selected sources.
 #[derive(Default)]
 struct Sums {
     sessions: i64,
@@ -192,7 +192,7 @@ fn list(
     let most = sorted.first().map_or(1, |(_, (count, _))| *count);
     let lines = sorted.into_iter().take(TOP).map(|(name, (count, failed))| Line {
         name: name.clone(),
-        shown: ended(name, what == "file"),
+        shown: shorten(name, what == "file"),
         href: href(name),
         count: format::number(*count),
         share: plot::share(*count, most),
@@ -202,8 +202,8 @@ fn list(
     List { title, what, unit, failures, lines: lines.collect() }
 }
 
-/// Of a path the end tells more, of a command the start.
-fn ended(name: &str, path: bool) -> String {
+/// Truncates a name: the end of a path and the start of a command say the most.
+fn shorten(name: &str, path: bool) -> String {
     const ROOM: usize = 38;
     let letters: Vec<char> = name.chars().collect();
     if letters.len() <= ROOM {
@@ -215,8 +215,8 @@ fn ended(name: &str, path: bool) -> String {
     }
 }
 
-/// A word of a search that has spaces.
-fn quoted(word: &str) -> String {
+/// A search term, quoted if it has spaces.
+fn quote(word: &str) -> String {
     let word = word.replace('"', " ");
     if word.contains(char::is_whitespace) { format!("\"{}\"", word.trim()) } else { word }
 }

@@ -10,19 +10,19 @@ use serde::Deserialize;
 
 use super::html::{Html, in_address};
 use super::plot::{Bar, FILLS, Unit, stacked_bars};
-use super::{Frame, Theme, plot, shown};
+use super::{Frame, Theme, plot, render};
 use crate::serve::App;
-use crate::serve::access::Asker;
+use crate::serve::access::Caller;
 use crate::serve::answer::Answered;
-use crate::serve::api::parameters::{Params, days_of, known_source};
+use crate::serve::api::parameters::{Params, check_source, days_of};
 use crate::view::format;
 use crate::view::{DailyUsage, ModelUsage, Paging, UsageQuery, UsageRow, View, source_labels};
 use annals_core::{Result, Time};
 use annals_store::{ResponseFilter, UsageBy};
 
-/// Lines of each table.
+/// Rows in each table.
 const LINES: i64 = 25;
-/// Days of a plot at most: a bar has to be wide enough to be hit.
+/// Most days in a plot: a bar must be wide enough to click.
 const WIDEST: i64 = 180;
 
 #[derive(Template)]
@@ -39,7 +39,7 @@ struct UsagePage {
     footnote: String,
 }
 
-/// A plot and what it shows.
+/// A plot and its caption.
 pub(super) struct Figure {
     pub caption: String,
     pub svg: Html,
@@ -72,15 +72,15 @@ pub(super) struct Parameters {
 
 pub(super) async fn page(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    caller: Caller,
     headers: HeaderMap,
     Params(parameters): Params<Parameters>,
 ) -> Answered {
     let theme = Theme::of(&headers);
-    let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-    let days = days_of(given(&parameters.days).as_deref())?;
-    known_source(given(&parameters.source).as_deref())?;
-    Ok(shown(app, asker, move |view| usage_page(view, &parameters, days, theme).map(Some)).await)
+    let non_empty = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    let days = days_of(non_empty(&parameters.days).as_deref())?;
+    check_source(non_empty(&parameters.source).as_deref())?;
+    Ok(render(app, caller, move |view| usage_page(view, &parameters, days, theme).map(Some)).await)
 }
 
 fn usage_page(
@@ -119,14 +119,14 @@ fn usage_page(
     let lines = by_day.rows.iter().map(|row| line(row, most, UsageBy::Day, None, &with_source));
     tables.push(Table { by: "day", lines: lines.collect() });
     let total = &by_day.total;
-    let days_word = days.map_or("all".to_owned(), |days| days.to_string());
+    let days_value = days.map_or("all".to_owned(), |days| days.to_string());
     let range = |value: &str| match parameters.source.as_str() {
         "" => format!("/usage?days={value}"),
         source => format!("/usage?days={value}&source={source}"),
     };
-    let mut providers = vec![("All", format!("/usage?days={days_word}"), parameters.source.is_empty())];
+    let mut providers = vec![("All", format!("/usage?days={days_value}"), parameters.source.is_empty())];
     for (source, label) in source_labels() {
-        let address = format!("/usage?days={days_word}&source={source}");
+        let address = format!("/usage?days={days_value}&source={source}");
         providers.push((label, address, parameters.source == source));
     }
     Ok(UsagePage {
@@ -138,7 +138,7 @@ fn usage_page(
             ("1 year", "365"),
             ("all time", "all"),
         ]
-        .map(|(name, value)| (name, range(value), value == days_word))
+        .map(|(name, value)| (name, range(value), value == days_value))
         .to_vec(),
         providers,
         numbers: vec![
@@ -194,7 +194,7 @@ fn line(row: &UsageRow, most: i64, by: UsageBy, since: Option<&str>, with_source
     }
 }
 
-/// How much of what was sent to models they had kept.
+/// The share of input tokens that were cache reads.
 fn cache_share(row: &UsageRow) -> String {
     let sent = row.tokens.input + row.tokens.cache_read + row.tokens.cache_write;
     if sent == 0 {
@@ -204,14 +204,14 @@ fn cache_share(row: &UsageRow) -> String {
     }
 }
 
-/// Sessions that were active on a day.
+/// Address of the sessions that were active on a day.
 fn day_address(date: &str, with_source: &str) -> String {
     let next = Time::parse(&format!("{date}T00:00:00Z")).map(|day| Time::from_day(day.day() + 1).date());
     let until = next.map_or(String::new(), |next| format!("&until={next}"));
     format!("/sessions?since={date}{until}&include_subagents=true{with_source}")
 }
 
-/// Tokens and cost by day, models stacked, and the names of the fillings.
+/// Tokens and cost by day, models stacked, and the legend.
 pub(super) fn figures(
     daily: &DailyUsage,
     days: i64,

@@ -27,7 +27,7 @@ pub struct FileAccount {
     pub skipped: Sum,
     /// Lines by type, within their status.
     pub types: BTreeMap<String, BTreeMap<String, Sum>>,
-    /// A second form of a file whose lines are counted with the first.
+    /// Another form of a file, whose lines are counted with the first.
     pub twin: bool,
     pub source_gone: bool,
 }
@@ -63,7 +63,7 @@ fn account(door: &Door, file: &FileRow, rows: &[CoverageRow]) -> FileAccount {
         })
     };
     let mut skipped = sum(LineStatus::Skipped);
-    // A last line that is not complete yet is read when the rest of it comes.
+    // An incomplete last line is read once the rest of it arrives.
     if file.content_size > file.parsed && !file.twin {
         skipped = Sum { lines: skipped.lines + 1, bytes: skipped.bytes + file.content_size - file.parsed };
     }

@@ -32,7 +32,7 @@ pub struct SourceCard {
 }
 
 impl View<'_> {
-    /// One card a source; where the archive has several homes of it, their sums.
+    /// One card per source; several homes of a source are added up.
     pub fn cards(&self) -> Result<Vec<SourceCard>> {
         let instances = self.archive.instances()?;
         let mut cards = Vec::new();
@@ -44,7 +44,7 @@ impl View<'_> {
                 card.source_status = home.status;
                 card.reason = self.door.raw(&home.reason);
             }
-            card.put_disk(self.door, self.disk);
+            card.apply_disk_state(self.door, self.disk);
             let mut last_activity: Option<Time> = None;
             let mut last_scanned: Option<Time> = None;
             for instance in instances.iter().filter(|instance| instance.source == manifest.source) {
@@ -56,7 +56,7 @@ impl View<'_> {
                 last_activity = last_activity.max(instance.last_activity);
                 last_scanned = last_scanned.max(instance.last_scanned);
                 if let Some(retention) = &manifest.retention {
-                    let days = self.days_kept(instance.id, retention)?;
+                    let days = self.retention_days(instance.id, retention)?;
                     let idle_since = |within: i64| {
                         let before = self.now.micros().saturating_sub((days - within).saturating_mul(DAY));
                         self.archive.count_idle_since(instance.id, Time::from_micros(before))
@@ -81,8 +81,8 @@ impl View<'_> {
         Ok(cards)
     }
 
-    /// What the client's own settings say, as they were captured.
-    fn days_kept(&self, instance: i64, retention: &Retention) -> Result<i64> {
+    /// The retention from the client's own settings, as captured.
+    fn retention_days(&self, instance: i64, retention: &Retention) -> Result<i64> {
         let settings = self.archive.captured_whole(instance, retention.file)?;
         let settings =
             settings.and_then(|raw| serde_json::from_slice::<serde_json::Value>(raw.expose()).ok());
@@ -92,19 +92,19 @@ impl View<'_> {
     }
 }
 
-/// The cards before anything was captured: what the disk says.
+/// The cards before anything was captured, from the state on disk.
 pub fn cards_without_archive(door: &Door, disk: &[DiskState]) -> Vec<SourceCard> {
     let cards = sources_of_people().map(|source| {
         let mut card = empty_card(source.manifest());
-        card.put_disk(door, disk);
+        card.apply_disk_state(door, disk);
         card
     });
     cards.collect()
 }
 
 impl SourceCard {
-    /// The state of the source's home as the disk has it now, if it says anything.
-    fn put_disk(&mut self, door: &Door, disk: &[DiskState]) {
+    /// Applies the current state of the source's home on disk, if known.
+    fn apply_disk_state(&mut self, door: &Door, disk: &[DiskState]) {
         for (_, path, status, reason) in disk.iter().filter(|(name, ..)| *name == self.source) {
             self.source_path = Some(door.text(path));
             self.source_status = *status;
@@ -134,7 +134,7 @@ fn empty_card(manifest: &'static Manifest) -> SourceCard {
     }
 }
 
-/// Sessions that the client deletes within this many days are worth a word.
+/// A warning is shown for sessions that the client deletes within this many days.
 const WARN_DAYS: i64 = 7;
 const MONTH_DAYS: i64 = 30;
 const DAY: i64 = 86_400_000_000;

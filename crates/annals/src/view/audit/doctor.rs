@@ -15,7 +15,7 @@ pub struct Finding {
     pub hint: Option<&'static str>,
 }
 
-/// Database, segments against their hashes, rows against their bytes; of all homes, for the person at this machine.
+/// Checks the database, segments against their hashes and rows against their bytes; in all homes, for the local user.
 pub fn examine(store: &Store, door: &Door) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let broken = store.integrity()?;
@@ -44,7 +44,7 @@ pub fn examine(store: &Store, door: &Door) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// A finding without content from the archive.
+/// A finding without archived content.
 fn finding(check: &'static str, ok: bool, what: String, hint: &'static str) -> Finding {
     Finding { check, ok, what: Shown::new(what), hint: Some(hint).filter(|_| !ok) }
 }

@@ -43,8 +43,8 @@ pub struct GapView {
 
 /// Statuses of gaps that may still be recovered.
 pub const OPEN: &[&str] = &["pending", "in_progress"];
-/// Statuses of everything missing.
-pub const LACKING: &[&str] = &["pending", "in_progress", "terminal"];
+/// Statuses of all that is missing.
+pub const MISSING: &[&str] = &["pending", "in_progress", "terminal"];
 
 #[derive(Debug, Default)]
 pub struct GapQuery {

@@ -1,5 +1,5 @@
-//! What imports found in their containers, and what was requested from providers: the part of an audit that is not on
-//! disk.
+//! The part of an audit that is not on disk: what imports found in their containers, and what was requested from
+//! providers.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use crate::view::context::View;
 use annals_core::Result;
 use annals_sources::Source;
 
-/// Files and bytes of containers, by what became of them.
+/// Files and bytes in containers, by what happened to them.
 #[derive(Debug, Default)]
 pub struct Imported {
     pub kept: (u64, u64),
-    /// By the reason.
+    /// By reason.
     pub left_out: BTreeMap<String, (u64, u64)>,
     pub unknown: Vec<(String, u64)>,
-    /// What was requested from the provider: fetched, and not fetched yet. The size of the latter is unknown.
-    pub asked: (u64, u64),
+    /// Requested from the provider: items and bytes fetched. The size of what is still missing is unknown.
+    pub fetched: (u64, u64),
     pub gaps: u64,
 }
 
@@ -51,7 +51,7 @@ impl View<'_> {
         })?;
         if source.live().is_some() {
             let account = self.archive.live_account(source.manifest().source)?;
-            (imported.asked, imported.gaps) = ((account.things, account.bytes), account.gaps);
+            (imported.fetched, imported.gaps) = ((account.things, account.bytes), account.gaps);
             if account.given_up > 0 {
                 let why = "could not be fetched: see `annals gaps --all`";
                 imported.left_out.entry(why.to_owned()).or_default().0 += account.given_up;

@@ -24,10 +24,10 @@ use annals_sources::{REPOSITORIES, Source};
 use annals_store::FileRow;
 use imports::Imported;
 
-/// Records of a stream whose fields are compared with its declaration.
+/// Records per stream whose fields are compared with its declaration.
 const SAMPLE: u64 = 200;
 
-/// What the disk holds of a source now, as a look without opening found it.
+/// The files of a source on disk, as listed without opening any.
 #[derive(Debug, Default)]
 pub struct OnDisk {
     /// Path, size and kind of files to keep.
@@ -41,8 +41,8 @@ pub struct OnDisk {
 pub struct Audit {
     pub source: &'static str,
     pub provider_label: &'static str,
-    /// Share of found bytes that is kept or left out on purpose, or of files where what is missing has no size yet; 100
-    /// only when nothing is unknown or missing.
+    /// Share of the bytes found that are kept or left out on purpose, or of the files if what is missing has no known
+    /// size; 100 only if nothing is unknown or missing.
     pub percent: f64,
     pub files: Balance,
     pub bytes: Balance,
@@ -62,11 +62,11 @@ pub struct Audit {
 pub struct Balance {
     pub found: u64,
     pub kept: u64,
-    /// Of `kept`: only the archive has it now, or it is not in a configured home.
+    /// Of `kept`: no longer on disk, or not in a configured home.
     pub archived_only: u64,
     pub left_out: u64,
     pub unaccounted: u64,
-    /// Declared, and not captured yet.
+    /// Declared but not captured yet.
     pub gaps: u64,
 }
 
@@ -101,7 +101,7 @@ pub struct LineType {
     pub kind: Shown,
     pub lines: i64,
     pub bytes: i64,
-    /// The oldest client version in whose transcripts it was seen.
+    /// The oldest client version whose transcripts contain it.
     pub client_version: Option<Shown>,
 }
 
@@ -116,7 +116,7 @@ pub struct Malformed {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StreamAudit {
     pub stream: &'static str,
-    /// Records compared, of all.
+    /// Number of records compared.
     pub sampled: u64,
     pub undeclared: BTreeSet<String>,
     pub never_filled: BTreeSet<&'static str>,
@@ -203,7 +203,7 @@ impl View<'_> {
 }
 
 impl View<'_> {
-    /// Kinds of lines, and of what is in lines, that no reader knows: kept, and shown as they are.
+    /// Kinds of lines and of their contents that no reader knows: they are kept, and shown as they are.
     pub fn unknown_kinds(&self, source: &'static dyn Source) -> Result<Vec<LineType>> {
         let unknown = self.archive.unknown_types(source.manifest().source)?.into_iter();
         let unknown = unknown.map(|unknown| LineType {
@@ -216,7 +216,7 @@ impl View<'_> {
     }
 }
 
-/// What the text index holds, and what it leaves out.
+/// What the text index contains, and what it leaves out.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct IndexAudit {
     pub passages: i64,
@@ -254,7 +254,7 @@ impl View<'_> {
         })
     }
 
-    /// What the archive itself says was there, for those who may not look at the disk.
+    /// The files that were there according to the archive, for callers who may not see the disk.
     pub fn captured(&self, source: &'static dyn Source) -> Result<OnDisk> {
         if source.import().is_some() {
             return Ok(OnDisk::default());
@@ -272,15 +272,15 @@ impl View<'_> {
         }
         let (mut files, mut bytes) = (Balance::default(), Balance::default());
         for (path, size, _) in &disk.found {
-            // Homes may have files of one name.
-            let there = captured
+            // Several homes may contain a file of this name.
+            let captured_file = captured
                 .get_mut(path)
                 .and_then(|files| files.iter().position(|file| !file.gone).map(|at| files.swap_remove(at)));
-            files.kept += u64::from(there.is_some());
-            files.gaps += u64::from(there.is_none());
-            *(if there.is_some() { &mut bytes.kept } else { &mut bytes.gaps }) += size;
+            files.kept += u64::from(captured_file.is_some());
+            files.gaps += u64::from(captured_file.is_none());
+            *(if captured_file.is_some() { &mut bytes.kept } else { &mut bytes.gaps }) += size;
         }
-        // Rows of databases are counted with their databases, and files that imports made with what was imported.
+        // Rows of databases are counted with their databases, files created by imports with what was imported.
         let rest = captured.into_values().flatten().filter(|file| !file.document);
         let mut archived_only = ArchivedOnly::new();
         for file in rest.filter(|_| source.import().is_none()) {
@@ -300,8 +300,8 @@ impl View<'_> {
             files.left_out += count;
             bytes.left_out += size;
         }
-        files.kept += imported.kept.0 + imported.asked.0;
-        bytes.kept += imported.kept.1 + imported.asked.1;
+        files.kept += imported.kept.0 + imported.fetched.0;
+        bytes.kept += imported.kept.1 + imported.fetched.1;
         files.gaps += imported.gaps;
         for (count, size) in imported.left_out.values() {
             files.left_out += count;
@@ -323,7 +323,7 @@ struct Balances {
     archived_only: ArchivedOnly,
 }
 
-/// Files and bytes that are in the archive and not in a configured home, by what they are and why.
+/// Files and bytes that are in the archive but not in a configured home, by kind and reason.
 type ArchivedOnly = BTreeMap<(String, &'static str), (u64, u64)>;
 
 /// Never rounded up to 100.
@@ -352,9 +352,9 @@ fn stores(door: &Door, disk: &OnDisk, imported: &Imported, archived_only: &Archi
         files,
         bytes,
     });
-    let taken = [("imported files", imported.kept), ("provider responses", imported.asked)];
-    let taken = taken.into_iter().filter(|(_, (files, _))| *files > 0);
-    let taken = taken.map(|(store, (files, bytes))| StoreLine {
+    let imported_lines = [("imported files", imported.kept), ("provider responses", imported.fetched)];
+    let imported_lines = imported_lines.into_iter().filter(|(_, (files, _))| *files > 0);
+    let imported_lines = imported_lines.map(|(store, (files, bytes))| StoreLine {
         store: store.into(),
         treatment: "captured",
         reason: Shown::default(),
@@ -375,11 +375,11 @@ fn stores(door: &Door, disk: &OnDisk, imported: &Imported, archived_only: &Archi
         files: *files,
         bytes: *bytes,
     });
-    lines.chain(archived_only).chain(taken).chain(others).collect()
+    lines.chain(archived_only).chain(imported_lines).chain(others).collect()
 }
 
 impl View<'_> {
-    /// Fields that records have against fields that the manifest declares.
+    /// Compares the fields of records with those the manifest declares.
     fn stream_audit(&self, source: &'static dyn Source, stream: &'static Stream) -> Result<StreamAudit> {
         let query = RecordsQuery {
             source,
@@ -398,7 +398,7 @@ impl View<'_> {
             other_type: BTreeSet::new(),
             previews: stream.fields.iter().filter_map(|field| Some((field.name, field.preview?))).collect(),
         };
-        // A stream that declares little more than its key hands its records out as they were found.
+        // A stream that declares little more than its key returns its records as they were found.
         let open = stream.fields.len() <= 1;
         audit.sampled = self.records(&query, &mut |record| {
             let value = record.value();

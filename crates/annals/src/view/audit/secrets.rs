@@ -14,12 +14,12 @@ use crate::view::session::transcript::{BlockView, Entry, TranscriptQuery};
 use annals_core::{Result, Shown};
 use annals_store::SessionFilter;
 
-/// Sessions of a secret that are named; all are counted.
-const NAMED: usize = 20;
+/// Sessions listed per secret; all are counted.
+const LISTED_SESSIONS: usize = 20;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SecretView {
-    /// The mark shown instead of it: equal for equal secrets of this archive.
+    /// The mask shown instead of it; equal secrets of this archive have equal masks.
     pub mark: String,
     pub kind: String,
     pub occurrences: i64,
@@ -44,16 +44,16 @@ struct Sightings {
 }
 
 impl View<'_> {
-    /// Reads everything that matches the filter, and records the masked secrets in it.
+    /// Reads everything that matches the filter and reports the masked secrets in it.
     pub fn secrets(&self, filter: &SessionFilter) -> Result<Vec<SecretView>> {
-        self.secrets_watched(filter, &mut |_, _| {})
+        self.secrets_with_progress(filter, &mut |_, _| {})
     }
 
-    /// The same for somebody who watches: sessions looked through so far, and all.
-    pub fn secrets_watched(
+    /// The same, reporting progress: sessions read so far, and in total.
+    pub fn secrets_with_progress(
         &self,
         filter: &SessionFilter,
-        watch: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Vec<SecretView>> {
         let mut done = 0;
         let mut found: BTreeMap<String, Sightings> = BTreeMap::new();
@@ -62,12 +62,12 @@ impl View<'_> {
         loop {
             let list = self.sessions(&query)?;
             for session in &list.sessions {
-                watch(done, u64::try_from(list.total).unwrap_or(0));
+                progress(done, u64::try_from(list.total).unwrap_or(0));
                 done += 1;
-                of_session(&mut found, session);
+                scan_session(&mut found, session);
                 let whole = TranscriptQuery { full: true, branch: Branch::All, ..TranscriptQuery::default() };
                 self.transcript(session, whole, &mut |entry| {
-                    of_entry(&mut found, &session.session_id, &entry);
+                    scan_entry(&mut found, &session.session_id, &entry);
                     Ok(())
                 })?;
             }
@@ -79,7 +79,7 @@ impl View<'_> {
         if filter.project.is_none() && filter.since.is_none() && filter.until.is_none() {
             let shelf = LibraryQuery { source: filter.source.clone(), kind: None, project: None };
             self.history_texts(&shelf, &mut |text, changed_at| {
-                note(
+                record_masks(
                     &mut found,
                     text,
                     &Sighting { place: "library", at: Some(changed_at), ..Sighting::default() },
@@ -94,7 +94,7 @@ impl View<'_> {
     }
 }
 
-/// Where a text stands.
+/// Where a text appears.
 #[derive(Debug, Default)]
 struct Sighting<'a> {
     place: &'static str,
@@ -103,42 +103,42 @@ struct Sighting<'a> {
     tool: Option<&'a Shown>,
 }
 
-fn of_session(found: &mut BTreeMap<String, Sightings>, session: &SessionView) {
+fn scan_session(found: &mut BTreeMap<String, Sightings>, session: &SessionView) {
     let at = session.first_message_at.as_deref();
     let sighting = Sighting { place: "session", at, session: Some(&session.session_id), tool: None };
     let texts = [&session.title, &session.cwd, &session.git_branch, &session.git_origin_url];
     for text in texts.into_iter().flatten() {
-        note(found, text.as_str(), &sighting);
+        record_masks(found, text.as_str(), &sighting);
     }
 }
 
-fn of_entry(found: &mut BTreeMap<String, Sightings>, session: &str, entry: &Entry) {
+fn scan_entry(found: &mut BTreeMap<String, Sightings>, session: &str, entry: &Entry) {
     let mut tool: Option<Shown> = None;
     let at = entry.at.as_deref();
     for block in &entry.blocks {
-        let mut see = |place: &'static str, text: &str, tool: Option<&Shown>| {
-            note(found, text, &Sighting { place, at, session: Some(session), tool });
+        let mut scan = |place: &'static str, text: &str, tool: Option<&Shown>| {
+            record_masks(found, text, &Sighting { place, at, session: Some(session), tool });
         };
         match block {
-            BlockView::Text { text, .. } => see(entry.kind, text.as_str(), None),
-            BlockView::Thinking { text, .. } => see("thinking", text.as_str(), None),
-            BlockView::Image { path, .. } => see("image", path.as_ref().map_or("", Shown::as_str), None),
-            BlockView::Attachment { name } => see("attachment", name.as_str(), None),
-            BlockView::Event { text, .. } => see("event", text.as_str(), None),
+            BlockView::Text { text, .. } => scan(entry.kind, text.as_str(), None),
+            BlockView::Thinking { text, .. } => scan("thinking", text.as_str(), None),
+            BlockView::Image { path, .. } => scan("image", path.as_ref().map_or("", Shown::as_str), None),
+            BlockView::Attachment { name } => scan("attachment", name.as_str(), None),
+            BlockView::Event { text, .. } => scan("event", text.as_str(), None),
             BlockView::ToolCall { name, input, files, .. } => {
                 tool = Some(Shown::new(name.clone()));
-                see("input", &input.value().to_string(), tool.as_ref());
+                scan("input", &input.value().to_string(), tool.as_ref());
                 for file in files {
-                    see("file", file.path.as_str(), tool.as_ref());
+                    scan("file", file.path.as_str(), tool.as_ref());
                 }
             }
-            BlockView::ToolResult { output, .. } => see("output", output.as_str(), tool.as_ref()),
+            BlockView::ToolResult { output, .. } => scan("output", output.as_str(), tool.as_ref()),
         }
     }
 }
 
-/// Counts every mark of a text that passed the door.
-fn note(found: &mut BTreeMap<String, Sightings>, text: &str, sighting: &Sighting<'_>) {
+/// Counts every mask in a text that passed the door.
+fn record_masks(found: &mut BTreeMap<String, Sightings>, text: &str, sighting: &Sighting<'_>) {
     let mut rest = text;
     while let Some(open) = rest.find("[secret:") {
         rest = &rest[open..];
@@ -156,7 +156,7 @@ fn note(found: &mut BTreeMap<String, Sightings>, text: &str, sighting: &Sighting
             seen.sessions.push(session.to_owned());
         }
         if let Some(at) = sighting.at {
-            // Times are written so that their order is that of their letters.
+            // Timestamps sort as strings.
             seen.first = Some(seen.first.take().map_or(at.to_owned(), |first| first.min(at.to_owned())));
             seen.last = Some(seen.last.take().map_or(at.to_owned(), |last| last.max(at.to_owned())));
         }
@@ -174,7 +174,7 @@ fn view(mark: String, mut seen: Sightings) -> SecretView {
         first_seen_at: seen.first,
         last_seen_at: seen.last,
         session_count: seen.sessions.len(),
-        sessions: seen.sessions.into_iter().take(NAMED).collect(),
+        sessions: seen.sessions.into_iter().take(LISTED_SESSIONS).collect(),
         tools: seen.tools.into_iter().collect(),
         places: seen.places.into_iter().collect(),
     }

@@ -1,4 +1,4 @@
-//! The status of a source, part of every answer about it.
+//! The status of a source, included in every answer about it.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -20,43 +20,43 @@ pub struct SourceState {
     pub last_scanned_at: Option<String>,
 }
 
-/// A source by its name in answers.
-pub fn source_named(name: &str) -> Option<&'static dyn Source> {
+/// Looks up a source by name.
+pub fn find_source(name: &str) -> Option<&'static dyn Source> {
     by_name(name)
 }
 
-/// Each source, and its name in addresses of its own.
+/// Every source with its name in URLs.
 pub fn source_routes() -> impl Iterator<Item = (&'static str, &'static str)> {
     registry().iter().map(|source| (source.manifest().source, source.manifest().route))
 }
 
-/// Each source that people talk with, and its name for people.
+/// Every source used by people, with its label.
 pub fn source_labels() -> impl Iterator<Item = (&'static str, &'static str)> {
     sources_of_people().map(|source| (source.manifest().source, source.manifest().label))
 }
 
-/// All sources but that of programs of one's own.
+/// All sources except API traces of the user's own programs.
 pub(super) fn sources_of_people() -> impl Iterator<Item = &'static dyn Source> {
-    registry().iter().copied().filter(|source| !is_of_programs(*source))
+    registry().iter().copied().filter(|source| !is_api_traces(*source))
 }
 
 impl View<'_> {
-    /// All sources; that of programs of one's own is for those who have some.
+    /// All sources; API traces only if there are some.
     pub fn used_sources(&self) -> Result<Vec<&'static dyn Source>> {
         let has_programs = !self.archive.homes(Some(of_programs().manifest().source))?.is_empty();
         Ok(if has_programs { registry().to_vec() } else { sources_of_people().collect() })
     }
 }
 
-fn is_of_programs(source: &dyn Source) -> bool {
+fn is_api_traces(source: &dyn Source) -> bool {
     source.manifest().source == of_programs().manifest().source
 }
 
-/// What the disk says of a source's homes now: source, path, status and reason.
+/// The current state of a source's homes on disk: source, path, status and reason.
 pub type DiskState = (&'static str, String, SourceStatus, String);
 
 impl View<'_> {
-    /// As the last run left it; where none found a home, as the disk is.
+    /// The state after the last run, or on disk if no run found a home.
     pub fn source_state(&self, source: &'static dyn Source) -> Result<SourceState> {
         let manifest = source.manifest();
         let homes = self.archive.homes(Some(manifest.source))?;

@@ -5,15 +5,15 @@ use std::collections::{HashMap, HashSet};
 
 use super::matching::{Board, Claim, Grade};
 
-/// How alike a changed line is at least, between equal lines of its hunk.
+/// Least similarity of a changed line between equal lines of its hunk.
 const ALIKE: f32 = 0.78;
-/// The same where one side is open, or only similar text led to it: programs are full of lines that are alike.
+/// Least similarity if one side is open or only similar text led here: code is full of similar lines.
 const MUCH_ALIKE: f32 = 0.87;
-/// Lines above the first and below the last equal one that may be changed ones.
+/// Lines above the first and below the last equal line that may have been changed.
 const EDGE: usize = 12;
 
 impl Board<'_> {
-    /// Lines between, above and below equal ones of a hunk: broken differently, or changed.
+    /// Claims lines between, above and below equal lines of a hunk: wrapped differently, or changed.
     pub fn claim_between(&mut self) {
         let mut of_hunk: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
         for (at, claim) in self.claims.iter().enumerate() {
@@ -22,7 +22,7 @@ impl Board<'_> {
             }
         }
         let mut hunks: Vec<_> = of_hunk.into_iter().collect();
-        // The latest first, and always in the same order.
+        // Latest first, in a stable order.
         hunks.sort_by_key(|(hunk, _)| (Reverse(self.hunks[*hunk].at), *hunk));
         for (hunk, places) in hunks {
             let length = self.hunks[hunk].lines.len();
@@ -42,7 +42,7 @@ impl Board<'_> {
                 let left: Vec<usize> = (line..next)
                     .filter(|line| !self.used[hunk][*line] && !self.hunks[hunk].lines[*line].context)
                     .collect();
-                // Edges are no place by themselves; what lies between is.
+                // The ends of the file do not enclose anything; equal lines do.
                 if number >= 2 && self.same_letters(&open, hunk, &left) {
                     let grade = if self.hunks[hunk].same_file { Grade::Exact } else { Grade::Moved };
                     for (step, at) in open.iter().enumerate() {
@@ -60,7 +60,7 @@ impl Board<'_> {
         }
     }
 
-    /// The same text with its lines broken elsewhere.
+    /// Whether both are the same text with different line breaks.
     fn same_letters(&self, open: &[usize], hunk: usize, left: &[usize]) -> bool {
         let letters = |text: &str| text.chars().filter(|letter| !letter.is_whitespace()).collect::<String>();
         let ours: String = open.iter().map(|at| letters(&self.file[*at].text)).collect();
@@ -69,14 +69,14 @@ impl Board<'_> {
         ours.len() >= 4 && bare(&ours) == bare(&theirs)
     }
 
-    /// The lines of a hunk with what they are compared by; those that are in every program are alike by chance.
+    /// The lines of a hunk in comparable form, without those found in every program: they are similar by chance.
     fn with_letters(&self, hunk: usize, lines: impl Iterator<Item = usize>) -> Vec<(usize, Letters)> {
         let of_hunk = &self.hunks[hunk].lines;
-        let is_distinctive = lines.filter(|line| of_hunk[*line].print.is_distinctive);
-        is_distinctive.map(|line| (line, Letters::of(&of_hunk[line].text))).collect()
+        let distinctive = lines.filter(|line| of_hunk[*line].print.is_distinctive);
+        distinctive.map(|line| (line, Letters::of(&of_hunk[line].text))).collect()
     }
 
-    /// Gives open lines to those of a hunk that are this much alike, provided that there are so many.
+    /// Assigns open lines to similar lines of a hunk, if at least `fewest` are that similar.
     fn claim_changed(
         &mut self,
         open: &[usize],
@@ -97,7 +97,7 @@ impl Board<'_> {
                 }
             }
         }
-        // The best pairs first, and no line twice.
+        // Best pairs first; each line is used once.
         pairs.sort_by(|left, right| {
             right.0.total_cmp(&left.0).then((left.1, left.2).cmp(&(right.1, right.2)))
         });
@@ -114,7 +114,7 @@ impl Board<'_> {
         }
     }
 
-    /// Stretches of which no line is as it was written, next to text that is much like theirs.
+    /// Claims stretches in which no line is as it was written, by similarity to the text of a hunk.
     pub fn claim_alike(&mut self) {
         let mut order: Vec<usize> = (0..self.hunks.len()).filter(|hunk| self.hunks[*hunk].loose).collect();
         order.sort_by_key(|hunk| {
@@ -128,19 +128,19 @@ impl Board<'_> {
                 let open: Vec<usize> =
                     (at..self.file.len()).take_while(|at| self.claims[*at].is_none()).collect();
                 at += open.len().max(1);
-                // One line alone may be alike by chance.
+                // A single line may be similar by chance.
                 self.claim_changed(&open, hunk, &left, MUCH_ALIKE, 2);
             }
         }
     }
 }
 
-/// What is compared of a line: pairs of neighbouring letters, without whitespace.
+/// What lines are compared by: pairs of adjacent characters, without whitespace.
 #[derive(Debug, Clone)]
 pub struct Letters {
-    /// In order, as often as they are there.
+    /// Sorted, with repetitions.
     pairs: Vec<[u8; 2]>,
-    /// One bit for some of the pairs: a bit that only one line has is a pair that only it has.
+    /// A Bloom-like mask of the pairs: a bit set in only one line is a pair that only it has.
     marks: u128,
 }
 
@@ -155,12 +155,12 @@ impl Letters {
         Letters { pairs, marks }
     }
 
-    /// How much of two lines is the same, from `least` to 1.
+    /// The share of two lines that is equal, if at least `least`.
     fn likeness(&self, other: &Letters, least: f32) -> Option<f32> {
         let (ours, theirs) = (&self.pairs, &other.pairs);
         let share = |shared: usize| 2.0 * shared as f32 / (ours.len() + theirs.len()) as f32;
         let alone = |marks: u128, others: u128| (marks & !others).count_ones() as usize;
-        // Most lines have little in common, which is seen without looking at their pairs.
+        // Most lines have little in common, which the masks show without comparing pairs.
         let most =
             (ours.len() - alone(self.marks, other.marks)).min(theirs.len() - alone(other.marks, self.marks));
         if most == 0 || share(most) < least {

@@ -14,64 +14,64 @@ use annals_core::{
 use annals_sources::{CallLines, Recorder, by_name};
 use annals_store::{Archive, CallRow, Contents, FingerprintHits, MOST_HOLDERS, PlacedCalls, TouchRow};
 
-/// Calls whose texts are read for one file at most.
+/// Most calls whose texts are read for one file.
 const MOST_CALLS: usize = 1_500;
-/// Calls that are read for a line, unless they worked on a file of this name: then all are.
+/// Calls read per line. Calls on a file of the same name are always read.
 const PER_LINE: usize = 2;
-/// Calls that are read because their text is alike, and prints that have to be shared.
+/// Calls read because their text is similar, and the number of fingerprints they must share.
 const MOST_ALIKE: usize = 24;
 const SHARED_GRAMS: usize = 3;
 
-/// Of a longer prompt the start is kept: more than is shown, so that a secret in it is seen whole.
+/// Only the start of a long prompt is kept: more than is shown, so that a secret in it is seen in full.
 const LONGEST_PROMPT: usize = 16 << 10;
 
 /// A file as it is now.
 #[derive(Debug, Clone)]
 pub struct CodeFile {
-    /// Empty for a passage that is of no file.
+    /// Empty for a passage that belongs to no file.
     pub path: String,
-    /// The repository or folder that the path is looked at from.
+    /// The repository or directory that the path is relative to.
     pub root: Option<String>,
     pub text: String,
     pub modified: Option<Time>,
 }
 
-/// A call that wrote or saw code.
+/// A call that wrote or read code.
 pub struct CodeCall {
     pub row: CallRow,
     pub source: String,
-    /// The path that it worked on.
+    /// The path of the file it worked on.
     pub path: String,
-    /// The words that led to it, and which message they are.
+    /// The prompt that led to it, and its message.
     pub prompt: Option<(ContentKey, Rc<str>)>,
 }
 
-/// What may have written one file.
+/// Calls that may have written a file.
 #[derive(Default)]
 pub struct Candidates {
     pub calls: Vec<CodeCall>,
     pub hunks: Vec<Hunk>,
 }
 
-/// The prints of all these files, as the index is asked for them.
-pub fn wanted_fingerprints(files: &[CodeFile]) -> Vec<FingerprintTerm> {
-    let mut wanted = Vec::new();
+/// The fingerprints of all these files, to query the index with.
+pub fn fingerprints_of(files: &[CodeFile]) -> Vec<FingerprintTerm> {
+    let mut fingerprints = Vec::new();
     for file in files {
-        wanted.extend(
+        fingerprints.extend(
             file.text
                 .lines()
                 .map(line_fingerprint)
                 .filter(|print| print.is_distinctive)
                 .map(LineFingerprint::term),
         );
-        each_gram_term(&file.text, |term| wanted.push(term));
+        each_gram_term(&file.text, |term| fingerprints.push(term));
     }
-    wanted.sort_unstable();
-    wanted.dedup();
-    wanted
+    fingerprints.sort_unstable();
+    fingerprints.dedup();
+    fingerprints
 }
 
-/// How much a line tells of where it comes from.
+/// How distinctive a line is, from 0 to 1.
 pub fn rarity(hits: &FingerprintHits, print: &LineFingerprint) -> f32 {
     match hits.holders.get(&print.term()).map_or(0, |holders| holders.count) {
         0..=12 => 1.0,
@@ -84,7 +84,7 @@ pub fn rarity(hits: &FingerprintHits, print: &LineFingerprint) -> f32 {
 pub struct HunkReader<'a> {
     pub archive: Archive<'a>,
     pub contents: Contents<'a>,
-    /// Source and folder of sessions.
+    /// Source and directory of each session.
     pub sessions: HashMap<i64, Option<(String, Option<String>)>>,
     prompts: HashMap<ContentKey, Rc<str>>,
 }
@@ -101,27 +101,27 @@ impl<'a> HunkReader<'a> {
         hits: &FingerprintHits,
         of_name: &PlacedCalls,
     ) -> Result<Candidates> {
-        let (chosen, alike) = chosen(file, hits, of_name);
-        let mut found = Candidates::default();
-        // In the order of the archive, so that each segment is unpacked once.
+        let (choose_calls, alike) = choose_calls(file, hits, of_name);
+        let mut candidates = Candidates::default();
+        // In archive order, so that each segment is decompressed once.
         let mut calls: BTreeMap<(i64, u64), (i64, bool)> = BTreeMap::new();
         for place in &alike {
             let place = &hits.places[*place as usize];
             calls.insert((place.file, place.place), (place.session, true));
         }
-        for place in &chosen {
+        for place in &choose_calls {
             let place = &hits.places[*place as usize];
             calls.insert((place.file, place.place), (place.session, false));
         }
-        // A file without a line that the index knows can still be what one of these wrote.
+        // A file without any distinctive line can still be what one of these calls wrote.
         if !file.text.lines().any(|line| line_fingerprint(line).is_distinctive) {
             let named = of_name.iter().rev().map(|(call, session)| (*call, (*session, false)));
             calls.extend(named.take(MOST_CALLS));
         }
         for ((in_file, place), (session, loose)) in calls {
-            self.call(file, session, in_file, place, loose, &mut found)?;
+            self.call(file, session, in_file, place, loose, &mut candidates)?;
         }
-        Ok(found)
+        Ok(candidates)
     }
 
     fn call(
@@ -131,13 +131,13 @@ impl<'a> HunkReader<'a> {
         in_file: i64,
         place: u64,
         loose: bool,
-        found: &mut Candidates,
+        candidates: &mut Candidates,
     ) -> Result<()> {
         if session == 0 {
-            return self.copy(file, in_file, found);
+            return self.copy(file, in_file, candidates);
         }
         let Some(row) = self.archive.call_at(session, in_file, place)? else { return Ok(()) };
-        // What is copied is in its own session too.
+        // A copied call is also in its original session.
         if row.copied || row.ok == Some(false) {
             return Ok(());
         }
@@ -155,15 +155,20 @@ impl<'a> HunkReader<'a> {
             let call = match &of_path {
                 Some((path, call)) if *path == work.path => *call,
                 _ => {
-                    // Read now, while what is around the call is unpacked.
+                    // Read it now, while the segments around the call are decompressed.
                     let prompt = self.prompt(&source, &row)?;
                     let path = work.path.clone();
-                    found.calls.push(CodeCall { row: row.clone(), source: source.clone(), path, prompt });
-                    found.calls.len() - 1
+                    candidates.calls.push(CodeCall {
+                        row: row.clone(),
+                        source: source.clone(),
+                        path,
+                        prompt,
+                    });
+                    candidates.calls.len() - 1
                 }
             };
             of_path = Some((work.path.clone(), call));
-            found.hunks.push(Hunk {
+            candidates.hunks.push(Hunk {
                 call,
                 read: work.is_read(),
                 same_file: is_same_file(file, &work.path, folder.as_deref()),
@@ -179,10 +184,10 @@ impl<'a> HunkReader<'a> {
     }
 
     fn prompt(&mut self, source: &str, row: &CallRow) -> Result<Option<(ContentKey, Rc<str>)>> {
-        let found = self.archive.prompt_before(row.session_id, row.file, row.span.offset)?;
-        let (Some(message), Some(source)) = (found, by_name(source)) else { return Ok(None) };
-        if let Some(known) = self.prompts.get(&message.key) {
-            return Ok(Some((message.key, known.clone())));
+        let message = self.archive.prompt_before(row.session_id, row.file, row.span.offset)?;
+        let (Some(message), Some(source)) = (message, by_name(source)) else { return Ok(None) };
+        if let Some(cached) = self.prompts.get(&message.key) {
+            return Ok(Some((message.key, cached.clone())));
         }
         let mut lines = vec![self.contents.span(message.file, message.span)?];
         for line in self.archive.message_lines(row.session_id, message.file, message.span.offset)? {
@@ -199,8 +204,8 @@ impl<'a> HunkReader<'a> {
         Ok(Some((message.key, start)))
     }
 
-    /// A copy of a file that a client kept: its session saw what is in it.
-    fn copy(&mut self, file: &CodeFile, kept: i64, found: &mut Candidates) -> Result<()> {
+    /// A snapshot of a file that a client kept: its session read the content.
+    fn copy(&mut self, file: &CodeFile, kept: i64, candidates: &mut Candidates) -> Result<()> {
         let Some(copy) = self.archive.kept_copy(kept)? else { return Ok(()) };
         let source = by_name(&copy.source);
         let named =
@@ -250,9 +255,9 @@ impl<'a> HunkReader<'a> {
         };
         let (same_file, nearness) =
             (is_same_file(file, &path, folder.as_deref()), nearness(&file.path, &path));
-        found.calls.push(CodeCall { row, source: copy.source, path, prompt: None });
-        found.hunks.push(Hunk {
-            call: found.calls.len() - 1,
+        candidates.calls.push(CodeCall { row, source: copy.source, path, prompt: None });
+        candidates.hunks.push(Hunk {
+            call: candidates.calls.len() - 1,
             read: true,
             same_file,
             nearness,
@@ -265,7 +270,7 @@ impl<'a> HunkReader<'a> {
         Ok(())
     }
 
-    /// What a call did, provided that the archive knows it to have succeeded.
+    /// What a call did, if it is known to have succeeded.
     pub fn work(
         &mut self,
         row: &CallRow,
@@ -277,18 +282,22 @@ impl<'a> HunkReader<'a> {
     }
 
     pub fn session(&mut self, session: i64) -> Result<Option<(String, Option<String>)>> {
-        if let Some(known) = self.sessions.get(&session) {
-            return Ok(known.clone());
+        if let Some(cached) = self.sessions.get(&session) {
+            return Ok(cached.clone());
         }
-        let found = self.archive.session_home(session)?;
-        self.sessions.insert(session, found.clone());
-        Ok(found)
+        let home = self.archive.session_home(session)?;
+        self.sessions.insert(session, home.clone());
+        Ok(home)
     }
 }
 
-/// Which calls are read: those that worked on a file of this name, the best few for every line, and those whose text is
-/// alike where lines have none.
-fn chosen(file: &CodeFile, hits: &FingerprintHits, of_name: &PlacedCalls) -> (HashSet<u32>, HashSet<u32>) {
+/// Chooses the calls to read: those on a file of this name, the best few for every line, and those with similar text
+/// for lines that have none.
+fn choose_calls(
+    file: &CodeFile,
+    hits: &FingerprintHits,
+    of_name: &PlacedCalls,
+) -> (HashSet<u32>, HashSet<u32>) {
     let mut terms: Vec<FingerprintTerm> = file
         .text
         .lines()
@@ -318,14 +327,14 @@ fn chosen(file: &CodeFile, hits: &FingerprintHits, of_name: &PlacedCalls) -> (Ha
         right.0.cmp(&left.0).then(right.1.total_cmp(&left.1)).then(left.2.cmp(&right.2))
     });
     let mut covered = vec![0_usize; terms.len()];
-    let mut chosen: HashSet<u32> = HashSet::new();
+    let mut choose_calls: HashSet<u32> = HashSet::new();
     for (near, _, place) in order {
-        if chosen.len() >= MOST_CALLS {
+        if choose_calls.len() >= MOST_CALLS {
             break;
         }
         let lines = &lines_of[&place].1;
         if near || lines.iter().any(|line| covered[*line] < PER_LINE) {
-            chosen.insert(place);
+            choose_calls.insert(place);
             lines.iter().for_each(|line| covered[*line] += 1);
         }
     }
@@ -338,21 +347,21 @@ fn chosen(file: &CodeFile, hits: &FingerprintHits, of_name: &PlacedCalls) -> (Ha
     });
     let mut alike: Vec<(usize, u32)> = shared
         .into_iter()
-        .filter(|(place, count)| *count >= SHARED_GRAMS && !chosen.contains(place))
+        .filter(|(place, count)| *count >= SHARED_GRAMS && !choose_calls.contains(place))
         .map(|(place, count)| (count, place))
         .collect();
     alike.sort_unstable_by(|left, right| right.cmp(left));
-    (chosen, alike.into_iter().take(MOST_ALIKE).map(|(_, place)| place).collect())
+    (choose_calls, alike.into_iter().take(MOST_ALIKE).map(|(_, place)| place).collect())
 }
 
-/// The lines of a piece of work: those that were put in, and those around them that stood there already.
+/// The lines of an edit: those it inserted, and the context lines around them.
 pub fn written_lines(work: &FileWork) -> Vec<HunkLine> {
     let after = work.after.text.as_deref().unwrap_or_default();
     let before = work.before.text.as_deref().filter(|_| !work.is_read());
     let Some(before) = before.filter(|before| !before.is_empty() && !after.is_empty()) else {
         return after.lines().map(|line| HunkLine::new(line, false)).collect();
     };
-    // Whole lines: an edit within one has its newline on neither side.
+    // Complete lines: an edit within one line has a newline on neither side.
     let (before, after) =
         (format!("{}\n", before.trim_end_matches('\n')), format!("{}\n", after.trim_end_matches('\n')));
     let diff = TextDiff::from_lines(before.as_str(), after.as_str());
@@ -370,9 +379,9 @@ fn nearness(ours: &str, theirs: &str) -> usize {
     parts(ours).iter().zip(parts(theirs)).take_while(|(ours, theirs)| *ours == theirs).count()
 }
 
-/// The same path, or the same place below the folder that each is looked at from.
+/// The same path, or the same path relative to both directories.
 fn is_same_file(file: &CodeFile, path: &str, folder: Option<&str>) -> bool {
-    // A passage that somebody pasted is of any file.
+    // A pasted passage may come from any file.
     if file.path == path || file.path.is_empty() {
         return true;
     }
@@ -385,7 +394,7 @@ fn is_same_file(file: &CodeFile, path: &str, folder: Option<&str>) -> bool {
     ours.is_some() && ours == theirs
 }
 
-/// What a call did to files or saw of them; nothing that is not certain.
+/// What a call did to files or read of them, as far as it is certain.
 pub fn work_of(
     contents: &mut Contents<'_>,
     row: &CallRow,
@@ -418,9 +427,9 @@ mod tests {
         let mut work = FileWork::new("/w/a", Operation::Update);
         work.before = FileRegion::text("one\ntwo\nthree");
         work.after = FileRegion::text("one\n2\nthree");
-        let told: Vec<(String, bool)> =
+        let actual: Vec<(String, bool)> =
             written_lines(&work).into_iter().map(|line| (line.text, line.context)).collect();
-        assert_eq!(told, [("one".into(), true), ("2".into(), false), ("three".into(), true)]);
+        assert_eq!(actual, [("one".into(), true), ("2".into(), false), ("three".into(), true)]);
     }
 
     #[test]

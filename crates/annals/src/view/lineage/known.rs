@@ -9,11 +9,11 @@ use crate::view::context::View;
 use annals_core::{Error, FileWork, Operation, Result, Shown, Time};
 use annals_sources::by_name;
 
-/// Calls on one file that are played; a file that was worked on more often is known by its last ones.
+/// Calls on one file that are replayed. If there are more, the last ones are used.
 const MOST_CALLS: i64 = 5_000;
-/// Renames that are followed back.
+/// Renames followed backwards.
 const RENAMES: usize = 4;
-/// A longer file is not put together.
+/// Larger files are not assembled.
 const LARGEST: usize = 8 << 20;
 
 #[derive(Debug, Clone, Default)]
@@ -25,7 +25,7 @@ pub struct LineageQuery {
     pub end: Option<usize>,
 }
 
-/// Where the lines of a file come from, as the archive last saw it.
+/// The origin of the lines of a file, as last archived.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Lineage {
     /// When a session last read or wrote it.
@@ -37,12 +37,12 @@ pub struct Lineage {
 }
 
 impl View<'_> {
-    /// For the owner alone, and for files below the folder of a session: whatever else is asked for is not there.
+    /// Only for the owner, and only for files below the directory of a session: nothing else is found.
     pub fn lineage(&self, query: &LineageQuery) -> Result<Option<Lineage>> {
         Ok(self.lineage_with_text(query)?.map(|(lineage, _)| lineage))
     }
 
-    /// The same, with every line of the file as it may be shown.
+    /// The same, with the masked text of every line.
     pub fn lineage_with_text(&self, query: &LineageQuery) -> Result<Option<(Lineage, Vec<Shown>)>> {
         let start = query.start.unwrap_or(1);
         let end = query.end.unwrap_or(usize::MAX);
@@ -73,7 +73,7 @@ impl View<'_> {
     }
 }
 
-/// Whole, and without steps back: names of files, not ways to them.
+/// An absolute path without `..` components.
 fn is_plain_path(path: &str) -> bool {
     let parts = || path.split(['/', '\\']);
     let whole = path.starts_with('/') || path.as_bytes().get(1) == Some(&b':');
@@ -86,12 +86,12 @@ struct KnownFile {
     text: Option<String>,
     at: Option<Time>,
     complete: bool,
-    /// The folder of a session that the file is below.
+    /// The session directory that contains the file.
     folder: Option<String>,
 }
 
 impl View<'_> {
-    /// Plays what calls did to a file, in the order of their times.
+    /// Replays what calls did to a file, in order of time.
     fn known_file(&self, path: &str, renames: usize) -> Result<Option<KnownFile>> {
         let calls = self.archive.calls_on_file(path, MOST_CALLS)?;
         if calls.is_empty() {
@@ -126,7 +126,7 @@ impl View<'_> {
                     known.text = before.and_then(|before| before.text);
                 }
                 known.at = known.at.max(row.at);
-                known.complete &= play(&mut known.text, &work);
+                known.complete &= replay(&mut known.text, &work);
                 if known.text.as_ref().is_some_and(|text| text.len() > LARGEST) {
                     return Ok(None);
                 }
@@ -136,8 +136,8 @@ impl View<'_> {
     }
 }
 
-/// Does what was done; false when there was no place for it.
-fn play(text: &mut Option<String>, work: &FileWork) -> bool {
+/// Applies one change; returns false if its position was not found.
+fn replay(text: &mut Option<String>, work: &FileWork) -> bool {
     let after = work.after.text.as_deref().unwrap_or_default();
     if work.operation == Operation::Delete {
         *text = None;
@@ -145,7 +145,7 @@ fn play(text: &mut Option<String>, work: &FileWork) -> bool {
     }
     let whole = work.before.text.is_none() && work.after.range.is_some_and(|range| range.start == 1);
     let Some(known) = text else {
-        // What is written or read from its start on is the file, as far as anybody knows.
+        // Text written or read from line 1 is the whole file, as far as is known.
         let begins = whole && (work.is_read() || work.operation != Operation::MoveTo);
         *text = begins.then(|| after.to_owned());
         return begins;
@@ -167,13 +167,14 @@ fn play(text: &mut Option<String>, work: &FileWork) -> bool {
         return true;
     }
     let start = work.after.range.or(work.before.range).map(|range| range.start as usize - 1);
-    let fits = |start: usize| lines.get(start..start + removed.len()).is_some_and(|there| there == removed);
-    if let Some(start) = start.filter(|start| fits(*start)) {
+    let matches_at =
+        |start: usize| lines.get(start..start + removed.len()).is_some_and(|present| present == removed);
+    if let Some(start) = start.filter(|start| matches_at(*start)) {
         lines.splice(start..start + removed.len(), after.lines());
         *known = joined(&lines);
         return true;
     }
-    // Without a place, or at another one: where its text stands.
+    // No position, or a wrong one: search for the old text.
     let before = work.before.text.as_deref().filter(|before| !before.is_empty());
     match before.and_then(|before| known.find(before).map(|at| at..at + before.len())) {
         Some(range) => {
@@ -206,12 +207,12 @@ mod tests {
         let mut text = None;
         let mut create = FileWork::new("/w/a", Operation::Create);
         create.after = FileRegion::lines(1, "one\ntwo\nthree\n".into());
-        assert!(play(&mut text, &create));
+        assert!(replay(&mut text, &create));
         let insert = update(FileRegion::default(), FileRegion::lines(2, "new\n".into()));
-        assert!(play(&mut text, &insert));
+        assert!(replay(&mut text, &insert));
         assert_eq!(text.as_deref(), Some("one\nnew\ntwo\nthree\n"));
-        assert!(play(&mut text, &update(FileRegion::text("two\n"), FileRegion::text("2\n"))));
-        assert!(play(
+        assert!(replay(&mut text, &update(FileRegion::text("two\n"), FileRegion::text("2\n"))));
+        assert!(replay(
             &mut text,
             &update(
                 FileRegion::lines(4, "three\n".into()),
@@ -219,15 +220,15 @@ mod tests {
             )
         ));
         assert_eq!(text.as_deref(), Some("one\nnew\n2\n"));
-        assert!(!play(&mut text, &update(FileRegion::text("nowhere\n"), FileRegion::text("x\n"))));
+        assert!(!replay(&mut text, &update(FileRegion::text("nowhere\n"), FileRegion::text("x\n"))));
         let mut read = FileWork::new("/w/a", Operation::Read);
         read.after = FileRegion::lines(3, "2\nmine\n".into());
-        assert!(play(&mut text, &read));
+        assert!(replay(&mut text, &read));
         assert_eq!(text.as_deref(), Some("one\nnew\n2\nmine\n"));
     }
 
     #[test]
-    fn only_plain_names_are_looked_for() {
+    fn only_plain_paths_are_accepted() {
         for path in ["/w/a.rs", "/w/b/c.rs", "C:\\w\\a.rs"] {
             assert!(is_plain_path(path), "{path}");
         }

@@ -6,16 +6,16 @@ use std::collections::HashMap;
 use super::alike::Letters;
 use annals_core::{LineFingerprint, line_fingerprint};
 
-/// How sure it is that a line comes from a call.
+/// How certain it is that a line comes from a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Grade {
-    /// The text of the edit is still there.
+    /// The text of the edit, unchanged.
     Exact,
     /// The same text elsewhere, or in another file.
     Moved,
     /// Similar text.
     Changed,
-    /// The session saw it and did not write it.
+    /// The session read it and did not write it.
     Read,
 }
 
@@ -30,24 +30,24 @@ impl Grade {
     }
 }
 
-/// Some lines that a call wrote together, or saw.
+/// Adjacent lines that one call wrote or read.
 #[derive(Debug, Clone)]
 pub struct Hunk {
-    /// Which call, in the caller's numbering.
+    /// Index of the call in the caller's list.
     pub call: usize,
     pub read: bool,
     pub same_file: bool,
-    /// Parts of the path that are the same, from its end: of two files in the same place of two repositories the one
-    /// that is more alike.
+    /// Number of trailing path components that are equal. Of two repositories with the same file, the closer one
+    /// wins.
     pub nearness: usize,
-    /// Moment of the call; later ones wrote over earlier ones.
+    /// Time of the call; later calls overwrite earlier ones.
     pub at: i64,
-    /// It came after the file was last written, so its text should not be there.
+    /// The call came after the file was last written, so its text should not be in it.
     pub late: bool,
-    /// Where its first line stood then.
+    /// Line number of the first line at that time.
     pub start: Option<u32>,
     pub lines: Vec<HunkLine>,
-    /// Found by similar text only: its lines are looked at for changes, and claim nothing as they are.
+    /// Found through similar text only: its lines are compared for changes, and exact matches claim nothing.
     pub loose: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct Hunk {
 pub struct HunkLine {
     pub print: LineFingerprint,
     pub text: String,
-    /// Context that stood there already: it shows the place and was not written.
+    /// Context that was already there: it shows the position and was not written.
     pub context: bool,
 }
 
@@ -69,11 +69,11 @@ impl HunkLine {
 pub struct Claim {
     pub grade: Grade,
     pub hunk: usize,
-    /// Line of the hunk.
+    /// Line number in the hunk.
     pub line: usize,
 }
 
-/// Lines beside each other that are equal in the file and in a hunk.
+/// Adjacent lines that are equal in the file and in a hunk.
 #[derive(Debug, Clone, Copy)]
 struct MatchRun {
     hunk: usize,
@@ -83,14 +83,14 @@ struct MatchRun {
     strength: f32,
 }
 
-/// Places of one line that are looked at; beyond that it tells no place.
+/// A line that occurs more often in the file says nothing about its position.
 const MOST_PLACES: usize = 64;
-/// Runs that are weaker than this do not speak against a longer one.
+/// Runs weaker than this do not compete with a longer one.
 const WEAK: f32 = 2.0;
-/// How much stronger that one has to be.
+/// How much stronger the longer one must be.
 const STRONGER: f32 = 2.5;
 
-/// Who has which line. `rarity` says how much a line tells, from 0 to 1.
+/// Finds the hunk that each line comes from. `rarity` rates how distinctive a line is, from 0 to 1.
 pub fn claim_lines(
     file: &[HunkLine],
     hunks: &[Hunk],
@@ -101,7 +101,7 @@ pub fn claim_lines(
     board.claim_between();
     board.claim_alike();
     board.claim_small();
-    board.claim_whole();
+    board.claim_whole_file();
     board.claims
 }
 
@@ -110,11 +110,11 @@ pub struct Board<'b> {
     pub hunks: &'b [Hunk],
     runs: Vec<MatchRun>,
     pub claims: Vec<Option<Claim>>,
-    /// How much each line of the file tells.
+    /// How distinctive each line of the file is.
     pub worth: Vec<f32>,
-    /// Lines of each hunk that are somewhere.
+    /// Lines of each hunk that have been matched.
     pub used: Vec<Vec<bool>>,
-    /// What lines of the file are compared by, once that is asked.
+    /// What lines of the file are compared by, computed on demand.
     pub letters: Vec<OnceCell<Letters>>,
 }
 
@@ -138,7 +138,7 @@ impl<'b> Board<'b> {
         for (number, hunk) in hunks.iter().enumerate().filter(|(_, hunk)| !hunk.loose) {
             find_runs(file, number, hunk, &places, &worth, &mut runs);
         }
-        runs.retain(|run| is_enough(file, &hunks[run.hunk], run));
+        runs.retain(|run| is_significant(file, &hunks[run.hunk], run));
         let used = hunks.iter().map(|hunk| vec![false; hunk.lines.len()]).collect();
         let letters = vec![OnceCell::new(); file.len()];
         Board { file, hunks, runs, claims: vec![None; file.len()], worth, used, letters }
@@ -164,7 +164,7 @@ impl<'b> Board<'b> {
                 .then(right.strength.total_cmp(&left.strength))
                 .then(left.file.cmp(&right.file))
         });
-        // The strongest run over each line, of writes in this file and of all.
+        // The strongest run over each line, among writes to this file and among all writes.
         let mut support = vec![[(0.0_f32, usize::MAX); 2]; self.file.len()];
         for run in runs.iter().filter(|run| !hunks[run.hunk].read) {
             for best in &mut support[run.file..run.file + run.length] {
@@ -176,13 +176,13 @@ impl<'b> Board<'b> {
                 }
             }
         }
-        let mut again = Vec::new();
+        let mut repeats = Vec::new();
         for run in &runs {
             let hunk = &hunks[run.hunk];
             let written = (0..run.length).filter(|step| !hunk.lines[run.line + step].context);
-            let told_before = written.clone().all(|step| self.used[run.hunk][run.line + step]);
-            if told_before {
-                again.push(*run);
+            let already_matched = written.clone().all(|step| self.used[run.hunk][run.line + step]);
+            if already_matched {
+                repeats.push(*run);
                 continue;
             }
             let class = usize::from(!hunk.same_file);
@@ -196,8 +196,8 @@ impl<'b> Board<'b> {
                 }
             }
         }
-        // A second copy of what a hunk wrote: its text, at a place that it did not write.
-        for run in again.iter().filter(|run| run.strength >= WEAK) {
+        // A second copy of what a hunk wrote: the same text at a position it did not write.
+        for run in repeats.iter().filter(|run| run.strength >= WEAK) {
             for step in 0..run.length {
                 let at = run.file + step;
                 let hunk = &hunks[run.hunk];
@@ -221,7 +221,7 @@ impl<'b> Board<'b> {
         self.claims[at] = Some(Claim { grade, hunk: run.hunk, line });
     }
 
-    /// Lines of one hunk that no longer are in its order were moved.
+    /// Lines of a hunk that are no longer in its order were moved.
     fn mark_moved(&mut self) {
         let mut of_hunk: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
         for (at, claim) in self.claims.iter().enumerate() {
@@ -239,20 +239,20 @@ impl<'b> Board<'b> {
         }
     }
 
-    /// A file that is, from its first line to its last, what one call wrote comes from that call, however little its
-    /// lines say. In another place that takes a line that says something.
-    fn claim_whole(&mut self) {
+    /// A file that is exactly what one call wrote comes from that call, however generic its lines are. At another
+    /// path, at least one line must be distinctive.
+    fn claim_whole_file(&mut self) {
         let is_blank = self.file.iter().all(|line| line.print.letters == 0);
         if is_blank || self.claims.iter().all(Option::is_some) {
             return;
         }
         let distinct: f32 = self.worth.iter().sum();
-        let is_whole = |hunk: &Hunk| {
+        let is_whole_file = |hunk: &Hunk| {
             let here = hunk.same_file || hunk.nearness > 0 && distinct >= 0.5;
             let equal = || self.file.iter().zip(&hunk.lines).all(|(ours, theirs)| ours.print == theirs.print);
             !hunk.read && !hunk.loose && here && hunk.lines.len() == self.file.len() && equal()
         };
-        let hunks = self.hunks.iter().enumerate().filter(|(_, hunk)| is_whole(hunk));
+        let hunks = self.hunks.iter().enumerate().filter(|(_, hunk)| is_whole_file(hunk));
         let latest = hunks.max_by_key(|(_, hunk)| (hunk.same_file, hunk.nearness, !hunk.late, hunk.at));
         let Some((number, hunk)) = latest else { return };
         let grade = if hunk.same_file { Grade::Exact } else { Grade::Moved };
@@ -263,7 +263,7 @@ impl<'b> Board<'b> {
         }
     }
 
-    /// Lines that say nothing themselves belong to what is on both sides of them.
+    /// Lines that are not distinctive belong to the call whose lines surround them.
     fn claim_small(&mut self) {
         let mut at = 0;
         while at < self.file.len() {
@@ -295,7 +295,7 @@ fn find_runs(
     worth: &[f32],
     runs: &mut Vec<MatchRun>,
 ) {
-    // Where the last run of each diagonal ended.
+    // Where the last run on each diagonal ended.
     let mut ends: HashMap<isize, usize> = HashMap::new();
     for (line, of_hunk) in hunk.lines.iter().enumerate().filter(|(_, line)| line.print.is_distinctive) {
         let Some(places) = places.get(&of_hunk.print.hash).filter(|places| places.len() <= MOST_PLACES)
@@ -322,15 +322,15 @@ fn find_runs(
     }
 }
 
-/// Whether a run is more than a coincidence.
-fn is_enough(file: &[HunkLine], hunk: &Hunk, run: &MatchRun) -> bool {
+/// Whether a run is unlikely to be a coincidence.
+fn is_significant(file: &[HunkLine], hunk: &Hunk, run: &MatchRun) -> bool {
     let longest = file[run.file..run.file + run.length].iter().map(|line| line.print.letters).max();
     let longest = longest.unwrap_or(0);
     match (hunk.read, hunk.same_file) {
         (true, true) => run.strength >= 1.0,
         (true, false) => run.strength >= 2.0,
         (false, true) => run.strength >= 0.5,
-        // The same single line in another file does not are there by chance when it is long, or the name is the same.
+        // A single equal line in another file is no coincidence if it is long, or if the file has the same name.
         (false, false) => {
             let long = longest >= if hunk.nearness > 0 { 20 } else { 40 };
             run.strength >= 1.8 || run.strength >= 0.95 && long
@@ -338,7 +338,7 @@ fn is_enough(file: &[HunkLine], hunk: &Hunk, run: &MatchRun) -> bool {
     }
 }
 
-/// Which of these belong to the longest list that rises: line numbers in the order of places.
+/// Marks the longest increasing subsequence of line numbers, in order of position.
 fn longest_rise(places: &[(usize, usize)]) -> Vec<bool> {
     let mut tails: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = vec![None; places.len()];
@@ -382,13 +382,13 @@ mod tests {
         }
     }
 
-    fn told(file: &str, hunks: &[Hunk]) -> String {
+    fn grades_of(file: &str, hunks: &[Hunk]) -> String {
         let claims = claim_lines(&lines(file), hunks, &|_| 1.0);
-        let tell = |claim: &Option<Claim>| match claim {
+        let code = |claim: &Option<Claim>| match claim {
             Some(claim) => format!("{}{}", &claim.grade.name()[..1], hunks[claim.hunk].call),
             None => "-".to_owned(),
         };
-        claims.iter().map(tell).collect::<Vec<_>>().join(" ")
+        claims.iter().map(code).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -396,32 +396,32 @@ mod tests {
         let first = hunk(0, 1, "fn alpha() {\n    first_thing();\n    second_thing();\n}\nfn omega() {}");
         let second = hunk(1, 2, "fn alpha() {\n    first_thing();\n    second_thing();\n}");
         let file = "fn alpha() {\n  first_thing();\n  second_thing();\n}\nfn omega() {}";
-        assert_eq!(told(file, &[first.clone(), second]), "e1 e1 e1 e1 e0");
-        assert_eq!(told(file, &[first]), "e0 e0 e0 e0 e0");
+        assert_eq!(grades_of(file, &[first.clone(), second]), "e1 e1 e1 e1 e0");
+        assert_eq!(grades_of(file, &[first]), "e0 e0 e0 e0 e0");
     }
 
     #[test]
     fn small_lines_need_company() {
         let hunk = hunk(0, 1, "fn alpha() {\n    first_thing();\n}");
         assert_eq!(
-            told("mine();\n}\nfn alpha() {\n    first_thing();\n}\n}\nother_mine();", &[hunk]),
+            grades_of("mine();\n}\nfn alpha() {\n    first_thing();\n}\n}\nother_mine();", &[hunk]),
             "- - e0 e0 e0 - -"
         );
     }
 
     #[test]
-    fn a_file_that_a_call_wrote_whole_is_its_own_however_little_it_says() {
+    fn a_file_written_completely_by_a_call_belongs_to_it() {
         let written = hunk(0, 1, "1.2");
-        assert_eq!(told("1.2", std::slice::from_ref(&written)), "e0");
-        assert_eq!(told("1.2\n", &[written.clone(), hunk(1, 2, "1.2"), hunk(2, 3, "1.3")]), "e1");
-        assert_eq!(told("1.2\n3", std::slice::from_ref(&written)), "- -", "a part is not the whole");
-        assert_eq!(told("", &[hunk(0, 1, "")]), "");
+        assert_eq!(grades_of("1.2", std::slice::from_ref(&written)), "e0");
+        assert_eq!(grades_of("1.2\n", &[written.clone(), hunk(1, 2, "1.2"), hunk(2, 3, "1.3")]), "e1");
+        assert_eq!(grades_of("1.2\n3", std::slice::from_ref(&written)), "- -", "a part is not the whole");
+        assert_eq!(grades_of("", &[hunk(0, 1, "")]), "");
         let elsewhere = Hunk { same_file: false, ..written };
-        assert_eq!(told("1.2", std::slice::from_ref(&elsewhere)), "-", "so are many files of that name");
+        assert_eq!(grades_of("1.2", std::slice::from_ref(&elsewhere)), "-", "so are many files of that name");
         let elsewhere = Hunk { lines: lines("int needle;"), ..elsewhere };
-        assert_eq!(told("int needle;", std::slice::from_ref(&elsewhere)), "m0");
+        assert_eq!(grades_of("int needle;", std::slice::from_ref(&elsewhere)), "m0");
         let nameless = Hunk { nearness: 0, ..elsewhere };
-        assert_eq!(told("int needle;", &[nameless]), "-");
+        assert_eq!(grades_of("int needle;", &[nameless]), "-");
     }
 
     #[test]
@@ -430,16 +430,16 @@ mod tests {
         let short = hunk(1, 2, "log_debug_done");
         let file =
             "one_line_here\ntwo_line_here\nlog_debug_done\nfour_line_here\nfive_line_here\nlog_debug_done";
-        assert_eq!(told(file, &[long, short]), "e0 e0 e0 e0 e0 e1");
+        assert_eq!(grades_of(file, &[long, short]), "e0 e0 e0 e0 e0 e1");
     }
 
     #[test]
     fn blocks_that_changed_places_were_moved() {
         let written = hunk(0, 1, "alpha_one();\nalpha_two();\nalpha_three();\nbeta_one();\nbeta_two();");
         let file = "beta_one();\nbeta_two();\nalpha_one();\nalpha_two();\nalpha_three();";
-        assert_eq!(told(file, std::slice::from_ref(&written)), "m0 m0 e0 e0 e0");
+        assert_eq!(grades_of(file, std::slice::from_ref(&written)), "m0 m0 e0 e0 e0");
         let elsewhere = Hunk { same_file: false, ..written };
-        assert_eq!(told("alpha_one();\nalpha_two();", &[elsewhere]), "m0 m0");
+        assert_eq!(grades_of("alpha_one();\nalpha_two();", &[elsewhere]), "m0 m0");
     }
 
     #[test]
@@ -447,9 +447,9 @@ mod tests {
         let hunk = hunk(0, 1, "start_of_it();\ncall(first, second, third);\nlet total = 1;\nend_of_it();");
         let file =
             "start_of_it();\ncall(\n    first,\n    second,\n    third,\n);\nlet total = 1;\nend_of_it();";
-        assert_eq!(told(file, std::slice::from_ref(&hunk)), "e0 e0 e0 e0 e0 e0 e0 e0");
+        assert_eq!(grades_of(file, std::slice::from_ref(&hunk)), "e0 e0 e0 e0 e0 e0 e0 e0");
         let changed = "start_of_it();\ncall(first, second_one, third);\nlet total = 1;\nend_of_it();";
-        assert_eq!(told(changed, &[hunk]), "e0 c0 e0 e0");
+        assert_eq!(grades_of(changed, &[hunk]), "e0 c0 e0 e0");
     }
 
     #[test]
@@ -457,6 +457,6 @@ mod tests {
         let mut seen = hunk(0, 5, "human_line_one\nhuman_line_two\nagent_line_one");
         seen.read = true;
         let wrote = hunk(1, 1, "agent_line_one");
-        assert_eq!(told("human_line_one\nhuman_line_two\nagent_line_one", &[seen, wrote]), "r0 r0 e1");
+        assert_eq!(grades_of("human_line_one\nhuman_line_two\nagent_line_one", &[seen, wrote]), "r0 r0 e1");
     }
 }

@@ -17,23 +17,23 @@ use super::search::passages::PassageReader;
 use annals_core::{Result, Shown, Time};
 use annals_sources::by_name;
 pub use hunks::CodeFile;
-use hunks::{Candidates, CodeCall, HunkReader, rarity, wanted_fingerprints};
+use hunks::{Candidates, CodeCall, HunkReader, fingerprints_of, rarity};
 use matching::{Claim, HunkLine, claim_lines};
 
-/// Letters of a prompt that are shown.
+/// Characters of a prompt that are shown.
 const PROMPT: usize = 200;
 
-/// A file's lines in order, each stretch with where it comes from.
+/// The lines of a file in order, as spans with one origin each.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Blame {
     pub file: Shown,
     pub lines: LineGrades,
     pub spans: Vec<BlameSpan>,
-    /// Calls that spans refer to by index.
+    /// Calls, which spans refer to by index.
     pub origins: Vec<Origin>,
 }
 
-/// How many lines there are of each grade.
+/// Number of lines by grade.
 #[derive(Debug, Default, Clone, Copy, Serialize, ToSchema)]
 #[schema(as = Grades)]
 pub struct LineGrades {
@@ -49,7 +49,7 @@ pub struct LineGrades {
     pub unknown: usize,
 }
 
-/// Lines beside each other that come from the same call in the same way.
+/// Adjacent lines that come from the same call, with the same grade.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Span)]
 pub struct BlameSpan {
@@ -61,7 +61,7 @@ pub struct BlameSpan {
     pub written_at_line: Option<u32>,
 }
 
-/// A call that wrote lines, or saw them.
+/// A call that wrote lines, or read them.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Origin {
     /// Stable id of the call.
@@ -84,18 +84,18 @@ pub struct Origin {
 }
 
 impl View<'_> {
-    /// Traces every line of these files. Many files cost little more than one: the index is read once for all.
+    /// Traces every line of these files. Several files cost little more than one: the index is read once.
     pub fn blame(&self, files: &[CodeFile]) -> Result<Vec<Blame>> {
-        let hits = self.archive.fingerprint_hits(&wanted_fingerprints(files))?;
+        let hits = self.archive.fingerprint_hits(&fingerprints_of(files))?;
         let name_of = |file: &CodeFile| file.path.rsplit('/').next().unwrap_or_default().to_owned();
-        let named = self.archive.calls_by_file_name(&files.iter().map(name_of).collect())?;
+        let calls_by_name = self.archive.calls_by_file_name(&files.iter().map(name_of).collect())?;
         let none = BTreeMap::new();
         let mut reader = HunkReader::new(self.archive);
         let steps = PassageReader { view: self, contents: self.archive.contents() };
         let mut builder = OriginBuilder { view: self, steps, titles: HashMap::new() };
         let mut blames = Vec::with_capacity(files.len());
         for file in files {
-            let of_name = named.get(&name_of(file)).unwrap_or(&none);
+            let of_name = calls_by_name.get(&name_of(file)).unwrap_or(&none);
             let candidates = reader.read(file, &hits, of_name)?;
             let lines: Vec<HunkLine> = file.text.lines().map(|line| HunkLine::new(line, false)).collect();
             let claims = claim_lines(&lines, &candidates.hunks, &|print| rarity(&hits, print));
@@ -105,7 +105,7 @@ impl View<'_> {
     }
 }
 
-/// Makes answers of claims.
+/// Turns claims into origins.
 struct OriginBuilder<'a> {
     view: &'a View<'a>,
     steps: PassageReader<'a>,
@@ -123,15 +123,15 @@ impl OriginBuilder<'_> {
             let origin = hunk.and_then(|hunk| numbers.get(&hunk.call).copied());
             let grade = claim.map_or("unknown", |claim| claim.grade.name());
             grades.count(grade);
-            let goes_on = spans.last().is_some_and(|span| span.origin == origin && span.grade == grade);
-            // Lines that stood apart when they were written are apart here.
-            let beside = match (last, claim) {
+            let continues = spans.last().is_some_and(|span| span.origin == origin && span.grade == grade);
+            // Lines that were not adjacent when written get separate spans.
+            let adjacent = match (last, claim) {
                 (Some(last), Some(claim)) => last.hunk == claim.hunk && claim.line == last.line + 1,
                 (None, None) => true,
                 _ => false,
             };
             last = *claim;
-            match spans.last_mut().filter(|_| goes_on && beside) {
+            match spans.last_mut().filter(|_| continues && adjacent) {
                 Some(span) => span.end = at + 1,
                 None => spans.push(BlameSpan {
                     start: at + 1,
@@ -148,7 +148,7 @@ impl OriginBuilder<'_> {
         Ok(Blame { file: self.view.door.text(&file.path), lines: grades, spans, origins })
     }
 
-    /// Every call that has a line, numbered as they come in the file.
+    /// Every call that has a line, numbered in order of appearance.
     fn origins(
         &mut self,
         claims: &[Option<Claim>],
@@ -192,7 +192,7 @@ impl OriginBuilder<'_> {
     }
 }
 
-/// A line of a prompt, masked before it is cut: a secret does not look like one without its end.
+/// The first line of a prompt, masked before it is truncated: half a secret is not recognised as one.
 fn prompt_start(door: &Door, text: &str) -> Shown {
     let masked = door.text(text);
     let line = masked.as_str().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -248,7 +248,7 @@ pub struct Share {
     pub share: f64,
 }
 
-/// Adds up what was traced; lines that were only read belong to nobody.
+/// Sums up traced lines; lines that were only read have no author.
 pub fn blame_sums(blames: &[Blame]) -> BlameSums {
     let mut sums = BlameSums::default();
     let mut sessions: BTreeMap<String, (Option<Shown>, usize)> = BTreeMap::new();
@@ -277,7 +277,7 @@ pub fn blame_sums(blames: &[Blame]) -> BlameSums {
 }
 
 impl View<'_> {
-    /// A file's lines to show beside where they come from.
+    /// The masked lines of a file, to show next to their origins.
     pub fn shown_lines(&self, text: &str) -> Vec<Shown> {
         self.door.lines(text)
     }

@@ -11,28 +11,28 @@ use crate::view::session::list::SessionView;
 use annals_core::{CallKind, Result, Shown, Time};
 use annals_sources::by_name;
 
-/// What is left of one call's work on one file.
+/// What is left of one call's edits to one file.
 #[derive(Debug, Serialize)]
 pub struct Survivor {
     pub call_id: Shown,
     pub file: Shown,
-    /// Lines that the call wrote, and how many are still there.
+    /// Lines that the call wrote, and how many of them are still there.
     pub written: usize,
     pub standing: usize,
-    /// Where they are, as ranges of lines.
+    /// Where they are, as line ranges.
     pub lines: Vec<[usize; 2]>,
 }
 
 impl View<'_> {
-    /// Looks at every edit of a session. `read` gives the text of a file by its path, or nothing.
+    /// Checks every edit of a session. `read` returns the text of a file by its path, if it exists.
     pub fn survivors(
         &self,
         session: &SessionView,
         read: &mut dyn FnMut(&str) -> Option<String>,
     ) -> Result<Vec<Survivor>> {
-        let mut found = Vec::new();
+        let mut survivors = Vec::new();
         let Some(recorder) = by_name(&session.source).and_then(|source| source.recorder()) else {
-            return Ok(found);
+            return Ok(survivors);
         };
         let mut reader = HunkReader::new(self.archive);
         let folder = reader.session(session.row)?.and_then(|(_, folder)| folder);
@@ -77,26 +77,26 @@ impl View<'_> {
                     .filter(|(_, claim)| claim.is_some())
                     .map(|(at, _)| at + 1)
                     .collect();
-                found.push(Survivor {
+                survivors.push(Survivor {
                     call_id: self.door.text(&row.call_id),
                     file: self.door.text(&path),
                     written,
                     standing: standing.len(),
-                    lines: stretches(&standing),
+                    lines: line_ranges(&standing),
                 });
             }
         }
-        Ok(found)
+        Ok(survivors)
     }
 }
 
-fn stretches(lines: &[usize]) -> Vec<[usize; 2]> {
-    let mut found: Vec<[usize; 2]> = Vec::new();
+fn line_ranges(lines: &[usize]) -> Vec<[usize; 2]> {
+    let mut ranges: Vec<[usize; 2]> = Vec::new();
     for line in lines {
-        match found.last_mut() {
+        match ranges.last_mut() {
             Some(last) if last[1] + 1 == *line => last[1] = *line,
-            _ => found.push([*line, *line]),
+            _ => ranges.push([*line, *line]),
         }
     }
-    found
+    ranges
 }

@@ -20,31 +20,31 @@ use super::paging::{Paging, read_numbers, write_numbers};
 use annals_core::{Error, PassageKind, Result, Shown, Time};
 use annals_sources::by_name;
 use annals_store::{PassageHit, TermQuery};
-use passages::{FoundPassage, PassageReader, closeness, fits, fragment};
-use query::{Clause, Query, kinds, narrowed, plain, read_query, roles};
+use passages::{FoundPassage, PassageReader, closeness, fragment, matches_query};
+use query::{Clause, Query, intersect_kinds, normalize, parse_kinds, parse_query, parse_role};
 
-/// Hits whose texts are read to see how well they fit.
+/// Hits whose texts are read to rank them.
 const READ: usize = 40;
-/// Hits that are verified at a time, where something must be in the text as it was typed.
+/// Hits verified at a time, if the text must contain something exactly as typed.
 const WINDOW: usize = 2_000;
-/// Hits that may have to be verified for one query.
+/// Most hits verified for one query.
 const MOST_UNVERIFIED: usize = 500_000;
-/// Hits that a page verifies before it hands out a cursor instead, unless the caller has more patience.
+/// Hits verified per page before a cursor is returned instead, unless the caller sets another limit.
 pub const USUAL_EFFORT: usize = 20_000;
-/// Passages that are shown of one session, as long as it is among the first; then one.
+/// Passages shown per session among the first results; later ones show one.
 pub const SHOWN: usize = 3;
 const FIRST: usize = 10;
-/// Passages beyond the best that make a session better.
+/// Passages beyond the best one that raise the score of a session.
 const COUNTED: usize = 4;
-/// More words than that say nothing new; each has a bit.
-pub const MOST_WANTED: usize = 64;
-/// A longer word is in no title.
+/// More terms do not narrow the result; each has a bit.
+pub const MOST_TERM_GROUPS: usize = 64;
+/// Longer words are not searched in titles.
 const LONGEST_WORD: usize = 256;
-/// Hits in records that are looked up, best first; a word that is in more of them finds sessions too.
+/// Hits in records that are resolved, best first; words with more of them also match sessions.
 const MOST_RECORDS: usize = 1_000;
-/// Hits that are put in order; nobody pages further.
+/// Hits that are ranked; nobody pages further.
 const MOST: usize = 5_000;
-/// Steps that are returned of one session.
+/// Steps returned for one session.
 const FOUND_IN_SESSION: usize = 300;
 
 #[derive(Debug, Clone, Default)]
@@ -56,12 +56,12 @@ pub struct SearchQuery {
     pub kind: Option<String>,
     pub since: Option<Time>,
     pub until: Option<Time>,
-    /// Newest first, instead of best first.
+    /// Newest first instead of best first.
     pub recent: bool,
-    /// Only the session of this row.
+    /// Only the session with this row id.
     pub session: Option<i64>,
     pub page: Paging,
-    /// Hits to verify before an answer that is not complete; `USUAL_EFFORT` if not set.
+    /// Hits to verify before returning an incomplete answer; `USUAL_EFFORT` if not set.
     pub effort: Option<usize>,
 }
 
@@ -78,7 +78,7 @@ pub struct SearchAnswer {
     pub complete: bool,
 }
 
-/// A session, or an authored thing.
+/// A session, or a library item.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SearchResult {
     /// `session` or `library`.
@@ -119,13 +119,13 @@ pub struct PassageView {
 }
 
 impl View<'_> {
-    pub fn search(&self, asked: &SearchQuery) -> Result<SearchAnswer> {
-        let query = understood(asked, self.now)?;
-        let [skipped, from] = asked.page.cursor.as_deref().map_or(Ok([0, 0]), read_numbers)?;
+    pub fn search(&self, request: &SearchQuery) -> Result<SearchAnswer> {
+        let query = parse_request(request, self.now)?;
+        let [skipped, from] = request.page.cursor.as_deref().map_or(Ok([0, 0]), read_numbers)?;
         let [skipped, from] = [skipped, from].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
-        let limit = usize::try_from(asked.page.limit).unwrap_or(usize::MAX).max(1);
+        let limit = usize::try_from(request.page.limit).unwrap_or(usize::MAX).max(1);
         let end = skipped.saturating_add(limit);
-        let searcher = Searcher::new(self, asked);
+        let searcher = Searcher::new(self, request);
         let mut mode = "all";
         let mut found = searcher.run(&query, MatchMode::All, from, end)?;
         let loose = query.clauses.len() > 1 && query.clauses.iter().any(|clause| clause.forms().is_some());
@@ -145,13 +145,13 @@ impl View<'_> {
             None => None,
         };
         let complete = found.complete && found.next.is_none();
-        Ok(SearchAnswer { query: asked.query.clone(), mode, results, next_cursor, total, complete })
+        Ok(SearchAnswer { query: request.query.clone(), mode, results, next_cursor, total, complete })
     }
 
-    /// Steps of one session that hold what was asked for, by id and number, in their order; whether these are all.
-    pub fn find_in_session(&self, asked: &SearchQuery) -> Result<(Vec<(String, i64)>, bool)> {
-        let query = understood(asked, self.now)?;
-        let searcher = Searcher::new(self, asked);
+    /// Steps of one session that match the query, by id and number, in order; and whether they are complete.
+    pub fn find_in_session(&self, request: &SearchQuery) -> Result<(Vec<(String, i64)>, bool)> {
+        let query = parse_request(request, self.now)?;
+        let searcher = Searcher::new(self, request);
         let found = searcher.run(&query, MatchMode::All, 0, usize::MAX)?;
         let hits: Vec<(f32, PassageHit)> = found.groups.into_iter().flat_map(|group| group.hits).collect();
         let complete = found.complete && found.next.is_none() && hits.len() <= FOUND_IN_SESSION;
@@ -169,17 +169,17 @@ impl View<'_> {
     }
 }
 
-fn understood(asked: &SearchQuery, now: Time) -> Result<Query> {
-    let mut query = read_query(&asked.query, now)?;
-    query.source = asked.source.clone().or(query.source);
-    query.project = asked.project.clone().or(query.project);
-    query.since = asked.since.or(query.since);
-    query.until = asked.until.or(query.until);
-    if let Some(role) = &asked.role {
-        query.kinds = narrowed(query.kinds.as_deref(), roles(role)?);
+fn parse_request(request: &SearchQuery, now: Time) -> Result<Query> {
+    let mut query = parse_query(&request.query, now)?;
+    query.source = request.source.clone().or(query.source);
+    query.project = request.project.clone().or(query.project);
+    query.since = request.since.or(query.since);
+    query.until = request.until.or(query.until);
+    if let Some(role) = &request.role {
+        query.kinds = intersect_kinds(query.kinds.as_deref(), parse_role(role)?);
     }
-    if let Some(kind) = &asked.kind {
-        query.kinds = narrowed(query.kinds.as_deref(), kinds(kind)?);
+    if let Some(kind) = &request.kind {
+        query.kinds = intersect_kinds(query.kinds.as_deref(), parse_kinds(kind)?);
     }
     if query.is_empty() {
         return Err(
@@ -207,10 +207,10 @@ pub struct Searcher<'a> {
     pub texts: RefCell<Texts>,
 }
 
-/// What was read, by file, place and kind.
+/// Texts read so far, by file, offset and kind.
 type Texts = HashMap<(i64, u64, PassageKind), Option<Rc<FoundPassage>>>;
 
-/// Hits of one session, or one hit in an authored thing.
+/// Hits of one session, or one hit in a library item.
 pub struct Group {
     pub session: i64,
     pub score: f32,
@@ -220,30 +220,30 @@ pub struct Group {
 
 struct Groups {
     groups: Vec<Group>,
-    /// The index was asked for everything.
+    /// No hits were left out.
     complete: bool,
-    /// The first hit that is not verified.
+    /// The first hit that has not been verified.
     next: Option<usize>,
 }
 
 impl<'a> Searcher<'a> {
-    fn new(view: &'a View<'a>, asked: &SearchQuery) -> Searcher<'a> {
+    fn new(view: &'a View<'a>, request: &SearchQuery) -> Searcher<'a> {
         Searcher {
             view,
-            recent: asked.recent,
-            session: asked.session,
-            effort: asked.effort.unwrap_or(USUAL_EFFORT),
+            recent: request.recent,
+            session: request.session,
+            effort: request.effort.unwrap_or(USUAL_EFFORT),
             texts: RefCell::default(),
         }
     }
 
-    /// Sessions from the best down. Where the index cannot tell whether a hit fits, hits are verified from `from` on,
-    /// until there are more than `enough` sessions.
+    /// Sessions, best first. If the index alone cannot confirm a match, hits are verified from `from` on until there
+    /// are more than `enough` sessions.
     fn run(&self, query: &Query, mode: MatchMode, from: usize, enough: usize) -> Result<Groups> {
-        let asked = self.term_query(query, mode)?;
+        let terms = self.term_query(query, mode)?;
         let test = Verification::of(query, mode);
         let most = if test.is_some() { MOST_UNVERIFIED } else { MOST };
-        let (mut hits, all) = self.view.archive.passages(&asked, most, |hit| match self.recent {
+        let (mut hits, all) = self.view.archive.passages(&terms, most, |hit| match self.recent {
             true => hit.minutes as f32,
             false => self.score(hit, mode),
         })?;
@@ -251,7 +251,7 @@ impl<'a> Searcher<'a> {
         if self.recent {
             hits.iter_mut().for_each(|(score, hit)| *score = self.score(hit, mode));
         }
-        // A result may be there twice, once for the model and once for the client.
+        // A result may be indexed twice, once for the model and once for the client.
         let order = |(left, a): &(f32, PassageHit), (right, b): &(f32, PassageHit)| {
             let newest = b.minutes.cmp(&a.minutes);
             let best = right.total_cmp(left);
@@ -266,15 +266,15 @@ impl<'a> Searcher<'a> {
         let mut seen = HashSet::new();
         hits.retain(|(_, hit)| seen.insert((hit.file, hit.place, hit.kind as u8)));
         let (mut groups, next) = match test {
-            Some(test) => self.verified_groups(&hits, &asked, &test, from, enough)?,
+            Some(test) => self.verified_groups(&hits, &terms, &test, from, enough)?,
             None => {
-                let mut hits = self.placed(hits, query, &asked)?;
+                let mut hits = self.resolve_sessions(hits, query, &terms)?;
                 self.refine(&mut hits, query)?;
-                (self.grouped(hits, mode), None)
+                (self.group_hits(hits, mode), None)
             }
         };
         if mode == MatchMode::All && from == 0 {
-            self.add_titles(&mut groups, query, &asked)?;
+            self.add_titles(&mut groups, query, &terms)?;
         }
         Ok(Groups { groups, complete, next })
     }
@@ -283,7 +283,7 @@ impl<'a> Searcher<'a> {
     fn verified_groups(
         &self,
         hits: &[(f32, PassageHit)],
-        asked: &TermQuery,
+        terms: &TermQuery,
         test: &Verification<'_>,
         from: usize,
         enough: usize,
@@ -293,8 +293,8 @@ impl<'a> Searcher<'a> {
         let mut at = from.min(hits.len());
         while at < hits.len() && groups.len() <= enough && at - from < self.effort {
             let end = at.saturating_add(WINDOW).min(hits.len());
-            let window = self.placed(hits[at..end].to_vec(), test.query, asked)?;
-            for group in self.grouped(self.verified(window, test)?, MatchMode::All) {
+            let window = self.resolve_sessions(hits[at..end].to_vec(), test.query, terms)?;
+            for group in self.group_hits(self.verify(window, test)?, MatchMode::All) {
                 let Some((_, first)) = group.hits.first() else { continue };
                 match known.entry(group_of(first)) {
                     Entry::Occupied(place) => groups[*place.get()].hits.extend(group.hits),
@@ -309,13 +309,13 @@ impl<'a> Searcher<'a> {
         Ok((groups, Some(at).filter(|at| *at < hits.len())))
     }
 
-    fn verified(
+    fn verify(
         &self,
         mut hits: Vec<(f32, PassageHit)>,
         test: &Verification<'_>,
     ) -> Result<Vec<(f32, PassageHit)>> {
         let mut reader = self.reader();
-        // In the order of their bytes, so that each segment is unpacked once.
+        // In order of their bytes, so that each segment is decompressed once.
         let mut order: Vec<usize> = (0..hits.len()).collect();
         order.sort_unstable_by_key(|at| (hits[*at].1.file, hits[*at].1.place));
         let mut fitting = vec![false; hits.len()];
@@ -325,7 +325,7 @@ impl<'a> Searcher<'a> {
                 continue;
             }
             let Some(found) = self.read(&mut reader, hit)? else { continue };
-            fitting[at] = fits(&found.text, &test.exact, &test.unwanted)
+            fitting[at] = matches_query(&found.text, &test.exact, &test.unwanted)
                 && test.path.as_ref().is_none_or(|path| self.touches(hit, path).unwrap_or(false));
         }
         let mut fitting = fitting.into_iter();
@@ -333,18 +333,18 @@ impl<'a> Searcher<'a> {
         Ok(hits)
     }
 
-    /// Outputs that were kept apart get the session of their call; what is gone, or others', is left out.
-    fn placed(
+    /// Gives outputs stored in separate files the session of their call. Drops hits that are gone or not visible.
+    fn resolve_sessions(
         &self,
         hits: Vec<(f32, PassageHit)>,
         query: &Query,
-        asked: &TermQuery,
+        terms: &TermQuery,
     ) -> Result<Vec<(f32, PassageHit)>> {
-        let mut placed = Vec::with_capacity(hits.len());
+        let mut resolved = Vec::with_capacity(hits.len());
         let mut records = 0;
         for (score, mut hit) in hits {
             let let_through =
-                |session: i64| asked.sessions.as_ref().is_none_or(|sessions| sessions.contains(&session));
+                |session: i64| terms.sessions.as_ref().is_none_or(|sessions| sessions.contains(&session));
             if hit.session == 0 && hit.kind == PassageKind::User {
                 // An entry of a prompt history: found in its session, unless that has it in its transcript.
                 let Some(session) = self.view.archive.session_of_typed(hit.file, hit.place)? else {
@@ -369,14 +369,14 @@ impl<'a> Searcher<'a> {
                     PassageKind::Output => self.view.archive.call_with_output(&name)?,
                     _ => None,
                 };
-                let fits = match &call {
+                let matches = match &call {
                     Some(call) => {
                         hit.session = call.session_id;
-                        let named = |name: &String| name.eq_ignore_ascii_case(&call.name);
-                        let by = |model: &String| {
+                        let has_name = |name: &String| name.eq_ignore_ascii_case(&call.name);
+                        let is_by = |model: &String| {
                             call.model.as_ref().is_some_and(|name| name.starts_with(&model.to_lowercase()))
                         };
-                        query.tool.as_ref().is_none_or(named) && query.model.as_ref().is_none_or(by)
+                        query.tool.as_ref().is_none_or(has_name) && query.model.as_ref().is_none_or(is_by)
                     }
                     None => {
                         let of_call = query.tool.is_some() || query.file.is_some() || query.model.is_some();
@@ -386,18 +386,18 @@ impl<'a> Searcher<'a> {
                         source && !of_call && !of_session
                     }
                 };
-                if !fits || !let_through(hit.session) {
+                if !matches || !let_through(hit.session) {
                     continue;
                 }
             }
-            placed.push((score, hit));
+            resolved.push((score, hit));
         }
-        Ok(placed)
+        Ok(resolved)
     }
 
-    /// A title that holds all words is as good as a passage, and better than most.
-    fn add_titles(&self, groups: &mut Vec<Group>, query: &Query, asked: &TermQuery) -> Result<()> {
-        let of_rows = query.kinds.is_some() || !asked.of_calls.is_empty();
+    /// A title that contains all words ranks like a passage, and above most.
+    fn add_titles(&self, groups: &mut Vec<Group>, query: &Query, terms: &TermQuery) -> Result<()> {
+        let of_rows = query.kinds.is_some() || !terms.of_calls.is_empty();
         let dated = query.since.is_some() || query.until.is_some();
         if of_rows || dated || query.clauses.is_empty() || self.recent {
             return Ok(());
@@ -414,7 +414,7 @@ impl<'a> Searcher<'a> {
         let known: HashMap<i64, usize> =
             groups.iter().enumerate().map(|(at, group)| (group.session, at)).collect();
         for row in self.view.archive.titled_sessions(&words)? {
-            if asked.sessions.as_ref().is_some_and(|sessions| !sessions.contains(&row)) {
+            if terms.sessions.as_ref().is_some_and(|sessions| !sessions.contains(&row)) {
                 continue;
             }
             match known.get(&row).and_then(|at| groups.get_mut(*at)) {
@@ -433,7 +433,7 @@ impl<'a> Searcher<'a> {
         Ok(())
     }
 
-    /// Rare words, words of people, short passages and recent ones come first.
+    /// Ranks rare words, human-written text, short passages and recent ones higher.
     fn score(&self, hit: &PassageHit, mode: MatchMode) -> f32 {
         let whose = match hit.kind {
             PassageKind::User => 1.25,
@@ -448,12 +448,12 @@ impl<'a> Searcher<'a> {
         let minutes = self.view.now.minute().saturating_sub(hit.minutes).max(0);
         let days = if hit.minutes == 0 { 365.0 } else { minutes as f32 / 1_440.0 };
         let recency = 1.0 + 0.25 / (1.0 + days / 30.0);
-        // Of a question's words, many are worth more than one that is rare.
+        // In a question, many matching words count for more than a single rare one.
         let held = if mode == MatchMode::Any { hit.held.count_ones() as f32 } else { 1.0 };
         hit.weight * whose / length * recency * held.sqrt()
     }
 
-    /// Reads the best, and puts those first in which the words stand together.
+    /// Reads the best hits and moves those up in which the words are close together.
     fn refine(&self, hits: &mut [(f32, PassageHit)], query: &Query) -> Result<()> {
         if self.recent || query.clauses.len() < 2 {
             return Ok(());
@@ -466,7 +466,7 @@ impl<'a> Searcher<'a> {
             .collect();
         let typed = typed.join(" ");
         let mut reader = self.reader();
-        // The same for every page: else what is on one of them is on the next one again.
+        // The same number for every page: otherwise results would repeat on the next page.
         let best = hits.len().min(READ);
         for (score, hit) in &mut hits[..best] {
             if let Some(found) = self.read(&mut reader, hit)? {
@@ -477,7 +477,7 @@ impl<'a> Searcher<'a> {
         Ok(())
     }
 
-    fn grouped(&self, hits: Vec<(f32, PassageHit)>, mode: MatchMode) -> Vec<Group> {
+    fn group_hits(&self, hits: Vec<(f32, PassageHit)>, mode: MatchMode) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         let mut known: HashMap<(i64, i64), usize> = HashMap::new();
         for (score, hit) in hits {
@@ -486,7 +486,7 @@ impl<'a> Searcher<'a> {
                 groups.len() - 1
             });
             let group = &mut groups[at];
-            // A session that speaks of it again and again is likelier the one; the first few tell.
+            // A session with many matches is more relevant; the first few matches suffice to tell.
             let share = match group.hits.len() {
                 0 => 1.0,
                 1..=COUNTED if mode == MatchMode::Any => 0.25,
@@ -509,7 +509,7 @@ impl<'a> Searcher<'a> {
         PassageReader { view: self.view, contents: self.view.archive.contents() }
     }
 
-    /// A text that was read to put it in order is shown soon after.
+    /// Caches texts: one read for ranking is shown soon after.
     pub fn read(&self, reader: &mut PassageReader<'_>, hit: &PassageHit) -> Result<Option<Rc<FoundPassage>>> {
         let key = (hit.file, hit.place, hit.kind);
         if let Some(found) = self.texts.borrow().get(&key) {
@@ -529,27 +529,29 @@ impl<'a> Searcher<'a> {
 
     fn touches(&self, hit: &PassageHit, path: &str) -> Result<bool> {
         let touches = self.view.archive.touches(hit.session, hit.file, hit.place)?;
-        Ok(touches.iter().any(|touch| plain(&String::from_utf8_lossy(touch.path.expose())).ends_with(path)))
+        Ok(touches
+            .iter()
+            .any(|touch| normalize(&String::from_utf8_lossy(touch.path.expose())).ends_with(path)))
     }
 }
 
-/// What must be true of a text besides containing the words.
+/// What a text must satisfy besides containing the words.
 struct Verification<'q> {
     query: &'q Query,
     exact: Vec<&'q Clause>,
     unwanted: Vec<&'q Clause>,
     path: Option<String>,
-    /// Without these in the bytes, `exact` is not in the text.
+    /// If the bytes do not contain these, the text cannot contain `exact`.
     fragments: Vec<&'q str>,
 }
 
 impl<'q> Verification<'q> {
-    /// Nothing where the index knows.
+    /// None if the index alone can decide.
     fn of(query: &'q Query, mode: MatchMode) -> Option<Verification<'q>> {
         let exact: Vec<&Clause> =
             query.clauses.iter().filter(|clause| clause.is_exact() && mode == MatchMode::All).collect();
         let unwanted: Vec<&Clause> = query.unwanted.iter().filter(|clause| clause.is_exact()).collect();
-        let path = query.file.as_deref().map(plain);
+        let path = query.file.as_deref().map(normalize);
         if exact.is_empty() && unwanted.is_empty() && path.is_none() {
             return None;
         }
@@ -562,7 +564,7 @@ impl<'q> Verification<'q> {
     }
 }
 
-/// Authored things represent themselves, everything else for its session.
+/// Library items are results themselves; all other hits belong to their session.
 fn group_of(hit: &PassageHit) -> (i64, i64) {
     if hit.session == 0 { (-hit.file, hit.place as i64) } else { (hit.session, 0) }
 }

@@ -1,12 +1,12 @@
 //! Parses search queries: words, phrases, prefixes, alternatives, exclusions and filters.
 
-use annals_core::{Error, PassageKind, Result as Answered, Time, each_whole_term, parse_moment};
+use annals_core::{Error, PassageKind, Result, Time, each_whole_term, parse_moment};
 use annals_store::TermGroup;
 
-/// More than anybody means; the rest is left out.
+/// More than anybody types; the rest is ignored.
 const MOST_CLAUSES: usize = 32;
 
-/// A question as it was understood.
+/// A parsed search query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Query {
     /// All of them must match.
@@ -23,7 +23,7 @@ pub struct Query {
     pub until: Option<Time>,
 }
 
-/// Any of its pieces is enough.
+/// Matches if any of its pieces does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Clause {
     pub pieces: Vec<QueryPiece>,
@@ -34,17 +34,17 @@ pub struct QueryPiece {
     /// As typed, in lower case and with single spaces.
     pub text: String,
     pub terms: Vec<Vec<u8>>,
-    /// Also terms that begin with the last one.
+    /// Also matches terms that begin with the last one.
     pub prefix: bool,
     /// The terms must be adjacent, as typed.
     pub exact: bool,
 }
 
-/// Never fails but for a filter that makes no sense.
-pub fn read_query(text: &str, now: Time) -> Answered<Query> {
+/// Fails only on an invalid filter.
+pub fn parse_query(text: &str, now: Time) -> Result<Query> {
     let mut query = Query::default();
     let mut or = false;
-    for word in words(text) {
+    for word in split_words(text) {
         let bare = !word.quoted && word.name.is_none();
         if bare && !word.negated && word.text == "OR" {
             or = true;
@@ -58,7 +58,7 @@ pub fn read_query(text: &str, now: Time) -> Answered<Query> {
                 .hint(format!("use {name}: to narrow a search, or -word to exclude a word")));
         }
         if let Some(name) = word.name
-            && filter(&mut query, name, word.text, now)?
+            && apply_filter(&mut query, name, word.text, now)?
         {
             continue;
         }
@@ -70,7 +70,7 @@ pub fn read_query(text: &str, now: Time) -> Answered<Query> {
             }
             None => word.text,
         };
-        let Some(piece) = piece(text, word.quoted) else { continue };
+        let Some(piece) = parse_piece(text, word.quoted) else { continue };
         let clauses = if word.negated { &mut query.unwanted } else { &mut query.clauses };
         if clauses.len() < MOST_CLAUSES && (!or || clauses.is_empty()) {
             clauses.push(Clause::default());
@@ -91,49 +91,49 @@ impl Query {
 }
 
 impl Clause {
-    /// What passages have to hold so that this may fit; what is beside what is looked at later.
-    pub fn wanted(&self) -> Vec<TermGroup> {
+    /// The terms that a passage must contain; adjacency is checked later.
+    pub fn term_groups(&self) -> Vec<TermGroup> {
         match self.pieces.as_slice() {
-            [piece] => (0..piece.terms.len()).map(|number| piece.wanted(number)).collect(),
+            [piece] => (0..piece.terms.len()).map(|number| piece.term_group(number)).collect(),
             pieces => {
                 let mut any = TermGroup::default();
                 for piece in pieces {
-                    // The longest term is the rarest, mostly.
+                    // The longest term is usually the rarest.
                     let longest = (0..piece.terms.len()).max_by_key(|number| piece.terms[*number].len());
-                    let wanted = piece.wanted(longest.unwrap_or(0));
-                    any.terms.extend(wanted.terms);
-                    any.prefixes.extend(wanted.prefixes);
+                    let group = piece.term_group(longest.unwrap_or(0));
+                    any.terms.extend(group.terms);
+                    any.prefixes.extend(group.prefixes);
                 }
                 vec![any]
             }
         }
     }
 
-    /// Words in their usual forms, for questions in which no passage holds all of them as they stand.
+    /// Inflected forms of a word, for questions that no passage matches exactly.
     pub fn forms(&self) -> Option<TermGroup> {
-        let [piece] = self.pieces.as_slice() else { return self.wanted().pop() };
-        let [term] = piece.terms.as_slice() else { return self.wanted().into_iter().next() };
+        let [piece] = self.pieces.as_slice() else { return self.term_groups().pop() };
+        let [term] = piece.terms.as_slice() else { return self.term_groups().into_iter().next() };
         let word = std::str::from_utf8(term).ok()?;
         if STOP_WORDS.contains(&word) {
             return None;
         }
-        let mut wanted = piece.wanted(0);
+        let mut group = piece.term_group(0);
         let is_word = word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_lowercase());
         if is_word {
             let stem = stem(word);
             let forms = ["", "s", "es", "d", "ed", "ing", "e", "er", "ion", "ly"];
-            wanted.terms.extend(forms.iter().map(|end| format!("{stem}{end}").into_bytes()));
+            group.terms.extend(forms.iter().map(|end| format!("{stem}{end}").into_bytes()));
             if let Some(last) = stem.chars().last() {
-                wanted.terms.extend(["ed", "ing"].map(|end| format!("{stem}{last}{end}").into_bytes()));
+                group.terms.extend(["ed", "ing"].map(|end| format!("{stem}{last}{end}").into_bytes()));
             }
-            wanted.terms.sort();
-            wanted.terms.dedup();
+            group.terms.sort();
+            group.terms.dedup();
         }
-        Some(wanted)
+        Some(group)
     }
 
-    /// Whether a text, in lower case and with single spaces, holds one of the pieces as it was typed.
-    pub fn fits(&self, text: &str) -> bool {
+    /// Whether a text, in lower case and with single spaces, contains one of the pieces as typed.
+    pub fn matches(&self, text: &str) -> bool {
         self.pieces.iter().any(|piece| text.contains(&piece.text))
     }
 
@@ -144,10 +144,10 @@ impl Clause {
 }
 
 impl QueryPiece {
-    fn wanted(&self, number: usize) -> TermGroup {
+    fn term_group(&self, number: usize) -> TermGroup {
         let Some(term) = self.terms.get(number) else { return TermGroup::default() };
         let last = number + 1 == self.terms.len();
-        // A single letter of a script without spaces is only in pairs, where others are beside it.
+        // A single character of a script without spaces is indexed only in pairs with its neighbours.
         let letter =
             std::str::from_utf8(term).is_ok_and(|text| !text.is_ascii() && text.chars().count() == 1);
         let prefixes = if last && self.prefix || letter { vec![term.clone()] } else { Vec::new() };
@@ -155,11 +155,11 @@ impl QueryPiece {
     }
 }
 
-/// Takes off one usual ending.
+/// Removes one common suffix.
 fn stem(word: &str) -> &str {
     for end in ["ing", "ies", "ed", "es", "s", "e"] {
         if let Some(stem) = word.strip_suffix(end).filter(|stem| stem.len() >= 3) {
-            // `planning` is `plan` with a letter twice.
+            // `planning` is `plan` with a doubled letter.
             let bytes = stem.as_bytes();
             let doubled =
                 matches!(bytes, [.., a, b] if a == b && !b"lsz".contains(a)) && end != "s" && end != "e";
@@ -169,7 +169,7 @@ fn stem(word: &str) -> &str {
     word
 }
 
-/// Words that a question has and an answer need not have.
+/// Words that occur in questions and not necessarily in answers.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
     "did", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it",
@@ -178,7 +178,7 @@ const STOP_WORDS: &[&str] = &[
     "who", "why", "will", "with", "would", "you", "your",
 ];
 
-fn piece(text: &str, quoted: bool) -> Option<QueryPiece> {
+fn parse_piece(text: &str, quoted: bool) -> Option<QueryPiece> {
     let prefix = !quoted && text.ends_with('*');
     let text = if prefix { text.trim_end_matches('*') } else { text };
     let mut terms: Vec<Vec<u8>> = Vec::new();
@@ -187,16 +187,16 @@ fn piece(text: &str, quoted: bool) -> Option<QueryPiece> {
             terms.push(term.to_vec());
         }
     });
-    let text = plain(text);
+    let text = normalize(text);
     let word = text.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
-    // A single term represents the phrase only when nothing else was typed.
+    // A single term represents the phrase only if nothing else was typed.
     let more = terms.len() > 1 || terms.first().is_some_and(|term| quoted && *term != text.as_bytes());
     let exact = more && (quoted || !word || !text.is_ascii());
     (!terms.is_empty()).then_some(QueryPiece { text, terms, prefix, exact })
 }
 
-/// Small letters, single spaces: how texts are compared.
-pub fn plain(text: &str) -> String {
+/// Lower case and single spaces: how texts are compared.
+pub fn normalize(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !out.is_empty() {
@@ -216,8 +216,8 @@ pub fn plain(text: &str) -> String {
 const FILTERS: [&str; 10] =
     ["source", "project", "branch", "model", "tool", "file", "role", "kind", "since", "until"];
 
-/// True when the name is one of a filter's.
-fn filter(query: &mut Query, name: &str, value: &str, now: Time) -> Answered<bool> {
+/// Returns false if there is no filter of this name.
+fn apply_filter(query: &mut Query, name: &str, value: &str, now: Time) -> Result<bool> {
     let text = || Some(value.to_owned()).filter(|value| !value.is_empty());
     match name {
         "source" => query.source = text(),
@@ -226,26 +226,26 @@ fn filter(query: &mut Query, name: &str, value: &str, now: Time) -> Answered<boo
         "model" => query.model = text(),
         "tool" => query.tool = text(),
         "file" => query.file = text(),
-        "role" => query.kinds = narrowed(query.kinds.as_deref(), roles(value)?),
-        "kind" => query.kinds = narrowed(query.kinds.as_deref(), kinds(value)?),
-        "since" => query.since = Some(moment(value, now)?),
-        "until" => query.until = Some(moment(value, now)?),
+        "role" => query.kinds = intersect_kinds(query.kinds.as_deref(), parse_role(value)?),
+        "kind" => query.kinds = intersect_kinds(query.kinds.as_deref(), parse_kinds(value)?),
+        "since" => query.since = Some(parse_time(value, now)?),
+        "until" => query.until = Some(parse_time(value, now)?),
         _ => return Ok(false),
     }
     Ok(true)
 }
 
-fn moment(text: &str, now: Time) -> Answered<Time> {
+fn parse_time(text: &str, now: Time) -> Result<Time> {
     parse_moment(text, now).map_err(Error::into_bad_request)
 }
 
-pub fn roles(value: &str) -> Answered<Vec<PassageKind>> {
-    use PassageKind::{Assistant, Call, Files, Output, Result, Thinking, User};
+pub fn parse_role(value: &str) -> Result<Vec<PassageKind>> {
+    use PassageKind::{Assistant, Call, Files, Output, Thinking, User};
     Ok(match value {
         "user" => vec![User],
         "assistant" => vec![Assistant],
         "thinking" => vec![Thinking],
-        "tool" => vec![Call, Result, Output, Files],
+        "tool" => vec![Call, PassageKind::Result, Output, Files],
         _ => {
             return Err(Error::bad_request(format!("unknown role {value:?}"))
                 .hint("use user, assistant, thinking or tool"));
@@ -253,12 +253,12 @@ pub fn roles(value: &str) -> Answered<Vec<PassageKind>> {
     })
 }
 
-pub fn kinds(value: &str) -> Answered<Vec<PassageKind>> {
-    use PassageKind::{Assistant, Call, Files, Output, Record, Result, Thinking, User};
+pub fn parse_kinds(value: &str) -> Result<Vec<PassageKind>> {
+    use PassageKind::{Assistant, Call, Files, Output, Record, Thinking, User};
     Ok(match value {
         "message" => vec![User, Assistant, Thinking],
         "call" => vec![Call, Files],
-        "result" => vec![Result, Output],
+        "result" => vec![PassageKind::Result, Output],
         "library" => vec![Record],
         _ => {
             return Err(Error::bad_request(format!("unknown kind {value:?}"))
@@ -267,21 +267,24 @@ pub fn kinds(value: &str) -> Answered<Vec<PassageKind>> {
     })
 }
 
-/// Both filters hold; what contradicts leaves nothing, which no passage is.
-pub fn narrowed(before: Option<&[PassageKind]>, mut with: Vec<PassageKind>) -> Option<Vec<PassageKind>> {
+/// Both filters apply; contradictory ones leave an empty list, which matches nothing.
+pub fn intersect_kinds(
+    before: Option<&[PassageKind]>,
+    mut with: Vec<PassageKind>,
+) -> Option<Vec<PassageKind>> {
     with.retain(|kind| before.is_none_or(|before| before.contains(kind)));
     Some(with)
 }
 
-struct Word<'t> {
+struct QueryWord<'t> {
     negated: bool,
     name: Option<&'t str>,
     text: &'t str,
     quoted: bool,
 }
 
-/// Cuts at spaces, but not within quotes; a quote that is never closed ends with the text.
-fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
+/// Splits at spaces outside quotes; an unclosed quote extends to the end.
+fn split_words(text: &str) -> impl Iterator<Item = QueryWord<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         rest = rest.trim_start();
@@ -294,7 +297,7 @@ fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
         }
         let named =
             rest.find(':').filter(|at| *at > 0 && rest[..*at].bytes().all(|byte| byte.is_ascii_lowercase()));
-        // `model::terms` is code.
+        // `model::terms` is code, not a filter.
         let named = named.filter(|at| !rest[at + 1..].starts_with(':'));
         let name = named.map(|at| &rest[..at]);
         if let Some(at) = named {
@@ -303,12 +306,12 @@ fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
         if let Some(inner) = rest.strip_prefix('"') {
             let end = inner.find('"').unwrap_or(inner.len());
             rest = inner.get(end + 1..).unwrap_or("");
-            return Some(Word { negated, name, text: &inner[..end], quoted: true });
+            return Some(QueryWord { negated, name, text: &inner[..end], quoted: true });
         }
         let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
         rest = after;
-        Some(Word { negated, name, text: word, quoted: false })
+        Some(QueryWord { negated, name, text: word, quoted: false })
     })
 }
 
@@ -317,7 +320,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Query {
-        read_query(text, Time::parse("2026-11-15T12:00:00Z").unwrap()).unwrap()
+        parse_query(text, Time::parse("2026-11-15T12:00:00Z").unwrap()).unwrap()
     }
 
     fn terms(query: &Query) -> Vec<Vec<String>> {
@@ -330,14 +333,14 @@ mod tests {
     }
 
     #[test]
-    fn what_people_type_is_understood() {
+    fn queries_parse_as_typed() {
         assert_eq!(terms(&read("flaky login Test")), [["flaky"], ["login"], ["test"]]);
         assert_eq!(terms(&read("red OR blue sky")), [vec!["red", "blue"], vec!["sky"]]);
         let query = read("cat -dog -\"wet nose\" -- - x-y");
         assert_eq!(query.unwanted.len(), 2);
         assert_eq!(terms(&query), [vec!["cat"], vec!["x", "y"]]);
         let phrase = read("\"exact  Phrase here\"");
-        assert!(phrase.clauses[0].pieces[0].exact && phrase.clauses[0].fits("an exact phrase here"));
+        assert!(phrase.clauses[0].pieces[0].exact && phrase.clauses[0].matches("an exact phrase here"));
         let prefix = read("auth*");
         assert!(prefix.clauses[0].pieces[0].prefix && !prefix.clauses[0].is_exact());
         assert!(read("src/foo.rs").clauses[0].is_exact());
@@ -346,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_told_from_words() {
+    fn filters_are_distinguished_from_words() {
         let query = read(
             "source:some_source project:\"/home/ada/my app\" role:tool since:7d until:2026-11-01 http://x:80/y std::fs",
         );
@@ -355,10 +358,10 @@ mod tests {
         assert_eq!(query.kinds.map(|kinds| kinds.len()), Some(4));
         assert!(query.since.is_some() && query.until.is_some());
         assert_eq!(query.clauses.len(), 2);
-        assert!(query.clauses[0].fits("see http://x:80/y"));
+        assert!(query.clauses[0].matches("see http://x:80/y"));
         for text in ["role:king", "kind:x", "since:soon"] {
-            let problem = read_query(text, Time::from_micros(0)).unwrap_err();
-            assert!(problem.is_bad_request() && problem.hint.is_some(), "{text}");
+            let error = parse_query(text, Time::from_micros(0)).unwrap_err();
+            assert!(error.is_bad_request() && error.hint.is_some(), "{text}");
         }
     }
 

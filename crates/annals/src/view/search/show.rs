@@ -10,24 +10,24 @@ use annals_core::{PassageKind, Result, Shown, Time};
 use annals_sources::by_name;
 
 impl Searcher<'_> {
-    /// Nothing when all of its hits are copies, or of others.
+    /// None if all of its hits are copies, or not visible.
     pub fn result(&self, group: Group, query: &Query, shown: usize) -> Result<Option<SearchResult>> {
         let mut reader = self.reader();
-        let mut founds: Vec<(f32, Rc<FoundPassage>)> = Vec::new();
-        let mut looked_at = 0;
+        let mut passages_found: Vec<(f32, Rc<FoundPassage>)> = Vec::new();
+        let mut read_count = 0;
         for (score, hit) in &group.hits {
-            if founds.len() == shown || looked_at == 4 * SHOWN {
+            if passages_found.len() == shown || read_count == 4 * SHOWN {
                 break;
             }
-            looked_at += 1;
-            founds.extend(self.read(&mut reader, hit)?.map(|found| (*score, found)));
+            read_count += 1;
+            passages_found.extend(self.read(&mut reader, hit)?.map(|found| (*score, found)));
         }
-        let more_passages = group.hits.len() - looked_at;
+        let more_passages = group.hits.len() - read_count;
         let by_title = group.hits.is_empty();
-        if founds.is_empty() && !by_title {
+        if passages_found.is_empty() && !by_title {
             return Ok(None);
         }
-        let row = founds.first().and_then(|(_, first)| first.step.as_ref()).map(|step| step.session);
+        let row = passages_found.first().and_then(|(_, first)| first.step.as_ref()).map(|step| step.session);
         let session = match row.or(by_title.then_some(group.session)) {
             Some(row) => match self.view.session_of_row(row)? {
                 Some(session) => Some(session),
@@ -36,21 +36,21 @@ impl Searcher<'_> {
             None => None,
         };
         let mut passages = Vec::new();
-        for (score, found) in &founds {
+        for (score, found) in &passages_found {
             passages.push(self.passage(found, *score, query)?);
         }
-        Ok(Some(self.view(session, &founds, passages, group.score, more_passages)))
+        Ok(Some(self.view(session, &passages_found, passages, group.score, more_passages)))
     }
 
     fn view(
         &self,
         session: Option<SessionView>,
-        founds: &[(f32, Rc<FoundPassage>)],
+        passages_found: &[(f32, Rc<FoundPassage>)],
         passages: Vec<PassageView>,
         score: f32,
         more_passages: usize,
     ) -> SearchResult {
-        let record = founds.first().and_then(|(_, found)| found.record.as_ref());
+        let record = passages_found.first().and_then(|(_, found)| found.record.as_ref());
         match session {
             Some(session) => SearchResult {
                 kind: "session",
@@ -89,7 +89,7 @@ impl Searcher<'_> {
         }
     }
 
-    /// The number of a step, and whether it is on a branch that is not shown.
+    /// The number of a step, and whether it is on a branch that the client does not show.
     fn position(&self, step: &PassageStep) -> Result<(Option<i64>, bool)> {
         let PassageStep { session, file, place, .. } = *step;
         match self.view.archive.node_at(session, file, place)? {

@@ -1,19 +1,19 @@
-//! A query in terms of the index: its words, the marks of calls, and the sessions it is limited to.
+//! A query as index terms: its words, the marks of calls, and the sessions it is limited to.
 
 use std::collections::HashSet;
 
 use super::query::{Clause, Query};
-use super::{MOST_WANTED, MatchMode, Searcher};
+use super::{MOST_TERM_GROUPS, MatchMode, Searcher};
 use annals_core::{FILE_MARK, MODEL_MARK, Result, TOOL_MARK, Time};
 use annals_store::{SessionFilter, TermGroup, TermQuery};
 
 impl Searcher<'_> {
     pub fn term_query(&self, query: &Query, mode: MatchMode) -> Result<TermQuery> {
-        let mut wanted: Vec<TermGroup> = match mode {
-            MatchMode::All => query.clauses.iter().flat_map(Clause::wanted).collect(),
+        let mut groups: Vec<TermGroup> = match mode {
+            MatchMode::All => query.clauses.iter().flat_map(Clause::term_groups).collect(),
             MatchMode::Any => query.clauses.iter().filter_map(Clause::forms).collect(),
         };
-        wanted.truncate(MOST_WANTED);
+        groups.truncate(MOST_TERM_GROUPS);
         let marked = |mark: &[u8], word: &str| TermGroup {
             terms: vec![[mark, word.to_lowercase().as_bytes()].concat()],
             prefixes: Vec::new(),
@@ -26,21 +26,21 @@ impl Searcher<'_> {
         }));
         of_calls.extend(query.model.as_deref().map(|model| {
             let marked = marked(MODEL_MARK, model);
-            // A model is known by the start of its name too.
+            // A model also matches by the start of its name.
             TermGroup { prefixes: marked.terms.clone(), ..marked }
         }));
         Ok(TermQuery {
             least: match mode {
-                MatchMode::All => wanted.len(),
-                MatchMode::Any => usize::from(!wanted.is_empty()),
+                MatchMode::All => groups.len(),
+                MatchMode::Any => usize::from(!groups.is_empty()),
             },
-            wanted,
-            // What must not stand as a phrase is looked for in the text.
+            wanted: groups,
+            // Excluded phrases are checked in the text.
             unwanted: query
                 .unwanted
                 .iter()
                 .filter(|clause| !clause.is_exact())
-                .flat_map(Clause::wanted)
+                .flat_map(Clause::term_groups)
                 .collect(),
             of_calls,
             kinds: query.kinds.clone(),
@@ -50,7 +50,7 @@ impl Searcher<'_> {
         })
     }
 
-    /// The sessions that filters and scope let through; all when nothing narrows them.
+    /// The sessions that filters and scope permit; all if nothing restricts them.
     fn sessions(&self, query: &Query) -> Result<Option<HashSet<i64>>> {
         if let Some(session) = self.session {
             let filter = SessionFilter { row: Some(session), with_agents: true, ..SessionFilter::default() };
@@ -72,7 +72,7 @@ impl Searcher<'_> {
             ..SessionFilter::default()
         };
         let mut rows = self.view.archive.session_rows(&filter)?;
-        // Records have no session; whose they are is seen when they are placed.
+        // Records have no session; their owner is determined when they are resolved.
         rows.insert(0);
         Ok(Some(rows))
     }

@@ -10,7 +10,7 @@ use crate::view::context::View;
 use annals_core::{ContentKey, Error, Result};
 use annals_store::{Archive, MessageRow, NodeRow};
 
-/// Which steps of a conversation that branches are wanted; others have one branch.
+/// Which steps of a branching conversation to return; other conversations have one branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Branch {
     /// What the client shows.
@@ -24,7 +24,7 @@ pub enum Branch {
 
 impl Branch {
     /// `all`, or the id of a step.
-    pub fn named(name: Option<&str>) -> Branch {
+    pub fn parse(name: Option<&str>) -> Branch {
         match name {
             None | Some("" | "current") => Branch::Current,
             Some("all") => Branch::All,
@@ -33,7 +33,7 @@ impl Branch {
     }
 }
 
-/// A step that could follow the same one.
+/// A step that could follow the same parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct BranchView {
     /// Id of the step; as `branch` it selects the conversation that contains it.
@@ -42,18 +42,18 @@ pub struct BranchView {
     pub current: bool,
 }
 
-/// The nodes of a session by what is asked about them.
+/// The nodes of a session, indexed.
 pub struct Branches {
     nodes: Vec<NodeRow>,
-    /// Places in `nodes`, by the key of the parent.
+    /// Indexes into `nodes`, by the key of the parent.
     below: HashMap<Option<ContentKey>, Vec<usize>>,
-    /// On the branch that is asked for.
-    wanted: Vec<bool>,
+    /// Whether each node is on the selected branch.
+    selected: Vec<bool>,
     all: bool,
 }
 
 impl Branches {
-    /// Nothing when the session does not branch.
+    /// None if the session does not branch.
     pub fn of(archive: Archive<'_>, session: i64, branch: &Branch) -> Result<Option<Branches>> {
         let nodes = archive.tree(session)?;
         if nodes.is_empty() {
@@ -66,31 +66,31 @@ impl Branches {
         for (at, node) in nodes.iter().enumerate() {
             below.entry(node.parent).or_default().push(at);
         }
-        let wanted = match branch {
+        let selected = match branch {
             Branch::Current | Branch::All => nodes.iter().map(|node| node.current).collect(),
             Branch::Through(id) => through(&nodes, &below, id).ok_or_else(|| no_such_step(id))?,
         };
-        Ok(Some(Branches { nodes, below, wanted, all: *branch == Branch::All }))
+        Ok(Some(Branches { nodes, below, selected, all: *branch == Branch::All }))
     }
 
-    /// Steps in order, each with its place in the list of all nodes.
+    /// Steps in order, each with its index among all nodes.
     pub fn steps(&self) -> impl Iterator<Item = (usize, &NodeRow)> {
         let nodes = self.nodes.iter().enumerate();
-        nodes.filter(|(at, node)| node.told && (self.all || self.wanted[*at]))
+        nodes.filter(|(at, node)| node.told && (self.all || self.selected[*at]))
     }
 
-    /// The steps that could be in a node's place; nothing when there are no others.
+    /// The alternatives at a node, including itself; empty if there are no others.
     pub fn siblings(&self, node: &NodeRow) -> Vec<BranchView> {
         let siblings = self.below.get(&node.parent).map(Vec::as_slice).unwrap_or_default();
         if siblings.len() < 2 {
             return Vec::new();
         }
-        let view = |at: &usize| BranchView { id: self.nodes[*at].key.hex(), current: self.wanted[*at] };
+        let view = |at: &usize| BranchView { id: self.nodes[*at].key.hex(), current: self.selected[*at] };
         siblings.iter().map(view).collect()
     }
 }
 
-/// The tree around rows that come one after another, session by session.
+/// The tree around consecutive rows, loaded session by session.
 #[derive(Default)]
 pub struct Kin {
     session: i64,
@@ -99,7 +99,7 @@ pub struct Kin {
 }
 
 impl Kin {
-    /// The node of a row and the keys of those that follow it; nothing when its session does not branch.
+    /// The node of a row and the keys of its children; None if its session does not branch.
     pub fn of(
         &mut self,
         archive: Archive<'_>,
@@ -120,7 +120,7 @@ impl Kin {
 }
 
 impl View<'_> {
-    /// Whether a step that begins so is on a branch that the client does not show.
+    /// Whether the step with this id prefix is on a branch that the client does not show.
     pub fn is_off_branch(&self, session: &SessionView, id: &str) -> Result<bool> {
         let nodes = self.archive.tree(session.row)?;
         let mut found =
@@ -137,23 +137,23 @@ fn through(
     let by_key: HashMap<ContentKey, usize> =
         nodes.iter().enumerate().map(|(at, node)| (node.key, at)).collect();
     let start = nodes.iter().position(|node| id.len() >= 4 && node.key.hex().starts_with(id))?;
-    let mut wanted = vec![false; nodes.len()];
+    let mut selected = vec![false; nodes.len()];
     let mut up = Some(start);
-    while let Some(at) = up.filter(|at| !wanted[*at]) {
-        wanted[at] = true;
+    while let Some(at) = up.filter(|at| !selected[*at]) {
+        selected[at] = true;
         up = nodes[at].parent.and_then(|parent| by_key.get(&parent).copied());
     }
-    // Below it, what the client shows, else what came last.
+    // Below it, follow what the client shows, or else the latest node.
     let mut down = Some(start);
     while let Some(at) = down {
         let children = below.get(&Some(nodes[at].key)).map(Vec::as_slice).unwrap_or_default();
         let next = children.iter().find(|child| nodes[**child].current).or(children.last());
-        down = next.copied().filter(|next| !wanted[*next]);
+        down = next.copied().filter(|next| !selected[*next]);
         if let Some(next) = down {
-            wanted[next] = true;
+            selected[next] = true;
         }
     }
-    Some(wanted)
+    Some(selected)
 }
 
 fn no_such_step(id: &str) -> Error {

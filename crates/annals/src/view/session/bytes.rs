@@ -30,7 +30,7 @@ impl View<'_> {
         let mut lines = Vec::new();
         let mut emitted = Vec::new();
         for (part, file, span) in step.spans() {
-            // Several calls may share a line, and a call may be one of its message's.
+            // Several calls may share a line, and a call may share the line of its message.
             if emitted.contains(&(file, span.offset)) {
                 continue;
             }
@@ -46,7 +46,7 @@ impl View<'_> {
         Ok(Some(lines))
     }
 
-    /// The whole output of a step's call, by its number within the step.
+    /// The complete output of one of a step's calls, by its number within the step.
     pub fn whole_output(&self, session: &SessionView, id: &str, number: usize) -> Result<Option<Shown>> {
         let Some(step) = Step::find(self.archive, session, id)? else { return Ok(None) };
         let (Some(call), Some(source)) = (step.calls().get(number), by_name(&session.source)) else {
@@ -58,28 +58,28 @@ impl View<'_> {
     }
 }
 
-/// A picture of a step: its type and its bytes.
+/// An image of a step: its media type and bytes.
 #[derive(Debug)]
 pub struct Picture {
     pub media_type: &'static str,
     pub bytes: Vec<u8>,
 }
 
-/// Types that a browser shows without running anything in them.
+/// Types that browsers show without executing anything in them.
 const SHOWN_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 impl View<'_> {
-    /// The picture of this number among those of a message.
+    /// The image with this number in a message.
     pub fn picture(&self, session: &SessionView, id: &str, number: usize) -> Result<Option<Picture>> {
         let Some(step) = Step::find(self.archive, session, id)? else { return Ok(None) };
         let mut contents = self.archive.contents();
-        let mut found = Vec::new();
+        let mut pictures = Vec::new();
         for (part, file, span) in step.spans() {
             if part == "message" || part == "output" {
-                gather_pictures(&mut contents, file, span, &mut found)?;
+                gather_pictures(&mut contents, file, span, &mut pictures)?;
             }
         }
-        Ok(found.into_iter().nth(number).flatten())
+        Ok(pictures.into_iter().nth(number).flatten())
     }
 }
 
@@ -87,16 +87,16 @@ fn gather_pictures(
     contents: &mut Contents<'_>,
     file: i64,
     span: Span,
-    found: &mut Vec<Option<Picture>>,
+    pictures: &mut Vec<Option<Picture>>,
 ) -> Result<()> {
     let raw = contents.span(file, span)?;
     if let Ok(value) = serde_json::from_slice::<Value>(raw.expose()) {
-        each_picture(&value, &mut |media_type, data| found.push(decoded(media_type, data)));
+        each_picture(&value, &mut |media_type, data| pictures.push(decoded(media_type, data)));
     }
     Ok(())
 }
 
-/// Pictures are in transcripts as data addresses, or as their type beside their Base64.
+/// Transcripts contain images as data URLs, or as a media type next to Base64 data.
 fn each_picture(value: &Value, visit: &mut dyn FnMut(&str, &str)) {
     match value {
         Value::String(text) => {

@@ -9,11 +9,11 @@ use crate::view::lineage::hunks::work_of;
 use annals_core::{FileWork, Operation, Result, Shown};
 use annals_store::{CallRow, Contents, TouchRow};
 
-/// Places of one call that are told.
+/// Most changes reported per call.
 const MOST: usize = 50;
 
 impl EntryBuilder<'_> {
-    /// Nothing where the call failed, or where it cannot be known what it did.
+    /// Empty if the call failed, or if it is unknown what it did.
     pub fn changes(
         &self,
         contents: &mut Contents<'_>,
@@ -34,17 +34,17 @@ fn change(door: &Door, work: &FileWork) -> ChangeView {
         let (shown, full) = door.preview(text.as_deref().unwrap_or_default(), Extent::Start);
         (shown.to_string(), full.is_some())
     };
-    // Masked first: a secret that is cut in two by a difference would not look like one.
+    // Mask first: a secret cut in two by the diff would not be recognised.
     let ((before, cut_before), (after, cut_after)) = (shown(&work.before.text), shown(&work.after.text));
     let start = |piece: &annals_core::FileRegion| piece.range.map(|range| range.start);
     let mut diff = String::new();
     if let Some(from) = &work.moved_from {
         diff.push_str(&format!("--- {}\n+++ {}\n", door.text(from), door.text(&work.path)));
     }
-    // Both sides begin at the same line, and one that has none is called 0.
+    // Both sides start at the same line; an empty side starts at 0.
     let (old, new) = (start(&work.before), start(&work.after));
-    if let Some(known) = old.or(new) {
-        let line = |start: Option<u32>, text: &str| if text.is_empty() { 0 } else { start.unwrap_or(known) };
+    if let Some(first) = old.or(new) {
+        let line = |start: Option<u32>, text: &str| if text.is_empty() { 0 } else { start.unwrap_or(first) };
         diff.push_str(&format!("@@ -{} +{} @@\n", line(old, &before), line(new, &after)));
     }
     let compared = TextDiff::from_lines(before.as_str(), after.as_str());

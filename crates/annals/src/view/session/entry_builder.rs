@@ -11,7 +11,7 @@ use annals_store::{
     Archive, CallRow, Contents, MessageRow, RecordRow, StepParts, StepRow, TouchRow, WantedBytes,
 };
 
-/// Makes entries of rows.
+/// Builds entries from rows.
 pub struct EntryBuilder<'a> {
     pub view: &'a View<'a>,
     pub source: &'static dyn Source,
@@ -20,7 +20,7 @@ pub struct EntryBuilder<'a> {
 }
 
 impl EntryBuilder<'_> {
-    /// Steps of one session and one file, in order. What belongs to them is read for all at once.
+    /// Steps of one session and one file, in order. Everything they need is read at once.
     pub fn each(
         &self,
         contents: &mut Contents<'_>,
@@ -77,7 +77,7 @@ impl EntryBuilder<'_> {
             lines.push(contents.span(row.file, *line)?);
         }
         let lines: Vec<&[u8]> = lines.iter().map(|line| line.expose()).collect();
-        // Calls have rows of their own, with what came of them.
+        // Calls have their own rows, with their results.
         let blocks =
             self.source.blocks(&lines).into_iter().filter(|block| !matches!(block, Block::ToolCall { .. }));
         let blocks = blocks.map(|block| self.block(block)).collect();
@@ -155,7 +155,7 @@ impl EntryBuilder<'_> {
         })
     }
 
-    /// What the call asked for; JSON in a string is opened.
+    /// The input of a call; JSON inside a string is parsed.
     pub fn input(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Value> {
         let bytes = contents.span(row.file, row.span)?;
         let input = self.source.blocks(&[bytes.expose()]).into_iter().find_map(|block| match block {
@@ -172,7 +172,7 @@ impl EntryBuilder<'_> {
         })
     }
 
-    /// The whole output where it was kept apart, else what the model saw, else the client's own record of it.
+    /// The complete output if it was stored separately, else what the model saw, else the client's record of it.
     pub fn output(&self, contents: &mut Contents<'_>, row: &CallRow) -> Result<Option<String>> {
         let names: Vec<&str> = row.full_output.as_deref().into_iter().collect();
         let records = self.view.archive.newest_records(self.source.manifest().source, &names)?;
@@ -252,7 +252,7 @@ impl EntryBuilder<'_> {
     }
 }
 
-/// An output that its client kept apart, by the name of its record: `stream/key`.
+/// The record (`stream/key`) of an output that the client stored separately.
 pub fn kept_apart(
     archive: Archive<'_>,
     contents: &mut Contents<'_>,

@@ -1,4 +1,4 @@
-//! Sessions as people list them, one shape for every source.
+//! Session lists, in one shape for every source.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use annals_core::{Error, Result, SessionFacts, Shown, ShownJson, Time, Tokens};
 use annals_sources::by_name;
 use annals_store::{Page, SessionFilter, SessionRow};
 
-/// A session that said something in the last five minutes.
+/// A session is active if it had a message in the last five minutes.
 const ACTIVE: i64 = 300_000_000;
 
 #[derive(Debug, Clone, Default)]
@@ -58,7 +58,7 @@ pub struct SessionView {
     pub git_origin_url: Option<Shown>,
     pub parent_session_id: Option<String>,
     pub parent_kind: Option<String>,
-    /// The session whose history this one repeats, and which counts it.
+    /// The session whose history this one repeats, and where that history is counted.
     pub copied_from: Option<String>,
     pub archived: bool,
     pub source_gone: bool,
@@ -66,7 +66,7 @@ pub struct SessionView {
     pub history_only: bool,
     pub client_version: Option<Shown>,
     pub resume_command: String,
-    /// What only this client knows, under its own names; not in lists over HTTP.
+    /// Client-specific facts, under the client's own names; not included in lists over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native: Option<ShownJson>,
     #[serde(skip)]
@@ -75,7 +75,7 @@ pub struct SessionView {
     last: Option<Time>,
 }
 
-/// Tokens in answers, with their sum.
+/// Tokens used by responses, and their sum.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[schema(as = Tokens)]
 pub struct TokenSums {
@@ -108,7 +108,7 @@ impl View<'_> {
             self.archive.sessions(&query.filter, Page { limit: limit.saturating_add(1), after })?;
         let more = rows.len() as i64 > limit;
         rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        let native = if query.brief { Native::LeftOut } else { Native::Told };
+        let native = if query.brief { Native::LeftOut } else { Native::Included };
         let mut sessions = Vec::with_capacity(rows.len());
         for row in rows {
             sessions.push(self.session_view(row, native)?);
@@ -117,7 +117,7 @@ impl View<'_> {
         Ok(SessionList { sessions, next_cursor, total: self.archive.count_sessions(&query.filter)? })
     }
 
-    /// A session by its id, or by the start of it when only one begins so.
+    /// A session by its id, or by a prefix that only one id has.
     pub fn find_session(&self, id: &str) -> Result<Option<SessionView>> {
         let (source, id) = match id.split_once(':') {
             Some((source, id)) if by_name(source).is_some() => (Some(source.to_owned()), id),
@@ -127,11 +127,11 @@ impl View<'_> {
             SessionFilter { source, id: Some(id.to_owned()), with_agents: true, ..SessionFilter::default() };
         let mut rows = self.archive.sessions(&filter, Page { limit: 50, after: None })?;
         if let Some(exact) = rows.iter().position(|row| row.key == id) {
-            return self.session_view(rows.swap_remove(exact), Native::Told).map(Some);
+            return self.session_view(rows.swap_remove(exact), Native::Included).map(Some);
         }
         match rows.len() {
             0 => Ok(None),
-            1 => rows.pop().map(|row| self.session_view(row, Native::Told)).transpose(),
+            1 => rows.pop().map(|row| self.session_view(row, Native::Included)).transpose(),
             many => {
                 let some: Vec<&str> = rows.iter().take(3).map(|row| row.key.as_str()).collect();
                 Err(Error::new(format!("ambiguous session id {id:?}: {many} sessions match"))
@@ -140,7 +140,7 @@ impl View<'_> {
         }
     }
 
-    /// A session of a source by its whole id.
+    /// A session of a source by its complete id.
     pub fn exact_session(&self, source: &str, id: &str) -> Result<Option<SessionView>> {
         let filter = SessionFilter {
             source: Some(source.to_owned()),
@@ -149,18 +149,18 @@ impl View<'_> {
             ..SessionFilter::default()
         };
         let row = self.archive.sessions(&filter, Page { limit: 1, after: None })?.pop();
-        row.map(|row| self.session_view(row, Native::Told)).transpose()
+        row.map(|row| self.session_view(row, Native::Included)).transpose()
     }
 
-    /// A session by its row, which a hit of a search names.
+    /// A session by its row id, as search hits refer to it.
     pub fn session_of_row(&self, row: i64) -> Result<Option<SessionView>> {
         let filter = SessionFilter { row: Some(row), with_agents: true, ..SessionFilter::default() };
         let row = self.archive.sessions(&filter, Page { limit: 1, after: None })?.pop();
-        row.map(|row| self.session_view(row, Native::Told)).transpose()
+        row.map(|row| self.session_view(row, Native::Included)).transpose()
     }
 }
 
-/// What ties a session to others, and what each file says about it.
+/// Links to other sessions, and what each file says about this one.
 #[derive(Debug, Serialize)]
 pub struct SessionTies {
     pub links: Vec<LinkView>,
@@ -174,7 +174,7 @@ pub struct LinkView {
     pub position: Option<String>,
 }
 
-/// Where files disagree, the higher rank wins; all are kept.
+/// If files disagree, the higher rank wins; all values are kept.
 #[derive(Debug, Serialize)]
 pub struct PartView {
     pub path: Shown,
@@ -203,11 +203,11 @@ impl View<'_> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Native {
-    Told,
+    Included,
     LeftOut,
 }
 
-/// Of all facts, those that every list shows.
+/// The facts that every list shows.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct BriefFacts<'f> {
@@ -229,7 +229,7 @@ impl View<'_> {
         let manifest = by_name(&row.source).map(|source| source.manifest());
         let facts: BriefFacts<'_> = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
         let native = match native {
-            Native::Told => {
+            Native::Included => {
                 let facts: SessionFacts = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
                 Some(self.door.json(Value::Object(facts.native)))
             }
@@ -237,7 +237,7 @@ impl View<'_> {
         };
         let cwd = row.cwd.as_ref().map(|cwd| self.door.raw(cwd));
         let optional = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| self.door.text(text));
-        // The client's own figure covers what a session inherited and what its agents used; those count elsewhere.
+        // The client's figure includes inherited history and sub-agents, which are counted elsewhere.
         let alone = row.parent.is_none() && row.copied_from.is_none();
         let reported = match facts.cost_usd {
             Some(cost) if alone && !self.archive.has_agents(row.id)? => Some(cost),
@@ -291,12 +291,12 @@ impl View<'_> {
     }
 }
 
-/// Where a list goes on behind this session.
+/// The cursor of a list that continues after this session.
 pub fn session_cursor(session: &SessionView) -> String {
     write_keyed(session.last.map_or(i64::MIN + 1, Time::micros), &session.session_id)
 }
 
-/// An id as a shell takes it: transcripts may claim any.
+/// Quotes an id for the shell: transcripts may contain any.
 fn shell_word(id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if !id.is_empty() && id.chars().all(plain) && !id.starts_with('-') {

@@ -15,9 +15,9 @@ use annals_core::{Block, ContentKey, MessageKind, Result, Shown, Time};
 use annals_sources::by_name;
 use annals_store::{MessageRow, PromptPlace};
 
-/// Prompts that are told; a session with more is paged through by its steps.
+/// Most prompts listed; longer sessions are paged by steps.
 const MOST: usize = 2_000;
-/// Bytes of a prompt that a line has room for.
+/// Bytes of a prompt shown on its line.
 const LINE: usize = 120;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -70,7 +70,7 @@ impl View<'_> {
         Ok(Outline { step_count: self.count_steps(session, branch)?, prompts, complete })
     }
 
-    /// In the order of the transcript, or of the branch.
+    /// In order of the transcript, or of the branch.
     fn each_prompt(
         &self,
         session: &SessionView,
@@ -105,7 +105,7 @@ impl View<'_> {
         }
     }
 
-    /// The number of a step by its id; a call within a message is that message.
+    /// The number of a step by its id; a call within a message has the number of the message.
     pub fn step_of(&self, session: &SessionView, branch: &Branch, id: &str) -> Result<Option<i64>> {
         let Some(key) = ContentKey::from_hex(id) else { return Ok(None) };
         match Branches::of(self.archive, session.row, branch)? {
@@ -137,7 +137,7 @@ impl View<'_> {
     }
 }
 
-/// Masked before it is cut: half a secret does not look like one.
+/// Masked before it is truncated: half a secret is not recognised as one.
 fn line(door: &Door, text: &str) -> Shown {
     let start = &text[..between_letters(text, 4 * 1024)];
     let shown = door.text(start);

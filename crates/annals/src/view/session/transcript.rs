@@ -42,12 +42,12 @@ pub struct Entry {
     pub blocks: Vec<BlockView>,
     /// Tokens of the responses that end with this step.
     pub usage: Option<TokenSums>,
-    /// Their estimated cost; null if one of their models has no price.
+    /// Estimated cost of these responses; null if one of their models has no price.
     pub cost_usd: Option<f64>,
-    /// Of a conversation that branches: whether the client shows this step.
+    /// In a branching conversation: whether the client shows this step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_current_branch: Option<bool>,
-    /// The steps that are in this one's place on other branches, and this one; nothing when there are no others.
+    /// The alternatives to this step on other branches, including this one; empty if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<BranchView>,
 }
@@ -86,7 +86,7 @@ pub enum BlockView {
         #[serde(flatten)]
         cut: Cut,
         files: Vec<FileView>,
-        /// What the call changed in files, where that was asked for and is known.
+        /// What the call changed in files, if requested and known.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         changes: Vec<ChangeView>,
         /// The session of the sub-agent that the call started.
@@ -104,7 +104,7 @@ pub enum BlockView {
     },
 }
 
-/// Says that a text is a preview, and how long the whole is.
+/// Set if a text is a preview, with the length of the complete text.
 #[derive(Debug, Default, Clone, Copy, Serialize, ToSchema)]
 pub struct Cut {
     pub truncated: bool,
@@ -122,7 +122,7 @@ pub struct FileView {
     pub after: Option<[u32; 2]>,
 }
 
-/// A changed place of a file.
+/// One changed region of a file.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ChangeView {
     pub path: Shown,
@@ -131,7 +131,7 @@ pub struct ChangeView {
     pub diff: Shown,
 }
 
-/// Where a page of a transcript ended: file in the order of the session's, offset, and number of steps so far.
+/// Where a page of a transcript ended: index of the file, offset, and number of steps so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bookmark {
     file: usize,
@@ -139,7 +139,7 @@ struct Bookmark {
     seq: usize,
 }
 
-/// Steps read at a time: a long session is never in memory as a whole.
+/// Steps read at a time: a long session is never in memory in full.
 const STRETCH: usize = 200;
 
 impl View<'_> {
@@ -191,8 +191,7 @@ impl View<'_> {
         Ok(TranscriptPage { messages, next_cursor })
     }
 
-    /// At most `limit` steps, file by file in the order of their places. Returns where the next one starts, if there is
-    /// one.
+    /// At most `limit` steps, file by file in order of offset. Returns where the next step starts, if there is one.
     fn walk(
         &self,
         session: &SessionView,
@@ -213,12 +212,12 @@ impl View<'_> {
             let mut after = if number == start.file { start.place } else { -1 };
             loop {
                 let mut count = STRETCH.min(limit - (end.seq - start.seq));
-                // One more tells whether there are more, and where what the last one used ends.
+                // Read one more to know whether there are more, and where the usage of the last one ends.
                 let most = count as i64 + 1;
                 let stretch =
                     Stretch { session: session.row, file, after, limit: most, copies: query.copies };
                 let mut steps = self.archive.steps_in(&stretch)?;
-                // Two steps at one place stay together: the next stretch starts behind them.
+                // Two steps at one offset stay together: the next batch starts after them.
                 if count > 1 && steps.len() > count && steps[count].place() == steps[count - 1].place() {
                     count -= 1;
                 }
@@ -236,7 +235,7 @@ impl View<'_> {
                 let mut used = used.into_iter().peekable();
                 let mut places = steps.iter().skip(1).map(|step| step.place() as i64).chain([until]);
                 builder.each(&mut contents, &steps, &mut |step, mut entry| {
-                    // What is used before the next step is this one's.
+                    // Usage recorded before the next step belongs to this one.
                     let until = places.next().unwrap_or(i64::MAX);
                     let sums = std::iter::from_fn(|| used.next_if(|(place, _)| *place < until));
                     entry.put_usage(sums.map(|(_, sum)| sum));
@@ -255,7 +254,7 @@ impl View<'_> {
     }
 }
 
-/// Steps of a conversation that branches, in the order of its tree. A bookmark's place is a node's there.
+/// Steps of a branching conversation, in tree order. The offset of a bookmark is an index into its nodes.
 fn walk_branch(
     builder: &EntryBuilder<'_>,
     branches: &Branches,
@@ -277,7 +276,7 @@ fn walk_branch(
             nodes.iter().filter(|(_, node)| rows.contains_key(&(node.file, node.place))).collect();
         let room = limit - (end.seq - start.seq);
         let shown = &present[..present.len().min(room)];
-        // Of one file after another.
+        // File by file.
         for nodes in shown.chunk_by(|(_, left), (_, right)| left.file == right.file) {
             let steps = nodes.iter().filter_map(|(_, node)| rows.remove(&(node.file, node.place)));
             let steps: Vec<StepRow> = steps.map(StepRow::Message).collect();
@@ -300,7 +299,7 @@ fn walk_branch(
 }
 
 impl Entry {
-    /// Tokens and cost of these responses, if there are any.
+    /// Tokens and cost of these responses, if any.
     fn put_usage(&mut self, used: impl Iterator<Item = UsageSum>) {
         let (mut cost, mut tokens, mut any) = (Cost::default(), Tokens::default(), false);
         for sum in used {
@@ -314,7 +313,7 @@ impl Entry {
         }
     }
 
-    /// A step that a person would count or read; not context that the client put in.
+    /// A step that people would count or read; not context added by the client.
     pub fn is_conversation(&self) -> bool {
         let hidden = [MessageKind::Injected.name(), MessageKind::Summary.name()];
         !hidden.contains(&self.kind)

@@ -7,16 +7,16 @@ use crate::view::door::Door;
 use annals_core::{FileRegion, FileWork, Operation, Range, Shown, ShownJson, Time};
 use annals_sources::TapeForm;
 
-/// One event, every text through the door.
+/// One event. All of its texts have passed the door.
 pub struct Event {
     pub at: Option<Time>,
     pub session: String,
     /// Copied from another session.
     pub inherited: bool,
-    pub told: Told,
+    pub body: EventBody,
 }
 
-pub enum Told {
+pub enum EventBody {
     Message { role: &'static str, content: Shown },
     Call { tool: String, call_id: Shown, arguments: Shown },
     Result { tool: String, call_id: Shown, exit: Option<i64>, ok: Option<bool>, stdout: Shown, stderr: Shown },
@@ -24,7 +24,7 @@ pub enum Told {
     Edit(Box<Edited>),
 }
 
-/// One changed place of one file.
+/// One changed region of one file.
 pub struct Edited {
     pub call_id: Shown,
     pub model: Option<String>,
@@ -67,7 +67,7 @@ pub fn sha256(text: &str) -> String {
 }
 
 impl Event {
-    /// The event as one object, its fields in the order of the schema.
+    /// The event as a JSON object, with fields in the order of the schema.
     pub fn line(&self, form: &TapeForm) -> ShownJson {
         let mut line = Map::new();
         line.insert("t".into(), Value::from(moment(self.at)));
@@ -76,19 +76,19 @@ impl Event {
                 line.insert(name.into(), value);
             }
         };
-        match &self.told {
-            Told::Message { role, content } => {
+        match &self.body {
+            EventBody::Message { role, content } => {
                 put("k", Value::from(if *role == "assistant" { "msg.out" } else { "msg.in" }));
                 put("role", Value::from(*role));
                 put("content", json!(content));
             }
-            Told::Call { tool, call_id, arguments } => {
+            EventBody::Call { tool, call_id, arguments } => {
                 put("k", "tool.call".into());
                 put("tool", json!(tool));
                 put("call_id", json!(call_id));
                 put("args", json!(arguments));
             }
-            Told::Result { tool, call_id, exit, ok, stdout, stderr } => {
+            EventBody::Result { tool, call_id, exit, ok, stdout, stderr } => {
                 put("k", "tool.result".into());
                 put("tool", json!(tool));
                 put("call_id", json!(call_id));
@@ -97,7 +97,7 @@ impl Event {
                 put("stdout", json!(stdout));
                 put("stderr", json!(stderr));
             }
-            Told::Read { call_id, file, range, text } => {
+            EventBody::Read { call_id, file, range, text } => {
                 put("k", "code.read".into());
                 put("file", json!(file));
                 put("range", json!([range.start, range.end]));
@@ -105,7 +105,7 @@ impl Event {
                 put("text", json!(text));
                 put("call_id", json!(call_id));
             }
-            Told::Edit(edit) => {
+            EventBody::Edit(edit) => {
                 put("k", "code.edit".into());
                 put("file", json!(edit.file));
                 put("operation", Value::from(operation_name(edit.operation)));

@@ -7,7 +7,7 @@ use crate::view::door::Door;
 use annals_core::Framing;
 use annals_sources::registry;
 
-/// The tapes and traces that every source makes of these bytes, when they come in pieces of this size.
+/// The tapes and traces that every source produces for these bytes, read in pieces of the given size.
 pub fn fuzz_record(bytes: &[u8], piece: usize) -> Vec<String> {
     let door = Door::masking_alone();
     let mut emitted = Vec::new();
@@ -29,7 +29,7 @@ pub fn fuzz_record(bytes: &[u8], piece: usize) -> Vec<String> {
     emitted
 }
 
-/// Gives so many bytes at a time, as a pipe does.
+/// Yields at most `piece` bytes per read, as a pipe does.
 struct Pieces<'b> {
     bytes: &'b [u8],
     piece: usize,
@@ -55,7 +55,7 @@ mod tests {
     use super::fuzz_record;
     use annals_sources::registry;
 
-    /// Transcripts as clients write them, to be broken.
+    /// Transcripts as clients write them, for the tests to corrupt.
     fn seeds() -> &'static [Vec<u8>] {
         static SEEDS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
         SEEDS.get_or_init(|| {

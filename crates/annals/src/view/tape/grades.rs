@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-/// What was seen of calls, by what they could tell.
+/// How much of the reads, edits and commands of a session is known.
 #[derive(Debug, Default, Clone)]
 pub struct CoverageGrades {
     reads: Tally,
     edits: Tally,
-    /// Commands of which nobody knows what they read and wrote.
+    /// Commands whose reads and writes are unknown.
     commands: u64,
     pub lines: u64,
     pub drifted: bool,
@@ -21,25 +21,25 @@ struct Tally {
 }
 
 impl CoverageGrades {
-    pub fn read(&mut self, known: bool) {
+    pub fn record_read(&mut self, known: bool) {
         self.reads.count(known);
     }
 
-    pub fn edited(&mut self, known: bool) {
+    pub fn record_edit(&mut self, known: bool) {
         self.edits.count(known);
     }
 
-    /// A command that certainly only read one file changed nothing.
-    pub fn ran(&mut self, read: bool) {
-        if read {
+    /// A command that is known to have only read one file changed nothing.
+    pub fn record_command(&mut self, is_read: bool) {
+        if is_read {
             self.reads.count(true);
         } else {
             self.commands += 1;
         }
     }
 
-    /// Another file of the same session.
-    pub fn join(&mut self, other: &CoverageGrades) {
+    /// Adds the counts of another file of the same session.
+    pub fn merge(&mut self, other: &CoverageGrades) {
         for (mine, theirs) in [(&mut self.reads, other.reads), (&mut self.edits, other.edits)] {
             mine.known += theirs.known;
             mine.missed += theirs.missed;
@@ -50,8 +50,8 @@ impl CoverageGrades {
         self.orphans |= other.orphans;
     }
 
-    /// The fields of `meta` that tell it.
-    pub fn put(&self, flag: &str, meta: &mut Map<String, Value>) {
+    /// Writes the coverage fields of `meta`.
+    pub fn write_fields(&self, flag: &str, meta: &mut Map<String, Value>) {
         let nothing = self.lines == 0;
         let grade = |partial: bool| match (nothing, partial) {
             (true, _) => "none",

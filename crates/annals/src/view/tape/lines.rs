@@ -5,41 +5,41 @@ use std::io::Read;
 use annals_core::{Framing, Result};
 use annals_sources::json::Scan;
 
-/// As long as lines may be that are captured and read.
+/// The limit for captured lines applies here too.
 const LONGEST_LINE: usize = 160 << 20;
 const LONGEST_DOCUMENT: usize = 64 << 20;
 const CHUNK: usize = 256 << 10;
 
-/// How a line came to its end.
+/// How a line ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Line,
-    /// The input ended within it.
+    /// The input ended in the middle of it.
     CutOff,
-    /// Nothing of it is there.
+    /// The line exceeded the limit and was dropped.
     TooLong,
 }
 
 type Visit<'s> = dyn FnMut(u64, &[u8], Ending) -> Result<()> + 's;
 
-/// Shows each line with its offset; blank ones too, so that numbers are right.
-pub fn each_line(input: &mut dyn Read, framing: Framing, see: &mut Visit<'_>) -> Result<()> {
+/// Calls `visit` with each line and its offset, including blank lines so that line numbers are right.
+pub fn each_line(input: &mut dyn Read, framing: Framing, visit: &mut Visit<'_>) -> Result<()> {
     match framing {
         Framing::Whole => {
             let mut bytes = Vec::new();
             input.take(LONGEST_DOCUMENT as u64 + 1).read_to_end(&mut bytes)?;
             match bytes.len() > LONGEST_DOCUMENT {
-                true => see(0, &[], Ending::TooLong),
-                false => see(0, &bytes, Ending::Line),
+                true => visit(0, &[], Ending::TooLong),
+                false => visit(0, &bytes, Ending::Line),
             }
         }
-        Framing::Lines => lines(input, see),
-        // Imports have no lines of a client, and no tape.
+        Framing::Lines => lines(input, visit),
+        // Imports are not lines of a client and have no tape.
         Framing::Sequence => Ok(()),
     }
 }
 
-fn lines(input: &mut dyn Read, see: &mut Visit<'_>) -> Result<()> {
+fn lines(input: &mut dyn Read, visit: &mut Visit<'_>) -> Result<()> {
     let mut carry: Vec<u8> = Vec::new();
     let mut too_long = false;
     let (mut start, mut position) = (0_u64, 0_u64);
@@ -55,14 +55,14 @@ fn lines(input: &mut dyn Read, see: &mut Visit<'_>) -> Result<()> {
         while let Some(end) = memchr::memchr(b'\n', rest) {
             position += end as u64 + 1;
             if too_long {
-                see(start, &[], Ending::TooLong)?;
+                visit(start, &[], Ending::TooLong)?;
             } else if carry.is_empty() {
-                see(start, ended(&rest[..end]), Ending::Line)?;
+                visit(start, trim_carriage_return(&rest[..end]), Ending::Line)?;
             } else {
                 carry.extend_from_slice(&rest[..end]);
-                see(start, ended(&carry), Ending::Line)?;
+                visit(start, trim_carriage_return(&carry), Ending::Line)?;
             }
-            // A long line's memory goes with it.
+            // Release the memory of a long line.
             carry = if carry.capacity() > 4 * CHUNK { Vec::new() } else { carry };
             carry.clear();
             too_long = false;
@@ -77,19 +77,19 @@ fn lines(input: &mut dyn Read, see: &mut Visit<'_>) -> Result<()> {
         }
     }
     if too_long {
-        return see(start, &[], Ending::TooLong);
+        return visit(start, &[], Ending::TooLong);
     }
-    let last = ended(&carry);
+    let last = trim_carriage_return(&carry);
     if last.is_empty() {
         return Ok(());
     }
     let scan = Scan::new(last);
     let complete = scan.line().objects().all(|object| object.is_ok());
-    see(start, last, if complete { Ending::Line } else { Ending::CutOff })
+    visit(start, last, if complete { Ending::Line } else { Ending::CutOff })
 }
 
-/// A carriage return belongs to the newline.
-fn ended(line: &[u8]) -> &[u8] {
+/// A carriage return is part of the line ending.
+fn trim_carriage_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
@@ -98,23 +98,23 @@ mod tests {
     use super::{Ending, each_line};
     use annals_core::Framing;
 
-    fn cut(mut text: &[u8]) -> Vec<(u64, String, Ending)> {
-        let mut found = Vec::new();
+    fn split(mut text: &[u8]) -> Vec<(u64, String, Ending)> {
+        let mut lines = Vec::new();
         each_line(&mut text, Framing::Lines, &mut |offset, line, ending| {
-            found.push((offset, String::from_utf8_lossy(line).into_owned(), ending));
+            lines.push((offset, String::from_utf8_lossy(line).into_owned(), ending));
             Ok(())
         })
         .unwrap();
-        found
+        lines
     }
 
     #[test]
     fn lines_have_their_offsets_and_ends() {
-        let found = cut(b"{}\r\n\n{\"a\":1}\n{\"b\":");
-        let told: Vec<_> =
-            found.iter().map(|(offset, line, ending)| (*offset, line.as_str(), *ending)).collect();
+        let lines = split(b"{}\r\n\n{\"a\":1}\n{\"b\":");
+        let actual: Vec<_> =
+            lines.iter().map(|(offset, line, ending)| (*offset, line.as_str(), *ending)).collect();
         assert_eq!(
-            told,
+            actual,
             [
                 (0, "{}", Ending::Line),
                 (4, "", Ending::Line),
@@ -122,6 +122,6 @@ mod tests {
                 (13, "{\"b\":", Ending::CutOff)
             ]
         );
-        assert_eq!(cut(b"{}").last().unwrap().2, Ending::Line);
+        assert_eq!(split(b"{}").last().unwrap().2, Ending::Line);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::event::{Edited, Event, Told};
+use super::event::{Edited, Event, EventBody};
 use super::grades::CoverageGrades;
 use crate::view::door::Door;
 use annals_core::{
@@ -13,24 +13,24 @@ use annals_core::{
 use annals_sources::json::Scan;
 use annals_sources::{CallLines, FileContext, Reader, Recorder, Source};
 
-/// Calls that are remembered until all is known of them.
+/// Calls kept in memory until their results arrive.
 const HELD: usize = 4096 + 64;
-/// Their bytes; of older calls beyond that no work is told, and the grades say so.
+/// Limit on their bytes. The work of older calls beyond it is not emitted, and the grades reflect that.
 const HELD_BYTES: usize = 64 << 20;
-/// Results that came before their calls.
+/// Results that arrived before their calls.
 const EARLY: usize = 16;
 const EARLY_BYTES: usize = 1 << 20;
 
-/// Looks up what is kept apart from the transcript: whole outputs by `stream/key`, snapshots of files by their path.
+/// Looks up data stored outside the transcript: complete outputs by `stream/key`, snapshots of files by path.
 pub trait Resolve {
     fn output(&self, record: &str) -> Result<Option<String>>;
     fn snapshot(&self, path: &str) -> Result<Option<String>>;
 }
 
-/// What a line should have been and was not.
+/// How a line deviates from the format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drift {
-    /// The first line has number 1.
+    /// Line number, from 1.
     pub line: u64,
     pub what: Shown,
 }
@@ -43,10 +43,10 @@ pub struct TapeMaker<'a> {
     recorder: &'static dyn Recorder,
     reader: Box<dyn Reader>,
     resolve: Option<&'a dyn Resolve>,
-    held: VecDeque<Held>,
+    held: VecDeque<PendingCall>,
     held_bytes: usize,
     early: VecDeque<(u64, Vec<u8>)>,
-    /// Snapshots of files that were not changed since, by the path that the client names.
+    /// Snapshots of files not changed since, by the path the client uses.
     snapshots: HashMap<String, String>,
     last: Option<Time>,
     agent: Option<bool>,
@@ -54,8 +54,8 @@ pub struct TapeMaker<'a> {
     pub line: u64,
 }
 
-/// A call, and what was told of it.
-struct Held {
+/// A call, and which of its events have been emitted.
+struct PendingCall {
     call: u64,
     call_id: String,
     name: Arc<str>,
@@ -68,7 +68,7 @@ struct Held {
     edited: bool,
 }
 
-/// A line while its items are told.
+/// The line whose items are being processed.
 struct Line<'l> {
     offset: u64,
     bytes: &'l [u8],
@@ -108,12 +108,12 @@ impl<'a> TapeMaker<'a> {
     }
 
     pub fn facts(&self) -> (String, SessionFacts) {
-        let told = self.reader.facts().into_iter().next();
-        told.map(|told| (told.session.to_string(), told.facts)).unwrap_or_default()
+        let first = self.reader.facts().into_iter().next();
+        first.map(|facts| (facts.session.to_string(), facts.facts)).unwrap_or_default()
     }
 
-    /// Tells what a line holds; answers what is wrong with it.
-    pub fn read(&mut self, offset: u64, bytes: &[u8], see: &mut Visit<'_>) -> Result<Option<Drift>> {
+    /// Emits the events of a line and returns how it deviates from the format, if it does.
+    pub fn read(&mut self, offset: u64, bytes: &[u8], visit: &mut Visit<'_>) -> Result<Option<Drift>> {
         let mut items = Vec::new();
         let verdict = self.reader.read(offset, Scan::new(bytes).line(), &mut items);
         let line = Line { offset, bytes };
@@ -124,10 +124,10 @@ impl<'a> TapeMaker<'a> {
             self.early.truncate(EARLY - 1);
             self.early.push_front((offset, bytes.to_vec()));
         }
-        // What nobody knows is no part of a tape.
+        // Lines of unknown types are not part of a tape.
         let unknown = matches!(verdict, Verdict::Unknown(_));
         for item in items.iter().filter(|item| !(unknown && matches!(item, Item::Message(_)))) {
-            self.item(&line, item, &items, see)?;
+            self.item(&line, item, &items, visit)?;
         }
         let drift = match verdict {
             Verdict::Kept(_) => self.recorder.missing(bytes).map(|field| format!("{field} is missing")),
@@ -143,9 +143,9 @@ impl<'a> TapeMaker<'a> {
         Drift { line: self.line, what: self.door.text(what) }
     }
 
-    fn item(&mut self, line: &Line<'_>, item: &Item, all: &[Item], see: &mut Visit<'_>) -> Result<()> {
+    fn item(&mut self, line: &Line<'_>, item: &Item, all: &[Item], visit: &mut Visit<'_>) -> Result<()> {
         match item {
-            // What was not sent is no part of the conversation.
+            // Unsent messages are not part of the conversation.
             Item::Message(message) if message.kind == MessageKind::Unsent => Ok(()),
             Item::Message(message) => {
                 let role = match message.role {
@@ -154,20 +154,20 @@ impl<'a> TapeMaker<'a> {
                 };
                 let inherited = message.inherited;
                 let bytes = line.within(message.span);
-                self.said(&message.session, role, message.at, inherited, bytes, see)
+                self.emit_message(&message.session, role, message.at, inherited, bytes, visit)
             }
             Item::Extend { session, span, .. } => {
                 let (at, bytes) = (self.last, line.within(*span));
-                self.said(session, Role::Assistant, at, false, bytes, see)
+                self.emit_message(session, Role::Assistant, at, false, bytes, visit)
             }
-            Item::Call(call) => self.call(line, call, see),
-            Item::Result(result) => self.result(line, result, all, see),
+            Item::Call(call) => self.emit_call(line, call, visit),
+            Item::Result(result) => self.emit_result(line, result, all, visit),
             Item::Document(document) if self.resolve.is_some() => {
-                let told = line
+                let record = line
                     .within(document.span)
                     .and_then(|bytes| self.source.record(document.stream, &document.key, bytes));
-                let word = |name: &str| told.as_ref().and_then(|told| told.get(name)?.as_str());
-                if let (Some(path), Some(kept)) = (word("path"), word("bytes_at")) {
+                let field = |name: &str| record.as_ref().and_then(|record| record.get(name)?.as_str());
+                if let (Some(path), Some(kept)) = (field("path"), field("bytes_at")) {
                     self.snapshots.insert(path.to_owned(), kept.to_owned());
                 }
                 Ok(())
@@ -191,14 +191,14 @@ impl<'a> TapeMaker<'a> {
         }
     }
 
-    fn said(
+    fn emit_message(
         &mut self,
         session: &Arc<str>,
         role: Role,
         at: Option<Time>,
         inherited: bool,
         bytes: Option<&[u8]>,
-        see: &mut Visit<'_>,
+        visit: &mut Visit<'_>,
     ) -> Result<()> {
         let blocks = bytes.map(|bytes| self.source.blocks(&[bytes])).unwrap_or_default();
         let texts = blocks.into_iter().filter_map(|block| match block {
@@ -207,7 +207,7 @@ impl<'a> TapeMaker<'a> {
             Block::Event { text, .. } => Some(text),
             Block::Image { media_type, .. } => Some(format!("[image {media_type}]")),
             Block::Attachment { name } => Some(format!("[attachment {name}]")),
-            // Thoughts are no part of a tape; calls and results are told for themselves.
+            // Thinking is not part of a tape; calls and results have their own events.
             Block::Thinking(_)
             | Block::Context { .. }
             | Block::ToolCall { .. }
@@ -217,27 +217,27 @@ impl<'a> TapeMaker<'a> {
         if content.is_empty() {
             return Ok(());
         }
-        let told = Told::Message { role: role.name(), content: self.door.text(&content) };
-        self.tell(session, at, inherited, told, see)
+        let body = EventBody::Message { role: role.name(), content: self.door.text(&content) };
+        self.emit(session, at, inherited, body, visit)
     }
 
-    fn call(&mut self, line: &Line<'_>, call: &Call, see: &mut Visit<'_>) -> Result<()> {
+    fn emit_call(&mut self, line: &Line<'_>, call: &Call, visit: &mut Visit<'_>) -> Result<()> {
         let bytes = line.within(call.span).unwrap_or_default();
         let orphan = call.kind == CallKind::Orphan;
         if orphan {
             self.grades.orphans = true;
         } else {
-            let told = Told::Call {
+            let body = EventBody::Call {
                 tool: call.name.to_string(),
                 call_id: self.door.text(&call.call_id),
                 arguments: self.door.text(&self.recorder.arguments(bytes)),
             };
-            self.tell(&call.session, call.at, call.inherited, told, see)?;
+            self.emit(&call.session, call.at, call.inherited, body, visit)?;
         }
         let folder = self.recorder.folder(line.bytes);
         let folder = folder.or_else(|| self.facts().1.cwd.filter(|_| needs_folder(call.kind)));
-        // What was copied keeps its mark also when the answer came in another stretch.
-        let held = Held {
+        // A copied call stays inherited even if its result is in another part of the file.
+        let held = PendingCall {
             call: call.span.offset,
             call_id: call.call_id.clone(),
             name: call.name.clone(),
@@ -263,33 +263,33 @@ impl<'a> TapeMaker<'a> {
         Ok(())
     }
 
-    fn result(
+    fn emit_result(
         &mut self,
         line: &Line<'_>,
         result: &CallResult,
         all: &[Item],
-        see: &mut Visit<'_>,
+        visit: &mut Visit<'_>,
     ) -> Result<()> {
         let Some(at) = self.held.iter().rposition(|held| held.call == result.call) else { return Ok(()) };
         let Some(mut held) = self.held.remove(at) else { return Ok(()) };
         self.held_bytes -= held.bytes.len();
-        let told = self.answer(line, result, all, &mut held, see);
-        // Of an answered call the client's record may still come, and it has all that is needed.
+        let emitted = self.emit_answer(line, result, all, &mut held, visit);
+        // The client's record of an answered call may still follow, and it is sufficient.
         if held.answered && (held.edited || held.kind != CallKind::Edit) {
             held.bytes = Vec::new();
         }
         self.held_bytes += held.bytes.len();
         self.held.insert(at, held);
-        told
+        emitted
     }
 
-    fn answer(
+    fn emit_answer(
         &mut self,
         line: &Line<'_>,
         result: &CallResult,
         all: &[Item],
-        held: &mut Held,
-        see: &mut Visit<'_>,
+        held: &mut PendingCall,
+        visit: &mut Visit<'_>,
     ) -> Result<()> {
         let early =
             self.early.iter().map(|(offset, bytes)| Line { offset: *offset, bytes }).collect::<Vec<_>>();
@@ -303,7 +303,7 @@ impl<'a> TapeMaker<'a> {
             detail: detail.as_deref(),
             folder: held.folder.as_deref(),
         };
-        // A call within a script has no output of its own: the record is all there is.
+        // A call made by a script has no separate output, only its record.
         let own_record = result.detail.is_some_and(|span| span.offset == held.call);
         let answers = !held.answered
             && (result.output.is_some() || result.detail.is_none() || own_record && detail.is_some());
@@ -319,7 +319,7 @@ impl<'a> TapeMaker<'a> {
             {
                 printed.stdout = whole;
             }
-            let told = Told::Result {
+            let body = EventBody::Result {
                 tool: held.name.to_string(),
                 call_id: self.door.text(&held.call_id),
                 exit: result.exit_code,
@@ -327,39 +327,39 @@ impl<'a> TapeMaker<'a> {
                 stdout: self.door.text(&printed.stdout),
                 stderr: self.door.text(&printed.stderr),
             };
-            self.tell(&result.session, result.at, held.inherited, told, see)?;
+            self.emit(&result.session, result.at, held.inherited, body, visit)?;
         }
         if edits && !held.edited {
             held.edited = true;
             let done: Vec<FileWork> = work.iter().filter(|work| !work.is_read()).cloned().collect();
-            self.grades.edited(!done.is_empty());
+            self.grades.record_edit(!done.is_empty());
             for mut work in done {
-                self.fill_in(&mut work)?;
+                self.add_previous_text(&mut work)?;
                 let model = held.model.as_deref().map(str::to_owned);
-                let told = Told::Edit(Box::new(Edited::new(self.door, &held.call_id, model, &work)));
-                self.tell(&result.session, result.at, held.inherited, told, see)?;
+                let body = EventBody::Edit(Box::new(Edited::new(self.door, &held.call_id, model, &work)));
+                self.emit(&result.session, result.at, held.inherited, body, visit)?;
             }
         }
         if answers {
-            self.looked(result, held, &work, see)?;
+            self.emit_reads(result, held, &work, visit)?;
         }
         Ok(())
     }
 
-    /// Reads of a call that has ended, and what its end says about what is known.
-    fn looked(
+    /// Emits the reads of a finished call and records its coverage.
+    fn emit_reads(
         &mut self,
         result: &CallResult,
-        held: &Held,
+        held: &PendingCall,
         work: &[FileWork],
-        see: &mut Visit<'_>,
+        visit: &mut Visit<'_>,
     ) -> Result<()> {
         let ok = result.ok == Some(true);
         let reads: Vec<&FileWork> = work.iter().filter(|work| ok && work.is_read()).collect();
         match held.kind {
-            CallKind::Shell => self.grades.ran(!reads.is_empty()),
-            CallKind::Read if ok => self.grades.read(!reads.is_empty()),
-            CallKind::Edit if ok && !held.edited => self.grades.edited(false),
+            CallKind::Shell => self.grades.record_command(!reads.is_empty()),
+            CallKind::Read if ok => self.grades.record_read(!reads.is_empty()),
+            CallKind::Edit if ok && !held.edited => self.grades.record_edit(false),
             CallKind::Read
             | CallKind::Edit
             | CallKind::Function
@@ -372,19 +372,19 @@ impl<'a> TapeMaker<'a> {
         }
         for work in reads {
             let Some(range) = work.after.range else { continue };
-            let told = Told::Read {
+            let body = EventBody::Read {
                 call_id: self.door.text(&held.call_id),
                 file: self.door.text(&work.path),
                 range,
                 text: work.after.text.as_deref().map(|text| self.door.text(text)),
             };
-            self.tell(&result.session, result.at, held.inherited, told, see)?;
+            self.emit(&result.session, result.at, held.inherited, body, visit)?;
         }
         Ok(())
     }
 
-    /// What stood there before, from the client's copy of the file, if that is the first change since.
-    fn fill_in(&mut self, work: &mut FileWork) -> Result<()> {
+    /// Adds the previous text from the client's snapshot of the file, if this is the first change since.
+    fn add_previous_text(&mut self, work: &mut FileWork) -> Result<()> {
         let Some(resolve) = self.resolve else { return Ok(()) };
         let kept = self.snapshots.iter().find(|(path, _)| {
             **path == work.path || !path.starts_with('/') && work.path.ends_with(&format!("/{path}"))
@@ -411,20 +411,20 @@ impl<'a> TapeMaker<'a> {
         Ok(())
     }
 
-    fn tell(
+    fn emit(
         &mut self,
         session: &Arc<str>,
         at: Option<Time>,
         inherited: bool,
-        told: Told,
-        see: &mut Visit<'_>,
+        body: EventBody,
+        visit: &mut Visit<'_>,
     ) -> Result<()> {
-        // Old lines have no time of their own: they are not before the one above them.
+        // Old lines have no timestamp: use that of the line before.
         let at = at.or(self.last).or_else(|| self.facts().1.started_at);
         self.last = at;
-        // All of a sub-agent's rows may be elsewhere too; only copies of another conversation are worth a mark.
+        // All rows of a sub-agent may be copies; only copies from another conversation are marked.
         let inherited = inherited && !self.is_agent();
-        see(Event { at, session: session.to_string(), inherited, told })
+        visit(Event { at, session: session.to_string(), inherited, body })
     }
 
     fn is_agent(&mut self) -> bool {
@@ -437,7 +437,7 @@ impl<'a> TapeMaker<'a> {
     }
 }
 
-/// Patches and commands name paths from where they run.
+/// Patches and commands use paths relative to their working directory.
 fn needs_folder(kind: CallKind) -> bool {
     matches!(kind, CallKind::Edit | CallKind::Shell | CallKind::Read)
 }

@@ -26,9 +26,9 @@ pub use maker::Drift;
 use maker::{Resolve, TapeMaker};
 use trace::Traces;
 
-/// Drifts that are told one by one; all are counted.
+/// Drifts that are reported one by one; the others are only counted.
 const DRIFTS: usize = 100;
-/// Lines that are looked at for a name.
+/// Lines searched for the file's name.
 const NAMELESS: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,7 +47,7 @@ pub struct TapeOptions {
     pub resolve: bool,
 }
 
-/// What is known when all lines were told. The first line of a tape says how much it knows, so it comes last.
+/// What is known after the last line. The first line of a tape reports its coverage, so it is made last.
 #[derive(Debug)]
 pub struct TapeEnd {
     pub first: Option<ShownJson>,
@@ -58,14 +58,14 @@ pub struct TapeEnd {
 /// Lines that come from outside the archive.
 pub struct Recording<'r> {
     pub source: &'static dyn Source,
-    /// The file's path; without one the lines themselves say whose they are.
+    /// The file's path; without one, the reader identifies the session from the lines.
     pub path: Option<&'r str>,
     pub framing: Framing,
 }
 
 type Visit<'s> = dyn FnMut(ShownJson) -> Result<()> + 's;
 
-/// The tape of lines that need not be in any archive.
+/// Converts lines that need not be in any archive to a tape.
 pub fn record(
     door: &Door,
     recording: &Recording<'_>,
@@ -85,7 +85,7 @@ pub fn record(
 }
 
 impl View<'_> {
-    /// The tape of a session in the archive: of each of its transcripts, in order.
+    /// The tape of an archived session: all of its transcripts, in order.
     pub fn tape(
         &self,
         session: &SessionView,
@@ -143,7 +143,7 @@ struct Reading<'r> {
     resolve: Option<&'r dyn Resolve>,
 }
 
-/// A tape as it grows, over all files of a session.
+/// A tape in progress, over all files of a session.
 struct Taping {
     source: &'static dyn Source,
     recorder: &'static dyn Recorder,
@@ -208,7 +208,7 @@ impl Taping {
             self.line(&mut maker, form, number, (offset, &bytes, Ending::Line), visit)?;
         }
         let (session, facts) = maker.facts();
-        self.grades.join(&maker.grades);
+        self.grades.merge(&maker.grades);
         if self.session.is_empty() {
             self.session = session;
         }
@@ -267,14 +267,14 @@ impl Taping {
         match self.options.format {
             TapeFormat::Tape => first = Some(meta(door, form, &self.session, &facts, &self.grades)),
             TapeFormat::AgentTrace => {
-                self.traces.tell(door, form, self.source.manifest().source, &facts, visit)?;
+                self.traces.emit(door, form, self.source.manifest().source, &facts, visit)?;
             }
         }
         Ok(TapeEnd { first, drifts: self.drifts, drift_count: self.drift_count })
     }
 }
 
-/// The first line: whose tape it is, and how much it knows.
+/// The first line: identifies the session and reports the coverage.
 fn meta(
     door: &Door,
     form: &TapeForm,
@@ -299,12 +299,12 @@ fn meta(
         let kind = facts.parent_kind.map(annals_core::LinkKind::name);
         meta.insert("parent".into(), json!({"session_id": parent, "kind": kind}));
     }
-    grades.put(form.flag, &mut meta);
+    grades.write_fields(form.flag, &mut meta);
     meta.insert("source".into(), json!({"harness": form.harness, "session_id": session}));
     ShownJson::new(Value::Object(meta))
 }
 
-/// What the archive keeps beside a transcript.
+/// Outputs and snapshots that are archived outside the transcript.
 struct FromArchive<'a> {
     archive: Archive<'a>,
     source: &'static dyn Source,

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::event::{Edited, Event, Told, moment};
+use super::event::{Edited, Event, EventBody, moment};
 use crate::view::door::Door;
 use annals_core::{ContentKey, Result, SessionFacts, ShownJson, Time};
 use annals_sources::TapeForm;
 
-/// The version of the specification that is written.
+/// The version of the specification we write.
 const VERSION: &str = "0.1.0";
 
 /// The edits of a session, call by call.
@@ -24,7 +24,7 @@ struct Trace {
 
 impl Traces {
     pub fn add(&mut self, event: Event) {
-        let Told::Edit(edit) = event.told else { return };
+        let EventBody::Edit(edit) = event.body else { return };
         match self.calls.last_mut() {
             Some(trace) if trace.edits.last().is_some_and(|last| last.call_id == edit.call_id) => {
                 trace.edits.push(*edit);
@@ -33,17 +33,17 @@ impl Traces {
         }
     }
 
-    /// One record for each call that changed files.
-    pub fn tell(
+    /// Emits one record for each call that changed files.
+    pub fn emit(
         &self,
         door: &Door,
         form: &TapeForm,
         source: &str,
         facts: &SessionFacts,
-        see: &mut dyn FnMut(ShownJson) -> Result<()>,
+        visit: &mut dyn FnMut(ShownJson) -> Result<()>,
     ) -> Result<()> {
         for (number, trace) in self.calls.iter().enumerate() {
-            see(trace.record(door, form, source, facts, number))?;
+            visit(trace.record(door, form, source, facts, number))?;
         }
         Ok(())
     }
@@ -59,12 +59,12 @@ impl Trace {
         number: usize,
     ) -> ShownJson {
         let mut files: Vec<Value> = Vec::new();
-        let mut known: Vec<&Edited> = Vec::new();
+        let mut listed: Vec<&Edited> = Vec::new();
         for edit in &self.edits {
-            if known.iter().any(|before| before.file == edit.file) {
+            if listed.iter().any(|before| before.file == edit.file) {
                 continue;
             }
-            known.push(edit);
+            listed.push(edit);
             let ranges: Vec<Value> = self
                 .edits
                 .iter()
@@ -93,7 +93,7 @@ impl Trace {
         let call = self.edits.first().map_or("", |edit| edit.call_id.as_str());
         let mut record = json!({
             "version": VERSION,
-            "id": made_up_id(&[source, &self.session, call, &number.to_string()]),
+            "id": stable_id(&[source, &self.session, call, &number.to_string()]),
             "timestamp": moment(self.at),
         });
         if let Some(commit) = &facts.git_commit {
@@ -110,15 +110,15 @@ impl Trace {
     }
 }
 
-/// A path as seen from the folder of the session.
+/// The path relative to the directory of the session.
 fn below(path: &str, folder: Option<&str>) -> String {
     let folder = folder.map(|folder| folder.trim_end_matches('/')).filter(|folder| !folder.is_empty());
     let inside = folder.and_then(|folder| path.strip_prefix(folder)?.strip_prefix('/'));
     inside.unwrap_or(path).to_owned()
 }
 
-/// An id that is the same whenever the same call is told: a UUID of version 8, which is for such.
-fn made_up_id(parts: &[&str]) -> String {
+/// A stable id: the same call always gets the same UUID (version 8, for custom hashes).
+fn stable_id(parts: &[&str]) -> String {
     let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
     let first = ContentKey::of(&parts);
     let hex = format!("{}{}", first.hex(), first.then(b"second half").hex());
@@ -133,13 +133,13 @@ fn made_up_id(parts: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{below, made_up_id};
+    use super::{below, stable_id};
 
     #[test]
     fn ids_are_uuids_and_stay() {
-        let id = made_up_id(&["a", "b"]);
-        assert_eq!(id, made_up_id(&["a", "b"]));
-        assert_ne!(id, made_up_id(&["ab", ""]));
+        let id = stable_id(&["a", "b"]);
+        assert_eq!(id, stable_id(&["a", "b"]));
+        assert_ne!(id, stable_id(&["ab", ""]));
         assert_eq!((id.len(), id.as_bytes()[14]), (36, b'8'));
         assert!(b"89ab".contains(&id.as_bytes()[19]), "{id}");
     }

@@ -25,15 +25,15 @@ pub struct DayActivity {
 }
 
 impl View<'_> {
-    /// Messages of the last days, today among them.
+    /// Messages of the last `days` days, including today.
     pub fn activity(&self, days: i64) -> Result<Activity> {
         let first = self.now.day().saturating_sub(days.max(1) - 1);
         let counts = self.archive.messages_by_day(first)?.into_iter();
-        let days_told = counts.filter(|count| count.day <= self.now.day()).map(|count| DayActivity {
+        let active_days = counts.filter(|count| count.day <= self.now.day()).map(|count| DayActivity {
             date: Time::from_day(count.day).date(),
             message_count: count.messages,
         });
-        Ok(Activity { date_range_days: days, days: days_told.collect() })
+        Ok(Activity { date_range_days: days, days: active_days.collect() })
     }
 }
 
@@ -68,7 +68,7 @@ struct Sums {
 }
 
 impl View<'_> {
-    /// Tokens and cost of each day by model, each response once.
+    /// Tokens and cost by day and model; each response counts once.
     pub fn daily_usage(&self, filter: &ResponseFilter, days: Option<i64>) -> Result<DailyUsage> {
         let since = days.map(|days| self.now.day().saturating_sub(days.max(1) - 1));
         let filter = ResponseFilter { since_day: filter.since_day.or(since), ..filter.clone() };
@@ -79,9 +79,9 @@ impl View<'_> {
             sums.cost.add(&sum);
             sums.tokens += sum.tokens;
         }
-        // Responses without a time are in no day.
+        // Responses without a timestamp belong to no day.
         by_day.remove(&0);
-        let days_told = by_day.into_iter().map(|(day, models)| {
+        let active_days = by_day.into_iter().map(|(day, models)| {
             let mut models: Vec<ModelUsage> = models
                 .into_iter()
                 .map(|(model, sums)| ModelUsage {
@@ -94,11 +94,11 @@ impl View<'_> {
             models.sort_by_key(|model| std::cmp::Reverse(model.tokens.total));
             DayUsage { date: Time::from_day(day).date(), models }
         });
-        Ok(DailyUsage { date_range_days: days, days: days_told.collect() })
+        Ok(DailyUsage { date_range_days: days, days: active_days.collect() })
     }
 }
 
-/// What lists can be narrowed to: folders that sessions ran in and models that answered.
+/// Values that lists can be filtered by: directories of sessions, and models.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Choices {
     pub projects: Vec<Shown>,
@@ -107,7 +107,7 @@ pub struct Choices {
 
 impl View<'_> {
     pub fn choices(&self) -> Result<Choices> {
-        let show = |words: Vec<annals_core::Raw>| words.iter().map(|word| self.door.raw(word)).collect();
+        let show = |values: Vec<annals_core::Raw>| values.iter().map(|value| self.door.raw(value)).collect();
         Ok(Choices { projects: show(self.archive.projects(200)?), models: show(self.archive.models()?) })
     }
 }

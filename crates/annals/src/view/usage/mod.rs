@@ -47,7 +47,7 @@ pub struct UsageRow {
     pub source: Option<String>,
     pub tokens: TokenSums,
     pub response_count: i64,
-    /// Of all responses with a price; null if none has one.
+    /// Of all responses that have a price; null if none has.
     pub cost_usd: Option<f64>,
     pub billing_source: &'static str,
     pub unpriced_models: Vec<Shown>,
@@ -60,7 +60,7 @@ pub struct UnpricedModel {
     pub tokens: i64,
 }
 
-/// What a sum is of, and the source where that says more.
+/// What a sum groups by, and the source if that is more specific.
 type GroupKey = (Option<String>, Option<String>);
 
 #[derive(Debug, Default)]
@@ -123,7 +123,7 @@ impl View<'_> {
     }
 }
 
-/// Days are whole ones in UTC.
+/// Days are complete UTC days.
 fn ranged(filter: &ResponseFilter, days: Option<i64>, now: Time) -> ResponseFilter {
     let since_day = days.map(|days| now.day().saturating_sub(days.max(1) - 1));
     ResponseFilter { since_day: filter.since_day.or(since_day), ..filter.clone() }
@@ -147,7 +147,7 @@ pub struct ResponsePage {
     pub next_cursor: Option<String>,
 }
 
-/// One response, as it counts or why it does not.
+/// One response: how it counts, or why it does not.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ResponseView {
     /// The provider's id if the client recorded it, otherwise ours.

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use annals_core::{LONG_PROMPTS, Time, Tokens};
 use annals_store::UsageSum;
 
-/// One row of the table: USD per million tokens from a day on.
+/// One row of the table: USD per million tokens from a date on.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct Price {
     pub model: String,
@@ -47,7 +47,7 @@ pub struct LongRates {
     pub rates: Rates,
 }
 
-/// The price of a model on a day; a day before its first row takes that row, no day the newest.
+/// The price of a model on a day. Days before its first row use that row; without a day, the newest row is used.
 pub fn price_of(model: &str, day: i64) -> Option<&'static Price> {
     let periods = table().find(model)?;
     let in_force = periods.iter().rev().find(|price| day == 0 || price.from_day <= day);
@@ -59,9 +59,9 @@ impl Price {
         let class = usize::try_from(prompt_class).unwrap_or(0);
         let long = self.long.filter(|long| LONG_PROMPTS.iter().take(class).any(|limit| *limit == long.above));
         let rates = long.map_or(self.rates, |long| long.rates);
-        // Where no discount or surcharge is published, tokens of the cache cost what others cost.
+        // If no discount or surcharge is published, cached tokens cost the same as others.
         let write = rates.cache_write_5m.unwrap_or(rates.input);
-        // Reasoning is part of the output.
+        // Reasoning is included in the output.
         let costs = [
             (rates.input, tokens.input),
             (rates.output, tokens.output),
@@ -74,7 +74,7 @@ impl Price {
     }
 }
 
-/// Millionths of a millionth of a dollar: every published price of a token is a whole number of them.
+/// Millionths of a millionth of a dollar: every published token price is an integer number of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Picodollars(i128);
 
@@ -88,7 +88,7 @@ fn picodollars(per_million: f64) -> i128 {
     (per_million * 1e6).round() as i128
 }
 
-/// What some responses cost, and which of them have no price.
+/// The cost of some responses, and which of them have no price.
 #[derive(Debug, Clone, Default)]
 pub struct Cost {
     priced: Picodollars,
@@ -119,7 +119,7 @@ impl Cost {
                 self.priced.0 += price.cost(sum.prompt_class, sum.tokens).0;
                 self.responses += sum.responses;
             }
-            // Nothing was used: a notice of the client's own, for example.
+            // No tokens were used: a notice of the client, for example.
             None if tokens == 0 => {}
             None => {
                 let unpriced = self.unpriced.entry(model.to_owned()).or_default();
@@ -129,12 +129,12 @@ impl Cost {
         }
     }
 
-    /// What has a price; nothing when nothing has.
+    /// The cost of what has a price; None if nothing has.
     pub fn known(&self) -> Option<f64> {
         (self.responses > 0).then(|| self.priced.dollars())
     }
 
-    /// Only when all of it has a price: a part would pass for the whole.
+    /// None unless everything has a price: a partial sum would look like the total.
     pub fn whole(&self) -> Option<f64> {
         self.known().filter(|_| self.unpriced.is_empty())
     }
@@ -163,7 +163,7 @@ fn table() -> &'static Table {
     })
 }
 
-/// A table that cannot be read prices nothing, and fails a test.
+/// An unreadable table prices nothing, and fails a test.
 fn read_table() -> Result<Vec<Price>, toml::de::Error> {
     #[derive(Deserialize)]
     struct Document {
@@ -177,7 +177,7 @@ fn read_table() -> Result<Vec<Price>, toml::de::Error> {
 }
 
 impl Table {
-    /// By the whole name, then without what vendors and resellers put around it.
+    /// Looks up the full name, then the name without what vendors and resellers add to it.
     fn find(&self, model: &str) -> Option<&[&'static Price]> {
         if let Some(found) = self.rows.get(model) {
             return Some(found);
@@ -197,7 +197,7 @@ impl Table {
     }
 }
 
-/// Takes one thing off: `openai/`, `us.anthropic.`, `@20250514`, `[1m]`, `-v1:0`, `-latest`, a date at the end.
+/// Removes one affix: `openai/`, `us.anthropic.`, `@20250514`, `[1m]`, `-v1:0`, `-latest`, a trailing date.
 fn shortened(name: &str) -> &str {
     let is_date = |text: &str| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_version = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
@@ -217,7 +217,7 @@ fn shortened(name: &str) -> &str {
     }
 }
 
-/// `-2025-04-14` at the end.
+/// Removes a trailing `-2025-04-14`.
 fn without_dashed_date(name: &str) -> &str {
     let Some((rest, date)) = name.len().checked_sub(11).and_then(|at| name.split_at_checked(at)) else {
         return name;
@@ -308,7 +308,7 @@ mod tests {
             cache_write_hour: count,
             reasoning: count,
         };
-        // Writes to the cache cost what other input costs.
+        // Cache writes cost the same as other input.
         assert_eq!(price.cost(0, million).dollars(), 2.5 + 15.0 + 0.25 + 2.5 + 2.5);
         assert_eq!(price.cost(2, million), price.cost(0, million));
         assert_eq!(price.cost(3, input).dollars(), 5.0);

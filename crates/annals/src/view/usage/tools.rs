@@ -12,7 +12,7 @@ use annals_core::{CallKind, Operation, Result, Shown, Time};
 use annals_sources::Source;
 use annals_store::{CallFilter, NameId, SessionFilter};
 
-/// Entries of each list.
+/// Most entries in each list.
 const TOP: usize = 20;
 const DAY: i64 = 86_400_000_000;
 
@@ -139,7 +139,7 @@ impl View<'_> {
     }
 }
 
-/// Equal counts by name, so that an answer does not depend on luck.
+/// Sorts equal counts by name, so that the order is deterministic.
 fn most_first(counts: &mut [(String, i64)]) {
     counts.sort_unstable_by(|(left, many), (right, more)| more.cmp(many).then_with(|| left.cmp(right)));
 }
@@ -148,15 +148,18 @@ impl View<'_> {
     fn top_files(&self, counts: HashMap<NameId, i64>) -> Result<Vec<FileCount>> {
         let mut counts: Vec<(NameId, i64)> = counts.into_iter().collect();
         counts.sort_unstable_by_key(|(path, count)| (std::cmp::Reverse(*count), *path));
-        // Names decide among equals: all that are as many as the last have to be looked at.
+        // Names decide among equal counts: consider all that tie with the last one.
         let least = counts.get(TOP - 1).map_or(0, |(_, count)| *count);
-        let mut named = Vec::new();
+        let mut counts_by_path = Vec::new();
         for (path, count) in counts.into_iter().take_while(|(_, count)| *count >= least).take(2_000) {
             let path = self.archive.name(path)?;
-            named.push((String::from_utf8_lossy(path.expose()).into_owned(), count));
+            counts_by_path.push((String::from_utf8_lossy(path.expose()).into_owned(), count));
         }
-        most_first(&mut named);
-        named.truncate(TOP);
-        Ok(named.into_iter().map(|(path, count)| FileCount { path: self.door.text(&path), count }).collect())
+        most_first(&mut counts_by_path);
+        counts_by_path.truncate(TOP);
+        Ok(counts_by_path
+            .into_iter()
+            .map(|(path, count)| FileCount { path: self.door.text(&path), count })
+            .collect())
     }
 }
