@@ -25,6 +25,7 @@ mod lineage;
 mod members;
 mod never_opened;
 mod openai_api;
+mod records;
 mod search;
 mod settings;
 mod tape;

@@ -1,6 +1,7 @@
 //! What a source declares: streams with schemas, files it may and must not read, settings.
 
 use serde::Serialize;
+use serde::ser::SerializeStruct;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
@@ -248,20 +249,39 @@ pub struct Database {
     pub why: &'static str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Stream {
     pub name: &'static str,
     pub what: &'static str,
     pub family: Family,
     pub semantics: Semantics,
-    #[serde(skip)]
     pub rows: Rows,
     pub primary_key: &'static [&'static str],
     pub cursor_field: &'static str,
     pub consent_time_field: Option<&'static str>,
     pub coverage: Coverage,
-    #[serde(rename = "schema", serialize_with = "schema")]
+    /// Those of `data`, besides the ones that all streams of this kind have.
     pub fields: &'static [Field],
+}
+
+/// Incremented when records get another shape.
+const RECORD_VERSION: u32 = 2;
+
+impl Serialize for Stream {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Stream", 10)?;
+        out.serialize_field("name", self.name)?;
+        out.serialize_field("what", self.what)?;
+        out.serialize_field("family", &self.family)?;
+        out.serialize_field("semantics", &self.semantics)?;
+        out.serialize_field("version", &RECORD_VERSION)?;
+        out.serialize_field("primary_key", self.key_fields())?;
+        out.serialize_field("cursor_field", self.cursor_field)?;
+        out.serialize_field("consent_time_field", &self.consent_time_field)?;
+        out.serialize_field("coverage", &self.coverage)?;
+        out.serialize_field("schema", &self.schema())?;
+        out.end()
+    }
 }
 
 #[derive(Debug)]
@@ -276,7 +296,70 @@ pub struct Field {
     pub from: &'static str,
 }
 
+const RECORD_FIELDS: &[Field] = &[
+    Field::new("id", "string", "key of the record"),
+    Field::new("at", "string|null", "time of the record"),
+    Field::new("native_id", "string|integer|null", "the client's own id, where it is not unique"),
+];
+
+const MESSAGE_FIELDS: &[Field] = &[
+    Field::new("parent_id", "string|null", "message before it, if the client says so"),
+    Field::new("call_ids", "array", "ids of the calls in it"),
+    Field::new("line_ids", "array", "the client's ids of all lines that it was written in"),
+];
+
+const CALL_FIELDS: &[Field] = &[
+    Field::new("message_id", "string|null", "message that it is part of"),
+    Field::new("line_ids", "array", "the client's ids of the lines with its result"),
+];
+
 impl Stream {
+    /// The fields of `data` that make a record unique.
+    pub fn key_fields(&self) -> &'static [&'static str] {
+        match self.rows {
+            // A fork has copies of its parent's.
+            Rows::Messages | Rows::Calls => &["session_id", "id"],
+            Rows::Sessions | Rows::Agents | Rows::Records => &["id"],
+        }
+    }
+
+    /// All fields of `data`.
+    pub fn declared(&self) -> impl Iterator<Item = &'static Field> {
+        let common = match self.rows {
+            Rows::Messages => MESSAGE_FIELDS,
+            Rows::Calls => CALL_FIELDS,
+            Rows::Records => RECORD_FIELDS,
+            Rows::Sessions | Rows::Agents => &[],
+        };
+        let own = self.fields;
+        own.iter().chain(common.iter().filter(|field| !own.iter().any(|own| own.name == field.name)))
+    }
+
+    /// The fields as JSON Schema 2020-12.
+    pub fn schema(&self) -> Value {
+        let mut properties = Map::new();
+        for field in self.declared() {
+            let kinds: Vec<&str> = field.kind.split('|').collect();
+            let mut property = match kinds.as_slice() {
+                [kind] => json!({"type": kind, "description": field.what}),
+                many => json!({"type": many, "description": field.what}),
+            };
+            if let (Some(preview), Value::Object(object)) = (field.preview, &mut property) {
+                object.insert("x_preview".into(), Value::from(preview));
+            }
+            properties.insert(field.name.into(), property);
+        }
+        let required = self.declared().filter(|field| !field.kind.contains("null"));
+        let required: Vec<&str> = required.map(|field| field.name).collect();
+        json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": true,
+        })
+    }
+
     /// Records with versions and an end, kept complete.
     pub const fn mutable_records(
         name: &'static str,
@@ -357,30 +440,4 @@ pub enum Rows {
 pub enum Coverage {
     /// Every line of every file is counted: kept, unknown, malformed or skipped with a reason.
     FullInventory,
-}
-
-/// Fields as JSON Schema 2020-12.
-fn schema<S: serde::Serializer>(fields: &[Field], serializer: S) -> Result<S::Ok, S::Error> {
-    let mut properties = Map::new();
-    for field in fields {
-        let kinds: Vec<&str> = field.kind.split('|').collect();
-        let mut property = match kinds.as_slice() {
-            [kind] => json!({"type": kind, "description": field.what}),
-            many => json!({"type": many, "description": field.what}),
-        };
-        if let (Some(preview), Value::Object(object)) = (field.preview, &mut property) {
-            object.insert("x_preview".into(), Value::from(preview));
-        }
-        properties.insert(field.name.into(), property);
-    }
-    let required: Vec<&str> =
-        fields.iter().filter(|field| !field.kind.contains("null")).map(|field| field.name).collect();
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": true,
-    })
-    .serialize(serializer)
 }

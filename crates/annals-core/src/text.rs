@@ -67,4 +67,8 @@ impl ShownJson {
     pub fn value(&self) -> &serde_json::Value {
         &self.0
     }
+
+    pub fn into_value(self) -> serde_json::Value {
+        self.0
+    }
 }

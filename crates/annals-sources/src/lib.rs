@@ -121,6 +121,11 @@ pub trait Source: Sync {
     /// The provider's own id of the response whose usage is on this line.
     fn response_id(&self, line: &[u8]) -> Option<String>;
 
+    /// The id of a line and the one it names as its parent, if the client's lines have ids.
+    fn line_ids(&self, _line: &[u8]) -> Option<LineIds> {
+        None
+    }
+
     /// What the bytes of a row say under the client's own names.
     fn native(&self, bytes: &[u8]) -> serde_json::Map<String, serde_json::Value>;
 
@@ -138,6 +143,13 @@ pub trait Source: Sync {
     fn live(&self) -> Option<&'static dyn Live> {
         None
     }
+}
+
+/// How a client's line is referred to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineIds {
+    pub id: String,
+    pub parent: Option<String>,
 }
 
 impl std::fmt::Debug for dyn Source {

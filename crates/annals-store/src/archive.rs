@@ -96,7 +96,7 @@ fn visible_to(scope: Scope, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Page, RowPlace, SessionFilter, Stretch};
+    use crate::{Page, RemovedKind, RowPlace, RowsQuery, SessionFilter, Stretch};
     use annals_core::{CallKind, ContentKey, Span, Time};
 
     /// One home of the first member, with a row of every kind.
@@ -118,7 +118,7 @@ mod tests {
         update session set parent = 'one', parent_kind = 'sub_agent' where id = 2;
         insert into session_part values (1, 1, 0, '{}');
         insert into name values (1, 'tool');
-        insert into message values (1, 1, 0, 2, 0, 0, 0, 7, 0, 0, 2, null);
+        insert into message values (1, 1, 0, 2, 0, 0, 0, 7, 0, 0, 2, null, 1);
         insert into message_line values (1, 1, 0, 1, 1);
         insert into tool_call (session, file, place, length, key, inherited, copied, call_id, name, kind, title,
                                message, full_output)
@@ -130,8 +130,9 @@ mod tests {
                                cache_write_hour, reasoning) values (1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0);
         insert into link values (1, 1, 'sub_agent', 'two', 'call');
         insert into node values (1, 1, 0, 0, 7, null, 1, 1);
+        insert into removed values (1, 1, 1, 1, 'one', 6, 0);
         insert into typed_prompt values (1, 2, 1, 1, 'one', null, 0, 0, 0, '', 1, 1);
-        insert into record values (1, 1, 'outputs', 'x', 1, 'one', 0, 1, 1, 0, 4, 0, 1, 0, null);";
+        insert into record values (1, 1, 'outputs', 'x', 1, 'one', 0, 1, 1, 0, 4, 0, 1, 0, null, 1);";
 
     /// Every read that starts from the id of a row, and whether it returns anything.
     fn reads(archive: Archive<'_>) -> Result<Vec<(&'static str, bool)>> {
@@ -142,11 +143,22 @@ mod tests {
             prompts += 1;
             Ok(true)
         })?;
-        archive.each_message("somewhere", None, RowPlace(0, 0, -1), &mut |_| {
+        let after = RowPlace(0, 0, -1);
+        let rows = RowsQuery { source: "somewhere", key: None, session: None, changed_after: 0, after };
+        let (mut calls, mut sessions) = (0, 0);
+        archive.each_session(&rows, false, &mut |_| {
+            sessions += 1;
+            Ok(true)
+        })?;
+        archive.each_call(&rows, &mut |_| {
+            calls += 1;
+            Ok(true)
+        })?;
+        archive.each_message(&rows, &mut |_| {
             messages += 1;
             Ok(true)
         })?;
-        archive.each_record("somewhere", "outputs", None, 0, &mut |_| {
+        archive.each_record("somewhere", "outputs", None, (0, 0), &mut |_| {
             records += 1;
             Ok(true)
         })?;
@@ -196,6 +208,10 @@ mod tests {
             ("steps_before", archive.steps_before(1, 1, 3)? > 0),
             ("place_before_step", archive.place_before_step(1, 1)? == (0, 0)),
             ("each_prompt", prompts > 0),
+            ("each_session", sessions > 0),
+            ("each_call", calls > 0),
+            ("line_owners", !archive.line_owners(1, 1)?.is_empty()),
+            ("removed_rows", !archive.removed_rows("somewhere", RemovedKind::Message, 0, 0)?.is_empty()),
             ("each_message", messages > 0),
             ("each_record", records > 0),
             ("session_of_typed", archive.session_of_typed(1, 2)?.is_some()),

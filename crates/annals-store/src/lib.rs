@@ -28,13 +28,15 @@ pub use members::{MemberRow, NewMember};
 pub use read::audit::Damage;
 pub use read::library::ItemRow;
 pub use read::pages::{StepParts, StepRow};
+pub use read::records::{ArchiveState, RemovedRow, RowPlace, RowsQuery};
 pub use read::sessions::{Page, SessionFilter, SessionRow};
 pub use read::steps::PromptPlace;
 pub use read::transcript::{PlacedRecord, Stretch, TranscriptFile};
 pub use read::tree::NodeRow;
 pub use read::usage::{CallFilter, NameId, ResponseFilter, ResponseRow, UsageBy, UsageSum};
-pub use read::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow, RowPlace, TouchRow};
+pub use read::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow, TouchRow};
 pub use write::Writer;
+pub use write::changes::RemovedKind;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -88,6 +90,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::MoveSegments,
     Migration::Sql(include_str!("migrations/0008_segments.sql")),
     Migration::Sql(include_str!("migrations/0009_typed_prompts.sql")),
+    Migration::Sql(include_str!("migrations/0010_changes.sql")),
 ];
 
 /// The open file of the archive. Collectors write to it and keep their own notes in it; questions about its content

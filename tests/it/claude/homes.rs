@@ -218,11 +218,11 @@ fn files_next_to_transcripts_have_records() {
     let agents = records(&bench, "subagent_transcripts", &[]);
     assert_eq!(agents.len(), 1);
     assert_eq!(
-        (&agents[0]["parent_session_id"], &agents[0]["parent_kind"]),
+        (&agents[0]["data"]["parent_session_id"], &agents[0]["data"]["parent_kind"]),
         (&json!(main), &json!("sub_agent"))
     );
     assert_eq!(
-        (&agents[0]["agent_type"], &agents[0]["tool_use_id"]),
+        (&agents[0]["data"]["agent_type"], &agents[0]["data"]["tool_use_id"]),
         (&json!("Explore"), &json!("toolu_b8"))
     );
 

@@ -291,7 +291,7 @@ fn a_result_finds_its_call_of_an_earlier_run() {
     bench.sync();
     let calls = || -> Vec<Value> {
         let ran = bench.run(&["records", "claude_code/tool_calls"]);
-        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["data"].clone()).collect()
     };
     assert!(calls()[0]["output"].is_null() && calls()[0]["ok"].is_null());
     append(&path, &text_of(&lines[3..]));
@@ -333,7 +333,7 @@ fn a_result_may_come_before_its_call() {
         bench.sync();
         assert_sound(&bench);
         let ran = bench.run(&["records", "claude_code/tool_calls"]);
-        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["data"].clone()).collect()
     };
     let usual = shown_calls(None, false);
     assert_eq!(usual[0]["files"][0]["after"], json!([4, 4]));

@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use crate::home::authored::WholeFileReader;
 use crate::home::kept::KeptReader;
 use crate::json::{Json, Line};
-use crate::{Choice, FileContext, Home, Reader, Recorder, Settings, Source};
+use crate::{Choice, FileContext, Home, LineIds, Reader, Recorder, Settings, Source};
 use annals_core::{Block, Manifest};
 
 pub struct ClaudeCode;
@@ -88,6 +88,12 @@ impl Source for ClaudeCode {
 
     fn response_id(&self, line: &[u8]) -> Option<String> {
         Json::parse(line)?.get("message")?.get_text("id").map(Into::into)
+    }
+
+    fn line_ids(&self, line: &[u8]) -> Option<LineIds> {
+        let row = Json::parse(line)?.object();
+        let parent = row.get_text("parentUuid").or_else(|| row.get_text("logicalParentUuid"));
+        Some(LineIds { id: row.get_text("uuid")?.into_owned(), parent: parent.map(Into::into) })
     }
 
     fn native(&self, bytes: &[u8]) -> Map<String, Value> {

@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod library;
 pub(crate) mod pages;
+pub(crate) mod records;
 pub(crate) mod sessions;
 pub(crate) mod steps;
 pub(crate) mod transcript;
@@ -42,10 +43,6 @@ pub struct HomeRow {
     pub last_scanned: Option<Time>,
     pub has_sessions: bool,
 }
-
-/// The place of a transcript row in the order of all: session, file, offset.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RowPlace(pub i64, pub i64, pub i64);
 
 #[derive(Debug, Clone)]
 pub struct MessageRow {
@@ -197,56 +194,6 @@ impl Archive<'_> {
         Ok(Some(Raw::new(bytes)))
     }
 
-    /// Messages of a source, or those of one key, one after another, after a place.
-    pub fn each_message(
-        &self,
-        source: &str,
-        key: Option<ContentKey>,
-        after: RowPlace,
-        visit: &mut dyn FnMut(MessageRow) -> Result<bool>,
-    ) -> Result<()> {
-        let text = format!(
-            "{MESSAGES} where instance.source = ?1 and {{visible}} and (?2 is null or message.key = ?2)
-             and (message.session, message.file, message.place) > (?3, ?4, ?5)
-             order by message.session, message.file, message.place"
-        );
-        let mut statement = self.prepare(&text)?;
-        let RowPlace(session, file, place) = after;
-        let mut rows = statement.query(params![source, key.map(ContentKey::stored), session, file, place])?;
-        while let Some(row) = rows.next()? {
-            if !visit(message_row(row)?)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Calls of a source, or those of one key or call id, one after another, after a place.
-    pub fn each_call(
-        &self,
-        source: &str,
-        key: Option<&str>,
-        after: RowPlace,
-        visit: &mut dyn FnMut(CallRow) -> Result<bool>,
-    ) -> Result<()> {
-        let hex = key.and_then(ContentKey::from_hex).map(ContentKey::stored);
-        let text = format!(
-            "select {CALL_COLUMNS} from tool_call {CALL_JOINS} where instance.source = ?1 and {{visible}}
-             and (?2 is null or tool_call.call_id = ?2 or tool_call.key = ?3)
-             and (tool_call.session, tool_call.file, tool_call.place) > (?4, ?5, ?6)
-             order by tool_call.session, tool_call.file, tool_call.place"
-        );
-        let mut statement = self.prepare(&text)?;
-        let RowPlace(session, file, place) = after;
-        let mut rows = statement.query(params![source, key, hex, session, file, place])?;
-        while let Some(row) = rows.next()? {
-            if !visit(call_row(row)?)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// Where the further lines of a message stand.
     pub fn message_lines(&self, session: i64, file: i64, place: u64) -> Result<Vec<Span>> {
         let mut statement = self.prepare(sql!(
@@ -265,33 +212,6 @@ impl Archive<'_> {
         ))?;
         let rows = statement.query_map(params![session, file, call as i64], touch_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// Records of a plain stream after one, all versions of one key or the newest of all.
-    pub fn each_record(
-        &self,
-        source: &str,
-        stream: &str,
-        key: Option<&str>,
-        after: i64,
-        visit: &mut dyn FnMut(RecordRow) -> Result<bool>,
-    ) -> Result<()> {
-        let mut statement = self.prepare(&format!(
-            "select {RECORD_COLUMNS}
-             from record join instance on instance.id = record.instance join file on file.id = record.file
-             where instance.source = ?1 and record.stream = ?2 and record.id > ?4 and {{visible}}
-             and (record.key = ?3 or (?3 is null and record.version =
-                  (select max(version) from record newest where newest.instance = record.instance
-                   and newest.stream = record.stream and newest.key = record.key)))
-             order by record.id"
-        ))?;
-        let mut rows = statement.query(params![source, stream, key, after])?;
-        while let Some(row) = rows.next()? {
-            if !visit(record_row(row)?)? {
-                break;
-            }
-        }
-        Ok(())
     }
 
     pub fn files(&self, source: Option<&str>) -> Result<Vec<FileRow>> {

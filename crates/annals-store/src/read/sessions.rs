@@ -87,6 +87,12 @@ pub(crate) struct Counted {
     count: i64,
 }
 
+pub(crate) const SESSION_COLUMNS: &str =
+    "session.id, instance.source, session.key, title, cwd, git_branch, parent, parent_kind, models, archived,
+    started_at, last_at, facts, user_messages, assistant_messages, tool_calls, input_tokens, output_tokens,
+    cache_read_tokens, cache_write_tokens, cache_write_hour_tokens, reasoning_tokens, gone_at, messages,
+    (select other from link where link.session = session.id and link.kind = 'copy')";
+
 impl Archive<'_> {
     /// Newest first; sessions without a time come last.
     pub fn sessions(&self, filter: &SessionFilter, page: Page) -> Result<Vec<SessionRow>> {
@@ -99,12 +105,7 @@ impl Archive<'_> {
         // Without the sum, SQLite takes all sessions of a home and sorts them, whatever the limit.
         let home = if filter.exact_id.is_some() { "session.instance" } else { "session.instance + 0" };
         let text = format!(
-            "select session.id, instance.source, session.key, title, cwd, git_branch, parent, parent_kind, models,
-                    archived, started_at, last_at, facts, user_messages, assistant_messages, tool_calls,
-                    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cache_write_hour_tokens,
-                    reasoning_tokens, gone_at, messages,
-                    (select other from link where link.session = session.id and link.kind = 'copy')
-             from session join instance on instance.id = {home}
+            "select {SESSION_COLUMNS} from session join instance on instance.id = {home}
              where {{visible}} and {conditions} and coalesce(last_at, {NO_TIME}) <= ?{time}
              and (coalesce(last_at, {NO_TIME}), session.key) < (?{time}, ?{})
              order by coalesce(last_at, {NO_TIME}) desc, session.key desc limit ?{count}",
@@ -285,7 +286,7 @@ pub(crate) fn like_text(text: &str) -> String {
     text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }
 
-fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+pub(crate) fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     let models: String = row.get(8)?;
     Ok(SessionRow {
         id: row.get(0)?,

@@ -117,6 +117,7 @@ impl Writer<'_> {
         if table == "message" {
             self.count_copies_out(session, file)?;
         }
+        self.note_removed(table, session, file, None)?;
         let text = format!("delete from {table} where session = ?1 and file = ?2");
         self.transaction.prepare_cached(&text)?.execute([session, file])?;
         for (key, _) in originals {
@@ -151,6 +152,7 @@ impl Writer<'_> {
             let (role, tally) = self.tally_of(&row)?;
             self.count_message(session, role, tally.parts().1, -1);
         }
+        self.note_removed(table, session, file, Some(place))?;
         let text = format!("delete from {table} where session = ?1 and file = ?2 and place = ?3");
         self.transaction.prepare_cached(&text)?.execute([session, file, place])?;
         if copied { Ok(()) } else { self.promote(table, key) }
@@ -221,10 +223,11 @@ impl Writer<'_> {
             self.mark("message", &row, true)?;
         }
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update message set key = $4 where session = $1 and file = $2 and place = $3"
+            "update message set key = $4, changed = $5 where session = $1 and file = $2 and place = $3"
         ))?;
-        statement.execute(params![session, file, place, key.stored()])?;
+        statement.execute([session, file, place, key.stored(), self.commit])?;
         drop(statement);
+        self.note_rekeyed(session, before)?;
         if !copied {
             self.promote("message", before)?;
         }
@@ -278,9 +281,14 @@ impl Writer<'_> {
     }
 
     fn mark(&mut self, table: &'static str, row: &Settled, copied: bool) -> Result<()> {
-        let text = format!("update {table} set copied = ?4 where session = ?1 and file = ?2 and place = ?3");
+        let changed = if table == "usage" { "" } else { ", changed = ?5" };
+        let text = format!(
+            "update {table} set copied = ?4{changed} where session = ?1 and file = ?2 and place = ?3"
+        );
         let mut statement = self.transaction.prepare_cached(&text)?;
-        statement.execute(params![row.session, row.file, row.place, copied])?;
+        let values = [row.session, row.file, row.place, i64::from(copied), self.commit];
+        let count = if table == "usage" { 4 } else { 5 };
+        statement.execute(rusqlite::params_from_iter(&values[..count]))?;
         drop(statement);
         self.touched.insert(row.session);
         let by = if copied { -1 } else { 1 };

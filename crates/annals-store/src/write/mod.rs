@@ -1,5 +1,6 @@
 //! Writes batches: bytes, rows, counts and cursor of a part of a file in one transaction.
 
+pub(crate) mod changes;
 mod copies;
 mod live;
 mod runs;
@@ -35,6 +36,10 @@ pub struct Writer<'s> {
     /// Sessions in which copies of other sessions' rows were found.
     pub(crate) copying: BTreeSet<i64>,
     pub(crate) index: IndexBuilder,
+    /// The number of this commit.
+    pub(crate) commit: i64,
+    /// Rows that a reader of records may have are gone.
+    pub(crate) removed_rows: bool,
     /// Rows of some file were dropped, and its passages with them.
     pub(crate) dropped_passages: bool,
 }
@@ -64,6 +69,7 @@ impl Store {
         let transaction =
             self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         Ok(Writer {
+            commit: changes::next_commit(&transaction)?,
             transaction,
             now,
             sessions: HashMap::new(),
@@ -73,6 +79,7 @@ impl Store {
             touched: BTreeSet::new(),
             copying: BTreeSet::new(),
             index: IndexBuilder::default(),
+            removed_rows: false,
             dropped_passages: false,
         })
     }
@@ -225,6 +232,7 @@ impl Writer<'_> {
     pub fn commit(mut self) -> Result<()> {
         self.update_sessions()?;
         self.write_index()?;
+        self.save_commit()?;
         self.transaction.commit()?;
         Ok(())
     }
@@ -252,13 +260,16 @@ impl Writer<'_> {
             "name",
             "search_segment",
             "search_block",
+            "removed",
         ] {
             self.transaction.execute_batch(&format!("delete from {table}"))?;
         }
         self.transaction.execute_batch(
             "update file set parsed = 0, search_epoch = 0;
              delete from reader_state;
-             insert into setting (name, value) values ('rebuilding', 1) on conflict (name) do nothing",
+             insert into setting (name, value) values ('rebuilding', 1) on conflict (name) do nothing;
+             insert into setting (name, value) values ('rebuilds', 1)
+             on conflict (name) do update set value = setting.value + 1",
         )?;
         self.sessions.clear();
         self.words.clear();

@@ -161,24 +161,24 @@ impl Writer<'_> {
     /// Records that a new version of their file no longer holds have ended.
     pub fn end_unseen(&mut self, file: i64, version: i64, at: Time) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update record set deleted_at = $3 where file = $1 and deleted_at is null and seen_version < $2
+            "update record set deleted_at = $3, changed = $4 where file = $1 and deleted_at is null and seen_version < $2
              and not exists (select 1 from record newer where newer.instance = record.instance
                              and newer.stream = record.stream and newer.key = record.key
                              and newer.version > record.version)"
         ))?;
-        statement.execute(params![file, version, at.micros()])?;
+        statement.execute(params![file, version, at.micros(), self.commit])?;
         Ok(())
     }
 
     /// Records of a mutable thing end with it; their content stays.
     pub fn end_records(&mut self, file: i64, at: Time) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update record set deleted_at = $2 where file = $1 and deleted_at is null
+            "update record set deleted_at = $2, changed = $3 where file = $1 and deleted_at is null
              and not exists (select 1 from record newer where newer.instance = record.instance
                              and newer.stream = record.stream and newer.key = record.key
                              and newer.version > record.version)"
         ))?;
-        statement.execute([file, at.micros()])?;
+        statement.execute([file, at.micros(), self.commit])?;
         Ok(())
     }
 
@@ -186,7 +186,7 @@ impl Writer<'_> {
     pub fn mark_sessions(&mut self, instance: i64, gone: &[i64], now: Time) -> Result<()> {
         for file in gone {
             let mut statement = self.transaction.prepare_cached(sql!(
-                "update session set gone_at = $2
+                "update session set gone_at = $2, changed = $3
                  where gone_at is null
                  and id in (select part.session from session_part part where part.rank = 0 and part.file in
                             (select $1 union select twin_of from file where id = $1))
@@ -195,17 +195,17 @@ impl Writer<'_> {
                                  join file other on other.instance = file.instance and other.unit = file.unit
                                  where part.session = session.id and part.rank = 0 and other.gone_at is null)"
             ))?;
-            statement.execute([*file, now.micros()])?;
+            statement.execute([*file, now.micros(), self.commit])?;
         }
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update session set gone_at = null
+            "update session set gone_at = null, changed = $2
              where instance = $1 and gone_at is not null
              and exists (select 1 from session_part part
                          join file on file.id = part.file
                          join file other on other.instance = file.instance and other.unit = file.unit
                          where part.session = session.id and part.rank = 0 and other.gone_at is null)"
         ))?;
-        statement.execute([instance])?;
+        statement.execute([instance, self.commit])?;
         Ok(())
     }
 

@@ -118,10 +118,17 @@ impl Writer<'_> {
             let mut statement = self.transaction.prepare_cached(sql!(
                 "delete from session where id = $1
                  and not exists (select 1 from message where session = $1)
-                 and not exists (select 1 from tool_call where session = $1)"
+                 and not exists (select 1 from tool_call where session = $1)
+                 returning instance, key"
             ))?;
-            statement.execute([session])?;
-            return Ok(());
+            let gone = statement
+                .query_row([session], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
+                .optional()?;
+            drop(statement);
+            return match gone {
+                Some((instance, key)) => self.note_removed_session(instance, &key),
+                None => Ok(()),
+            };
         }
         let mut facts = merge(&parts);
         if facts.parent.is_none() {
@@ -140,7 +147,7 @@ impl Writer<'_> {
         let title = facts.name.clone().or(facts.title.clone()).or(summary).or(facts.first_prompt.clone());
         let mut statement = self.transaction.prepare_cached(sql!(
             "update session set title = $2, cwd = $3, git_branch = $4, parent = $5, parent_kind = $6, models = $7,
-                    archived = $8, started_at = $9, last_at = $10, facts = $11
+                    archived = $8, started_at = $9, last_at = $10, facts = $11, changed = $12
              where id = $1"
         ))?;
         statement.execute(params![
@@ -155,6 +162,7 @@ impl Writer<'_> {
             facts.started_at.map(Time::micros),
             facts.last_at.map(Time::micros),
             serde_json::to_string(&facts)?,
+            self.commit,
         ])?;
         drop(statement);
         if parts.iter().any(|(rank, _)| *rank == 0) {

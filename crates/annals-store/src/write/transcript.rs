@@ -56,8 +56,9 @@ impl Writer<'_> {
             &Settled { session, file, place, inherited: message.inherited, at: message.at },
         )?;
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into message (session, file, place, length, role, kind, at, key, inherited, copied, tally, model)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+            "insert into message (session, file, place, length, role, kind, at, key, inherited, copied, tally, model,
+                                  changed)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
         ))?;
         statement.execute(params![
             session,
@@ -72,6 +73,7 @@ impl Writer<'_> {
             settled,
             message.tally.stored(),
             model,
+            self.commit,
         ])?;
         drop(statement);
         if !settled {
@@ -102,9 +104,11 @@ impl Writer<'_> {
         let Some((role, before, copied)) = before else { return Ok(()) };
         let tally = Tally::of(kind);
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update message set kind = $4, tally = $5 where session = $1 and file = $2 and place = $3"
+            "update message set kind = $4, tally = $5, changed = $6
+             where session = $1 and file = $2 and place = $3"
         ))?;
-        statement.execute(params![session, file, offset as i64, kind.stored(), tally.stored()])?;
+        let row = params![session, file, offset as i64, kind.stored(), tally.stored(), self.commit];
+        statement.execute(row)?;
         drop(statement);
         if !copied {
             self.count_message(session, role, before, -1);
@@ -126,6 +130,11 @@ impl Writer<'_> {
             "insert into message_line (session, file, place, line, length) values ($1, $2, $3, $4, $5)"
         ))?;
         statement.execute(params![session, file, message as i64, span.offset as i64, span.length as i64])?;
+        drop(statement);
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "update message set changed = $4 where session = $1 and file = $2 and place = $3"
+        ))?;
+        statement.execute([session, file, message as i64, self.commit])?;
         Ok(())
     }
 
@@ -175,8 +184,8 @@ impl Writer<'_> {
         )?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into tool_call (session, file, place, length, at, key, inherited, copied, call_id, name, kind,
-                                    title, parent, message, model)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
+                                    title, parent, message, model, changed)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
         ))?;
         statement.execute(params![
             session,
@@ -194,6 +203,7 @@ impl Writer<'_> {
             call.parent.map(|parent| parent as i64),
             call.message.map(|message| message as i64),
             model,
+            self.commit,
         ])?;
         drop(statement);
         if !settled && call.parent.is_none() {
@@ -209,7 +219,8 @@ impl Writer<'_> {
              set output_place = coalesce($4, output_place), output_length = coalesce($5, output_length),
                  detail_place = coalesce($6, detail_place), detail_length = coalesce($7, detail_length),
                  ended_at = coalesce($8, ended_at), ok = coalesce($9, ok), exit_code = coalesce($10, exit_code),
-                 duration_ms = coalesce($11, duration_ms), full_output = coalesce($12, full_output)
+                 duration_ms = coalesce($11, duration_ms), full_output = coalesce($12, full_output),
+                 changed = $13
              where session = $1 and file = $2 and place = $3"
         ))?;
         statement.execute(params![
@@ -225,6 +236,7 @@ impl Writer<'_> {
             result.exit_code,
             result.duration_ms.map(|millis| millis as i64),
             result.full,
+            self.commit,
         ])?;
         Ok(())
     }
@@ -377,8 +389,8 @@ impl Writer<'_> {
         };
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into record (instance, stream, key, version, session, at, file, file_version, place, length,
-                                 hash, seen_at, seen_version)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $8)"
+                                 hash, seen_at, seen_version, changed)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $8, $13)"
         ))?;
         statement.execute(params![
             instance,
@@ -393,19 +405,20 @@ impl Writer<'_> {
             document.span.length as i64,
             document.content.stored(),
             self.now.micros(),
+            self.commit,
         ])?;
         Ok(())
     }
 
     fn end_record(&mut self, instance: i64, stream: &str, key: &str, at: Option<Time>) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update record set deleted_at = $4 where instance = $1 and stream = $2 and key = $3
+            "update record set deleted_at = $4, changed = $5 where instance = $1 and stream = $2 and key = $3
              and deleted_at is null
              and not exists (select 1 from record newer where newer.instance = record.instance
                              and newer.stream = record.stream and newer.key = record.key
                              and newer.version > record.version)"
         ))?;
-        statement.execute(params![instance, stream, key, at.unwrap_or(self.now).micros()])?;
+        statement.execute(params![instance, stream, key, at.unwrap_or(self.now).micros(), self.commit])?;
         Ok(())
     }
 

@@ -32,6 +32,11 @@ impl Writer<'_> {
                 node.told,
             ])?;
         }
+        drop(statement);
+        let mut statement = self
+            .transaction
+            .prepare_cached(sql!("update message set changed = $3 where session = $1 and file = $2"))?;
+        statement.execute([session, file, self.commit])?;
         Ok(())
     }
 

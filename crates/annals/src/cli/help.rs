@@ -8,7 +8,7 @@ use annals_sources::registry;
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Daily", &["up", "search", "sessions", "show", "usage", "tools"]),
     ("Understand", &["blame", "library", "sources", "records", "manifest"]),
-    ("Export", &["tape", "record", "restore"]),
+    ("Export", &["export", "tape", "record", "restore"]),
     ("Trust", &["audit", "doctor", "secrets", "gaps"]),
     ("Admin", &["sync", "import", "connect", "serve", "members", "config", "rebuild"]),
 ];
@@ -29,6 +29,13 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("sources", ["annals sources", "annals sources --files --json"]),
     ("records", ["annals records {source}/messages --limit 10", "annals records {source}/sessions --jsonl"]),
     ("manifest", ["annals manifest {source}", "annals manifest {source} --json"]),
+    (
+        "export",
+        [
+            "annals export --format records > records.jsonl",
+            "annals export --format records --state records.jsonl",
+        ],
+    ),
     ("tape", ["annals tape 0199c2f4", "annals tape --all --to tapes"]),
     (
         "record",

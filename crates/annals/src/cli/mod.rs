@@ -82,6 +82,8 @@ enum Verb {
     Tape(commands::tape::TapeArguments),
     /// Show which session, prompt and tool call wrote each line of a file
     Blame(commands::blame::BlameArguments),
+    /// Export records for other programs, all of them or what changed
+    Export(commands::export::ExportArguments),
     /// Print the records of a stream
     Records(commands::records::RecordsArguments),
     /// Count tool calls, files and commands
@@ -197,6 +199,7 @@ pub fn run() -> ExitCode {
         Verb::Record(options) => commands::record::run(&mut context, &options),
         Verb::Tape(options) => commands::tape::run(&mut context, &options),
         Verb::Blame(options) => commands::blame::run(&mut context, &options),
+        Verb::Export(options) => commands::export::run(&mut context, &options),
         Verb::Records(options) => commands::records::run(&mut context, &options),
         Verb::Tools(options) => commands::tools::run(&mut context, &options),
         Verb::Usage(options) => commands::usage::run(&mut context, &options),

@@ -6,6 +6,7 @@ pub(super) mod config;
 pub(super) mod connect;
 pub(super) mod connector;
 pub(super) mod doctor;
+pub(super) mod export;
 pub(super) mod gaps;
 pub(super) mod import;
 pub(super) mod library;

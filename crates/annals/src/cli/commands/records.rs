@@ -1,11 +1,13 @@
 //! `annals records`: the native records of a stream.
 
 use clap::Args;
+use serde_json::json;
 
-use crate::cli::{Context, Outcome};
+use crate::cli::ui::time;
+use crate::cli::{Context, Outcome, now};
 use crate::view::RecordsQuery;
-use annals_core::{Error, Result};
-use annals_sources::{by_name, of_programs};
+use annals_core::{Error, Result, Stream, Time};
+use annals_sources::{Source, by_name, of_programs};
 
 #[derive(Args)]
 pub struct RecordsArguments {
@@ -15,6 +17,12 @@ pub struct RecordsArguments {
     /// Print only records with this key; of a mutable stream, all versions
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
+    /// Print only records from then on, by the cursor field of the stream (2026-03-01, 7d, yesterday)
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Continue after a page, or print what changed since a list: its `next_cursor` or its `state`
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
     /// Print at most N records
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -30,7 +38,9 @@ pub fn run(context: &mut Context, options: &RecordsArguments) -> Result<Outcome>
     let query = read(context, options)?;
     let Some(store) = context.archive()? else {
         if context.json {
-            context.output.fragment("{\"records\":[],\"next_cursor\":null}\n")?;
+            context
+                .output
+                .fragment("{\"records\":[],\"next_cursor\":null,\"state\":null,\"mode\":\"full\"}\n")?;
         }
         return Ok(Outcome::Nothing);
     };
@@ -41,7 +51,7 @@ pub fn run(context: &mut Context, options: &RecordsArguments) -> Result<Outcome>
         context.output.fragment("{\"records\":[")?;
     }
     let mut first = true;
-    let count = view.records(&query, &mut |record| {
+    let end = view.records(&query, &mut |record| {
         if json {
             let comma = if std::mem::take(&mut first) { "" } else { "," };
             return context.output.fragment(&format!("{comma}{}", serde_json::to_string(&record)?));
@@ -49,9 +59,11 @@ pub fn run(context: &mut Context, options: &RecordsArguments) -> Result<Outcome>
         context.output.json_line(&record)
     })?;
     if json {
-        context.output.fragment("],\"next_cursor\":null}\n")?;
+        let rest = json!({ "next_cursor": end.next_cursor, "state": end.state, "mode": end.mode });
+        let rest = serde_json::to_string(&rest)?;
+        context.output.fragment(&format!("],{}\n", rest.trim_start_matches('{')))?;
     }
-    Ok(if count == 0 { Outcome::Nothing } else { Outcome::Done })
+    Ok(if end.count == 0 { Outcome::Nothing } else { Outcome::Done })
 }
 
 fn read(context: &Context, options: &RecordsArguments) -> Result<RecordsQuery> {
@@ -63,20 +75,30 @@ fn read(context: &Context, options: &RecordsArguments) -> Result<RecordsQuery> {
         return Ok(query);
     }
     let source = super::sync::parse_source(source)?;
-    let manifest = source.manifest();
-    let stream = manifest.stream(stream).ok_or_else(|| {
-        let known: Vec<&str> = manifest.streams.iter().map(|stream| stream.name).collect();
-        Error::new(format!("unknown stream {stream:?} of {}", manifest.source))
-            .hint(format!("known streams: {}", known.join(", ")))
-    })?;
+    let stream = find_stream(source, stream)?;
     Ok(RecordsQuery {
         source,
         stream,
         key: options.key.clone(),
         within: None,
+        since: since(options)?,
         limit: options.limit,
-        cursor: None,
+        cursor: options.cursor.clone(),
         full: options.full,
+    })
+}
+
+fn since(options: &RecordsArguments) -> Result<Option<Time>> {
+    options.since.as_deref().map(|text| time::parse(text, now())).transpose()
+}
+
+/// A stream of a source by its name.
+pub fn find_stream(source: &'static dyn Source, stream: &str) -> Result<&'static Stream> {
+    let manifest = source.manifest();
+    manifest.stream(stream).ok_or_else(|| {
+        let known: Vec<&str> = manifest.streams.iter().map(|stream| stream.name).collect();
+        Error::new(format!("unknown stream {stream:?} of {}", manifest.source))
+            .hint(format!("known streams: {}", known.join(", ")))
     })
 }
 
@@ -98,8 +120,9 @@ fn of_connector(
         stream: records,
         key: options.key.as_ref().map(|key| format!("{within}{key}")),
         within: Some(within),
+        since: since(options)?,
         limit: options.limit,
-        cursor: None,
+        cursor: options.cursor.clone(),
         full: options.full,
     }))
 }

@@ -92,7 +92,7 @@ impl Keeper {
     pub fn referenced_files(&self) -> Result<Vec<(String, Option<String>)>> {
         let mut files = Vec::new();
         let name = self.source.manifest().source;
-        self.store.scoped(Scope::Owner).each_record(name, FILES, None, 0, &mut |record| {
+        self.store.scoped(Scope::Owner).each_record(name, FILES, None, (0, 0), &mut |record| {
             files.push((record.key, record.session));
             Ok(true)
         })?;
@@ -251,7 +251,7 @@ impl Keeper {
             return Ok(false);
         };
         let (name, mut found) = (self.source.manifest().source, false);
-        self.store.scoped(Scope::Owner).each_record(name, listing.stream, None, 0, &mut |record| {
+        self.store.scoped(Scope::Owner).each_record(name, listing.stream, None, (0, 0), &mut |record| {
             found |= record.file == known.id && record.deleted_at.is_none() && !ids.contains(&record.key);
             Ok(!found)
         })?;

@@ -9,14 +9,14 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::parameters::{GapParameters, InPath, Nothing, OfSource, PageParameters, Params};
+use super::parameters::{GapParameters, InPath, Nothing, OfSource, Params, RecordParameters};
 use crate::serve::App;
 use crate::serve::access::Caller;
 use crate::serve::answer::{Answered, Refusals, answer};
 use crate::view::{
     Audit, GapList, IndexAudit, Paging, RecordPage, RecordsQuery, SourceCard, View, find_source,
 };
-use annals_core::Result;
+use annals_core::{Result, Time};
 
 #[derive(Serialize, ToSchema)]
 pub struct Health {
@@ -78,7 +78,7 @@ pub async fn manifest(
 /// List the native records of a stream
 #[utoipa::path(get, path = "/api/v1/sources/{source}/streams/{stream}/records", tag = "sources",
     params(("source" = String, Path, description = "Name of the source"),
-           ("stream" = String, Path, description = "Stream of the source"), PageParameters),
+           ("stream" = String, Path, description = "Stream of the source"), RecordParameters),
     responses((status = 200, description = "A page of records", body = RecordPage), Refusals))]
 pub async fn records(
     State(app): State<Arc<App>>,
@@ -86,10 +86,11 @@ pub async fn records(
     OfSource(source): OfSource,
     path: InPath,
     headers: HeaderMap,
-    Params(parameters): Params<PageParameters>,
+    Params(parameters): Params<RecordParameters>,
 ) -> Answered {
-    let page = parameters.read()?;
-    Ok(answer(app, caller, headers, move |view| page_of(view, source, &path.stream, None, page)).await)
+    let (page, since) = parameters.read()?;
+    Ok(answer(app, caller, headers, move |view| page_of(view, source, &path.stream, None, (page, since)))
+        .await)
 }
 
 /// Get all versions of a native record
@@ -109,7 +110,7 @@ pub async fn record(
 ) -> Response {
     let page = Paging { limit: 500, cursor: None };
     answer(app, caller, headers, move |view| {
-        let found = page_of(view, source, &path.stream, Some(path.key), page)?;
+        let found = page_of(view, source, &path.stream, Some(path.key), (page, None))?;
         Ok(found.filter(|page| !page.records.is_empty()))
     })
     .await
@@ -120,13 +121,13 @@ fn page_of(
     source: &str,
     stream: &str,
     key: Option<String>,
-    page: Paging,
+    (page, since): (Paging, Option<Time>),
 ) -> Result<Option<RecordPage>> {
     let Some(source) = find_source(source) else { return Ok(None) };
     let Some(stream) = source.manifest().stream(stream) else { return Ok(None) };
     let limit = u64::try_from(page.limit).ok();
     let full = key.is_some();
-    let query = RecordsQuery { source, stream, key, within: None, limit, cursor: page.cursor, full };
+    let query = RecordsQuery { source, stream, key, within: None, since, limit, cursor: page.cursor, full };
     view.record_page(&query).map(Some)
 }
 

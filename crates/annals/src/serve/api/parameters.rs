@@ -24,12 +24,15 @@ pub struct Nothing {}
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct PageParameters {
+pub struct RecordParameters {
     /// Maximum number of results
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<i64>,
-    /// Continue after a page: its `next_cursor`
+    /// Continue after a page, or list what changed since a list: its `next_cursor` or its `state`
     cursor: Option<String>,
+    /// Only records whose cursor field is at or after this time (RFC 3339)
+    #[param(format = DateTime)]
+    since: Option<String>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -436,9 +439,10 @@ impl GapParameters {
     }
 }
 
-impl PageParameters {
-    pub fn read(self) -> Result<Paging> {
-        paging(self.limit, self.cursor)
+impl RecordParameters {
+    pub fn read(self) -> Result<(Paging, Option<Time>)> {
+        let since = parse_time(self.since.as_deref())?;
+        Ok((paging(self.limit, self.cursor)?, since))
     }
 }
 

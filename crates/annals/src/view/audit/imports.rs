@@ -28,7 +28,7 @@ impl View<'_> {
             return Ok(imported);
         }
         let mut contents = self.archive.contents();
-        self.archive.each_record(source.manifest().source, "imports", None, 0, &mut |record| {
+        self.archive.each_record(source.manifest().source, "imports", None, (0, 0), &mut |record| {
             let bytes =
                 contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
             let account: Value = serde_json::from_slice(bytes.expose()).unwrap_or_default();

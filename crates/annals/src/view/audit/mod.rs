@@ -19,7 +19,7 @@ use super::context::View;
 use super::door::Door;
 use super::records::RecordsQuery;
 use accounts::Sum;
-use annals_core::{Result, Rows, Shown, Stream, Surface};
+use annals_core::{Result, Shown, Stream, Surface};
 use annals_sources::{REPOSITORIES, Source};
 use annals_store::FileRow;
 use imports::Imported;
@@ -386,6 +386,7 @@ impl View<'_> {
             stream,
             key: None,
             within: None,
+            since: None,
             limit: Some(SAMPLE),
             cursor: None,
             full: false,
@@ -394,17 +395,15 @@ impl View<'_> {
             stream: stream.name,
             sampled: 0,
             undeclared: BTreeSet::new(),
-            never_filled: stream.fields.iter().map(|field| field.name).collect(),
+            never_filled: stream.declared().map(|field| field.name).collect(),
             other_type: BTreeSet::new(),
-            previews: stream.fields.iter().filter_map(|field| Some((field.name, field.preview?))).collect(),
+            previews: stream.declared().filter_map(|field| Some((field.name, field.preview?))).collect(),
         };
         // A stream that declares little more than its key returns its records as they were found.
         let open = stream.fields.len() <= 1;
-        audit.sampled = self.records(&query, &mut |record| {
-            let value = record.value();
-            let fields = if stream.rows == Rows::Records { &value["data"] } else { value };
-            for (name, value) in fields.as_object().into_iter().flatten() {
-                let Some(field) = stream.fields.iter().find(|field| field.name == name) else {
+        let end = self.records(&query, &mut |record| {
+            for (name, value) in record.data.value().as_object().into_iter().flatten() {
+                let Some(field) = stream.declared().find(|field| field.name == name) else {
                     if !open && !name.ends_with("_truncated") && !name.ends_with("_full_bytes") {
                         audit.undeclared.insert(name.clone());
                     }
@@ -419,6 +418,7 @@ impl View<'_> {
             }
             Ok(())
         })?;
+        audit.sampled = end.count;
         if audit.sampled == 0 {
             audit.never_filled.clear();
         }

@@ -216,7 +216,7 @@ impl<'a> HunkReader<'a> {
         let folder = self.session(session_id)?.and_then(|(_, folder)| folder);
         let mut path = None;
         let contents = &mut self.contents;
-        self.archive.each_record(&copy.source, named.stream, Some(&named.key), 0, &mut |record| {
+        self.archive.each_record(&copy.source, named.stream, Some(&named.key), (0, 0), &mut |record| {
             let bytes =
                 contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
             let record = source.record(named.stream, &named.key, bytes.expose());

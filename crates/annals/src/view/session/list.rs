@@ -225,6 +225,11 @@ struct BriefFacts<'f> {
 }
 
 impl View<'_> {
+    /// A session with everything that is known of it.
+    pub(in crate::view) fn whole_session(&self, row: SessionRow) -> Result<SessionView> {
+        self.session_view(row, Native::Included)
+    }
+
     fn session_view(&self, row: SessionRow, native: Native) -> Result<SessionView> {
         let manifest = by_name(&row.source).map(|source| source.manifest());
         let facts: BriefFacts<'_> = serde_json::from_slice(row.facts.expose()).unwrap_or_default();
