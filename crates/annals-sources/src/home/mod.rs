@@ -5,3 +5,4 @@ pub(crate) mod folders;
 pub(crate) mod front_matter;
 pub(crate) mod kept;
 pub(crate) mod title;
+mod yaml;
