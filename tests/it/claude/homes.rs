@@ -335,7 +335,7 @@ fn lists_of_things_to_do_have_a_version_a_change() {
         .unwrap();
     bench.sync();
     let versions = records(&bench, "todos", &["--key", &key]);
-    let status: Vec<&Value> = versions.iter().map(|version| &version["data"][0]["status"]).collect();
+    let status: Vec<&Value> = versions.iter().map(|version| &version["data"]["todos"][0]["status"]).collect();
     assert_eq!(status, ["pending", "completed"], "{versions:?}");
     // The list is emptied, then deleted: what it said stays.
     std::fs::write(&path, "[]").unwrap();

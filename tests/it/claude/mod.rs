@@ -1,5 +1,6 @@
 //! Claude Code's transcripts: whatever is copied, cut, joined or odd in them, every word counts once.
 
+mod authored;
 mod homes;
 mod real;
 
