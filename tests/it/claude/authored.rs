@@ -99,6 +99,8 @@ fn repositories_are_walked_from_the_session_to_their_root() {
         (".claude/settings.local.json", "{}"),
         (".claude/commands/oil.md", "Oil.\n"),
         (".claude/skills/dial/SKILL.md", "---\nname: dial\n---\nDial.\n"),
+        // A folder of the home with this name is never opened.
+        (".claude/skills/debug/SKILL.md", "Debug.\n"),
         (".claude/agents/tester.md", "Test.\n"),
         (".claude/rules/rust.md", "Rust.\n"),
         (".claude/hooks/check.sh", "exit 0\n"),
@@ -131,13 +133,14 @@ fn repositories_are_walked_from_the_session_to_their_root() {
     for (stream, name) in [
         ("settings", "settings.local.json"),
         ("slash_commands", "oil"),
-        ("skills", "dial"),
         ("agents", "tester"),
         ("hooks", "check.sh"),
     ] {
         assert_eq!(ids(&bench, stream), [format!("{engine}#{name}")], "{stream}");
     }
-    let skill = &records(&bench, "skills")[0];
+    assert_eq!(ids(&bench, "skills"), [format!("{engine}#debug"), format!("{engine}#dial")]);
+    let skills = records(&bench, "skills");
+    let skill = skills.iter().find(|skill| skill["name"] == "dial").unwrap();
     assert_eq!(skill["scope"], "project");
     assert_eq!(skill["path"], format!("{engine}/.claude/skills/dial/SKILL.md"));
     assert_eq!(bench.sync()["captured_bytes"], 0);

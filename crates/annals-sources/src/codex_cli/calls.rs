@@ -329,17 +329,14 @@ impl OpenCalls {
             duration_ms: duration(item),
             full: None,
         }));
-        match kind {
-            "FileChange" if ok == Some(true) && fresh => changes(&session, call, item, out),
-            "CommandExecution" if exit_code == Some(0) && fresh => {
-                if !reads(&session, call, item, out) {
-                    let folder = item.get_text("cwd");
-                    let folder =
-                        folder.as_deref().map(|folder| folder.strip_prefix("file://").unwrap_or(folder));
-                    out.extend(recorded_read(item, folder).map(|work| touch_of(&session, call, work)));
-                }
-            }
-            _ => {}
+        if kind == "FileChange" && ok == Some(true) && fresh {
+            changes(&session, call, item, out);
+        }
+        let has_ended_well = kind == "CommandExecution" && exit_code == Some(0);
+        if has_ended_well && fresh && !reads(&session, call, item, out) {
+            let folder = item.get_text("cwd");
+            let folder = folder.as_deref().map(|folder| folder.strip_prefix("file://").unwrap_or(folder));
+            out.extend(recorded_read(item, folder).map(|work| touch_of(&session, call, work)));
         }
     }
 

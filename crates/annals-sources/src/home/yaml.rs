@@ -1,7 +1,7 @@
 //! The YAML that people write above their Markdown: maps, lists, quoted and block scalars, in block and in flow style. What is
 //! not valid stays as text, because it is common: an unquoted `argument-hint: [name] [mode]`, a colon within a sentence.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 /// Deeper values are kept as text.
 const DEEPEST: usize = 24;
@@ -304,10 +304,9 @@ fn plain(text: &str) -> Value {
     if !text.starts_with(|first: char| first.is_ascii_digit() || first == '-') {
         return Value::from(text);
     }
-    let number = text.parse::<i64>().ok().map(Value::from);
-    let number =
-        number.or_else(|| text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::from));
-    number.filter(|number| number.to_string() == text).unwrap_or_else(|| Value::from(text))
+    let integer = text.parse::<i64>().ok().map(Number::from);
+    let number = integer.or_else(|| text.parse::<f64>().ok().and_then(Number::from_f64));
+    number.filter(|number| number.to_string() == text).map_or_else(|| Value::from(text), Value::Number)
 }
 
 /// Behind the closing quote.

@@ -67,8 +67,9 @@ fn git_folder(checkout: &Path) -> Option<PathBuf> {
 pub fn look(place: &RepositoryFolder, home: &Path, rules: &'static [Rule], never: &Rules) -> Looked {
     let mut looked = Looked::default();
     let is_barred = |path: &Path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        never.bars(&name)
+        let inner = path.strip_prefix(&place.root).unwrap_or(path);
+        let parts: Vec<_> = inner.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+        never.bars(&parts.join("/"))
     };
     for rule in rules {
         let (base, deep) = match rule.pattern.strip_suffix("/**") {
