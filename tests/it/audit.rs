@@ -37,13 +37,17 @@ fn totals_reconcile_and_records_agree_with_their_manifest(homes: &[Home]) {
             .map(|status| audit["lines"][status]["lines"].as_i64().unwrap())
             .sum();
         assert_eq!(audit["lines"]["found"].as_i64().unwrap(), lines);
+        // Rows of an unknown type have fields that nobody can declare.
+        let is_unknown = |stream: &Value| {
+            stream["stream"] == "attachments" && audit["types"]["unknown"].as_object().is_some()
+        };
         for stream in audit["streams"].as_array().unwrap() {
-            assert_eq!(
-                stream["undeclared"],
-                serde_json::json!([]),
-                "{} {}",
+            assert!(
+                stream["undeclared"] == serde_json::json!([]) || is_unknown(stream),
+                "{} {}: {}",
                 home.display(),
-                stream["stream"]
+                stream["stream"],
+                stream["undeclared"]
             );
             assert_eq!(
                 stream["other_type"],

@@ -42,6 +42,11 @@ const CLAUDE: Client = Client {
         "session-env/x/env.sh",
         "debug/0c1a0000-0000-4000-8000-00000000000a.txt",
         "dump-prompts/x.jsonl",
+        "tokens.json",
+        "my-secrets.md",
+        "hooks/.env",
+        "notes/.env",
+        "notes/id_ed25519",
     ],
     streams: ["claude_code/messages", "claude_code/attachments"],
 };
@@ -57,6 +62,9 @@ const NEVER: &[&str] = &[
     "logs_2.sqlite-shm",
     "shell_snapshots/a.sh",
     "proxy/ca.key",
+    "tokens.json",
+    "hooks/.env",
+    "notes/oauth_creds.json",
 ];
 
 #[test]
@@ -120,6 +128,9 @@ fn a_link_is_no_way_to_claude_codes_keys() {
     symlink("../sessions/4242.abcd.key", home.join("todos/one.json")).unwrap();
     symlink("backups", home.join("plans")).unwrap();
     symlink(".claude.json", home.join("settings.json")).unwrap();
+    symlink("tokens.json", home.join("keybindings.json")).unwrap();
+    symlink("tokens.json", home.join("readme.txt")).unwrap();
+    symlink("../notes/id_ed25519", home.join("hooks/ring.sh")).unwrap();
     symlink("projects/-home-ada-engine/.credentials.json", home.join("CLAUDE.md")).unwrap();
     symlink("debug/0c1a0000-0000-4000-8000-00000000000a.txt", home.join("history.jsonl")).unwrap();
     assert_never_opened(&bench, &CLAUDE, &transcript);

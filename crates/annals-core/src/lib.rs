@@ -28,7 +28,7 @@ pub use fingerprints::{
 pub use key::ContentKey;
 pub use manifest::{
     Coverage, Database, Encoding, Family, Field, Footprint, Framing, Manifest, Retention, Rows, Rule,
-    Semantics, Stream, Surface, Treatment, ValueKind, Variable,
+    Semantics, Stream, Surface, Treatment, UNKNOWN_FILES, ValueKind, Variable,
 };
 pub use moment::parse_moment;
 pub use retry::{Attempts, FailureKind, RetryStep, next_step, urgency};

@@ -120,6 +120,9 @@ pub struct Footprint {
     pub otherwise: &'static str,
 }
 
+/// The kind of files that no rule names.
+pub const UNKNOWN_FILES: &str = "unknown";
+
 #[derive(Debug, Serialize)]
 pub struct Rule {
     pub pattern: &'static str,
@@ -169,6 +172,11 @@ impl Rule {
         Rule::new(Treatment::Database, pattern, store, why)
     }
 
+    /// A file that no rule before this one names.
+    pub const fn unknown(pattern: &'static str, why: &'static str) -> Rule {
+        Rule::new(Treatment::Unknown, pattern, UNKNOWN_FILES, why)
+    }
+
     pub const fn left_out(pattern: &'static str, store: &'static str, why: &'static str) -> Rule {
         Rule::new(Treatment::LeftOut, pattern, store, why)
     }
@@ -213,6 +221,8 @@ impl Rule {
 pub enum Treatment {
     /// The bytes are kept, with versions.
     Capture,
+    /// Kept when it is a small text whose name does not suggest credentials; else reported, and not opened.
+    Unknown,
     /// Read through the declared database, row by row; the file itself is not kept.
     Database,
     /// Left out on purpose.
@@ -244,9 +254,22 @@ pub enum Encoding {
 pub struct Database {
     pub pattern: &'static str,
     pub table: &'static str,
+    /// Several columns are separated by commas.
     pub key_column: &'static str,
+    /// Empty when the table is not read.
     pub reader: &'static str,
     pub why: &'static str,
+}
+
+impl Database {
+    /// A table whose rows are not kept, and the reason.
+    pub const fn not_read(pattern: &'static str, table: &'static str, why: &'static str) -> Database {
+        Database { pattern, table, key_column: "", reader: "", why }
+    }
+
+    pub fn is_read(&self) -> bool {
+        !self.reader.is_empty()
+    }
 }
 
 #[derive(Debug)]

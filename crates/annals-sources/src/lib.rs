@@ -118,6 +118,16 @@ pub trait Source: Sync {
     /// A record's data where it is more than its bytes; `None` when the bytes are the record.
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<serde_json::Value>;
 
+    /// The working directory that a record belongs to, of those that sessions of its home ran in.
+    fn project_of(&self, _stream: &str, _key: &str, _folders: &[String]) -> Option<String> {
+        None
+    }
+
+    /// The file of the home that has the content which a record describes.
+    fn content_of(&self, _stream: &str, _key: &str) -> Option<String> {
+        None
+    }
+
     /// The provider's own id of the response whose usage is on this line.
     fn response_id(&self, line: &[u8]) -> Option<String>;
 
@@ -177,6 +187,8 @@ pub struct Home {
     pub choice: Option<Choice>,
     /// The person said that files which links lead out to are theirs as well.
     pub follows_links: bool,
+    /// Folders directly below the root that the settings leave out.
+    pub without: &'static [&'static str],
 }
 
 /// Which folders directly below one folder of the home are wanted, by patterns on their names.

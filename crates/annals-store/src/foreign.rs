@@ -35,7 +35,8 @@ pub fn read_table(
     let copy = Copy::make(database, scratch).map_err(|error| broken(&error))?;
     let connection = copy.open().map_err(|error| broken(&error))?;
     let columns = columns(&connection, table).map_err(|error| broken(&error))?;
-    let Some(key_at) = columns.iter().position(|column| column == key_column) else {
+    let place = |wanted: &str| columns.iter().position(|column| column == wanted);
+    let Some(key_at) = key_column.split(',').map(place).collect::<Option<Vec<_>>>() else {
         let tables = tables(&connection).map_err(|error| broken(&error))?;
         return Err(match (columns.is_empty(), tables) {
             (true, 1..) => Unreadable::NoTable,
@@ -43,7 +44,29 @@ pub fn read_table(
             (false, _) => Unreadable::Broken(format!("table {table} has no column {key_column}")),
         });
     };
-    read_rows(&connection, table, &columns, key_at).map_err(|error| broken(&error))
+    read_rows(&connection, table, &columns, &key_at).map_err(|error| broken(&error))
+}
+
+/// Every table of a database, and its rows.
+pub fn count_tables(database: &Path, scratch: &Path) -> Result<Vec<(String, i64)>, Unreadable> {
+    let broken = |error: &dyn std::fmt::Display| Unreadable::Broken(error.to_string());
+    let copy = Copy::make(database, scratch).map_err(|error| broken(&error))?;
+    let connection = copy.open().map_err(|error| broken(&error))?;
+    count_rows(&connection).map_err(|error| broken(&error))
+}
+
+fn count_rows(connection: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
+    let mut statement = connection.prepare(
+        "select name from sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\' order by name",
+    )?;
+    let names: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let mut counts = Vec::new();
+    for name in names {
+        let count = format!("select count(*) from {}", quote(&name));
+        let rows = connection.query_row(&count, [], |row| row.get(0))?;
+        counts.push((name, rows));
+    }
+    Ok(counts)
 }
 
 /// A copied database that goes away when it is dropped.
@@ -113,20 +136,22 @@ fn read_rows(
     connection: &Connection,
     table: &str,
     columns: &[String],
-    key_at: usize,
+    key_at: &[usize],
 ) -> rusqlite::Result<Vec<ForeignRow>> {
     let quoted: Vec<String> = columns.iter().map(|column| quote(column)).collect();
-    let text = format!("select {} from {} order by {}", quoted.join(", "), quote(table), quoted[key_at]);
+    let keys: Vec<&str> = key_at.iter().map(|at| quoted[*at].as_str()).collect();
+    let text = format!("select {} from {} order by {}", quoted.join(", "), quote(table), keys.join(", "));
     let mut statement = connection.prepare(&text)?;
     let rows = statement.query_map([], |row| {
         let mut object = Map::new();
         for (at, column) in columns.iter().enumerate() {
             object.insert(column.clone(), json(row.get_ref(at)?));
         }
-        let key = match &object[&columns[key_at]] {
+        let keys = key_at.iter().map(|at| match &object[&columns[*at]] {
             Value::String(text) => text.clone(),
             other => other.to_string(),
-        };
+        });
+        let key = keys.collect::<Vec<_>>().join(":");
         Ok(ForeignRow { key, document: Value::Object(object).to_string() })
     })?;
     rows.collect()

@@ -267,7 +267,7 @@ fn separately_stored_outputs_are_shown_in_full() {
     let assert_shown = |bench: &Bench| {
         let calls = records(bench, "tool_calls", &["--key", "toolu_b6", "--full"]);
         assert_eq!(calls.len(), 1);
-        assert_eq!(calls[0]["output"], *whole);
+        assert_eq!(calls[0]["data"]["output"], *whole);
         let shown = bench.json(&["show", main, "--full"]);
         let results = shown["messages"].as_array().unwrap().iter().flat_map(|message| {
             let blocks = message["blocks"].as_array().unwrap().clone();
@@ -312,7 +312,8 @@ fn a_separate_output_may_arrive_later_and_from_a_sub_agent() {
     write(&bench, FOLDER, &agent, &text_of(&lines));
     write(&bench, FOLDER, ONE, &text_of(&[prompt_row(ONE, 90, "Ask a helper.")]));
     bench.sync();
-    let output = || records(&bench, "tool_calls", &["--full"])[0]["output"].as_str().unwrap().to_owned();
+    let output =
+        || records(&bench, "tool_calls", &["--full"])[0]["data"]["output"].as_str().unwrap().to_owned();
     assert_eq!(output(), marker, "what there is");
     let file = bench.claude().join(&place);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -337,7 +338,7 @@ fn each_change_of_a_to_do_list_is_a_version() {
         .unwrap();
     bench.sync();
     let versions = records(&bench, "todos", &["--key", &key]);
-    let status: Vec<&Value> = versions.iter().map(|version| &version["data"][0]["status"]).collect();
+    let status: Vec<&Value> = versions.iter().map(|version| &version["data"]["todos"][0]["status"]).collect();
     assert_eq!(status, ["pending", "completed"], "{versions:?}");
     // The list is emptied, then deleted: its content stays.
     std::fs::write(&path, "[]").unwrap();

@@ -1,5 +1,6 @@
 //! Claude Code's transcripts: whatever is copied, cut, joined or odd in them, every message counts once.
 
+mod authored;
 mod history;
 mod homes;
 mod real;

@@ -96,7 +96,10 @@ fn sub_agents_and_separate_outputs_are_complete(homes: &[Home]) {
         let files = files_below(&home);
         let read = |stream: &str| -> Vec<Value> {
             let ran = bench.run(&["records", &format!("claude_code/{stream}"), "--full", "--reveal"]);
-            ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+            ran.stdout
+                .lines()
+                .map(|line| serde_json::from_str::<Value>(line).unwrap()["data"].clone())
+                .collect()
         };
         let agents: BTreeSet<String> = transcripts(&home)
             .iter()
@@ -125,7 +128,7 @@ fn sub_agents_and_separate_outputs_are_complete(homes: &[Home]) {
             .iter()
             .map(|record| {
                 let text = |value: &Value| value.as_str().unwrap().to_owned();
-                (text(&record["key"]), text(&record["data"]["text"]))
+                (text(&record["id"]), text(&record["text"]))
             })
             .collect();
         assert_eq!(full, whole, "{}", home.display());

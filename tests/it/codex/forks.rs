@@ -220,7 +220,7 @@ fn a_sub_agent_knows_its_parent() {
 
 fn calls(bench: &Bench) -> Vec<Value> {
     let ran = bench.run(&["records", "codex_cli/function_calls", "--full"]);
-    ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["data"].clone()).collect()
 }
 
 #[test]

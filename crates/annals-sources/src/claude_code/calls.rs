@@ -6,11 +6,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::sidecars::full_result_key;
+use super::tape::{printed_read, read_command};
 use super::transcript::Row;
 use crate::home::title::in_a_line;
 use crate::json::{Json, Object};
 use annals_core::{
-    Call, CallKind, CallResult, ContentKey, Item, Link, LinkKind, Operation, Range, Span, Time, Touch,
+    Call, CallKind, CallResult, ContentKey, FileWork, Item, Link, LinkKind, Operation, Range, Span, Time,
+    Touch,
 };
 
 /// Outputs of this many bytes may be kept apart.
@@ -39,6 +41,9 @@ struct Entry {
     /// The file that the call names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<String>,
+    /// A command that may prove to have read a file, and the folder that it ran in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    read: Option<(String, Option<String>)>,
 }
 
 /// A result that was written before its call.
@@ -69,6 +74,13 @@ struct Touched {
     operation: Operation,
     before: Option<Range>,
     after: Option<Range>,
+}
+
+impl Touched {
+    fn of(work: FileWork) -> Touched {
+        let FileWork { path, operation, after, .. } = work;
+        Touched { path: Some(path), operation, before: None, after: after.range }
+    }
 }
 
 impl PendingCalls {
@@ -107,7 +119,9 @@ impl PendingCalls {
                 message: Some(message),
                 model: model.clone(),
             }));
-            let entry = Entry { id, place: span.offset, name, path };
+            let read = input.as_ref().filter(|_| name == "Bash").and_then(read_command);
+            let read = read.map(|command| (command, row.object.get_text("cwd").map(|cwd| cwd.into_owned())));
+            let entry = Entry { id, place: span.offset, name, path, read };
             let early = self.early.iter().position(|early| early.id == entry.id);
             if let Some(mut early) = early.and_then(|at| self.early.remove(at)) {
                 if early.answer.ok && early.answer.touched.is_empty() {
@@ -154,7 +168,14 @@ impl PendingCalls {
                 at: row.at,
                 ok,
                 outcome: CallOutcome::read(&object, structured, ok).or_by_id(folder, &id, &object),
-                touched: if ok { touched(tool, structured) } else { Vec::new() },
+                touched: match entry.as_ref().and_then(|entry| entry.read.as_ref()) {
+                    _ if !ok => Vec::new(),
+                    Some((command, folder)) => {
+                        let work = printed_read(command, structured, folder.as_deref()).into_iter();
+                        work.map(Touched::of).collect()
+                    }
+                    None => touched(tool, structured),
+                },
             };
             match entry {
                 Some(entry) => {

@@ -5,10 +5,12 @@ use annals_core::{Footprint, Rule};
 pub const FOOTPRINT: Footprint = Footprint {
     rules: RULES,
     repository_rules: REPOSITORY_RULES,
-    otherwise: "files that match no pattern are not opened; they are reported as unaccounted",
+    otherwise: "small text files that match no pattern are kept as unknown; others are not kept, and reported as unaccounted",
 };
 
 const RULES: &[Rule] = &[
+    Rule::never("**/{.env,.env.*,.envrc,.netrc}", "credentials", "environment variables and passwords"),
+    Rule::never("**/{id_rsa,id_dsa,id_ecdsa,id_ed25519,*.pem,*.p12,*.pfx}", "credentials", "private keys"),
     Rule::never("**/.credentials.json", "credentials", "login tokens"),
     Rule::never("{hfi-auth,mcp-needs-auth-cache}.json", "credentials", "login tokens"),
     Rule::never("{.claude,.config}.json", "credentials", "account, keys and MCP tokens"),
@@ -68,7 +70,7 @@ const RULES: &[Rule] = &[
     ),
     Rule::authored("plans/**", "plans", "authored", "plan documents"),
     Rule::authored(
-        "{skills,commands,agents,output-styles,rules,workflows,themes}/**",
+        "{skills,commands,agents,output-styles,rules,hooks,workflows,themes}/**",
         "authored",
         "authored",
         "files written by the user",
@@ -79,6 +81,8 @@ const RULES: &[Rule] = &[
         "authored",
         "instructions for every session",
     ),
+    Rule::never("*{credential,password,secret}*.md", "credentials", "name suggests credentials"),
+    Rule::authored("*.md", "authored", "authored", "notes and instructions beside those of the client"),
     Rule::authored("agent-memory/**", "memory notes", "authored", "memories of agents"),
     Rule::authored(
         "{settings,settings.local}.json",
@@ -103,9 +107,16 @@ const RULES: &[Rule] = &[
         "machinery",
         "caches and markers of the client",
     ),
+    Rule::left_out(
+        "**/{.git,node_modules,__pycache__,.venv}",
+        "machinery",
+        "repositories and installed packages",
+    ),
+    Rule::unknown("**", "files of unknown kind"),
 ];
 
 const REPOSITORY_RULES: &[Rule] = &[
+    Rule::authored("AGENTS.md", "instructions", "authored", "instructions for agents of every kind"),
     Rule::authored("CLAUDE.md", "instructions", "authored", "instructions for sessions in the repository"),
     Rule::authored(
         "CLAUDE.local.md",
@@ -130,5 +141,6 @@ const REPOSITORY_RULES: &[Rule] = &[
     Rule::authored(".claude/commands/**", "authored", "authored", "commands of the repository"),
     Rule::authored(".claude/agents/**", "authored", "authored", "agents of the repository"),
     Rule::authored(".claude/rules/**", "authored", "authored", "rules of the repository"),
+    Rule::authored(".claude/hooks/**", "authored", "authored", "scripts that settings run on events"),
     Rule::authored(".claude/output-styles/**", "authored", "authored", "output styles of the repository"),
 ];

@@ -1,5 +1,6 @@
 //! The manifest of Claude Code: its streams and their fields.
 
+use super::fields::ATTACHMENT;
 use super::footprint::FOOTPRINT;
 use annals_core::{
     Coverage, Family, Field, Manifest, Retention, Rows, Semantics, Stream, Surface, ValueKind, Variable,
@@ -41,6 +42,13 @@ pub static MANIFEST: Manifest = Manifest {
             "list of patterns: not these project folders",
             "",
             ValueKind::List,
+        ),
+        variable(
+            "ANNALS_CLAUDE_FILE_SNAPSHOTS",
+            "claude_code.file_snapshots",
+            "archive the content of files before an edit, which takes most of the space",
+            "yes",
+            ValueKind::Boolean,
         ),
         variable(
             "ANNALS_CLAUDE_FOLLOW_LINKS",
@@ -91,7 +99,7 @@ const STREAMS: &[Stream] = &[
         Rows::Records,
         Semantics::AppendOnly,
         "at",
-        &[Field::new("type", "string", "type of the row")],
+        ATTACHMENT,
     ),
     stream(
         "subagent_transcripts",
@@ -111,6 +119,7 @@ const STREAMS: &[Stream] = &[
             Field::new("id", "string", "session and file name"),
             Field::preview("text", "string", "the output", "records … --key ID --full"),
             Field::new("bytes", "integer", "length in bytes"),
+            Field::new("tool_use_id", "string|null", "call whose output it is"),
         ],
     ),
     stream(
@@ -126,6 +135,8 @@ const STREAMS: &[Stream] = &[
             Field::new("version", "integer|null", "number of the backup"),
             Field::new("message_id", "string|null", "prompt whose turn changed the file"),
             Field::new("bytes_at", "string", "where `annals restore` writes its content"),
+            Field::new("size", "integer|null", "length in bytes, if the content is archived"),
+            Field::new("hash", "string|null", "BLAKE3 of the content, if it is archived"),
         ],
     ),
     stream(
@@ -134,7 +145,7 @@ const STREAMS: &[Stream] = &[
         Rows::Records,
         Semantics::MutableState,
         "at",
-        &[],
+        TASK,
     ),
     stream(
         "history",
@@ -163,6 +174,7 @@ const STREAMS: &[Stream] = &[
         DOCUMENT,
     ),
     Stream::mutable_records("agents", "agents written by the user", Family::Authored, DOCUMENT),
+    Stream::mutable_records("hooks", "scripts that settings run on events", Family::Authored, HOOK),
     Stream::mutable_records("output_styles", "output styles written by the user", Family::Authored, DOCUMENT),
     Stream::mutable_records("plans", "plan documents", Family::Authored, DOCUMENT),
     Stream::mutable_records(
@@ -198,8 +210,10 @@ const SKILL: &[Field] = &[
     Field::new("front_matter", "object", "complete content"),
     Field::preview("body", "string", "the text", "records … --key ID --full"),
     Field::new("allowed_tools", "string|array|null", "tools it may use"),
-    Field::new("triggers", "string|array|null", "when it is used, from the front matter"),
-    Field::new("installed_from", "string|null", "origin, if not written by the user"),
+    Field::new("scope", "string", "user or project"),
+    Field::new("path", "string", "path below the home, or absolute in a repository"),
+    Field::new("triggers", "string|array|object|null", "when it is used, from the front matter"),
+    Field::new("installed_from", "string|array|object|null", "origin, if not written by the user"),
     Field::new("supporting_file", "boolean", "a file beside the skill document"),
 ];
 
@@ -211,6 +225,33 @@ const NOTE: &[Field] = &[
     Field::new("front_matter", "object", "complete content"),
     Field::preview("body", "string", "the text", "records … --key ID --full"),
     Field::new("project_folder", "string", "directory of the project in the client's home"),
+    Field::new("project_path", "string|null", "working directory, if a session in it is archived"),
+    Field::new("filename", "string", "file, below the directory of memories"),
+    Field::new("updated_at", "string|null", "last change"),
+];
+
+const HOOK: &[Field] = &[
+    Field::new("id", "string", "path below the directory of hooks, with its repository before a #"),
+    Field::new("name", "string", "file name"),
+    Field::new("path", "string", "path below the home, or absolute in a repository"),
+    Field::preview("body", "string|null", "the text; none if it is not text", "records … --key ID --full"),
+    Field::new("bytes", "integer", "length in bytes"),
+];
+
+const TASK: &[Field] = &[
+    Field::new("id", "string", "session and agent, or list and number of a task"),
+    Field::new("session_id", "string|null", "session, or name of the list of tasks"),
+    Field::new("agent_id", "string|null", "agent of a to-do list"),
+    Field::new("todos", "array|null", "content, status and activeForm of each entry of a to-do list"),
+    Field::new("task_id", "string|null", "number of a task in its list"),
+    Field::new("subject", "string|null", "what a task is about"),
+    Field::new("description", "string|null", "what is to be done"),
+    Field::new("activeForm", "string|null", "the subject while it is worked on"),
+    Field::new("status", "string|null", "pending, in_progress, completed or deleted"),
+    Field::new("owner", "string|null", "agent that has taken the task"),
+    Field::new("blocks", "array|null", "tasks that wait for this one"),
+    Field::new("blockedBy", "array|null", "tasks that this one waits for"),
+    Field::new("metadata", "object|null", "what the client adds"),
 ];
 
 const SETTINGS: &[Field] = &[
@@ -345,6 +386,7 @@ const SURFACE: &[Surface] = &[
     Surface::collected("plugins", "plugins"),
     Surface::collected("agents", "agents"),
     Surface::collected("output styles", "output_styles"),
+    Surface::collected("hooks", "hooks"),
     Surface::collected("prompt history", "history"),
     Surface::partial("pastes", "", "content is kept; the history refers to it"),
     Surface::omitted("credentials, .claude.json", "secrets"),

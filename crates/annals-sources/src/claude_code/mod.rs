@@ -4,6 +4,7 @@ mod authored;
 mod blocks;
 mod calls;
 mod drift;
+mod fields;
 mod footprint;
 mod history;
 mod kinds;
@@ -27,6 +28,9 @@ use annals_core::{Block, Manifest};
 
 pub struct ClaudeCode;
 
+/// The setting that leaves the content of file snapshots out.
+const SNAPSHOTS: &str = "ANNALS_CLAUDE_FILE_SNAPSHOTS";
+
 impl Source for ClaudeCode {
     fn manifest(&self) -> &'static Manifest {
         &manifest::MANIFEST
@@ -38,7 +42,8 @@ impl Source for ClaudeCode {
         let chosen = !include.is_empty() || !exclude.is_empty();
         let choice = chosen.then_some(Choice { below: "projects", include, exclude });
         let follows_links = settings.flag("ANNALS_CLAUDE_FOLLOW_LINKS");
-        let home = |root, prefix| Home { root, prefix, choice: choice.clone(), follows_links };
+        let without: &[&str] = if settings.flag(SNAPSHOTS) { &[] } else { &["file-history"] };
+        let home = |root, prefix| Home { root, prefix, choice: choice.clone(), follows_links, without };
         let folders = settings.list("CLAUDE_CONFIG_DIR").into_iter();
         let mut homes: Vec<Home> = folders.map(|folder| home(folder.into(), "")).collect();
         if let Some(projects) = settings.get("CLAUDE_CODE_PROJECTS_DIR") {
@@ -84,6 +89,15 @@ impl Source for ClaudeCode {
 
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
         sidecars::record(stream, key, bytes).or_else(|| authored::record(stream, key, bytes))
+    }
+
+    fn project_of(&self, stream: &str, key: &str, folders: &[String]) -> Option<String> {
+        let folder = key.split('/').next().filter(|_| stream == "memory_notes")?;
+        folders.iter().find(|path| authored::project_folder(path) == folder).cloned()
+    }
+
+    fn content_of(&self, stream: &str, key: &str) -> Option<String> {
+        (stream == "file_snapshots").then(|| format!("file-history/{key}"))
     }
 
     fn response_id(&self, line: &[u8]) -> Option<String> {

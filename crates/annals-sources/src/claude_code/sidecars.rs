@@ -152,13 +152,35 @@ pub fn record(stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
                 "version": version,
                 "message_id": message,
                 "bytes_at": format!("file-history/{key}"),
+                "size": null,
+                "hash": null,
             }))
         }
+        "todos" => todo(key, bytes),
         "tool_results_full" => {
             let text = String::from_utf8_lossy(bytes);
-            Some(json!({"id": key, "text": text, "bytes": bytes.len()}))
+            Some(json!({"id": key, "text": text, "bytes": bytes.len(), "tool_use_id": null}))
         }
         _ => None,
+    }
+}
+
+/// A to-do list of a session and an agent, or one task of a list.
+fn todo(key: &str, bytes: &[u8]) -> Option<Value> {
+    match serde_json::from_slice(bytes).ok()? {
+        Value::Object(mut task) => {
+            let (list, number) = key.rsplit_once('/').unwrap_or((key, key));
+            // The client counts from 1 in every list.
+            let id = task.insert("id".into(), Value::from(key)).unwrap_or_else(|| Value::from(number));
+            task.insert("task_id".into(), id);
+            task.insert("session_id".into(), Value::from(list));
+            Some(Value::Object(task))
+        }
+        list => {
+            let (session, agent) = key.split_once("-agent-").unwrap_or((key, ""));
+            let agent = Some(agent).filter(|agent| !agent.is_empty());
+            Some(json!({"id": key, "session_id": session, "agent_id": agent, "todos": list}))
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::blocks;
 use super::replace::replaced;
 use crate::json::{Json, Line, Object, Scan};
 use crate::tape::diff::Changes;
-use crate::tape::shell_read::shell_read;
+use crate::tape::shell_read::{is_read, shell_read};
 use crate::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 use annals_core::{Block, FileRegion, FileWork, Operation};
 
@@ -282,19 +282,29 @@ fn notebook_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) 
 }
 
 fn bash_work(input: &Object<'_>, detail: Option<&Object<'_>>, folder: Option<&str>) -> Vec<FileWork> {
+    let command = read_command(input);
+    command.and_then(|command| printed_read(&command, detail, folder)).into_iter().collect()
+}
+
+/// The command of a call that may prove to have read a file.
+pub fn read_command(input: &Object<'_>) -> Option<String> {
+    let is_awaited = input.get("run_in_background").and_then(Json::boolean) != Some(true);
+    let command = input.get_text("command").filter(|command| is_awaited && is_read(command))?;
+    Some(command.into_owned())
+}
+
+/// What a command read, by the client's record of what it printed.
+pub fn printed_read(command: &str, detail: Option<&Object<'_>>, folder: Option<&str>) -> Option<FileWork> {
     // The text for the model is trimmed; only the record has what was printed, unless it was too long for it.
-    let Some(detail) = detail else { return Vec::new() };
+    let detail = detail?;
     let flag = |name: &str| detail.get(name).and_then(Json::boolean) == Some(true);
     let cut = detail.get("persistedOutputPath").is_some() || detail.get("backgroundTaskId").is_some();
-    if cut || flag("interrupted") || detail.get_text("stderr").is_some_and(|text| !text.is_empty()) {
-        return Vec::new();
-    }
     let printed = detail.get_text("stdout").unwrap_or_default();
-    if printed.len() >= 30_000 || input.get("run_in_background").and_then(Json::boolean) == Some(true) {
-        return Vec::new();
-    }
-    let command = input.get_text("command").unwrap_or_default();
-    shell_read(&command, &printed, folder).into_iter().collect()
+    let is_whole = !cut
+        && !flag("interrupted")
+        && detail.get_text("stderr").is_none_or(|text| text.is_empty())
+        && printed.len() < 30_000;
+    shell_read(command, &printed, folder).filter(|_| is_whole)
 }
 
 /// The changed places of a `structuredPatch`; nothing when the result has none.

@@ -529,8 +529,9 @@ impl TranscriptReader {
 
     /// Every row that is no message has a record of its own, typed as found.
     fn record(&self, row: &Row<'_>, out: &mut Vec<Item>) {
+        // Forks repeat rows with their ids.
         let key = match row.object.get_text("uuid") {
-            Some(uuid) => uuid.into_owned(),
+            Some(uuid) => format!("{}:{uuid}", self.session),
             None => format!("{}:{}", self.session, row.span.offset),
         };
         let bytes = row.object.bytes();

@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::{CommandOutcome, read_outcome};
 use super::patch::{PatchChange, PatchedFile, find_patches, parse_patch, unified_diff_hunks};
+use super::reads::{may_read, read_work, recorded_read};
 use super::requests::{ToolRequest, command_of};
 use super::rollout::RolloutLine;
 use crate::home::folders::absolute;
 use crate::home::title::in_a_line;
 use crate::json::{Json, Object, unescape};
-use annals_core::{Call, CallKind, CallResult, Item, Operation, Range, Touch};
+use annals_core::{Call, CallKind, CallResult, FileWork, Item, Operation, Range, Touch};
 
 /// More calls than this without an answer are not a conversation; the oldest are let go as unanswered.
 const OPEN: usize = 4096;
@@ -45,12 +46,44 @@ struct Entry {
     patched: Vec<(String, Operation, Option<Range>)>,
     #[serde(default)]
     touched: bool,
+    /// Its request, when its output may prove that it read a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    read: Option<ReadRequest>,
+    /// What it read is known: from its output or from the client's record, whichever came first.
+    #[serde(default)]
+    was_read: bool,
     /// The worst exit code of commands that a script ran.
     #[serde(default)]
     inner_exit: Option<i64>,
     /// The start of a script's text, to tell which of two running scripts made a call.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     script: String,
+}
+
+/// What is remembered of a request until its output comes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct ReadRequest {
+    name: String,
+    kind: CallKind,
+    body: String,
+    folder: Option<String>,
+}
+
+impl ReadRequest {
+    fn of(request: &ToolRequest, folder: Option<&str>) -> Option<ReadRequest> {
+        may_read(request).then(|| ReadRequest {
+            name: request.name.clone(),
+            kind: request.kind,
+            body: request.body.clone(),
+            folder: folder.map(str::to_owned),
+        })
+    }
+
+    fn work(self, output: &str) -> Option<FileWork> {
+        let ReadRequest { name, kind, body, folder } = self;
+        let request = ToolRequest { name, kind, title: String::new(), workdir: folder, body };
+        read_work(&request, output, None)
+    }
 }
 
 impl OpenCalls {
@@ -78,6 +111,7 @@ impl OpenCalls {
         };
         let workdir = request.workdir.as_deref().or(cwd);
         let patched = patches.iter().flat_map(|file| touches_of(file, workdir)).collect();
+        let read = if patches.is_empty() { ReadRequest::of(&request, workdir) } else { None };
         let session = turn.0.clone();
         out.push(Item::Call(Call {
             session: turn.0,
@@ -118,6 +152,8 @@ impl OpenCalls {
             kind: call_kind,
             patched,
             touched: false,
+            read,
+            was_read: false,
             inner_exit: None,
             script,
         });
@@ -154,6 +190,14 @@ impl OpenCalls {
             duration_ms: outcome.duration_ms,
             full: None,
         }));
+        if outcome.ok != Some(false)
+            && !entry.was_read
+            && let Some(read) = entry.read.take()
+        {
+            let work = read.work(&output.map(whole_text).unwrap_or_default());
+            entry.was_read = work.is_some();
+            out.extend(work.map(|work| touch_of(session, entry.offset, work)));
+        }
         if outcome.ok == Some(true) && !entry.touched {
             entry.touched = !entry.patched.is_empty();
             for (path, operation, after) in std::mem::take(&mut entry.patched) {
@@ -235,8 +279,8 @@ impl OpenCalls {
             entry.touched = true;
             changes(session, call, payload, out);
         }
-        if exit_code == Some(0) {
-            reads(session, call, payload, out);
+        if exit_code == Some(0) && !entry.was_read {
+            entry.was_read = reads(session, call, payload, out);
         }
     }
 
@@ -263,8 +307,10 @@ impl OpenCalls {
         let session = turn.0.clone();
         let (call, fresh) = match self.find(&id) {
             Some(entry) => {
-                let fresh = !entry.touched;
-                entry.touched |= kind == "FileChange";
+                let is_change = kind == "FileChange";
+                let fresh = if is_change { !entry.touched } else { !entry.was_read };
+                entry.touched |= is_change;
+                entry.was_read |= kind == "CommandExecution" && exit_code == Some(0);
                 (entry.offset, fresh)
             }
             None => {
@@ -283,10 +329,14 @@ impl OpenCalls {
             duration_ms: duration(item),
             full: None,
         }));
-        match kind {
-            "FileChange" if ok == Some(true) && fresh => changes(&session, call, item, out),
-            "CommandExecution" if exit_code == Some(0) => reads(&session, call, item, out),
-            _ => {}
+        if kind == "FileChange" && ok == Some(true) && fresh {
+            changes(&session, call, item, out);
+        }
+        let has_ended_well = kind == "CommandExecution" && exit_code == Some(0);
+        if has_ended_well && fresh && !reads(&session, call, item, out) {
+            let folder = item.get_text("cwd");
+            let folder = folder.as_deref().map(|folder| folder.strip_prefix("file://").unwrap_or(folder));
+            out.extend(recorded_read(item, folder).map(|work| touch_of(&session, call, work)));
         }
     }
 
@@ -418,9 +468,29 @@ fn all_lines(content: &str) -> Option<Range> {
     Some(Range { start: 1, end: lines })
 }
 
-/// Files that the client saw a command read.
-fn reads(session: &Arc<str>, call: u64, record: &Object<'_>, out: &mut Vec<Item>) {
-    let Some(parsed) = record.get("parsed_cmd") else { return };
+/// An output as it is: a string, or the texts of its parts.
+fn whole_text(output: Json<'_>) -> String {
+    match output.text() {
+        Some(text) => text.into_owned(),
+        None => output.items().filter_map(|part| part.get_text("text")).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+fn touch_of(session: &Arc<str>, call: u64, work: FileWork) -> Item {
+    Item::Touch(Touch {
+        session: session.clone(),
+        call,
+        path: work.path,
+        operation: work.operation,
+        before: None,
+        after: work.after.range,
+    })
+}
+
+/// Files that the client saw a command read; false when it saw none.
+fn reads(session: &Arc<str>, call: u64, record: &Object<'_>, out: &mut Vec<Item>) -> bool {
+    let Some(parsed) = record.get("parsed_cmd") else { return false };
+    let before = out.len();
     let cwd = record.get_text("cwd").map(|cwd| cwd.strip_prefix("file://").unwrap_or(&cwd).to_owned());
     for command in
         parsed.items().filter(|command| command.get_text("type").is_some_and(|kind| kind == "read"))
@@ -437,6 +507,7 @@ fn reads(session: &Arc<str>, call: u64, record: &Object<'_>, out: &mut Vec<Item>
             after: None,
         }));
     }
+    out.len() > before
 }
 
 /// What a patch's own text says of one file.

@@ -5,10 +5,12 @@ use annals_core::{Database, Encoding, Footprint, Framing, Rule, Treatment};
 pub const FOOTPRINT: Footprint = Footprint {
     rules: RULES,
     repository_rules: REPOSITORY_RULES,
-    otherwise: "files that match no pattern are not opened; they are reported as unaccounted",
+    otherwise: "small text files that match no pattern are kept as unknown; others are not kept, and reported as unaccounted",
 };
 
 const RULES: &[Rule] = &[
+    Rule::never("**/{.env,.env.*,.envrc,.netrc}", "credentials", "environment variables and passwords"),
+    Rule::never("**/{id_rsa,id_dsa,id_ecdsa,id_ed25519,*.pem,*.p12,*.pfx}", "credentials", "private keys"),
     Rule::never("**/auth.json", "credentials", "login tokens"),
     Rule::never("**/.credentials.json", "credentials", "login tokens of MCP servers"),
     Rule::never("secrets", "credentials", "encrypted secrets"),
@@ -76,6 +78,15 @@ const RULES: &[Rule] = &[
     Rule::left_out("{log,*.log}", "logs", "log messages of the client"),
     Rule::left_out("**/*.lock", "caches", "locks of the running client"),
     Rule::left_out("{installation_id,.*_migration}", "telemetry", "installation markers without user data"),
+    Rule::never("*{credential,password,secret}*.md", "credentials", "name suggests credentials"),
+    Rule::authored("*.md", "instructions", "authored", "notes and instructions beside those of the client"),
+    Rule::authored("hooks/**", "hooks", "authored", "scripts that settings run on events"),
+    Rule::left_out(
+        "**/{.git,node_modules,__pycache__,.venv}",
+        "caches",
+        "repositories and installed packages",
+    ),
+    Rule::unknown("**", "files of unknown kind"),
 ];
 
 const REPOSITORY_RULES: &[Rule] = &[
@@ -87,6 +98,10 @@ const REPOSITORY_RULES: &[Rule] = &[
         "instructions for sessions in the repository",
     ),
     Rule::authored(".codex/config.toml", "config", "authored", "settings of the repository"),
+    Rule::authored(".codex/hooks.json", "config", "authored", "settings of the repository"),
+    Rule::authored(".codex/hooks/**", "hooks", "authored", "scripts that settings run on events"),
+    Rule::authored(".codex/prompts/**", "prompts", "authored", "prompts of the repository"),
+    Rule::authored(".codex/agents/**", "agents", "authored", "agents of the repository"),
     Rule::authored(
         ".codex/rules/**",
         "approval rules",
@@ -95,6 +110,14 @@ const REPOSITORY_RULES: &[Rule] = &[
     ),
     Rule::authored(".codex/skills/**", "skills", "authored", "skills of the repository"),
     Rule::authored(".agents/skills/**", "skills", "authored", "skills of the repository"),
+    Rule::authored(".agents/agents/**", "agents", "authored", "agents of the repository"),
+    Rule::authored(".agents/prompts/**", "prompts", "authored", "prompts of the repository"),
+    Rule::authored(
+        ".agents/AGENTS.md",
+        "instructions",
+        "authored",
+        "instructions for sessions in the repository",
+    ),
 ];
 
 pub const DATABASES: &[Database] = &[
@@ -120,6 +143,48 @@ pub const DATABASES: &[Database] = &[
         why: "jobs distributed to agents",
     },
     Database {
+        pattern: "state_*.sqlite",
+        table: "agent_job_items",
+        key_column: "job_id,item_id",
+        reader: "agent_job_items",
+        why: "rows of the jobs distributed to agents, with their results",
+    },
+    Database {
+        pattern: "state_*.sqlite",
+        table: "thread_dynamic_tools",
+        key_column: "thread_id,position",
+        reader: "thread_dynamic_tools",
+        why: "tools that a client program gave to a thread",
+    },
+    Database {
+        pattern: "state_*.sqlite",
+        table: "projects",
+        key_column: "id",
+        reader: "projects",
+        why: "projects named by the user",
+    },
+    Database {
+        pattern: "state_*.sqlite",
+        table: "project_roots",
+        key_column: "project_id,position",
+        reader: "project_roots",
+        why: "directories of projects",
+    },
+    Database {
+        pattern: "state_*.sqlite",
+        table: "thread_sections",
+        key_column: "id",
+        reader: "thread_sections",
+        why: "sections that the user sorts threads into",
+    },
+    Database {
+        pattern: "state_*.sqlite",
+        table: "thread_attachments",
+        key_column: "id",
+        reader: "thread_attachments",
+        why: "what was attached to threads",
+    },
+    Database {
         pattern: "goals_*.sqlite",
         table: "thread_goals",
         key_column: "thread_id",
@@ -140,4 +205,38 @@ pub const DATABASES: &[Database] = &[
         reader: "memory_drafts",
         why: "memory drafts",
     },
+    Database::not_read("state_*.sqlite", "_sqlx_migrations", "versions of the database"),
+    Database::not_read("state_*.sqlite", "backfill_state", "state of the client's migration"),
+    Database::not_read(
+        "state_*.sqlite",
+        "external_agent_config_imports",
+        "settings taken over from other clients, which are in config",
+    ),
+    Database::not_read("state_*.sqlite", "guardian_review_feedback", "opaque data of the client's reviewer"),
+    Database::not_read("state_*.sqlite", "jobs", "work queue of the client"),
+    Database::not_read("state_*.sqlite", "logs", "log messages; may contain process environments"),
+    Database::not_read("state_*.sqlite", "device_key_bindings", "keys of the device"),
+    Database::not_read("state_*.sqlite", "project_idempotency_keys", "markers against double requests"),
+    Database::not_read("state_*.sqlite", "remote_control_enrollments", "keys of remote control"),
+    Database::not_read(
+        "state_*.sqlite",
+        "rollout_migration_skipped_rollouts",
+        "state of the client's migration",
+    ),
+    Database::not_read("state_*.sqlite", "rollout_migration_state", "state of the client's migration"),
+    Database::not_read("state_*.sqlite", "stage1_outputs", "moved to the memory database by later clients"),
+    Database::not_read("state_*.sqlite", "thread_goals", "moved to the goal database by later clients"),
+    Database::not_read("state_*.sqlite", "thread_artifacts", "derived from the transcripts by the client"),
+    Database::not_read("state_*.sqlite", "thread_read_receipts", "which turns were seen; derived from use"),
+    Database::not_read("goals_*.sqlite", "_sqlx_migrations", "versions of the database"),
+    Database::not_read(
+        "goals_*.sqlite",
+        "thread_goal_continuation_deferrals",
+        "timers of the running client",
+    ),
+    Database::not_read("queue_*.sqlite", "_sqlx_migrations", "versions of the database"),
+    Database::not_read("queue_*.sqlite", "queued_thread_revisions", "counters of the running client"),
+    Database::not_read("memories_*.sqlite", "_sqlx_migrations", "versions of the database"),
+    Database::not_read("memories_*.sqlite", "consolidation_progress", "state of the client's work"),
+    Database::not_read("memories_*.sqlite", "jobs", "work queue of the client"),
 ];

@@ -89,7 +89,7 @@ const STREAMS: &[Stream] = &[
             Field::new("first_message_at", "string|null", "time of the first prompt or answer"),
             Field::alias("last_event_at", "last_message_at", "string|null", "time of the last line"),
             Field::new("archived", "boolean", "archived by the user"),
-            Field::new("archived_at", "string|number|null", "when it was archived"),
+            Field::new("archived_at", "string|null", "when it was archived, RFC 3339 UTC"),
             Field::new(
                 "tokens_used",
                 "integer|null",
@@ -196,7 +196,7 @@ const STREAMS: &[Stream] = &[
         cursor_field: "updated_at",
         consent_time_field: None,
         coverage: Coverage::FullInventory,
-        fields: &[Field::new("id", "string", "thread id")],
+        fields: THREAD,
     },
     Stream {
         name: "history",
@@ -242,7 +242,7 @@ const STREAMS: &[Stream] = &[
         Family::Authored,
         SKILL,
     ),
-    Stream::mutable_records("agents", "agents written by the user", Family::Authored, CONFIG),
+    Stream::mutable_records("agents", "agents written by the user", Family::Authored, AGENT),
     Stream::mutable_records(
         "approval_rules",
         "commands that are allowed, need approval, or are forbidden",
@@ -256,11 +256,36 @@ const STREAMS: &[Stream] = &[
         DOCUMENT,
     ),
     Stream::mutable_records("memories", "memories of earlier sessions", Family::Memory, DOCUMENT),
-    Stream::mutable_records("agent_jobs", "jobs distributed to agents", Family::Transcript, ROW),
-    Stream::mutable_records("spawn_edges", "parent and child threads", Family::Transcript, ROW),
-    Stream::mutable_records("goals", "goals of threads", Family::Authored, ROW),
-    Stream::mutable_records("queued_prompts", "prompts not sent yet", Family::Authored, ROW),
-    Stream::mutable_records("memory_drafts", "memory drafts", Family::Memory, ROW),
+    rows("agent_jobs", "jobs distributed to agents", Family::Transcript, &["id"], JOB),
+    rows(
+        "agent_job_items",
+        "rows of jobs distributed to agents, with their results",
+        Family::Transcript,
+        &["job_id", "item_id"],
+        JOB_ITEM,
+    ),
+    rows(
+        "thread_dynamic_tools",
+        "tools that a client program gave to a thread",
+        Family::Transcript,
+        &["thread_id", "position"],
+        DYNAMIC_TOOL,
+    ),
+    rows("spawn_edges", "parent and child threads", Family::Transcript, &["child_thread_id"], SPAWN_EDGE),
+    rows("projects", "projects named by the user", Family::Transcript, &["id"], PROJECT),
+    rows(
+        "project_roots",
+        "directories of projects",
+        Family::Transcript,
+        &["project_id", "position"],
+        PROJECT_ROOT,
+    ),
+    rows("thread_sections", "sections of the thread list", Family::Transcript, &["id"], SECTION),
+    rows("thread_attachments", "what was attached to threads", Family::Transcript, &["id"], ATTACHMENT),
+    rows("goals", "goals of threads", Family::Authored, &["thread_id"], GOAL),
+    rows("queued_prompts", "prompts not sent yet", Family::Authored, &["id"], QUEUED_PROMPT),
+    rows("memory_drafts", "memory drafts", Family::Memory, &["thread_id"], MEMORY_DRAFT),
+    Stream::mutable_records("hooks", "scripts that settings run on events", Family::Authored, HOOK),
     Stream::mutable_records(
         "config",
         "settings, project trust and MCP servers; environment values masked",
@@ -285,17 +310,44 @@ const SKILL: &[Field] = &[
     Field::new("argument_hint", "string|null", "expected arguments"),
     Field::new("front_matter", "object", "complete content"),
     Field::preview("body", "string", "the text", "records … --key ID --full"),
+    Field::new("scope", "string", "user, project, or system for those shipped by the client"),
+    Field::new("path", "string", "path below the home, or absolute in a repository"),
+    Field::new("triggers", "string|array|object|null", "when it is used, from the front matter"),
+    Field::new("allowed_tools", "string|array|null", "tools it may use"),
+    Field::new("installed_from", "string|array|object|null", "origin, if not written by the user"),
     Field::new("vendor", "boolean", "shipped by the client"),
     Field::new("supporting_file", "boolean", "a file beside the skill document"),
 ];
 
 const RULE: &[Field] = &[
-    Field::new("id", "string", "file and pattern"),
+    Field::new("id", "string", "file and pattern; file and text of a rule that cannot be read"),
     Field::new("function", "string", "prefix_rule, host_executable or network_rule"),
-    Field::new("pattern", "array|string|null", "what the rule matches"),
-    Field::new("decision", "string", "allow, prompt or forbidden"),
+    Field::new("pattern", "array|string|null", "what the rule matches; a list within it is a choice"),
+    Field::new("decision", "string|null", "allow, prompt, forbidden or deny; none of a host_executable"),
     Field::new("justification", "string|null", "reason given"),
+    Field::new("match", "array|null", "commands that the rule has to match"),
+    Field::new("not_match", "array|null", "commands that it must not match"),
+    Field::new("protocol", "string|null", "protocol of a network_rule"),
+    Field::new("paths", "array|null", "paths of a host_executable"),
     Field::new("text", "string", "as written in the file"),
+    Field::new("unreadable", "string|null", "why there is no pattern and no decision"),
+];
+
+const AGENT: &[Field] = &[
+    Field::new("id", "string", "the file, with its repository before a #"),
+    Field::new("name", "string|null", "from the front matter, or the file name"),
+    Field::new("description", "string|null", "purpose"),
+    Field::new("argument_hint", "string|null", "not used by agents"),
+    Field::new("front_matter", "object|null", "complete content"),
+    Field::new("body", "string|null", "the text"),
+    Field::new("settings", "object|null", "all settings, environment values masked"),
+    Field::new("model", "string|null", "model"),
+    Field::new("reasoning_effort", "string|null", "effort"),
+    Field::new("sandbox_mode", "string|null", "sandbox"),
+    Field::new("approval_policy", "string|object|null", "when the client asks for approval"),
+    Field::new("project_trust", "object|null", "not used by agents"),
+    Field::new("mcp_servers", "array|null", "names of MCP servers"),
+    Field::new("unreadable", "string|null", "why the file could not be read"),
 ];
 
 const CONFIG: &[Field] = &[
@@ -310,8 +362,187 @@ const CONFIG: &[Field] = &[
     Field::new("unreadable", "string|null", "why the settings could not be read"),
 ];
 
-/// A database's row as it is: columns come and go with the client.
-const ROW: &[Field] = &[];
+/// Rows of a table: only the columns of its key are in the tables of every client version.
+const fn rows(
+    name: &'static str,
+    what: &'static str,
+    family: Family,
+    primary_key: &'static [&'static str],
+    fields: &'static [Field],
+) -> Stream {
+    let mut stream = Stream::mutable_records(name, what, family, fields);
+    stream.primary_key = primary_key;
+    stream
+}
+
+const THREAD: &[Field] = &[
+    Field::new("id", "string", "thread id"),
+    Field::new("rollout_path", "string|null", "absolute path of the transcript when the row was written"),
+    Field::new("created_at", "integer|null", "start, seconds since 1970"),
+    Field::new("updated_at", "integer|null", "last change, seconds since 1970"),
+    Field::new("created_at_ms", "integer|null", "start, milliseconds since 1970"),
+    Field::new("updated_at_ms", "integer|null", "last change, milliseconds since 1970"),
+    Field::new("recency_at", "integer|null", "position in lists, seconds since 1970"),
+    Field::new("recency_at_ms", "integer|null", "position in lists, milliseconds since 1970"),
+    Field::new("source", "string|null", "how it was started: a word, or JSON"),
+    Field::new("originator", "string|null", "program that started it"),
+    Field::new("thread_source", "string|null", "user, subagent or a feature"),
+    Field::new("model_provider", "string|null", "provider id from the client's config"),
+    Field::new("model", "string|null", "model"),
+    Field::new("reasoning_effort", "string|null", "effort setting"),
+    Field::new("cwd", "string|null", "working directory"),
+    Field::new("title", "string|null", "first prompt, unless one was given"),
+    Field::new("name", "string|null", "name given by the user"),
+    Field::new("preview", "string|null", "text shown in lists"),
+    Field::new("first_user_message", "string|null", "first prompt"),
+    Field::new("sandbox_policy", "string|null", "sandbox, as JSON"),
+    Field::new("approval_mode", "string|null", "when the client asks for approval"),
+    Field::new("tokens_used", "integer|null", "running total; a fork includes its parent"),
+    Field::new("has_user_event", "integer|null", "1 if a prompt was sent"),
+    Field::new("archived", "integer|null", "1 if archived"),
+    Field::new("archived_at", "integer|null", "when it was archived, seconds since 1970"),
+    Field::new("git_sha", "string|null", "commit"),
+    Field::new("git_branch", "string|null", "branch"),
+    Field::new("git_origin_url", "string|null", "remote of the repository"),
+    Field::new("cli_version", "string|null", "version of the client"),
+    Field::new("agent_nickname", "string|null", "name of a sub-agent"),
+    Field::new("agent_role", "string|null", "role of a sub-agent"),
+    Field::new("agent_path", "string|null", "position in the tree of agents"),
+    Field::new("memory_mode", "string|null", "whether the thread contributes to memories"),
+    Field::new("history_mode", "string|null", "legacy or paginated"),
+    Field::new("is_pinned", "integer|null", "1 if pinned"),
+    Field::new("thread_section_id", "string|integer|null", "section of the list"),
+    Field::new("section_position", "integer|number|null", "position in its section"),
+    Field::new("section_entered_at_ms", "integer|null", "when it entered its section"),
+    Field::new("project_id", "string|null", "project"),
+    Field::new("daybreak_enabled", "integer|null", "feature switch"),
+    Field::new("creator_user_id", "string|null", "user that started it"),
+    Field::new("creator_account_id", "string|null", "account that started it"),
+    Field::new("attached_thread_parent_id", "string|null", "thread that it is attached to"),
+];
+
+const JOB: &[Field] = &[
+    Field::new("id", "string", "job id"),
+    Field::new("name", "string|null", "name"),
+    Field::new("status", "string|null", "status"),
+    Field::new("instruction", "string|null", "what every agent is told"),
+    Field::new("output_schema_json", "string|null", "schema of results, as JSON"),
+    Field::new("input_headers_json", "string|null", "columns of the input, as JSON"),
+    Field::new("input_csv_path", "string|null", "input file"),
+    Field::new("output_csv_path", "string|null", "output file"),
+    Field::new("auto_export", "integer|null", "1 if results are written by themselves"),
+    Field::new("created_at", "integer|null", "seconds since 1970"),
+    Field::new("updated_at", "integer|null", "seconds since 1970"),
+    Field::new("started_at", "integer|null", "seconds since 1970"),
+    Field::new("completed_at", "integer|null", "seconds since 1970"),
+    Field::new("last_error", "string|null", "last failure"),
+    Field::new("max_runtime_seconds", "integer|null", "limit of an agent"),
+];
+
+const JOB_ITEM: &[Field] = &[
+    Field::new("job_id", "string", "job"),
+    Field::new("item_id", "string", "row of its input"),
+    Field::new("row_index", "integer|null", "number of the row"),
+    Field::new("source_id", "string|null", "id in the input"),
+    Field::new("row_json", "string|null", "the row, as JSON"),
+    Field::new("status", "string|null", "status"),
+    Field::new("assigned_thread_id", "string|null", "thread that works on it"),
+    Field::new("attempt_count", "integer|null", "attempts"),
+    Field::new("result_json", "string|null", "result, as JSON"),
+    Field::new("last_error", "string|null", "last failure"),
+    Field::new("created_at", "integer|null", "seconds since 1970"),
+    Field::new("updated_at", "integer|null", "seconds since 1970"),
+    Field::new("completed_at", "integer|null", "seconds since 1970"),
+    Field::new("reported_at", "integer|null", "seconds since 1970"),
+];
+
+const DYNAMIC_TOOL: &[Field] = &[
+    Field::new("thread_id", "string", "thread"),
+    Field::new("position", "integer", "position in its list"),
+    Field::new("name", "string|null", "name"),
+    Field::new("namespace", "string|null", "namespace"),
+    Field::new("description", "string|null", "purpose"),
+    Field::new("input_schema", "string|null", "arguments, as JSON Schema"),
+    Field::new("defer_loading", "integer|null", "1 if found by search only"),
+];
+
+const SPAWN_EDGE: &[Field] = &[
+    Field::new("parent_thread_id", "string|null", "thread that started the other"),
+    Field::new("child_thread_id", "string", "thread that was started"),
+    Field::new("status", "string|null", "open or closed"),
+];
+
+const PROJECT: &[Field] = &[
+    Field::new("id", "string", "project id"),
+    Field::new("name", "string|null", "name"),
+    Field::new("metadata", "string|null", "JSON of the client"),
+    Field::new("position", "integer|number|null", "position in the list"),
+    Field::new("created_at_ms", "integer|null", "milliseconds since 1970"),
+    Field::new("updated_at_ms", "integer|null", "milliseconds since 1970"),
+];
+
+const PROJECT_ROOT: &[Field] = &[
+    Field::new("project_id", "string", "project"),
+    Field::new("position", "integer", "position in its list"),
+    Field::new("path", "string|null", "directory"),
+];
+
+const SECTION: &[Field] = &[
+    Field::new("id", "string|integer", "section id"),
+    Field::new("name", "string|null", "name"),
+    Field::new("appearance", "string|null", "how it is shown"),
+];
+
+const ATTACHMENT: &[Field] = &[
+    Field::new("id", "string|integer", "attachment id"),
+    Field::new("thread_id", "string|null", "thread"),
+    Field::new("attachment_type", "string|null", "kind"),
+    Field::new("identity_key", "string|null", "what it refers to"),
+    Field::new("payload", "string|null", "content, as JSON"),
+    Field::new("created_at", "integer|null", "when it was attached"),
+];
+
+const GOAL: &[Field] = &[
+    Field::new("thread_id", "string", "thread"),
+    Field::new("goal_id", "string|null", "goal id"),
+    Field::new("objective", "string|null", "the goal"),
+    Field::new("status", "string|null", "active, paused, blocked, usage_limited, budget_limited or complete"),
+    Field::new("token_budget", "integer|null", "tokens it may use"),
+    Field::new("tokens_used", "integer|null", "tokens used"),
+    Field::new("time_used_seconds", "integer|null", "seconds used"),
+    Field::new("created_at_ms", "integer|null", "milliseconds since 1970"),
+    Field::new("updated_at_ms", "integer|null", "milliseconds since 1970"),
+];
+
+const QUEUED_PROMPT: &[Field] = &[
+    Field::new("id", "string", "prompt id"),
+    Field::new("thread_id", "string|null", "thread"),
+    Field::new("payload_json", "string|null", "the prompt, as JSON"),
+    Field::new("queue_order", "integer|null", "position in the queue"),
+    Field::new("created_at_ms", "integer|null", "milliseconds since 1970"),
+    Field::new("updated_at_ms", "integer|null", "milliseconds since 1970"),
+];
+
+const MEMORY_DRAFT: &[Field] = &[
+    Field::new("thread_id", "string", "thread"),
+    Field::new("source_updated_at", "integer|null", "last change of the thread, seconds since 1970"),
+    Field::new("raw_memory", "string|null", "the draft"),
+    Field::new("rollout_summary", "string|null", "summary of the thread"),
+    Field::new("rollout_slug", "string|null", "short name of the thread"),
+    Field::new("generated_at", "integer|null", "seconds since 1970"),
+    Field::new("usage_count", "integer|null", "times used"),
+    Field::new("last_usage", "integer|null", "last use, seconds since 1970"),
+    Field::new("selected_for_phase2", "integer|null", "1 if taken into the memories"),
+    Field::new("selected_for_phase2_source_updated_at", "integer|null", "state of the thread at that time"),
+];
+
+const HOOK: &[Field] = &[
+    Field::new("id", "string", "path below the directory of hooks, with its repository before a #"),
+    Field::new("name", "string", "file name"),
+    Field::new("path", "string", "path below the home, or absolute in a repository"),
+    Field::preview("body", "string|null", "the text; none if it is not text", "records … --key ID --full"),
+    Field::new("bytes", "integer", "length in bytes"),
+];
 
 const SURFACE: &[Surface] = &[
     Surface::collected("sessions", "sessions"),
@@ -332,7 +563,13 @@ const SURFACE: &[Surface] = &[
     Surface::collected("memory drafts", "memory_drafts"),
     Surface::collected("agent jobs", "agent_jobs"),
     Surface::collected("spawn edges", "spawn_edges"),
-    Surface::omitted("dynamic tools", "tool schemas, repeated in the transcripts"),
+    Surface::collected("agent job items", "agent_job_items"),
+    Surface::collected("dynamic tools", "thread_dynamic_tools"),
+    Surface::collected("projects", "projects"),
+    Surface::collected("directories of projects", "project_roots"),
+    Surface::collected("sections of the thread list", "thread_sections"),
+    Surface::collected("thread attachments", "thread_attachments"),
+    Surface::collected("hooks", "hooks"),
     Surface::partial("reasoning", "messages", "summaries; encrypted content is counted, never decoded"),
     Surface::omitted("auth and installation id", "secrets and telemetry"),
     Surface::omitted("log database, shell snapshots", "contain process environments"),

@@ -13,9 +13,12 @@ mod manifest;
 mod meta;
 mod outcome;
 mod patch;
+mod reads;
 mod requests;
 mod rollout;
+mod rules;
 mod sidecars;
+mod starlark;
 mod tape;
 mod usage;
 
@@ -74,11 +77,18 @@ impl Source for CodexCli {
                 Box::new(WholeFileReader::new(stream, key, file))
             }
             "spawn_edges" => Box::new(sidecars::RowReader::new("spawn_edges", file)),
+            "agent_job_items" => Box::new(sidecars::RowReader::new("agent_job_items", file)),
+            "thread_dynamic_tools" => Box::new(sidecars::RowReader::new("thread_dynamic_tools", file)),
+            "projects" => Box::new(sidecars::RowReader::new("projects", file)),
+            "project_roots" => Box::new(sidecars::RowReader::new("project_roots", file)),
+            "thread_sections" => Box::new(sidecars::RowReader::new("thread_sections", file)),
+            "thread_attachments" => Box::new(sidecars::RowReader::new("thread_attachments", file)),
             "agent_jobs" => Box::new(sidecars::RowReader::new("agent_jobs", file)),
             "goals" => Box::new(sidecars::RowReader::new("goals", file)),
             "queued_prompts" => Box::new(sidecars::RowReader::new("queued_prompts", file)),
             "memory_drafts" => Box::new(sidecars::RowReader::new("memory_drafts", file)),
-            "rules" => Box::new(authored::RulesReader::new(file)),
+            // Other files may be beside the rules.
+            "rules" if file.path.ends_with(".rules") => Box::new(rules::RulesReader::new(file)),
             "history" => Box::new(history::reader()),
             "history_list" => Box::new(history::list_reader()),
             "session_index" => Box::new(sidecars::NameReader::new(saved)),

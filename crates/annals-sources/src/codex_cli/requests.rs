@@ -4,6 +4,9 @@ use crate::home::title::in_a_line;
 use crate::json::{Json, Object};
 use annals_core::CallKind;
 
+/// The tool that prints lines of a file, each with its number.
+pub const READ_FILE: &str = "read_file";
+
 /// What a call asks for.
 pub struct ToolRequest {
     pub name: String,
@@ -75,6 +78,7 @@ impl ToolRequest {
             ("spawn_agent" | "wait_agent" | "send_input" | "close_agent" | "resume_agent", _) => {
                 (CallKind::Agent, word("message").unwrap_or_default().into_owned())
             }
+            (READ_FILE, _) => (CallKind::Read, word("file_path").unwrap_or_default().into_owned()),
             ("view_image", _) => (CallKind::Read, word("path").unwrap_or_default().into_owned()),
             _ if namespace.is_some() => (CallKind::Mcp, String::new()),
             _ => (CallKind::Function, String::new()),

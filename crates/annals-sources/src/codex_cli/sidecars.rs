@@ -48,10 +48,10 @@ impl Reader for NameReader {
     fn facts(&self) -> Vec<Facts> {
         self.names
             .iter()
-            .map(|(id, name)| Facts {
-                session: id.as_str().into(),
-                rank: 5,
-                facts: SessionFacts { name: Some(name.clone()), ..SessionFacts::default() },
+            .map(|(id, name)| {
+                let mut facts = SessionFacts { name: Some(name.clone()), ..SessionFacts::default() };
+                facts.native.insert("name".into(), Value::from(name.as_str()));
+                Facts { session: id.as_str().into(), rank: 5, facts }
             })
             .collect()
     }
@@ -96,6 +96,10 @@ impl Reader for ThreadReader {
             let Some(value) = row.get(name).map(Json::value) else { continue };
             let value = match &value {
                 Value::String(text) if text.is_empty() => continue,
+                Value::Null if *name == "name" => continue,
+                Value::Number(seconds) if *name == "archived_at" => seconds
+                    .as_i64()
+                    .map_or(value, |seconds| Value::from(Time::from_seconds(seconds).rfc3339())),
                 // Some columns hold JSON as text.
                 Value::String(text) if text.starts_with('{') => {
                     Json::parse(text.as_bytes()).map(Json::value).unwrap_or(value)
@@ -129,6 +133,7 @@ impl Reader for ThreadReader {
 }
 
 const NATIVE_COLUMNS: &[&str] = &[
+    "name",
     "source",
     "originator",
     "thread_source",
@@ -156,7 +161,8 @@ pub struct RowReader {
 
 impl RowReader {
     pub fn new(stream: &'static str, file: &FileContext) -> RowReader {
-        RowReader { stream, key: file.path.rsplit('/').next().unwrap_or_default().to_owned() }
+        // `<pattern>/<table>/<key>`: a key may have slashes.
+        RowReader { stream, key: file.path.splitn(3, '/').nth(2).unwrap_or_default().to_owned() }
     }
 }
 
@@ -164,12 +170,13 @@ impl Reader for RowReader {
     fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
         let bytes = line.bytes();
         let Some(row) = line.json() else { return Verdict::Malformed("not JSON".into()) };
-        let session = row.get_text("thread_id").or_else(|| row.get_text("parent_thread_id"));
+        let names = ["thread_id", "parent_thread_id", "assigned_thread_id"];
+        let session = names.iter().find_map(|name| row.get_text(name));
         out.push(Item::Document(Document {
             stream: self.stream,
             key: self.key.clone(),
             session: session.map(|session| session.as_ref().into()),
-            at: row.get_integer("updated_at_ms").map(Time::from_millis),
+            at: updated_at(&row),
             span: Span { offset, length: bytes.len() as u64 },
             content: ContentKey::of(&[bytes]),
         }));
@@ -185,6 +192,17 @@ impl Reader for RowReader {
     }
 }
 
+/// When a row was changed last, or made: in milliseconds or in seconds, by the name of the column.
+fn updated_at(row: &Json<'_>) -> Option<Time> {
+    let millis = |name: &str| row.get_integer(name).map(Time::from_millis);
+    let seconds = |name: &str| row.get_integer(name).map(Time::from_seconds);
+    millis("updated_at_ms")
+        .or_else(|| seconds("updated_at"))
+        .or_else(|| millis("created_at_ms"))
+        .or_else(|| seconds("created_at"))
+        .or_else(|| seconds("generated_at"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::ThreadReader;
@@ -195,6 +213,19 @@ mod tests {
         let mut reader = ThreadReader::default();
         reader.read(0, Scan::new(row.as_bytes()).line(), &mut Vec::new());
         reader.facts().into_iter().next().and_then(|facts| facts.facts.title)
+    }
+
+    #[test]
+    fn names_and_times_of_the_table_are_facts() {
+        let mut reader = ThreadReader::default();
+        let row = r#"{"id":"t","name":"Engine","archived_at":1772442000,"updated_at":1772442000}"#;
+        reader.read(0, Scan::new(row.as_bytes()).line(), &mut Vec::new());
+        let native = reader.facts().remove(0).facts.native;
+        assert_eq!(native["name"], "Engine");
+        assert_eq!(native["archived_at"], "2026-03-02T09:00:00.000Z");
+        let mut reader = ThreadReader::default();
+        reader.read(0, Scan::new(br#"{"id":"t","name":null}"#).line(), &mut Vec::new());
+        assert!(!reader.facts().remove(0).facts.native.contains_key("name"), "another file may have one");
     }
 
     #[test]

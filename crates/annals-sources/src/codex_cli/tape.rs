@@ -3,10 +3,10 @@
 use super::blocks;
 use super::outcome::read_body;
 use super::patch::{each_place, find_patches, patch_work, unified_diff_changes};
-use super::requests::{ToolRequest, command_of};
+use super::reads::{read_work, recorded_read};
+use super::requests::ToolRequest;
 use crate::home::folders::absolute;
 use crate::json::{Json, Line, Scan, unescape};
-use crate::tape::shell_read::shell_read;
 use crate::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 use annals_core::{Block, CallKind, FileRegion, FileWork, Operation};
 
@@ -106,13 +106,7 @@ impl Recorder for CodexTape {
         if kind == "CommandExecution" {
             let folder = call.get_text("cwd");
             let folder = folder.as_deref().map(|folder| folder.strip_prefix("file://").unwrap_or(folder));
-            let printed = call.get_text("aggregated_output").unwrap_or_default();
-            // The record keeps 64 KiB, and says nothing when it cut more out.
-            let whole = printed.len() < 60 << 10;
-            return shell_read(&command_of(&call.object()), &printed, folder)
-                .filter(|_| whole)
-                .into_iter()
-                .collect();
+            return recorded_read(&call.object(), folder).into_iter().collect();
         }
         let request = ToolRequest::read(&kind, &call.object());
         if request.kind == CallKind::Script {
@@ -125,10 +119,9 @@ impl Recorder for CodexTape {
             one.path = absolute(&one.path, folder);
             one.moved_from = one.moved_from.as_deref().map(|path| absolute(path, folder));
         }
-        if work.is_empty() && request.kind == CallKind::Shell {
+        if work.is_empty() {
             let output = lines.output.map(output_text).unwrap_or_default();
-            let body = read_body(&output);
-            work.extend(body.and_then(|body| shell_read(&request.body, &body, folder)));
+            work.extend(read_work(&request, &output, folder));
         }
         work
     }

@@ -55,28 +55,91 @@ pub const REPOSITORIES: &str = "repositories";
 
 /// Splits `repositories/<folder>/<inner>`; the inner path starts behind a marker folder, or is the file's name.
 pub fn in_repository<'p>(path: &'p str, markers: &[&str]) -> Option<(&'p str, &'p str)> {
-    let rest = path.strip_prefix(REPOSITORIES)?;
-    for marker in markers {
-        if let Some((repository, inner)) = rest.split_once(marker) {
-            return Some((repository, inner));
-        }
-    }
-    rest.rsplit_once('/')
+    let rest = path.strip_prefix(REPOSITORIES).filter(|rest| rest.starts_with('/'))?;
+    let last = markers.iter().filter_map(|marker| rest.rfind(marker).map(|at| (at, marker))).max();
+    // Worktrees that the client makes are repositories within its folder.
+    let inner = last.map(|(at, marker)| (&rest[..at], &rest[at + marker.len()..]));
+    let inner = inner.filter(|(_, inner)| !inner.starts_with("worktrees/"));
+    inner.or_else(|| rest.rsplit_once('/'))
 }
 
 /// A Markdown document: the usual fields by their own names, all front matter beside them, and the body.
 pub fn markdown(key: &str, bytes: &[u8]) -> Value {
     let text = String::from_utf8_lossy(bytes);
     let (fields, body) = front_matter::split(&text);
-    let named = |name: &str| fields.get(name).cloned().unwrap_or(Value::Null);
-    let last = key.rsplit('/').next().unwrap_or(key);
+    let named = |name: &str| fields.get(name).map_or(Value::Null, in_words);
+    let last = key.rsplit(['/', '#']).next().unwrap_or(key);
+    let name = named("name");
     json!({
         "id": key,
-        "name": fields.get("name").cloned().unwrap_or_else(|| Value::from(last)),
+        "name": if name.is_null() { Value::from(last) } else { name },
         "description": named("description"),
         "argument_hint": named("argument-hint"),
         "front_matter": fields,
         "body": body,
+    })
+}
+
+/// A value as it was written, where people expect words: `[name]` is a list to YAML, and a hint to everybody else.
+fn in_words(value: &Value) -> Value {
+    match value {
+        Value::Null | Value::String(_) => value.clone(),
+        Value::Array(items) => {
+            let words =
+                items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
+            Value::from(format!("[{}]", words.collect::<Vec<_>>().join(", ")))
+        }
+        other => Value::from(other.to_string()),
+    }
+}
+
+/// Where a skill is, beside what its key says.
+pub struct SkillPlace<'k> {
+    /// Its folders below `skills/`, and its file unless that is `SKILL.md`.
+    pub name: &'k str,
+    /// user, project, or where else it comes from.
+    pub scope: &'static str,
+    /// The folder of all skills, with a slash behind it.
+    pub folder: String,
+    pub installed_from: Option<&'static str>,
+}
+
+/// A skill, or a file beside one.
+pub fn skill(key: &str, place: &SkillPlace<'_>, bytes: &[u8]) -> Value {
+    let mut skill = markdown(key, bytes);
+    let front = |names: &[&str]| {
+        let found = names.iter().find_map(|name| skill["front_matter"].get(*name));
+        found.filter(|value| !value.is_null()).cloned()
+    };
+    let is_described = front(&["name", "description"]).is_some();
+    let file = place.name.rsplit('/').next().unwrap_or_default();
+    let is_skill = match file.ends_with(".md") {
+        true => false,
+        false => is_described || !place.name.contains(['/', '.']),
+    };
+    let path = if is_skill { "/SKILL.md" } else { "" };
+    let triggers = front(&["when_to_use", "when-to-use", "triggers", "trigger", "paths", "globs"]);
+    let installed_from = front(&["source", "installed_from", "installed-from"])
+        .or_else(|| skill["front_matter"]["metadata"].get("source").cloned())
+        .or_else(|| place.installed_from.map(Value::from));
+    let allowed_tools = front(&["allowed-tools"]);
+    skill["scope"] = Value::from(place.scope);
+    skill["path"] = Value::from(format!("{}{}{path}", place.folder, place.name));
+    skill["triggers"] = triggers.unwrap_or_default();
+    skill["installed_from"] = installed_from.unwrap_or_default();
+    skill["allowed_tools"] = allowed_tools.unwrap_or_default();
+    skill["supporting_file"] = Value::from(!is_skill);
+    skill
+}
+
+/// A file that is run, as it is; `path` is where it stands in its folder.
+pub fn script(key: &str, path: String, bytes: &[u8]) -> Value {
+    json!({
+        "id": key,
+        "name": key.rsplit(['/', '#']).next().unwrap_or(key),
+        "path": path,
+        "body": std::str::from_utf8(bytes).ok(),
+        "bytes": bytes.len(),
     })
 }
 
@@ -114,7 +177,8 @@ fn masked(fields: Map<String, Value>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{markdown, settings};
+    use super::{in_repository, markdown, settings};
+    use serde_json::json;
 
     #[test]
     fn environments_keep_their_names_only() {
@@ -132,5 +196,32 @@ mod tests {
         let shown = markdown("git/commit", b"Commit it.");
         assert_eq!(shown["name"], "commit");
         assert_eq!(shown["body"], "Commit it.");
+        assert_eq!(markdown("/home/ada/gauge#dial", b"Dial.")["name"], "dial");
+    }
+
+    #[test]
+    fn worktrees_are_repositories() {
+        let inner = |path: &'static str| in_repository(path, &["/.own/"]);
+        assert_eq!(inner("repositories/e/.own/skills/x"), Some(("/e", "skills/x")));
+        assert_eq!(inner("repositories/e/sub/RULES.md"), Some(("/e/sub", "RULES.md")));
+        assert_eq!(
+            inner("repositories/e/.own/worktrees/t/RULES.md"),
+            Some(("/e/.own/worktrees/t", "RULES.md"))
+        );
+        assert_eq!(
+            inner("repositories/e/.own/worktrees/t/.own/rules/a.md"),
+            Some(("/e/.own/worktrees/t", "rules/a.md"))
+        );
+        assert_eq!(inner("repositoriesx/e"), None);
+    }
+
+    #[test]
+    fn fields_that_are_words_stay_words() {
+        let shown = markdown("x", b"---\nname: 42\nargument-hint: [name, 2]\ndescription: true\n---\n");
+        assert_eq!(
+            (&shown["name"], &shown["argument_hint"], &shown["description"]),
+            (&json!("42"), &json!("[name, 2]"), &json!("true"))
+        );
+        assert_eq!(shown["front_matter"]["argument-hint"], json!(["name", 2]));
     }
 }

@@ -6,3 +6,4 @@ pub(crate) mod front_matter;
 pub(crate) mod history;
 pub(crate) mod kept;
 pub(crate) mod title;
+mod yaml;

@@ -15,6 +15,11 @@ enum Wanted {
     Between(u32, u32),
 }
 
+/// True for a command that `shell_read` may be sure of.
+pub fn is_read(command: &str) -> bool {
+    wanted_lines(command).is_some()
+}
+
 /// What a command that ended well read, when it is `cat`, `head -n`, `tail -n +` or `sed -n` of one file without any
 /// syntax of the shell, and when what it printed fits.
 pub fn shell_read(command: &str, printed: &str, folder: Option<&str>) -> Option<FileWork> {

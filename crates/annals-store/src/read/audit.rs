@@ -8,7 +8,22 @@ use crate::error::Result;
 use crate::{Archive, Store, sql};
 use annals_core::{Rows, Span};
 
+/// Names of cursors that hold the tables of a client's database begin so.
+pub const TABLES: &str = "tables/";
+
 impl Archive<'_> {
+    /// What a sync counted in the databases of a source's homes: the pattern of each, and a JSON object.
+    pub fn table_counts(&self, source: &str) -> Result<Vec<(String, String)>> {
+        let mut statement = self.prepare(sql!(
+            "select substr(cursor.name, length($2) + 1), cursor.value
+             from cursor join instance on instance.id = cursor.instance
+             where instance.source = $1 and substr(cursor.name, 1, length($2)) = $2 and {visible}
+             order by cursor.instance, cursor.name"
+        ))?;
+        let rows = statement.query_map(params![source, TABLES], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// Types of lines that no reader knows, and of what is new inside of known lines: lines or occurrences, bytes, and the
     /// oldest client in whose files they are.
     pub fn unknown_types(&self, source: &str) -> Result<Vec<UnknownType>> {

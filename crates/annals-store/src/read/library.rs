@@ -1,6 +1,6 @@
 //! Queries about library items: the version in effect at a time, and all versions of one.
 
-use rusqlite::{Row, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{span, time};
 use crate::error::Result;
@@ -23,6 +23,41 @@ pub struct ItemRow {
 }
 
 impl Archive<'_> {
+    /// Working directories of all sessions in the home that a file is of.
+    pub fn folders_beside(&self, file: i64) -> Result<Vec<String>> {
+        let mut statement = self.prepare(sql!(
+            "select distinct session.cwd from session
+             where session.instance = (select instance from file where id = $1) and session.cwd is not null
+             and {visible_file} order by session.cwd"
+        ))?;
+        let rows = statement.query_map([file], |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Size and BLAKE3 of another file of the same home, as it was captured last.
+    pub fn content_beside(&self, file: i64, path: &str) -> Result<Option<(u64, String)>> {
+        let mut statement = self.prepare(sql!(
+            "select other.id, version.version, version.size from file other
+             join version on version.file = other.id
+             where other.instance = (select instance from file where id = $1) and other.path = $2 and {visible_file}
+             order by version.version desc limit 1"
+        ))?;
+        let row = statement.query_row(params![file, path], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        });
+        let Some((other, version, size)) = row.optional()? else { return Ok(None) };
+        let segments = self.store().segment_hashes(other, version)?;
+        let hash = match segments.as_slice() {
+            [(_, _, hash)] => annals_core::to_hex(hash),
+            _ => {
+                let mut hasher = blake3::Hasher::new();
+                std::io::copy(&mut self.store().bytes(other, version), &mut hasher)?;
+                hasher.finalize().to_hex().to_string()
+            }
+        };
+        Ok(Some((u64::try_from(size).unwrap_or(0), hash)))
+    }
+
     /// What was in force then, by key.
     pub fn items_in_force(&self, source: &str, stream: &str, then: Time) -> Result<Vec<ItemRow>> {
         let mut statement = self.prepare(sql!(

@@ -1,12 +1,12 @@
 //! One run: lists the homes, captures changes with two threads, commits in batches, marks deleted files.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-use super::home::databases::read_database;
+use super::home::databases::{count_databases, read_database};
 use super::home::plan::{Job, Plan, plan};
 use super::home::repositories;
 use super::home::walk::{Detail, HomeState, Rules, Survey, state_of, survey};
@@ -107,20 +107,26 @@ fn repository_jobs(
         let captured = store.captured_files_below(visit.instance, REPOSITORIES)?;
         let report = &mut reports[visit.place];
         let mut survey = Survey::default();
-        let mut looked_at = Vec::new();
+        let never = Rules::of(visit.source.manifest());
+        let mut places = BTreeSet::new();
         for folder in store.scoped(Scope::Owner).session_folders(visit.instance)? {
             let path = Path::new(&folder);
             if !path.is_absolute() || path.parent().is_none() || !path.is_dir() {
                 continue;
             }
-            let looked = repositories::look(path, &visit.root, rules);
+            places.extend(repositories::folders_above(path));
+        }
+        for place in &places {
+            let looked = repositories::look(place, &visit.root, rules, &never);
             survey.found.extend(looked.found);
             for link in looked.outside {
                 report.problems.push(format!("{link}: link to outside of the repository not followed"));
             }
-            let root = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-            looked_at.push(format!("{}{}/", REPOSITORIES, root.to_string_lossy()));
         }
+        let looked_at: Vec<String> = places
+            .iter()
+            .map(|place| format!("{}{}/", REPOSITORIES, place.folder.to_string_lossy()))
+            .collect();
         survey.found.sort_by(|a, b| a.path.cmp(&b.path));
         survey.found.dedup_by(|a, b| a.path == b.path);
         // A repository that is not there now says nothing about its files.
@@ -394,6 +400,13 @@ fn finish_visit(
         let table = read_database(store, visit.instance, visit.source, declared, databases, &scratch)?;
         tables.extend(table);
     }
+    let counted = count_databases(
+        store,
+        visit.instance,
+        visit.source.manifest().databases,
+        &visit.survey.databases,
+        &scratch,
+    )?;
     let broken: Vec<&str> =
         tables.iter().filter(|table| table.problem.is_some()).map(|table| table.pattern).collect();
     let totals = &report.totals;
@@ -401,6 +414,7 @@ fn finish_visit(
         && tables
             .iter()
             .all(|table| table.batches.is_empty() && table.gone.is_empty() && table.problem.is_none())
+        && counted.is_empty()
         && visit.gone.is_empty()
         && visit.survey.unreadable.is_empty()
         && gaps.is_empty();
@@ -409,6 +423,9 @@ fn finish_visit(
         return Ok(false);
     }
     let mut writer = store.writer(now)?;
+    for (name, value) in &counted {
+        writer.set_cursor(visit.instance, name, value)?;
+    }
     for table in tables {
         report.totals.documents += table.unchanged + table.batches.len() as u64;
         report.totals.new_documents += table.batches.len() as u64;

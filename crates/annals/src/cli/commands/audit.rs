@@ -118,6 +118,9 @@ fn print(context: &mut Context, audits: &[Audit]) -> Result<()> {
         for file in &audit.unaccounted {
             context.output.line(format!("  unaccounted  {} ({})", file.path, size(file.bytes)))?;
         }
+        for file in &audit.unknown_files {
+            context.output.line(format!("  unknown file  {} ({})", file.path, size(file.bytes)))?;
+        }
         for kind in &audit.unknown {
             let version =
                 kind.client_version.as_ref().map(|version| format!(" since {version}")).unwrap_or_default();
@@ -131,6 +134,16 @@ fn print(context: &mut Context, audits: &[Audit]) -> Result<()> {
             context
                 .output
                 .line(format!("  malformed  {} at byte {}: {}", broken.path, broken.offset, broken.what))?;
+        }
+        for line in &audit.tables {
+            let state = if line.read { "read" } else { "not read" };
+            context.output.line(format!(
+                "  table  {}/{} ({}, {state}): {}",
+                line.database,
+                line.table,
+                counted(line.rows, "row"),
+                line.reason
+            ))?;
         }
         for stream in &audit.streams {
             for field in stream

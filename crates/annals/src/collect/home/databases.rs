@@ -1,14 +1,16 @@
 //! Rows of a client's databases, captured as one document each with versions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+
+use serde_json::{Map, Value, json};
 
 use super::walk::FoundFile;
 use crate::collect::ingest::documents::{is_same, replace};
 use crate::collect::ingest::target::Target;
 use annals_core::{Database, Result};
 use annals_sources::Source;
-use annals_store::{Batch, CapturedFile, Packer, Store, Unreadable, read_table};
+use annals_store::{Batch, CapturedFile, Packer, Store, TABLES, Unreadable, count_tables, read_table};
 
 /// What one declared table gave.
 pub struct TableReport {
@@ -31,7 +33,9 @@ pub fn read_database(
     found: &[FoundFile],
     scratch: &Path,
 ) -> Result<Option<TableReport>> {
-    let Some(newest) = newest(declared, found) else { return Ok(None) };
+    let Some(newest) = newest(declared.pattern, found).filter(|_| declared.is_read()) else {
+        return Ok(None);
+    };
     let name = format!("{}/{}", declared.pattern, declared.table);
     let fingerprint = fingerprint(newest);
     if store.cursor(instance, &name)?.as_deref() == Some(fingerprint.as_str()) {
@@ -78,9 +82,36 @@ pub fn read_database(
     Ok(Some(report))
 }
 
+/// The tables of the newest database of each pattern with their rows, as cursors; none for one that did not change or
+/// cannot be read, which the tables themselves report.
+pub fn count_databases(
+    store: &Store,
+    instance: i64,
+    databases: &'static [Database],
+    found: &[FoundFile],
+    scratch: &Path,
+) -> Result<Vec<(String, String)>> {
+    let patterns: BTreeSet<&str> = databases.iter().map(|database| database.pattern).collect();
+    let mut counted = Vec::new();
+    for pattern in patterns {
+        let Some(newest) = newest(pattern, found) else { continue };
+        let (name, fingerprint) = (format!("{TABLES}{pattern}"), fingerprint(newest));
+        let before =
+            store.cursor(instance, &name)?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        if before.is_some_and(|before| before["fingerprint"] == fingerprint) {
+            continue;
+        }
+        let Ok(tables) = count_tables(&newest.disk, scratch) else { continue };
+        let tables: Map<String, Value> = tables.into_iter().map(|(name, rows)| (name, rows.into())).collect();
+        let value = json!({"database": newest.path, "tables": tables, "fingerprint": fingerprint});
+        counted.push((name, value.to_string()));
+    }
+    Ok(counted)
+}
+
 /// The highest number in the name wins: `state_5` before `state_4` before `state`.
-fn newest<'f>(declared: &Database, found: &'f [FoundFile]) -> Option<&'f FoundFile> {
-    let candidates = found.iter().filter(|found| found.rule.pattern == declared.pattern);
+fn newest<'f>(pattern: &str, found: &'f [FoundFile]) -> Option<&'f FoundFile> {
+    let candidates = found.iter().filter(|found| found.rule.pattern == pattern);
     candidates.max_by_key(|found| {
         let digits: String = found.path.chars().filter(char::is_ascii_digit).collect();
         (digits.parse::<u64>().unwrap_or(0), found.stat.modified)

@@ -4,4 +4,5 @@ pub(super) mod databases;
 pub(super) mod patterns;
 pub(super) mod plan;
 pub(super) mod repositories;
+pub(super) mod unknown;
 pub(super) mod walk;

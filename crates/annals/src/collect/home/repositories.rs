@@ -1,15 +1,19 @@
 //! Authored files of repositories that sessions ran in: only the declared names, only below the repository.
 
-use std::path::Path;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
-use super::walk::{FoundFile, stat_of};
+use super::walk::{FoundFile, Rules, stat_of};
 use annals_core::Rule;
 use annals_sources::REPOSITORIES;
 
 /// More files than this below one declared folder are not somebody's notes.
 const MOST: usize = 5_000;
 
-/// What a look at one repository found.
+/// A `.git` that is a file holds one path.
+const LONGEST_POINTER: u64 = 4_096;
+
+/// What a look at one folder of a repository found.
 #[derive(Default)]
 pub struct Looked {
     pub found: Vec<FoundFile>,
@@ -17,14 +21,60 @@ pub struct Looked {
     pub outside: Vec<String>,
 }
 
-/// The declared files of a repository. `home` is the client's own folder, which is never a repository's.
-pub fn look(repository: &Path, home: &Path, rules: &'static [Rule]) -> Looked {
+/// A folder whose files are in force where a session ran, and the repository that it is in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RepositoryFolder {
+    pub folder: PathBuf,
+    pub root: PathBuf,
+}
+
+/// The folder of a session and those above it, up to the root of its repository. A submodule, or a worktree within its
+/// repository, goes on to that repository. Outside of repositories it is the folder alone.
+pub fn folders_above(start: &Path) -> Vec<RepositoryFolder> {
+    let Ok(start) = start.canonicalize() else { return Vec::new() };
+    let mut root = None;
+    let mut above = start.ancestors();
+    while let Some(folder) = above.by_ref().find(|folder| is_repository(folder)) {
+        root = Some(folder);
+        let outer =
+            git_folder(folder).filter(|git| above.clone().any(|outer| git.starts_with(outer.join(".git"))));
+        if outer.is_none() {
+            break;
+        }
+    }
+    let root = root.unwrap_or(&start);
+    let folders = start.ancestors().take_while(|folder| folder.starts_with(root));
+    folders.map(|folder| RepositoryFolder { folder: folder.to_owned(), root: root.to_owned() }).collect()
+}
+
+fn is_repository(folder: &Path) -> bool {
+    std::fs::symlink_metadata(folder.join(".git")).is_ok()
+}
+
+/// Where Git keeps what belongs to a checkout, when `.git` is a file that says so.
+fn git_folder(checkout: &Path) -> Option<PathBuf> {
+    let pointer = checkout.join(".git");
+    if !std::fs::symlink_metadata(&pointer).ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    std::fs::File::open(pointer).ok()?.take(LONGEST_POINTER).read_to_string(&mut text).ok()?;
+    checkout.join(text.trim().strip_prefix("gitdir:")?.trim()).canonicalize().ok()
+}
+
+/// The declared files of one folder. `home` is the client's own folder, which is never a repository's, and `never` has the
+/// rules for what is not opened.
+pub fn look(place: &RepositoryFolder, home: &Path, rules: &'static [Rule], never: &Rules) -> Looked {
     let mut looked = Looked::default();
-    let Ok(root) = repository.canonicalize() else { return looked };
+    let is_barred = |path: &Path| {
+        let inner = path.strip_prefix(&place.root).unwrap_or(path);
+        let parts: Vec<_> = inner.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+        never.bars(&parts.join("/"))
+    };
     for rule in rules {
         let (base, deep) = match rule.pattern.strip_suffix("/**") {
-            Some(folder) => (root.join(folder), true),
-            None => (root.join(rule.pattern), false),
+            Some(folder) => (place.folder.join(folder), true),
+            None => (place.folder.join(rule.pattern), false),
         };
         let mut left = vec![base];
         let mut seen = 0;
@@ -34,13 +84,16 @@ pub fn look(repository: &Path, home: &Path, rules: &'static [Rule]) -> Looked {
                 break;
             }
             let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
+            if is_barred(&path) {
+                continue;
+            }
             let name = format!("{REPOSITORIES}{}", path.to_string_lossy());
-            let target = path.canonicalize().ok().filter(|target| target.starts_with(&root));
+            let target = path.canonicalize().ok().filter(|target| target.starts_with(&place.root));
             let Some(target) = target else {
                 looked.outside.push(name);
                 continue;
             };
-            if target.starts_with(home) {
+            if target.starts_with(home) || is_barred(&target) {
                 continue;
             }
             if metadata.is_dir() && deep {
@@ -56,4 +109,59 @@ pub fn look(repository: &Path, home: &Path, rules: &'static [Rule]) -> Looked {
     looked.found.sort_by(|a, b| a.path.cmp(&b.path));
     looked.found.dedup_by(|a, b| a.path == b.path);
     looked
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::folders_above;
+
+    fn folders(start: &Path, below: &Path) -> Vec<String> {
+        let shown = |path: &Path| path.strip_prefix(below).unwrap_or(path).to_string_lossy().into_owned();
+        folders_above(start).iter().map(|place| shown(&place.folder)).collect()
+    }
+
+    #[test]
+    fn folders_end_at_the_root_of_the_repository() {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let top = scratch.path().canonicalize().expect("a folder");
+        let make = |path: &str| std::fs::create_dir_all(top.join(path)).expect("made");
+        let point = |path: &str, to: &str| {
+            std::fs::write(top.join(path).join(".git"), format!("gitdir: {to}\n")).expect("written");
+        };
+        make("engine/.git/modules/gears");
+        make("engine/.git/worktrees/trees");
+        make("engine/.git/worktrees/inner");
+        make("engine/crates/dial/src");
+        make("engine/gears/teeth");
+        make("engine/.own/worktrees/inner");
+        make("trees/src");
+        make("loose/notes");
+        point("engine/gears", "../.git/modules/gears");
+        point(
+            "engine/.own/worktrees/inner",
+            top.join("engine/.git/worktrees/inner").to_str().expect("UTF-8"),
+        );
+        point("trees", top.join("engine/.git/worktrees/trees").to_str().expect("UTF-8"));
+        for (start, expected) in [
+            (
+                "engine/crates/dial/src",
+                &["engine/crates/dial/src", "engine/crates/dial", "engine/crates", "engine"][..],
+            ),
+            ("engine", &["engine"]),
+            ("engine/gears/teeth", &["engine/gears/teeth", "engine/gears", "engine"]),
+            (
+                "engine/.own/worktrees/inner",
+                &["engine/.own/worktrees/inner", "engine/.own/worktrees", "engine/.own", "engine"],
+            ),
+            ("trees/src", &["trees/src", "trees"]),
+            ("loose/notes", &["loose/notes"]),
+        ] {
+            assert_eq!(folders(&top.join(start), &top), expected, "{start}");
+        }
+        std::fs::write(top.join("trees/.git"), [0xff; 10_000]).expect("written");
+        assert_eq!(folders(&top.join("trees/src"), &top), ["trees/src", "trees"], "a pointer that is none");
+        assert!(folders_above(&top.join("nowhere")).is_empty());
+    }
 }

@@ -1,4 +1,5 @@
-//! Lists a home: every file matches a declared rule or is unaccounted; nothing is opened.
+//! Lists a home: every file matches a declared rule or is unaccounted. Nothing is opened but files of unknown kind, to see
+//! whether they are text.
 
 use std::ffi::OsStr;
 use std::fs::{DirEntry, Metadata};
@@ -8,10 +9,14 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::patterns::Patterns;
+use super::unknown::{UnknownFile, judge, sounds_secret};
 use crate::collect::names::text_of;
 use annals_core::{Error, Manifest, Result, Rule, SourceStatus, Time, Treatment};
 use annals_sources::{Choice, Home};
 use annals_store::Stat;
+
+/// More files of unknown kind than this are not somebody's notes.
+const MOST_UNKNOWN: usize = 2_000;
 
 /// Whether a home can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +107,11 @@ impl Rules {
     fn decide(&self, path: &str) -> Option<&'static Rule> {
         self.patterns.first(path).map(|at| &self.rules[at])
     }
+
+    /// True for what is not opened wherever it is.
+    pub fn bars(&self, path: &str) -> bool {
+        self.decide(path).is_some_and(|rule| rule.treatment == Treatment::Never)
+    }
 }
 
 pub fn state_of(home: &Home) -> HomeState {
@@ -128,6 +138,7 @@ pub fn survey(home: &Home, rules: &Rules, detail: Detail) -> Result<Survey> {
         chosen,
         detail,
         follows_links: home.follows_links,
+        without: home.without,
     };
     let mut folders = vec![(root.clone(), home.prefix.to_owned())];
     while let Some((folder, at)) = folders.pop() {
@@ -152,8 +163,25 @@ pub fn survey(home: &Home, rules: &Rules, detail: Detail) -> Result<Survey> {
     }
     survey.found.sort_by(|a, b| a.path.cmp(&b.path));
     survey.databases.sort_by(|a, b| a.path.cmp(&b.path));
+    leave_others(&mut survey);
     survey.unaccounted.sort();
     Ok(survey)
+}
+
+/// Files of unknown kind are a person's only in a home of the client, and only when they are few.
+fn leave_others(survey: &mut Survey) {
+    let is_unknown = |found: &FoundFile| found.rule.treatment == Treatment::Unknown;
+    let is_home = !survey.databases.is_empty() || survey.found.iter().any(|found| !is_unknown(found));
+    let mut room = if is_home { MOST_UNKNOWN } else { 0 };
+    let unaccounted = &mut survey.unaccounted;
+    survey.found.retain(|found| {
+        let stays = !is_unknown(found) || room > 0;
+        if !stays {
+            unaccounted.push((found.path.clone(), found.size));
+        }
+        room -= usize::from(stays && is_unknown(found));
+        stays
+    });
 }
 
 /// The home that is looked at.
@@ -164,6 +192,7 @@ struct WalkRoot<'a> {
     chosen: Option<Chosen>,
     detail: Detail,
     follows_links: bool,
+    without: &'static [&'static str],
 }
 
 /// A choice of folders, as patterns that match.
@@ -210,24 +239,24 @@ fn look(
     survey: &mut Survey,
     folders: &mut Vec<(PathBuf, String)>,
 ) {
-    if place.chosen.as_ref().is_some_and(|chosen| !chosen.wants(&path)) {
+    let unwanted = place.chosen.as_ref().is_some_and(|chosen| !chosen.wants(&path));
+    if unwanted || place.without.contains(&path.as_str()) {
         let (store, why) = ("settings", "excluded in the settings");
         survey.left_out.push(LeftOut { path, store, why, files: 1, bytes: 0 });
         return;
     }
     let rule = place.rules.decide(&path);
     let barred = rule.filter(|rule| matches!(rule.treatment, Treatment::Never | Treatment::LeftOut));
+    let barred = barred.map(|rule| (rule.treatment == Treatment::Never, rule.store, rule.why));
     // A folder's list tells what is a file, a folder or a link: files cost one look, folders none, links more.
     let kind = entry.file_type().ok();
     let link = kind.is_some_and(|kind| kind.is_symlink());
     let barred = barred.or_else(|| if link { never_behind(place, &entry.path()) } else { None });
-    if let Some(rule) = barred {
-        let never = rule.treatment == Treatment::Never;
+    if let Some((never, store, why)) = barred {
         let (files, bytes) = match place.detail {
             Detail::Weighed if !never => weigh(entry),
             Detail::Weighed | Detail::Names => (1, entry.metadata().map_or(0, |metadata| metadata.len())),
         };
-        let (store, why) = (rule.store, rule.why);
         survey.left_out.push(LeftOut { path, store, why, files, bytes });
         return;
     }
@@ -263,10 +292,26 @@ fn look(
     // A link inside the home is read where it leads.
     let disk = entry.path();
     let disk = if link { disk.canonicalize().unwrap_or(disk) } else { disk };
+    if rule.treatment == Treatment::Unknown {
+        match judge(&path, &disk, metadata.len()) {
+            UnknownFile::Keep => {}
+            UnknownFile::Leave => {
+                survey.unaccounted.push((path, metadata.len()));
+                return;
+            }
+            UnknownFile::Secret => {
+                let (_, store, why) = SOUNDS_SECRET;
+                survey.left_out.push(LeftOut { path, store, why, files: 1, bytes: metadata.len() });
+                return;
+            }
+        }
+    }
     let found = FoundFile { path, disk, size: metadata.len(), stat: stat_of(&metadata), rule };
     match rule.treatment {
         Treatment::Database => survey.databases.push(found),
-        Treatment::Capture | Treatment::LeftOut | Treatment::Never => survey.found.push(found),
+        Treatment::Capture | Treatment::Unknown | Treatment::LeftOut | Treatment::Never => {
+            survey.found.push(found);
+        }
     }
 }
 
@@ -290,14 +335,24 @@ fn weigh(entry: &DirEntry) -> (u64, u64) {
     (files, bytes)
 }
 
-/// The rule that bars what a link leads to: another name does not make a never-opened file another file.
-fn never_behind(place: &WalkRoot<'_>, disk: &Path) -> Option<&'static Rule> {
+/// That a file is never opened, what it is, and why: its name alone says so.
+const SOUNDS_SECRET: (bool, &str, &str) = (true, "credentials", "name suggests credentials; never opened");
+
+/// What bars the target of a link: another name does not make a never-opened file another file.
+fn never_behind(place: &WalkRoot<'_>, disk: &Path) -> Option<(bool, &'static str, &'static str)> {
     let target = disk.canonicalize().ok()?;
     let mut path = place.prefix.to_owned();
-    target.strip_prefix(place.root).ok()?.components().find_map(|part| {
+    let mut treatment = None;
+    for part in target.strip_prefix(place.root).ok()?.components() {
         path = join(&path, part.as_os_str());
-        place.rules.decide(&path).filter(|rule| rule.treatment == Treatment::Never)
-    })
+        let rule = place.rules.decide(&path);
+        if let Some(rule) = rule.filter(|rule| rule.treatment == Treatment::Never) {
+            return Some((true, rule.store, rule.why));
+        }
+        treatment = rule.map(|rule| rule.treatment);
+    }
+    let is_secret = treatment == Some(Treatment::Unknown) && !target.is_dir() && sounds_secret(&path);
+    is_secret.then_some(SOUNDS_SECRET)
 }
 
 /// What a link leads to; `None` when that is out of the root and the person did not ask for it.
@@ -305,7 +360,8 @@ fn resolve(place: &WalkRoot<'_>, disk: &Path) -> io::Result<Option<Metadata>> {
     let target = disk.canonicalize()?;
     let metadata = std::fs::metadata(&target)?;
     let name = target.file_name().map(text_of).unwrap_or_default();
-    let barred = place.rules.decide(&name).is_some_and(|rule| rule.treatment == Treatment::Never);
+    let never = |rule: &Rule| matches!(rule.treatment, Treatment::Never);
+    let barred = place.rules.decide(&name).is_some_and(never) || sounds_secret(&name);
     let wanted = place.follows_links && metadata.is_file() && !barred;
     Ok(Some(metadata).filter(|_| target.starts_with(place.root) || wanted))
 }
@@ -365,7 +421,7 @@ mod tests {
         ] {
             assert_eq!(treatment(path), Some(Treatment::Capture), "{path}");
         }
-        assert_eq!(treatment("newthing.db"), None);
+        assert_eq!(treatment("newthing.db"), Some(Treatment::Unknown));
         assert_eq!(treatment("state_5.sqlite"), Some(Treatment::Database));
     }
 }

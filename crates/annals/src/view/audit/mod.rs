@@ -19,7 +19,7 @@ use super::context::View;
 use super::door::Door;
 use super::records::RecordsQuery;
 use accounts::Sum;
-use annals_core::{Result, Shown, Stream, Surface};
+use annals_core::{Result, Shown, Stream, Surface, UNKNOWN_FILES};
 use annals_sources::{REPOSITORIES, Source};
 use annals_store::FileRow;
 use imports::Imported;
@@ -51,8 +51,12 @@ pub struct Audit {
     pub types: BTreeMap<String, BTreeMap<String, Sum>>,
     pub stores: Vec<StoreLine>,
     pub unaccounted: Vec<Unaccounted>,
+    /// Files of unknown kind: kept, and read by nothing.
+    pub unknown_files: Vec<Unaccounted>,
     pub unknown: Vec<LineType>,
     pub malformed: Vec<Malformed>,
+    /// Every table of the client's databases, as the last sync found them.
+    pub tables: Vec<TableLine>,
     pub streams: Vec<StreamAudit>,
     pub surface: Vec<SurfaceLine>,
 }
@@ -111,6 +115,16 @@ pub struct Malformed {
     pub offset: u64,
     pub length: u64,
     pub what: Shown,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TableLine {
+    pub database: Shown,
+    pub table: Shown,
+    pub rows: i64,
+    /// Whether its rows are kept as records.
+    pub read: bool,
+    pub reason: &'static str,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -194,8 +208,10 @@ impl View<'_> {
                 .chain(&imported.unknown)
                 .map(|(path, bytes)| Unaccounted { path: self.door.text(path), bytes: *bytes })
                 .collect(),
+            unknown_files: self.unknown_files(source)?,
             unknown: self.unknown_kinds(source)?,
             malformed: malformed.collect(),
+            tables: self.tables(source)?,
             streams,
             surface,
         })
@@ -203,6 +219,38 @@ impl View<'_> {
 }
 
 impl View<'_> {
+    fn tables(&self, source: &'static dyn Source) -> Result<Vec<TableLine>> {
+        let manifest = source.manifest();
+        let mut lines = Vec::new();
+        for (pattern, text) in self.archive.table_counts(manifest.source)? {
+            let counted: Value = serde_json::from_str(&text).unwrap_or_default();
+            let database = counted["database"].as_str().unwrap_or_default();
+            for (table, rows) in counted["tables"].as_object().into_iter().flatten() {
+                let mut declared = manifest.databases.iter();
+                let declared =
+                    declared.find(|declared| declared.pattern == pattern && declared.table == *table);
+                lines.push(TableLine {
+                    database: self.door.text(database),
+                    table: self.door.text(table),
+                    rows: rows.as_i64().unwrap_or(0),
+                    read: declared.is_some_and(|declared| declared.is_read()),
+                    reason: declared.map_or("unknown table", |declared| declared.why),
+                });
+            }
+        }
+        Ok(lines)
+    }
+
+    fn unknown_files(&self, source: &'static dyn Source) -> Result<Vec<Unaccounted>> {
+        let files = self.archive.files(Some(source.manifest().source))?.into_iter();
+        let unknown = files.filter(|file| file.store == UNKNOWN_FILES && !file.gone);
+        let named = unknown.map(|file| Unaccounted {
+            path: self.door.text(&file.path),
+            bytes: u64::try_from(file.size).unwrap_or(0),
+        });
+        Ok(named.collect())
+    }
+
     /// Kinds of lines and of their contents that no reader knows: they are kept, and shown as they are.
     pub fn unknown_kinds(&self, source: &'static dyn Source) -> Result<Vec<LineType>> {
         let unknown = self.archive.unknown_types(source.manifest().source)?.into_iter();

@@ -358,10 +358,11 @@ fn plain_record(
 ) -> Result<Envelope> {
     let bytes = contents.span_of_version(row.file, row.file_version, row.encoding, row.span)?;
     let special = builder.source.record(stream, &row.key, bytes.expose());
-    let native = special
+    let mut native = special
         .map(Ok)
         .unwrap_or_else(|| serde_json::from_slice(bytes.expose()))
         .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes.expose()).into_owned()));
+    complete(builder, stream, row, &mut native)?;
     let (key, at) = (builder.view.door.text(&row.key).to_string(), row.at.map(Time::rfc3339));
     let (shown, full_bytes) = builder.view.door.json_preview(native, Extent::of(builder.full));
     let mut data = match shown.into_value() {
@@ -383,6 +384,31 @@ fn plain_record(
         full_bytes,
         ..Envelope::new(key, data)
     })
+}
+
+/// Fills what a record declares and its own bytes do not say: project, time of the last change, size and hash.
+fn complete(builder: &EntryBuilder<'_>, stream: &str, row: &RecordRow, data: &mut Value) -> Result<()> {
+    let is_open = |data: &Value, name: &str| data.get(name).is_some_and(Value::is_null);
+    let archive = builder.view.archive;
+    if is_open(data, "updated_at") {
+        data["updated_at"] = json!(row.at.map(Time::rfc3339));
+    }
+    if is_open(data, "project_path") {
+        let folders = archive.folders_beside(row.file)?;
+        data["project_path"] = json!(builder.source.project_of(stream, &row.key, &folders));
+    }
+    if is_open(data, "tool_use_id") {
+        let call = archive.call_with_output(&format!("{stream}/{}", row.key))?;
+        data["tool_use_id"] = json!(call.map(|call| call.call_id));
+    }
+    if is_open(data, "size")
+        && let Some(path) = builder.source.content_of(stream, &row.key)
+        && let Some((size, hash)) = archive.content_beside(row.file, &path)?
+    {
+        data["size"] = json!(size);
+        data["hash"] = json!(hash);
+    }
+    Ok(())
 }
 
 fn removed_record(kind: RemovedKind, row: &RemovedRow) -> Envelope {
