@@ -225,3 +225,29 @@ fn an_unknown_field_is_named_and_kept() {
     assert!(bench.run(&["records", "codex_cli/history"]).stdout.contains("\"mood\":\"calm\""));
     assert!(bench.run(&["audit"]).stdout.contains("undeclared mood"));
 }
+
+/// What a home contains decides its status, not that it is there.
+#[test]
+fn a_home_is_empty_unsupported_or_available() {
+    let bench = Bench::new();
+    let status = || {
+        let sources = bench.json(&["sources"])["sources"].as_array().unwrap().clone();
+        let card = sources.iter().find(|card| card["source"] == "codex_cli").unwrap().clone();
+        (card["source_status"].as_str().unwrap().to_owned(), card["session_count"].as_i64().unwrap())
+    };
+    std::fs::create_dir_all(bench.codex()).unwrap();
+    std::fs::write(bench.codex().join("config.toml"), "model = \"gpt-5\"\n").unwrap();
+    bench.sync();
+    assert_eq!(status(), ("empty".into(), 0));
+    assert_eq!(
+        audit_of(&bench, "claude_code")["percent"],
+        Value::Null,
+        "an absent source accounts for nothing"
+    );
+    let garbage = bench.transcript(&rollout(ID), &["not JSON".into(), "\u{1}\u{2}".into()]);
+    bench.sync();
+    assert_eq!(status(), ("unsupported".into(), 0), "garbage is no session");
+    std::fs::write(&garbage, annals_testkit::codex::text_of(&conversation(ID, "gears"))).unwrap();
+    bench.sync();
+    assert_eq!(status(), ("available".into(), 1));
+}

@@ -4,8 +4,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use crate::claude;
 use crate::golden::tapes;
-use annals_testkit::codex::{ID, meta, prompt, rollout};
+use annals_testkit::codex::{ID, conversation, meta, prompt, rollout, text_of};
 use annals_testkit::files::files_below;
 use annals_testkit::{Bench, Ran, fixtures, sources};
 
@@ -250,4 +251,17 @@ fn sub_agents_name_their_parent() {
         }
     }
     assert!(rollout(ID).ends_with(".jsonl"));
+}
+
+/// A transcript of another client is refused: an empty tape would look like a session in which nothing happened.
+#[test]
+fn lines_of_another_client_are_an_error() {
+    let bench = Bench::new();
+    let codex = bench.transcript(&rollout(ID), &conversation(ID, "gears"));
+    let ran = bench.run(&["record", codex.to_str().unwrap(), "--format", "claude-jsonl"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: use --format codex-jsonl"), "{}", ran.stderr);
+    let claude = claude::write(&bench, claude::FOLDER, claude::ONE, &text_of(&claude::talk(claude::ONE)));
+    let ran = bench.run(&["record", claude.to_str().unwrap(), "--format", "codex-jsonl"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
 }

@@ -23,8 +23,10 @@ pub enum LineStatus {
 #[strum(serialize_all = "snake_case")]
 pub enum SourceStatus {
     Available,
-    /// A home without files of the source.
+    /// A home without sessions.
     Empty,
+    /// A home with transcripts of which no line can be read.
+    Unsupported,
     #[default]
     Unavailable,
     Error,

@@ -19,6 +19,8 @@ pub struct FileWork {
 pub struct FileRegion {
     pub range: Option<Range>,
     pub text: Option<String>,
+    /// The text that the call itself gave, where `text` has the lines it is in.
+    pub given: Option<String>,
 }
 
 impl FileWork {
@@ -43,10 +45,10 @@ impl FileRegion {
         let count = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
         let end = start.saturating_add(count).saturating_sub(1);
         let range = (count > 0 && start > 0).then_some(Range { start, end });
-        FileRegion { range, text: Some(text) }
+        FileRegion { range, text: Some(text), given: None }
     }
 
     pub fn text(text: impl Into<String>) -> FileRegion {
-        FileRegion { range: None, text: Some(text.into()) }
+        FileRegion { text: Some(text.into()), ..FileRegion::default() }
     }
 }

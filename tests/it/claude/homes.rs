@@ -139,6 +139,38 @@ fn a_projects_folder_alone_is_enough_and_can_be_narrowed() {
     assert_eq!(chosen("-home-*", ""), ["-home-ada-engine", "-home-ada-poems"]);
     assert_eq!(chosen("", "-tmp-*,*poems"), ["-home-ada-engine"]);
     assert_eq!(chosen("-home-*, -tmp-try", "*engine"), ["-home-ada-poems", "-tmp-try"]);
+    assert_eq!(chosen("/home/ada/*", ""), ["-home-ada-engine", "-home-ada-poems"]);
+    assert_eq!(chosen("", "/tmp/try/"), ["-home-ada-engine", "-home-ada-poems"]);
+}
+
+/// Whatever the client keeps elsewhere of a session in such a project is left out too.
+#[test]
+fn an_excluded_project_leaves_nothing() {
+    let bench = Bench::new();
+    write(&bench, FOLDER, ONE, &text_of(&talk(ONE)));
+    write(&bench, "-home-ada-diary", TWO, &text_of(&talk(TWO)));
+    let beside = |session: &str| {
+        [
+            format!("todos/{session}-agent-{session}.json"),
+            format!("tasks/{session}/1.json"),
+            format!("file-history/{session}/0011223344556677@v1"),
+        ]
+    };
+    for path in [ONE, TWO].into_iter().flat_map(beside) {
+        let path = bench.claude().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "[]").unwrap();
+    }
+    let mut command = bench.command(&["sync", "--json"]);
+    command.env("CLAUDE_CODE_PROJECTS_DIR_EXCLUDE", "/home/ada/diary,no-such-*");
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let paths: Vec<String> =
+        bench.accounts().iter().map(|file| file["path"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(paths.iter().filter(|path| path.contains(ONE)).count(), 4, "{paths:?}");
+    assert!(!paths.iter().any(|path| path.contains(TWO)), "{paths:?}");
+    assert!(ran.stdout.contains("no-such-*: no project matches"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("diary: no project"), "{}", ran.stdout);
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn every_table_of_the_databases_is_read_or_named() {
         .unwrap();
     drop(state);
     bench.sync();
-    let session = &records(&bench, "sessions")[0];
+    let session = &records(&bench, "sessions")[0]["data"];
     assert_eq!(
         (&session["name"], &session["archived_at"]),
         (&json!("Engine"), &json!("2026-03-02T09:00:00.000Z"))
@@ -95,7 +95,7 @@ fn a_name_given_in_the_index_is_the_sessions() {
     let name = json!({"id": ID, "thread_name": "Gauge", "updated_at": "2026-11-15T10:00:00.000000000Z"});
     std::fs::write(bench.codex().join("session_index.jsonl"), format!("{name}\n")).unwrap();
     bench.sync();
-    assert_eq!(records(&bench, "sessions")[0]["name"], "Gauge");
+    assert_eq!(records(&bench, "sessions")[0]["data"]["name"], "Gauge");
 }
 
 #[test]
@@ -138,7 +138,8 @@ fn reads_count_wherever_they_are_proven() {
     for path in read {
         assert!(tape.contains(path), "{tape}");
     }
-    let calls = records(&bench, "function_calls");
+    let calls: Vec<Value> =
+        records(&bench, "function_calls").iter().map(|call| call["data"].clone()).collect();
     let gear = calls.iter().find(|call| call["call_id"] == "a").unwrap();
     assert_eq!(gear["kind"], "read");
     assert!(gear["files"][0].to_string().contains('3'), "{gear}");

@@ -1,5 +1,6 @@
 //! Reads our own sources and fails on what the rules for modules, the door and the layout forbid.
 
+mod requirements;
 mod syntax;
 
 use std::path::Path;

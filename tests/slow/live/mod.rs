@@ -143,8 +143,8 @@ fn a_regenerated_answer_moves_the_branch_and_a_deleted_memory_ends() {
             .iter()
             .filter(|record| record["session_id"] == id_of(1))
             .filter_map(|record| {
-                let node = record["native"]["node_id"].as_str()?.to_owned();
-                Some((node, record["on_current_branch"] == true))
+                let node = record["data"]["native"]["node_id"].as_str()?.to_owned();
+                Some((node, record["data"]["on_current_branch"] == true))
             })
             .collect();
         flags.sort();

@@ -91,9 +91,16 @@ impl Recorder for ClaudeTape {
         let path = told.or(path).map(|path| path.into_owned());
         match (name.as_ref(), path) {
             ("Read", Some(path)) => read_work(path, &input, detail.as_ref(), lines.output),
-            ("Edit", Some(path)) => edit_work(path, &input, detail.as_ref()),
+            ("Edit", Some(path)) => {
+                let given = |name: &str| input.get_text(name).map(|text| text.into_owned());
+                let (old, new) = (given("old_string"), given("new_string"));
+                with_given(edit_work(path, &input, detail.as_ref()), old.as_deref(), new.as_deref())
+            }
             ("MultiEdit", Some(path)) => edits_work(path, &input, detail.as_ref()),
-            ("Write", Some(path)) => write_work(path, &input, detail.as_ref()),
+            ("Write", Some(path)) => {
+                let content = input.get_text("content");
+                with_given(write_work(path, &input, detail.as_ref()), None, content.as_deref())
+            }
             ("NotebookEdit", Some(path)) => notebook_work(path, &input, detail.as_ref()),
             ("Bash", _) => bash_work(&input, detail.as_ref(), lines.folder),
             _ => Vec::new(),
@@ -241,14 +248,25 @@ fn edits_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> 
         if places.is_none() {
             file = None;
         }
-        let places = places.unwrap_or_else(|| vec![(FileRegion::text(old), FileRegion::text(new))]);
-        found.extend(places.into_iter().map(|(before, after)| FileWork {
+        let places =
+            places.unwrap_or_else(|| vec![(FileRegion::text(&*old), FileRegion::text(&*new))]).into_iter();
+        let works = places.map(|(before, after)| FileWork {
             before,
             after,
             ..FileWork::new(path.clone(), Operation::Update)
-        }));
+        });
+        found.extend(with_given(works.collect(), Some(&old), Some(&new)));
     }
     found
+}
+
+/// Adds the texts of the call itself, which need not be whole lines.
+fn with_given(mut works: Vec<FileWork>, before: Option<&str>, after: Option<&str>) -> Vec<FileWork> {
+    for work in &mut works {
+        work.before.given = before.map(str::to_owned);
+        work.after.given = after.map(str::to_owned);
+    }
+    works
 }
 
 fn write_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> Vec<FileWork> {

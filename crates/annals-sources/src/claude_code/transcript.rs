@@ -42,6 +42,9 @@ pub struct TranscriptReader {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct State {
+    /// Some line was an object, or not even JSON: a file of nothing but the latter is no session.
+    read_any: bool,
+    garbage: bool,
     facts: SessionFacts,
     /// The first time in the file: rows from before it were copied into it.
     first_at: Option<Time>,
@@ -577,7 +580,12 @@ impl TranscriptReader {
 
 impl Reader for TranscriptReader {
     fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict {
-        each_object(line, |at, object| self.row(offset + at, object, out))
+        let verdict = each_object(line, |at, object| {
+            self.state.read_any = true;
+            self.row(offset + at, object, out)
+        });
+        self.state.garbage |= matches!(verdict, Verdict::Malformed(_));
+        verdict
     }
 
     fn save(&self) -> String {
@@ -592,7 +600,9 @@ impl Reader for TranscriptReader {
         let State { prompt, command, agent_message, last_prompt, .. } = &self.state;
         let titles = [prompt, last_prompt, agent_message, command];
         facts.first_prompt = titles.into_iter().flatten().next().cloned();
-        vec![Facts { session: self.session.clone(), rank: 0, facts }]
+        let session = self.session.clone();
+        let is_session = self.state.read_any || !self.state.garbage;
+        is_session.then_some(Facts { session, rank: 0, facts }).into_iter().collect()
     }
 }
 

@@ -39,6 +39,9 @@ pub struct RolloutReader {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct State {
+    /// Some line was an object, or not even JSON: a file of nothing but the latter is no session.
+    read_any: bool,
+    garbage: bool,
     pub(super) thread: Option<String>,
     /// The thread that the lines at hand were written for: the own one, or one that was copied from.
     pub(super) stretch: Option<String>,
@@ -94,6 +97,7 @@ impl RolloutReader {
     }
 
     pub(super) fn object(&mut self, offset: u64, object: &Object<'_>, out: &mut Vec<Item>) -> Verdict {
+        self.state.read_any = true;
         let (mut timestamp, mut kind, mut payload, mut record_type) = (None, None, None, None);
         let (mut metadata, mut id) = (None, None);
         for (name, value) in object.fields() {
@@ -507,6 +511,7 @@ impl Reader for RolloutReader {
     fn read(&mut self, offset: u64, line: json::Line<'_>, out: &mut Vec<Item>) -> Verdict {
         let verdict = each_object(line, |at, object| self.object(offset + at, &object, out));
         self.state.started |= !matches!(verdict, Verdict::Skipped(_));
+        self.state.garbage |= matches!(verdict, Verdict::Malformed(_));
         verdict
     }
 
@@ -524,7 +529,9 @@ impl Reader for RolloutReader {
             let named = ["agent_path", "agent_nickname"].iter().find_map(|name| facts.native.get(*name));
             facts.first_prompt = named.and_then(Value::as_str).map(str::to_owned);
         }
-        vec![Facts { session: self.session.clone(), rank: 0, facts }]
+        let session = self.session.clone();
+        let is_session = self.state.read_any || !self.state.garbage;
+        is_session.then_some(Facts { session, rank: 0, facts }).into_iter().collect()
     }
 }
 

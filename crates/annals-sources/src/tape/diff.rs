@@ -81,7 +81,7 @@ impl Side {
         }
         let range = self.first.filter(|first| *first > 0);
         let range = range.map(|start| Range { start, end: start.saturating_add(self.lines - 1) });
-        FileRegion { range, text: Some(self.text) }
+        FileRegion { range, text: Some(self.text), given: None }
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
     use annals_core::{FileRegion, Range};
 
     fn piece(start: u32, end: u32, text: &str) -> FileRegion {
-        FileRegion { range: Some(Range { start, end }), text: Some(text.to_owned()) }
+        FileRegion { range: Some(Range { start, end }), text: Some(text.to_owned()), given: None }
     }
 
     #[test]

@@ -127,6 +127,15 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Whether a home has sessions, and whether it has transcripts.
+    pub fn content_of(&self, instance: i64) -> Result<(bool, bool)> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "select exists (select 1 from session where instance = $1),
+                    exists (select 1 from file where instance = $1 and store = 'transcripts' and content_size > 0)"
+        ))?;
+        Ok(statement.query_row([instance], |row| Ok((row.get(0)?, row.get(1)?)))?)
+    }
+
     pub fn set_cursor(&mut self, instance: i64, name: &str, value: &str) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into cursor (instance, name, value) values ($1, $2, $3)

@@ -14,7 +14,7 @@ use super::import::drops::import_drops;
 use super::ingest::capture::{CaptureOutcome, Capturer, Report};
 use super::options::{Environment, Nobody, Progress, SourceReport, SyncOptions, Totals};
 use super::run::{self, Run};
-use annals_core::{FailureKind, LineStatus, Result, Scope, Time};
+use annals_core::{FailureKind, LineStatus, Result, Scope, SourceStatus, Time};
 use annals_sources::{Home, REPOSITORIES, Settings, Source};
 use annals_store::{Batch, Store, Writer};
 
@@ -253,6 +253,9 @@ fn visit(
     totals.unchanged_files += unchanged.0;
     totals.put_off_files += put_off;
     totals.gone_files += gone.len() as u64;
+    for pattern in &looked.unmatched {
+        report.problems.push(format!("{pattern}: no project matches this pattern of the settings"));
+    }
     for path in &looked.outside {
         report.problems.push(format!("{path}: link to outside of the home not followed"));
     }
@@ -469,6 +472,13 @@ fn finish_visit(
 fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, now: Time) -> Result<()> {
     writer.resolve()?;
     writer.mark_sessions(visit.instance, &visit.gone, now)?;
-    let (status, reason) = visit.state.status(true);
+    let (mut status, mut reason) = visit.state.status(true);
+    if status == SourceStatus::Available {
+        (status, reason) = match writer.content_of(visit.instance)? {
+            (true, _) => (status, reason),
+            (false, true) => (SourceStatus::Unsupported, "no line of its transcripts can be read"),
+            (false, false) => (SourceStatus::Empty, "no sessions in it"),
+        };
+    }
     Ok(writer.set_instance_status(visit.instance, status, reason, now)?)
 }

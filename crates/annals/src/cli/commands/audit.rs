@@ -35,7 +35,9 @@ pub fn run(context: &mut Context, options: &AuditArguments) -> Result<Outcome> {
         print(context, &audits)?;
         print_index(context, &index)?;
     }
-    let below = options.fail_under.is_some_and(|bar| audits.iter().any(|audit| audit.percent < bar));
+    let below = options
+        .fail_under
+        .is_some_and(|bar| audits.iter().any(|audit| audit.percent.is_some_and(|percent| percent < bar)));
     Ok(if below { Outcome::Nothing } else { Outcome::Done })
 }
 
@@ -81,7 +83,11 @@ fn print_index(context: &mut Context, index: &IndexAudit) -> Result<()> {
 fn print(context: &mut Context, audits: &[Audit]) -> Result<()> {
     for audit in audits {
         let title = context.output.strong(audit.provider_label);
-        context.output.line(format!("{title}  {} % accounted for", audit.percent))?;
+        let accounted = match audit.percent {
+            Some(percent) => format!("{percent} % accounted for"),
+            None => "nothing found".to_owned(),
+        };
+        context.output.line(format!("{title}  {accounted}"))?;
         let head = ["", "#found", "#kept", "#left out", "#unaccounted", "#gaps"];
         let (files, bytes) = (audit.files, audit.bytes);
         let count = |value: u64| number(value);

@@ -1,6 +1,7 @@
 //! Lists a home: every file matches a declared rule or is unaccounted. Nothing is opened but files of unknown kind, to see
 //! whether they are text.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{DirEntry, Metadata};
 use std::io;
@@ -79,6 +80,8 @@ pub struct Survey {
     /// Folders and files that could not be looked at: nothing below them counts as gone.
     pub unreadable: Vec<(String, String)>,
     pub outside: Vec<String>,
+    /// Patterns of the settings that match no folder.
+    pub unmatched: Vec<String>,
 }
 
 impl Survey {
@@ -161,6 +164,8 @@ pub fn survey(home: &Home, rules: &Rules, detail: Detail) -> Result<Survey> {
             look(&place, &entry, path, &mut survey, &mut folders);
         }
     }
+    survey.unmatched = home.choice.as_ref().map_or_else(Vec::new, |choice| unmatched(choice, &survey));
+    leave_excluded_sessions(home, place.chosen.as_ref(), &root, &mut survey);
     survey.found.sort_by(|a, b| a.path.cmp(&b.path));
     survey.databases.sort_by(|a, b| a.path.cmp(&b.path));
     leave_others(&mut survey);
@@ -207,7 +212,7 @@ impl Chosen {
         let set = |patterns: &[String]| -> Result<GlobSet> {
             let mut builder = GlobSetBuilder::new();
             for pattern in patterns {
-                let glob = GlobBuilder::new(pattern).build().map_err(|error| {
+                let glob = GlobBuilder::new(&as_name(pattern)).build().map_err(|error| {
                     Error::new(format!("invalid pattern {pattern:?}: {error}"))
                         .hint("use a pattern such as *-work or api-*")
                 })?;
@@ -225,6 +230,57 @@ impl Chosen {
         let Some(name) = name.filter(|name| !name.contains('/')) else { return true };
         self.include.as_ref().is_none_or(|include| include.is_match(name)) && !self.exclude.is_match(name)
     }
+}
+
+fn unmatched(choice: &Choice, survey: &Survey) -> Vec<String> {
+    let below = |path: &str| path.strip_prefix(choice.below)?.strip_prefix('/').map(str::to_owned);
+    let found = survey.found.iter().map(|found| found.path.as_str());
+    let paths = found.chain(survey.left_out.iter().map(|left| left.path.as_str()));
+    let mut names: Vec<String> = paths.filter_map(below).collect();
+    names.iter_mut().for_each(|name| name.truncate(name.find('/').unwrap_or(name.len())));
+    names.sort();
+    names.dedup();
+    let matches = |pattern: &String| {
+        let glob = GlobBuilder::new(&as_name(pattern)).build().map(|glob| glob.compile_matcher());
+        glob.is_ok_and(|glob| names.iter().any(|name| glob.is_match(name)))
+    };
+    choice.include.iter().chain(&choice.exclude).filter(|pattern| !matches(pattern)).cloned().collect()
+}
+
+/// What is kept elsewhere in the home of a session in a folder that is left out is left out too.
+fn leave_excluded_sessions(home: &Home, chosen: Option<&Chosen>, root: &Path, survey: &mut Survey) {
+    let Some(chosen) = chosen.filter(|_| home.prefix.is_empty()) else { return };
+    let mut sessions = HashSet::new();
+    for left in survey.left_out.iter().filter(|left| !chosen.wants(&left.path)) {
+        for entry in std::fs::read_dir(root.join(&left.path)).into_iter().flatten().flatten() {
+            let name = text_of(&entry.file_name());
+            sessions.insert(name.strip_suffix(".jsonl").unwrap_or(&name).to_owned());
+        }
+    }
+    // Long enough to be an id, and not a word that any path may have.
+    sessions.retain(|session| session.len() >= 32);
+    let is_theirs = |path: &str| {
+        let mut parts = path.split('/');
+        parts.any(|part| part.get(..36).is_some_and(|start| sessions.contains(start)))
+    };
+    let left_out = &mut survey.left_out;
+    survey.found.retain(|found| {
+        let stays = !is_theirs(&found.path);
+        if !stays {
+            let (store, why) = ("settings", "excluded in the settings");
+            left_out.push(LeftOut { path: found.path.clone(), store, why, files: 1, bytes: found.size });
+        }
+        stays
+    });
+}
+
+/// A pattern for paths as one for the names that the client gives to folders of them: `/home/ada/x` is `-home-ada-x`.
+fn as_name(pattern: &str) -> String {
+    if !pattern.contains('/') {
+        return pattern.to_owned();
+    }
+    let kept = |c: char| c.is_ascii_alphanumeric() || "*?[]{},!-".contains(c);
+    pattern.trim_end_matches('/').chars().map(|c| if kept(c) { c } else { '-' }).collect()
 }
 
 fn join(folder: &str, name: &OsStr) -> String {

@@ -109,8 +109,8 @@ fn source_html(audit: &Audit) -> SourceHtml {
     SourceHtml {
         name: audit.source,
         label: audit.provider_label,
-        state: if audit.percent >= 100.0 { "ok" } else { "failed" },
-        percent: format!("{} %", audit.percent),
+        state: if audit.percent.is_none_or(|percent| percent >= 100.0) { "ok" } else { "failed" },
+        percent: audit.percent.map_or_else(|| "nothing found".to_owned(), |percent| format!("{percent} %")),
         empty: files.found == 0 && lines.found == 0,
         layers: vec![
             ("files", [files.found, files.kept, files.unaccounted, files.gaps, files.left_out].map(number)),

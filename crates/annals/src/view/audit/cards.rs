@@ -107,8 +107,12 @@ impl SourceCard {
     fn apply_disk_state(&mut self, door: &Door, disk: &[DiskState]) {
         for (_, path, status, reason) in disk.iter().filter(|(name, ..)| *name == self.source) {
             self.source_path = Some(door.text(path));
-            self.source_status = *status;
-            self.reason = door.text(reason);
+            // What the last sync found in it says more than that it is there.
+            let known = matches!(self.source_status, SourceStatus::Empty | SourceStatus::Unsupported);
+            if !(known && *status == SourceStatus::Available) {
+                self.source_status = *status;
+                self.reason = door.text(reason);
+            }
         }
     }
 }

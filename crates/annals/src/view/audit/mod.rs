@@ -42,8 +42,8 @@ pub struct Audit {
     pub source: &'static str,
     pub provider_label: &'static str,
     /// Share of the bytes found that are kept or left out on purpose, or of the files if what is missing has no known
-    /// size; 100 only if nothing is unknown or missing.
-    pub percent: f64,
+    /// size; 100 only if nothing is unknown or missing, null if nothing was found.
+    pub percent: Option<f64>,
     pub files: Balance,
     pub bytes: Balance,
     pub lines: Lines,
@@ -196,7 +196,8 @@ impl View<'_> {
         Ok(Audit {
             source: manifest.source,
             provider_label: manifest.label,
-            percent: percent(bytes.found, missing).min(percent(files.found, imported.gaps)),
+            percent: (files.found > 0 || lines.found > 0)
+                .then(|| percent(bytes.found, missing).min(percent(files.found, imported.gaps))),
             files,
             bytes,
             lines,

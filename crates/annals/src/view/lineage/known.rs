@@ -216,7 +216,7 @@ mod tests {
             &mut text,
             &update(
                 FileRegion::lines(4, "three\n".into()),
-                FileRegion { range: Some(Range { start: 4, end: 4 }), text: None }
+                FileRegion { range: Some(Range { start: 4, end: 4 }), ..FileRegion::default() }
             )
         ));
         assert_eq!(text.as_deref(), Some("one\nnew\n2\n"));

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::view::context::View;
 use crate::view::paging::{Paging, read_keyed, write_keyed};
-use crate::view::usage::prices::Cost;
+use crate::view::usage::prices::{Cost, millionths};
 use annals_core::{Error, Result, SessionFacts, Shown, ShownJson, Time, Tokens};
 use annals_sources::by_name;
 use annals_store::{Page, SessionFilter, SessionRow};
@@ -245,7 +245,7 @@ impl View<'_> {
         // The client's figure includes inherited history and sub-agents, which are counted elsewhere.
         let alone = row.parent.is_none() && row.copied_from.is_none();
         let reported = match facts.cost_usd {
-            Some(cost) if alone && !self.archive.has_agents(row.id)? => Some(cost),
+            Some(cost) if alone && !self.archive.has_agents(row.id)? => Some(millionths(cost)),
             _ => None,
         };
         let cost = Cost::of(&self.archive.session_usage(row.id)?);

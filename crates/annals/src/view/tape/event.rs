@@ -38,7 +38,10 @@ pub struct Edited {
 pub struct EditSide {
     pub range: Option<Range>,
     pub text: Option<Shown>,
+    /// Of the text that the call gave.
     pub hash: Option<String>,
+    /// Of the lines, where they are more than that text.
+    pub lines_hash: Option<String>,
 }
 
 impl Edited {
@@ -58,7 +61,13 @@ impl Edited {
 impl EditSide {
     fn new(door: &Door, piece: &FileRegion) -> EditSide {
         let text = piece.text.as_deref();
-        EditSide { range: piece.range, text: text.map(|text| door.text(text)), hash: text.map(sha256) }
+        let given = piece.given.as_deref().or(text);
+        EditSide {
+            range: piece.range,
+            text: text.map(|text| door.text(text)),
+            hash: given.map(sha256),
+            lines_hash: text.filter(|text| given != Some(text)).map(sha256),
+        }
     }
 }
 
@@ -119,6 +128,9 @@ impl Event {
                 }
                 for (name, side) in sides {
                     put(&format!("{name}_hash"), json!(side.hash));
+                }
+                for (name, side) in sides {
+                    put(&format!("{name}_lines_hash"), json!(side.lines_hash));
                 }
                 put("call_id", json!(edit.call_id));
             }

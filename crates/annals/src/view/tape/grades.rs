@@ -64,10 +64,10 @@ impl CoverageGrades {
         for (name, grade) in [("coverage.read", read), ("coverage.edit", edit), ("coverage.tool", tool)] {
             meta.insert(name.into(), Value::from(grade));
         }
-        let flags = [("read", read), ("edit", edit)].into_iter().filter(|(_, grade)| *grade == "partial");
-        let flags: Vec<Value> =
-            flags.map(|(what, _)| Value::from(format!("{flag}_{what}_partial"))).collect();
-        meta.insert("adapter_flags".into(), Value::Array(flags));
+        let flags = [("read", read), ("edit", edit), ("tool", tool)];
+        let flags =
+            flags.map(|(what, grade)| (format!("{flag}_{what}_partial"), Value::from(grade == "partial")));
+        meta.insert("adapter_flags".into(), Value::Object(Map::from_iter(flags)));
     }
 }
 

@@ -81,6 +81,13 @@ pub fn record(
     let context = recording.path.map(|path| FileContext { path: path.to_owned(), modified: None });
     let file = Reading { reader, context, framing: recording.framing, resolve: None };
     taping.file(door, file, input, visit)?;
+    if taping.grades.lines == 0 && taping.drift_count > 0 {
+        let others = annals_sources::registry().iter().filter_map(|source| source.recorder());
+        let others: Vec<&str> =
+            others.map(|other| other.form().format).filter(|other| *other != form.format).collect();
+        return Err(Error::new(format!("no line of the input is {}", form.format))
+            .hint(format!("use --format {}", others.join(" or --format "))));
+    }
     taping.end(door, visit)
 }
 
@@ -290,7 +297,8 @@ fn meta(
             meta.insert(name.into(), json!(door.text(text)));
         }
     };
-    put("model", facts.models.first());
+    let provider = facts.native.get("model_provider").and_then(Value::as_str).unwrap_or(form.vendor);
+    put("model", facts.models.first().or(Some(&provider.to_owned())));
     put("repo_head", facts.git_commit.as_ref());
     put("label", facts.name.as_ref().or(facts.title.as_ref()).or(facts.first_prompt.as_ref()));
     put("cwd", facts.cwd.as_ref());

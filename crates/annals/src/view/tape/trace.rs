@@ -71,7 +71,12 @@ impl Trace {
                 .filter(|other| other.file == edit.file)
                 .filter_map(|edit| {
                     let range = edit.after.range?;
-                    let hash = edit.after.hash.as_ref().map(|hash| format!("sha256:{hash}"));
+                    let hash = edit
+                        .after
+                        .lines_hash
+                        .as_ref()
+                        .or(edit.after.hash.as_ref())
+                        .map(|hash| format!("sha256:{hash}"));
                     Some(json!({"start_line": range.start, "end_line": range.end, "content_hash": hash}))
                 })
                 .collect();

@@ -16,7 +16,7 @@ use super::session::list::TokenSums;
 use annals_core::{Result, Shown, Time, Tokens};
 use annals_sources::by_name;
 use annals_store::{ResponseFilter, ResponseRow, RowPlace, UsageBy};
-use prices::{Cost, Price, price_of};
+use prices::{Cost, Price, millionths, price_of};
 
 #[derive(Debug, Clone)]
 pub struct UsageQuery {
@@ -205,7 +205,8 @@ fn response(door: &Door, row: ResponseRow, id: Option<String>) -> ResponseView {
     let price = row.model.as_deref().and_then(|model| price_of(model, day));
     let cost = price
         .filter(|_| !row.copied)
-        .map(|price| price.cost(row.tokens.prompt_class(), row.tokens).dollars());
+        .map(|price| price.cost(row.tokens.prompt_class(), row.tokens).dollars())
+        .map(millionths);
     ResponseView {
         response_id: door.text(&id.unwrap_or_else(|| row.key.hex())),
         source: row.source,

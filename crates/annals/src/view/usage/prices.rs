@@ -131,7 +131,7 @@ impl Cost {
 
     /// The cost of what has a price; None if nothing has.
     pub fn known(&self) -> Option<f64> {
-        (self.responses > 0).then(|| self.priced.dollars())
+        (self.responses > 0).then(|| millionths(self.priced.dollars()))
     }
 
     /// None unless everything has a price: a partial sum would look like the total.
@@ -142,6 +142,11 @@ impl Cost {
     pub fn billing_source(&self) -> &'static str {
         if self.responses > 0 && self.unpriced.is_empty() { "estimated" } else { "unknown" }
     }
+}
+
+/// At most six decimals: sums of prices have more, which mean nothing.
+pub fn millionths(dollars: f64) -> f64 {
+    (dollars * 1e6).round() / 1e6
 }
 
 struct Table {
