@@ -16,7 +16,8 @@ use super::context::View;
 use super::door::Door;
 use super::session::entry_builder::kept_apart;
 use super::session::list::SessionView;
-use annals_core::{Encoding, Error, Framing, Result, SessionFacts, ShownJson};
+use annals_core::{Encoding, Error, Framing, Result, SessionFacts, ShownJson, Verdict};
+use annals_sources::json::Scan;
 use annals_sources::{FileContext, Recorder, Source, TapeForm, by_name};
 use annals_store::{Archive, TranscriptFile};
 use event::{Event, moment};
@@ -37,6 +38,10 @@ pub enum TapeFormat {
     Tape,
     AgentTrace,
 }
+
+/// How much of an input is compared with the formats of other clients.
+const SNIFFED: u64 = 1 << 20;
+const SNIFFED_LINES: usize = 50;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TapeOptions {
@@ -80,15 +85,35 @@ pub fn record(
     let mut taping = Taping::new(recording.source, recorder, options);
     let context = recording.path.map(|path| FileContext { path: path.to_owned(), modified: None });
     let file = Reading { reader, context, framing: recording.framing, resolve: None };
-    taping.file(door, file, input, visit)?;
-    if taping.grades.lines == 0 && taping.drift_count > 0 {
-        let others = annals_sources::registry().iter().filter_map(|source| source.recorder());
-        let others: Vec<&str> =
-            others.map(|other| other.form().format).filter(|other| *other != form.format).collect();
-        return Err(Error::new(format!("no line of the input is {}", form.format))
-            .hint(format!("use --format {}", others.join(" or --format "))));
-    }
+    let mut start = Vec::new();
+    input.take(SNIFFED).read_to_end(&mut start)?;
+    refuse_foreign(recording.source, form, &start)?;
+    taping.file(door, file, &mut start.chain(input), visit)?;
     taping.end(door, visit)
+}
+
+/// Refuses lines of another client: their tape would look like a session in which nothing happened.
+fn refuse_foreign(source: &'static dyn Source, form: &TapeForm, start: &[u8]) -> Result<()> {
+    let known_lines = |source: &'static dyn Source, form: &TapeForm| {
+        let file = FileContext { path: String::new(), modified: None };
+        let mut reader = source.reader(form.lines_reader, &file, None);
+        let lines = start.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(SNIFFED_LINES);
+        let verdicts = lines.map(|line| reader.read(0, Scan::new(line).line(), &mut Vec::new()));
+        verdicts.filter(|verdict| matches!(verdict, Verdict::Kept(_))).count()
+    };
+    if known_lines(source, form) > 0 {
+        return Ok(());
+    }
+    for other in annals_sources::registry().iter().copied() {
+        let other_form = other.recorder().map(Recorder::form).filter(|other| other.format != form.format);
+        if let Some(other_form) = other_form
+            && known_lines(other, other_form) > 0
+        {
+            return Err(Error::new(format!("no line of the input is {}", form.format))
+                .hint(format!("use --format {}", other_form.format)));
+        }
+    }
+    Ok(())
 }
 
 impl View<'_> {
