@@ -25,6 +25,7 @@ mod lineage;
 mod members;
 mod never_opened;
 mod openai_api;
+mod people;
 mod search;
 mod settings;
 mod tape;
