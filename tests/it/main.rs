@@ -24,6 +24,7 @@ mod library;
 mod lineage;
 mod members;
 mod never_opened;
+mod new_kinds;
 mod openai_api;
 mod people;
 mod search;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::calls::PendingCalls;
-use super::drift::each_unknown;
+use super::drift::{each_unknown, each_unknown_state};
 use super::kinds::{
     ATTACHMENTS, PLUMBING, PROGRESS, STATE_ROWS, SYSTEM_ROWS, agent_parent, is_housekeeping, row_key, stem,
     version_number,
@@ -114,11 +114,15 @@ impl TranscriptReader {
             !self.agent && object.get_text("sessionId").is_some_and(|session| *session != *self.session);
         let earlier = at.zip(self.state.first_at).is_some_and(|(at, first)| at < first);
         let sidechain = object.get("isSidechain").and_then(Json::boolean) == Some(true);
-        let row = Row { object, span, at, inherited: self.agent || foreign || earlier, sidechain };
+        let forked = object.get("forkedFrom").is_some_and(|from| from.is_object());
+        let inherited = self.agent || foreign || earlier || forked;
+        let row = Row { object, span, at, inherited, sidechain };
         self.note(&row, foreign, out);
         self.landmark(&row, out);
         if matches!(kind.as_str(), "user" | "assistant" | "system" | "attachment" | "progress") {
             each_unknown(&row.object, &kind, &mut |kind| out.push(Item::Drift(kind)));
+        } else {
+            each_unknown_state(&row.object, &kind, &mut |kind| out.push(Item::Drift(kind)));
         }
         match kind.as_str() {
             "user" => self.user(&row, out),
@@ -160,6 +164,12 @@ impl TranscriptReader {
             facts.last_at = facts.last_at.max(row.at);
         }
         let Some(session) = session else { return };
+        if let Some(origin) = object.get("forkedFrom").and_then(|from| from.get_text("sessionId"))
+            && facts.parent.is_none()
+        {
+            facts.parent = Some(origin.into_owned());
+            facts.parent_kind = Some(LinkKind::Fork);
+        }
         if self.agent && facts.parent.is_none() {
             facts.parent = Some(session.clone().into_owned());
             facts.parent_kind = Some(LinkKind::SubAgent);

@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::authorship::{Author, author, request, typed_bytes, without_citations};
 use super::calls::OpenCalls;
 use super::chain::Chain;
-use super::drift::{ENVELOPE, each_unknown_field, each_unknown_part};
+use super::drift::{
+    ENVELOPE, each_unknown_field, each_unknown_in_item, each_unknown_in_payload, each_unknown_part,
+};
 use super::meta::ids_in_name;
 use super::usage::Meter;
 use crate::home::title::title_of;
@@ -22,6 +24,22 @@ use annals_core::{
 
 /// How many messages wait for their twin (event or response item) at most.
 const WAITING: usize = 64;
+
+/// Events about other agents and the client's own tools; the items beside them say the same.
+const COLLABORATION: &[&str] = &[
+    "collab_agent_spawn_begin",
+    "collab_agent_spawn_end",
+    "collab_agent_interaction_begin",
+    "collab_agent_interaction_end",
+    "collab_waiting_begin",
+    "collab_waiting_end",
+    "collab_close_begin",
+    "collab_close_end",
+    "collab_resume_begin",
+    "collab_resume_end",
+    "dynamic_tool_call_request",
+    "dynamic_tool_call_response",
+];
 
 /// Copying a thread takes less than this.
 const COPYING_MICROS: i64 = 5_000_000;
@@ -119,6 +137,7 @@ impl RolloutReader {
                 let key = self.state.chain.wrapped(&kind, payload, &self.session);
                 let line = RolloutLine { span, at: timestamp, key, payload: payload.object() };
                 each_unknown_field(object, ENVELOPE, "line", out);
+                each_unknown_in_payload(&kind, &line.payload, out);
                 self.wrapped(&kind, &line, metadata, out)
             }
             (Some(kind), None) => {
@@ -340,7 +359,7 @@ impl RolloutReader {
             | "sub_agent_activity"
             | "image_generation_end"
             | "view_image_tool_call" => {}
-            other if other.starts_with("collab_") || other.starts_with("dynamic_tool_call_") => {}
+            other if COLLABORATION.contains(&other) => {}
             other => return self.unknown(format!("event_msg/{other}"), line, out),
         }
         Verdict::Kept(format!("event_msg/{kind}"))
@@ -364,6 +383,7 @@ impl RolloutReader {
             // A review's parent holds its child's items; the child's own file counts them.
             return Verdict::Kept(format!("item_completed/{kind} of another thread"));
         }
+        each_unknown_in_item(&kind, &item, out);
         each_unknown_part(&kind, &item, out);
         let content = item.get("content");
         match kind.as_ref() {

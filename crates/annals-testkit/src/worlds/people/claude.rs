@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use annals_core::Time;
 use serde_json::{Map, Value, json};
 
-use super::{Added, Deeds, append_lines, late_id, read_lines};
+use super::{Added, Deeds, append_lines, copy_id, late_id, read_lines};
 use crate::files::files_below;
 
 /// Clients that gave new ids to what they copied.
@@ -79,7 +79,7 @@ impl Transcript {
 
     /// A transcript with nothing in it yet that continues this one.
     fn continued(&self, deed: &str) -> Transcript {
-        let session = late_id(&[&self.session, deed]);
+        let session = copy_id(&self.session, deed);
         Transcript {
             path: self.path.with_file_name(format!("{session}.jsonl")),
             session,
@@ -375,6 +375,10 @@ impl Transcript {
             row["forkedFrom"] = json!({ "sessionId": from, "messageUuid": row["uuid"] });
         });
         self.copy("fork with the parent's name", chain.clone(), added, |_, _| {});
+        // Clients before 1.0.100 could not fork.
+        if self.is_old() {
+            return;
+        }
         let moment = Time::from_millis(self.millis + 3_600_000).rfc3339();
         self.copy("fork with its own time", chain, added, |row, session| {
             rename(row, session);
@@ -383,6 +387,11 @@ impl Transcript {
             fields.remove("requestId");
             fields.remove("toolUseResult");
         });
+    }
+
+    fn is_old(&self) -> bool {
+        let patch = self.envelope.get("version").and_then(Value::as_str).and_then(|version| version.strip_prefix("1.0."));
+        patch.is_some_and(|patch| patch.len() < 3)
     }
 
     /// Another transcript with these rows and a turn of its own.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use annals_core::Time;
 use serde_json::{Value, json};
 
-use super::{Added, Deeds, append_lines, late_id, read_lines};
+use super::{Added, Deeds, append_lines, copy_id, late_id, read_lines};
 use crate::files::files_below;
 
 /// What a copy of a thread may leave out, besides `collab_…` events.
@@ -291,7 +291,7 @@ impl Transcript {
 
     /// Another thread with the lines of this one, written anew, and a turn of its own.
     fn copy(&self, deed: &'static str, source: Value, kept: impl Fn(&Value) -> bool, added: &mut Added) -> Transcript {
-        let id = late_id(&[&self.id, deed]);
+        let id = copy_id(&self.id, deed);
         let name = format!("rollout-2026-11-16T10-00-00-{id}.jsonl");
         let mut copy = Transcript {
             path: self.path.with_file_name(name),

@@ -76,10 +76,16 @@ pub fn act(source: &str, home: &Path, deeds: Deeds) -> Added {
     added
 }
 
-/// An id that sorts after those of all clients: of equal rows, the one in the file that sorts first is the original.
+/// An id that sorts after those of all clients.
 fn late_id(parts: &[&str]) -> String {
     let hash = blake3::hash(parts.join("\n").as_bytes()).to_hex();
     format!("ffff{}-{}-7{}-8{}-{}", &hash[..4], &hash[4..8], &hash[8..11], &hash[11..14], &hash[14..26])
+}
+
+/// A name for a copy of this session. Of equal rows with equal times, those in the session that sorts first count.
+fn copy_id(session: &str, deed: &str) -> String {
+    let mut ids = (0..).map(|number: usize| late_id(&[session, deed, &number.to_string()]));
+    ids.find(|id| id.as_str() > session).unwrap()
 }
 
 /// The lines of a file that are JSON.
