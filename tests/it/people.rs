@@ -138,7 +138,8 @@ fn check_shown(after: &Archived, planted: &Planted) -> Option<String> {
         })
         .filter(|(_, _, count)| *count > 0)
         .collect();
-    (holding != [(session.as_str(), kind, 1)]).then(|| format!("{deed}: {word} is in {holding:?}, not {session}"))
+    (holding != [(session.as_str(), kind, 1)])
+        .then(|| format!("{deed}: {word} is in {holding:?}, not {session}"))
 }
 
 fn check_search(server: &Server, planted: &Planted) -> Option<String> {
@@ -159,7 +160,9 @@ fn check_pages(source: &str, server: &Server, added: &Added) -> Vec<String> {
     let mut wrong = Vec::new();
     for session in sessions {
         let articles = articles(server, &format!("/sessions/{source}/{session}"));
-        for Planted { word, deed, sent, .. } in added.planted.iter().filter(|planted| planted.session == session) {
+        for Planted { word, deed, sent, .. } in
+            added.planted.iter().filter(|planted| planted.session == session)
+        {
             let class = if *sent { "prompt" } else { "notice" };
             let holding: Vec<(&str, usize)> = articles
                 .iter()
@@ -180,7 +183,8 @@ fn articles(server: &Server, base: &str) -> Vec<(String, String)> {
     let page = server.page(base);
     assert_eq!(page.status, 200, "{base}");
     let page = page.text();
-    let starts = page.split("data-from=\"").skip(1).filter_map(|rest| rest.split('"').next()?.parse::<u64>().ok());
+    let starts =
+        page.split("data-from=\"").skip(1).filter_map(|rest| rest.split('"').next()?.parse::<u64>().ok());
     let mut articles = Vec::new();
     for start in starts {
         let steps = server.page(&format!("{base}?from={start}")).text();

@@ -136,6 +136,10 @@ const MESSAGE_FIELDS: &[&str] = &[
     "usage",
 ];
 
+const MESSAGE_ROLES: &[&str] = &["user", "assistant"];
+
+const MESSAGE_TYPES: &[&str] = &["message"];
+
 /// Fields of the rows outside of the chain that are read.
 const STATE_FIELDS: &[(&str, &[&str])] = &[
     ("ai-title", &["aiTitle", "sessionId", "timestamp", "type"]),
@@ -150,6 +154,7 @@ const STATE_FIELDS: &[(&str, &[&str])] = &[
         &["isSnapshotUpdate", "messageId", "sessionId", "snapshot", "timestamp", "type"],
     ),
     ("last-prompt", &["explicit", "lastPrompt", "leafUuid", "sessionId", "timestamp", "type"]),
+    ("mode", &["mode", "sessionId", "timestamp", "type"]),
     ("permission-mode", &["permissionMode", "sessionId", "timestamp", "type"]),
     ("queue-operation", QUEUE_FIELDS),
     ("summary", &["leafUuid", "sessionId", "summary", "timestamp", "type"]),
@@ -159,6 +164,9 @@ const STATE_FIELDS: &[(&str, &[&str])] = &[
 const QUEUE_FIELDS: &[&str] =
     &["commandUuid", "content", "images", "operation", "reason", "sessionId", "timestamp", "type", "uuid"];
 
+/// Why an entry was taken out of the queue.
+const QUEUE_REASONS: &[&str] = &["absorbed_mid_turn", "cancelled"];
+
 /// What a `queued_command` attachment holds.
 const COMMAND_MODES: &[&str] = &["prompt", "bash", "task-notification", "orphaned-permission"];
 
@@ -167,6 +175,9 @@ pub fn each_unknown_state(row: &Object<'_>, kind: &str, visit: &mut dyn FnMut(St
     let Some((_, known)) = STATE_FIELDS.iter().find(|(name, _)| *name == kind) else { return };
     for name in unknown_names(row.fields().iter().map(|(name, _)| *name), known) {
         visit(format!("{kind} field/{name}"));
+    }
+    if let Some(reason) = row.get_text("reason").filter(|reason| !QUEUE_REASONS.contains(&reason.as_ref())) {
+        visit(format!("{kind} reason/{reason}"));
     }
     // An entry of the queue is like the content of a row.
     for part in row.get("content").iter().flat_map(|content| content.items()) {
@@ -182,7 +193,8 @@ pub fn each_unknown(row: &Object<'_>, kind: &str, visit: &mut dyn FnMut(String))
     for name in unknown_names(row.fields().iter().map(|(name, _)| *name), ROW_FIELDS) {
         visit(format!("{kind} field/{name}"));
     }
-    let origin = row.get("origin").and_then(|origin| origin.get_text("kind"));
+    let queued = row.get("attachment").and_then(|attachment| attachment.get("origin"));
+    let origin = row.get("origin").or(queued).and_then(|origin| origin.get_text("kind"));
     if let Some(origin) = origin.filter(|kind| *kind != "human" && !OTHER_ORIGINS.contains(&kind.as_ref())) {
         visit(format!("{kind} origin/{origin}"));
     }
@@ -193,6 +205,11 @@ pub fn each_unknown(row: &Object<'_>, kind: &str, visit: &mut dyn FnMut(String))
     let Some(message) = row.get("message") else { return };
     for name in unknown_names(message.fields().map(|(name, _)| name), MESSAGE_FIELDS) {
         visit(format!("{kind} message field/{name}"));
+    }
+    for (name, known) in [("role", MESSAGE_ROLES), ("type", MESSAGE_TYPES)] {
+        if let Some(value) = message.get_text(name).filter(|value| !known.contains(&value.as_ref())) {
+            visit(format!("{kind} message {name}/{value}"));
+        }
     }
     let known = if kind == "assistant" { ASSISTANT_BLOCKS } else { USER_BLOCKS };
     for block in message.get("content").iter().flat_map(|content| content.items()) {

@@ -12,7 +12,7 @@ use super::kinds::{
     ATTACHMENTS, PLUMBING, PROGRESS, STATE_ROWS, SYSTEM_ROWS, agent_parent, is_housekeeping, row_key, stem,
     version_number,
 };
-use super::people::{Spoken, UserContent, command, message_words, opening, said, spoken};
+use super::people::{OTHER_ORIGINS, Spoken, UserContent, command, message_words, opening, said, spoken};
 use super::queue::PromptQueue;
 use super::sidecars::snapshots;
 use crate::home::title::{in_a_line, title_of};
@@ -454,7 +454,9 @@ impl TranscriptReader {
         let spoken = spoken(attachment.get("prompt"));
         self.repeats_queue(&spoken, out);
         let Spoken { kind, words } = spoken;
-        let typed = attachment.get_text("commandMode").is_none_or(|mode| mode == "prompt");
+        let origin = attachment.get("origin").and_then(|origin| origin.get_text("kind"));
+        let typed = attachment.get_text("commandMode").is_none_or(|mode| mode == "prompt")
+            && origin.is_none_or(|origin| !OTHER_ORIGINS.contains(&origin.as_ref()));
         let kind = if typed { kind } else { MessageKind::Agent };
         let Item::Message(mut message) = self.message(row, Role::User, kind, Tally::Nothing) else { return };
         if kind == MessageKind::Prompt && !self.agent {

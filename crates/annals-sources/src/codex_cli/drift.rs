@@ -309,6 +309,9 @@ const PARTS: &[&str] = &[
     "refusal",
 ];
 
+/// What a patch does to a file.
+const CHANGES: &[&str] = &["add", "delete", "update"];
+
 /// Roles of messages.
 const ROLES: &[&str] = &["user", "assistant", "developer", "system"];
 
@@ -326,11 +329,22 @@ pub fn each_unknown_in_payload(line: &str, payload: &Object<'_>, out: &mut Vec<I
     if let Some((_, known)) = known {
         each_unknown_field(payload, known, line, out);
     }
+    each_unknown_change(payload, out);
+}
+
+fn each_unknown_change(object: &Object<'_>, out: &mut Vec<Item>) {
+    for (_, change) in object.get("changes").iter().flat_map(|changes| changes.fields()) {
+        let kind = change.get_text("type");
+        if let Some(kind) = kind.filter(|kind| !CHANGES.contains(&kind.as_ref())) {
+            out.push(Item::Drift(format!("change/{kind}")));
+        }
+    }
 }
 
 /// Fields of a completed item.
 pub fn each_unknown_in_item(kind: &str, item: &Object<'_>, out: &mut Vec<Item>) {
     each_unknown_field(item, COMPLETED_ITEM, kind, out);
+    each_unknown_change(item, out);
 }
 
 pub fn each_unknown_part(kind: &str, item: &Object<'_>, out: &mut Vec<Item>) {

@@ -130,19 +130,20 @@ impl RolloutReader {
             (Some(kind), Some(payload)) => {
                 self.state.wrapped = true;
                 self.note_time(timestamp);
+                each_unknown_field(object, ENVELOPE, "line", out);
                 if kind == "session_meta" {
                     self.meta(&payload.object(), timestamp, out);
                     return Verdict::Kept("session_meta".into());
                 }
                 let key = self.state.chain.wrapped(&kind, payload, &self.session);
                 let line = RolloutLine { span, at: timestamp, key, payload: payload.object() };
-                each_unknown_field(object, ENVELOPE, "line", out);
                 each_unknown_in_payload(&kind, &line.payload, out);
                 self.wrapped(&kind, &line, metadata, out)
             }
             (Some(kind), None) => {
                 let key = self.state.chain.bare(object.bytes(), &self.session);
                 let line = RolloutLine { span, at: None, key, payload: object.clone() };
+                each_unknown_in_payload("response_item", &line.payload, out);
                 self.response_item(&kind, &line, None, out)
             }
             (None, _) if record_type.is_some() => Verdict::Kept("state".into()),

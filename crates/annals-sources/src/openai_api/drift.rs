@@ -98,9 +98,11 @@ mod tests {
 
     #[test]
     fn what_is_new_is_named() {
-        let request = r#"{"input":[{"type":"dream_call"},{"role":"oracle","content":[{"type":"smell"},"bare"]}]}"#;
+        let request =
+            r#"{"input":[{"type":"dream_call"},{"role":"oracle","content":[{"type":"smell"},"bare"]}]}"#;
         assert_eq!(unknown(request), ["item/dream_call", "role/oracle", "part/smell"]);
-        let response = r#"{"choices":[{"message":{"role":"assistant","content":[{"type":"text"},{"type":"dream"}]}}]}"#;
+        let response =
+            r#"{"choices":[{"message":{"role":"assistant","content":[{"type":"text"},{"type":"dream"}]}}]}"#;
         assert_eq!(unknown(response), ["part/dream"]);
         assert_eq!(unknown(r#"{"input":"words","messages":[{"role":"user","content":"words"}]}"#), [""; 0]);
     }

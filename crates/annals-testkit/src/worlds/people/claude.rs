@@ -390,7 +390,11 @@ impl Transcript {
     }
 
     fn is_old(&self) -> bool {
-        let patch = self.envelope.get("version").and_then(Value::as_str).and_then(|version| version.strip_prefix("1.0."));
+        let patch = self
+            .envelope
+            .get("version")
+            .and_then(Value::as_str)
+            .and_then(|version| version.strip_prefix("1.0."));
         patch.is_some_and(|patch| patch.len() < 3)
     }
 

@@ -152,7 +152,8 @@ impl Transcript {
     }
 
     fn call(&mut self) -> Value {
-        let id = format!("call_{}", late_id(&[&self.id, &self.millis.to_string(), &self.new.len().to_string()]));
+        let id =
+            format!("call_{}", late_id(&[&self.id, &self.millis.to_string(), &self.new.len().to_string()]));
         let arguments = json!({ "command": ["turn", "--slowly"] }).to_string();
         self.line(
             "response_item",
@@ -235,12 +236,18 @@ impl Transcript {
         let aborted = "<turn_aborted>\nThe user interrupted the previous turn on purpose.\n</turn_aborted>";
         let content = json!([{ "type": "input_text", "text": aborted }]);
         self.line("response_item", json!({ "type": "message", "role": "user", "content": content }));
-        self.line("event_msg", json!({ "type": "turn_aborted", "turn_id": self.turn, "reason": "interrupted" }));
+        self.line(
+            "event_msg",
+            json!({ "type": "turn_aborted", "turn_id": self.turn, "reason": "interrupted" }),
+        );
         added.count(2, 1);
         let words = added.words(&id, "never answered");
         self.begin();
         self.says(&[&words], &words);
-        self.line("event_msg", json!({ "type": "turn_aborted", "turn_id": self.turn, "reason": "interrupted" }));
+        self.line(
+            "event_msg",
+            json!({ "type": "turn_aborted", "turn_id": self.turn, "reason": "interrupted" }),
+        );
         added.count(1, 1);
         let words = added.words(&id, "after an interruption");
         self.turn(&[&words], &words, added);
@@ -254,7 +261,8 @@ impl Transcript {
         if self.form != Form::Bare {
             let content = json!([{ "type": "input_text", "text": words }]);
             let history = json!([{ "type": "message", "role": "user", "content": content }]);
-            let payload = json!({ "message": format!("They asked: {words}"), "replacement_history": history });
+            let payload =
+                json!({ "message": format!("They asked: {words}"), "replacement_history": history });
             self.line("compacted", payload);
             self.line("event_msg", json!({ "type": "context_compacted" }));
         }
@@ -277,7 +285,8 @@ impl Transcript {
         self.turn(&[&words], &words, added);
         self.count_tokens();
         self.write();
-        let spawned = |id: &str| json!({ "subagent": { "thread_spawn": { "parent_thread_id": id, "depth": 1 } } });
+        let spawned =
+            |id: &str| json!({ "subagent": { "thread_spawn": { "parent_thread_id": id, "depth": 1 } } });
         let fork = self.copy("fork", json!("cli"), |_| true, added);
         let again = fork.copy("fork of a fork", json!("cli"), |_| true, added);
         assert!(again.lines.len() > self.lines.len());
@@ -290,7 +299,13 @@ impl Transcript {
     }
 
     /// Another thread with the lines of this one, written anew, and a turn of its own.
-    fn copy(&self, deed: &'static str, source: Value, kept: impl Fn(&Value) -> bool, added: &mut Added) -> Transcript {
+    fn copy(
+        &self,
+        deed: &'static str,
+        source: Value,
+        kept: impl Fn(&Value) -> bool,
+        added: &mut Added,
+    ) -> Transcript {
         let id = copy_id(&self.id, deed);
         let name = format!("rollout-2026-11-16T10-00-00-{id}.jsonl");
         let mut copy = Transcript {
