@@ -144,7 +144,12 @@ const CLAUDE_OPAQUE: &[&str] = &[
 
 const CODEX_OPAQUE: &[&str] = &[
     "<weather",
-    "<surprise",
+    "<hologram>.",
+    "<telepathy>.",
+    "<valve_turned>.",
+    "<dream>.",
+    "<Dream>.",
+    "<Postcard>.",
     ".git.",
     ".sandbox_policy",
     ".parsed_cmd[]",

@@ -104,6 +104,7 @@ fn check(source: &str, deeds: Deeds, before: &Archived, after: &Archived, added:
         let answer = run_search(&after.bench, &format!("{} role:user", planted.word), &[]);
         wrong.extend(check_found(&answer, planted));
     }
+    wrong.extend(forks_without_parent(after, added));
     let now = after.prompts();
     for (words, count) in before.prompts() {
         let is = now.get(&words).copied().unwrap_or(0);
@@ -123,6 +124,16 @@ fn check(source: &str, deeds: Deeds, before: &Archived, after: &Archived, added:
         }
     }
     wrong
+}
+
+/// Forks name the session that they were copied from.
+fn forks_without_parent(after: &Archived, added: &Added) -> Vec<String> {
+    let forks = added.planted.iter().filter(|planted| planted.deed == "fork");
+    let orphan = |fork: &&Planted| {
+        let session = after.sessions.iter().find(|session| session["session_id"] == *fork.session);
+        session.is_none_or(|session| session["parent_session_id"].is_null())
+    };
+    forks.filter(orphan).map(|fork| format!("{} has no parent", fork.session)).collect()
 }
 
 fn check_shown(after: &Archived, planted: &Planted) -> Option<String> {

@@ -161,8 +161,18 @@ const STATE_FIELDS: &[(&str, &[&str])] = &[
     ("worktree-state", &["sessionId", "timestamp", "type", "worktreeSession"]),
 ];
 
-const QUEUE_FIELDS: &[&str] =
-    &["commandUuid", "content", "images", "operation", "reason", "sessionId", "timestamp", "type", "uuid"];
+const QUEUE_FIELDS: &[&str] = &[
+    "commandUuid",
+    "content",
+    "deliveryId",
+    "images",
+    "operation",
+    "reason",
+    "sessionId",
+    "timestamp",
+    "type",
+    "uuid",
+];
 
 /// Why an entry was taken out of the queue.
 const QUEUE_REASONS: &[&str] = &["absorbed_mid_turn", "cancelled"];

@@ -157,15 +157,15 @@ impl TranscriptReader {
         Item::Extend { session: self.session.clone(), message: queued.span.offset, span: operation }
     }
 
-    /// A row has these words, so the queue entry for them no longer counts.
-    pub(super) fn repeats_queue(&mut self, said: &Spoken, out: &mut Vec<Item>) {
+    /// A row has these words, so the queue entry for them no longer counts. False if there was none.
+    pub(super) fn repeats_queue(&mut self, said: &Spoken, out: &mut Vec<Item>) -> bool {
         if matches!(said.kind, MessageKind::Prompt | MessageKind::Command) {
             let command = command(&said.words).filter(|_| said.kind == MessageKind::Command);
             self.repeats_returned(command.as_deref().unwrap_or(&said.words), out);
         }
         let queue = &mut self.state.queue;
         if queue.waiting.is_empty() {
-            return;
+            return false;
         }
         let words = words_of(said);
         let found = queue.waiting.iter().position(|queued| queued.words == words);
@@ -173,8 +173,9 @@ impl TranscriptReader {
             Some(queued) => vec![queued],
             // Some clients send all that waits as one prompt.
             None if !queue.taking.is_empty() => queue.take_within(&said.words),
-            None => return,
+            None => return false,
         };
+        let found = !repeated.is_empty();
         for queued in repeated {
             let named = queue.taking.iter().position(|taking| taking.words == Some(queued.words));
             if queue.taking.remove(named.unwrap_or(0)).is_none() {
@@ -183,6 +184,15 @@ impl TranscriptReader {
             if queued.is_typed() {
                 out.push(Item::Forget { session: self.session.clone(), offset: queued.span.offset });
             }
+        }
+        found
+    }
+
+    /// A prompt that was not queued is typed when nothing waits: what still does was lost when an earlier run ended.
+    pub(super) fn typed_at_rest(&mut self) {
+        let queue = &mut self.state.queue;
+        if queue.taking.is_empty() {
+            queue.waiting.retain(|queued| !queued.is_typed());
         }
     }
 

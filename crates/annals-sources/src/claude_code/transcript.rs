@@ -212,9 +212,12 @@ impl TranscriptReader {
             }
             UserContent::Text(spoken) => spoken,
         };
-        self.repeats_queue(&spoken, out);
-        let Spoken { kind, words } = spoken;
         let task = self.agent || row.sidechain;
+        let queued = self.repeats_queue(&spoken, out);
+        let Spoken { kind, words } = spoken;
+        if kind == MessageKind::Prompt && !queued && !task && !beside_results && !row.inherited {
+            self.typed_at_rest();
+        }
         let flag = |name: &str| row.object.get(name).and_then(Json::boolean) == Some(true);
         let record = !flag("isMeta") && !flag("isCompactSummary");
         match kind {

@@ -106,6 +106,7 @@ const RESPONSE_ITEM: &[&str] = &[
     "author",
     "recipient",
     "ghost_commit",
+    "duration_ms",
 ];
 
 /// Fields of all events.

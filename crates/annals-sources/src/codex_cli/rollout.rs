@@ -137,14 +137,16 @@ impl RolloutReader {
                 }
                 let key = self.state.chain.wrapped(&kind, payload, &self.session);
                 let line = RolloutLine { span, at: timestamp, key, payload: payload.object() };
-                each_unknown_in_payload(&kind, &line.payload, out);
-                self.wrapped(&kind, &line, metadata, out)
+                let verdict = self.wrapped(&kind, &line, metadata, out);
+                note_fields(&kind, &line, &verdict, out);
+                verdict
             }
             (Some(kind), None) => {
                 let key = self.state.chain.bare(object.bytes(), &self.session);
                 let line = RolloutLine { span, at: None, key, payload: object.clone() };
-                each_unknown_in_payload("response_item", &line.payload, out);
-                self.response_item(&kind, &line, None, out)
+                let verdict = self.response_item(&kind, &line, None, out);
+                note_fields("response_item", &line, &verdict, out);
+                verdict
             }
             (None, _) if record_type.is_some() => Verdict::Kept("state".into()),
             (None, _) if id.is_some() && self.state.thread.is_none() => {
@@ -384,7 +386,6 @@ impl RolloutReader {
             // A review's parent holds its child's items; the child's own file counts them.
             return Verdict::Kept(format!("item_completed/{kind} of another thread"));
         }
-        each_unknown_in_item(&kind, &item, out);
         each_unknown_part(&kind, &item, out);
         let content = item.get("content");
         match kind.as_ref() {
@@ -412,6 +413,7 @@ impl RolloutReader {
             | "Sleep" => {}
             other => return self.unknown(format!("item_completed/{other}"), line, out),
         }
+        each_unknown_in_item(&kind, &item, out);
         Verdict::Kept(format!("item_completed/{kind}"))
     }
 
@@ -546,6 +548,13 @@ impl Reader for RolloutReader {
             facts.first_prompt = named.and_then(Value::as_str).map(str::to_owned);
         }
         vec![Facts { session: self.session.clone(), rank: 0, facts }]
+    }
+}
+
+/// The fields of what is unknown itself are not named.
+fn note_fields(kind: &str, line: &RolloutLine<'_>, verdict: &Verdict, out: &mut Vec<Item>) {
+    if matches!(verdict, Verdict::Kept(_)) {
+        each_unknown_in_payload(kind, &line.payload, out);
     }
 }
 

@@ -248,8 +248,6 @@ impl Transcript {
     fn queue_everything(&mut self, added: &mut Added) {
         let session = self.session.clone();
         let content = |words: &str| json!({ "content": words });
-        // Nothing of an earlier run is in the queue.
-        self.queue("popAll", json!({}));
         // Taken when the turn was over: a row repeats the words.
         let words = added.words(&session, "queued, then a row");
         self.queue("enqueue", content(&words));
@@ -346,11 +344,16 @@ impl Transcript {
     }
 
     fn copy_everything(&mut self, added: &mut Added) {
+        // Records that old clients wrote again count in every session.
+        if self.is_old()
+            && self.rows.iter().any(|row| row["type"] == "assistant" && row.get("requestId").is_none())
+        {
+            return;
+        }
         let session = self.session.clone();
         let words = added.words(&session, "copied");
         self.turn(json!(words), added);
         let result = self.call();
-        self.queue("popAll", json!({}));
         let words = added.words(&session, "queued, copied");
         self.queue("enqueue", json!({ "content": words }));
         self.says(json!([result]));

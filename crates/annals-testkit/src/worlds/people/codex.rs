@@ -15,6 +15,8 @@ const LEFT_OUT: [&str; 5] =
 
 const ENVIRONMENT: &str = "<environment_context>\n  <cwd>/home/ada/engine</cwd>\n</environment_context>";
 
+const PICTURE: &str = "data:image/png;base64,iVBORw0KGgo=";
+
 /// How a file records what was said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -122,8 +124,11 @@ impl Transcript {
 
     /// A prompt with these parts, whose words are known to the client.
     fn says(&mut self, parts: &[&str], words: &str) {
-        let content: Vec<Value> =
-            parts.iter().map(|part| json!({ "type": "input_text", "text": part })).collect();
+        let part = |part: &&str| match *part {
+            PICTURE => json!({ "type": "input_image", "image_url": PICTURE }),
+            text => json!({ "type": "input_text", "text": text }),
+        };
+        let content: Vec<Value> = parts.iter().map(part).collect();
         let mut item = json!({ "type": "message", "role": "user", "content": content });
         if self.form == Form::Items {
             let kind = |part: &&str| if part.starts_with(ENVIRONMENT) { "environment" } else { "user.text" };
@@ -203,6 +208,10 @@ impl Transcript {
         self.turn(&[ENVIRONMENT, &words, ENVIRONMENT], &words, added);
         let [first, last] = [(); 2].map(|()| added.words(&id, "between"));
         self.turn(&[&first, ENVIRONMENT, &last], &format!("{first}{last}"), added);
+        let words = added.words(&id, "a picture before");
+        self.turn(&["<image name=[Image #1]>", PICTURE, "</image>", &words], &words, added);
+        let words = added.words(&id, "a picture after");
+        self.turn(&[&words, PICTURE], &words, added);
         if self.form != Form::Bare {
             let words = added.words(&id, "context before, one text");
             self.turn(&[&format!("{ENVIRONMENT}\n{words}")], &words, added);
