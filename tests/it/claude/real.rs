@@ -330,7 +330,8 @@ fn count_answer(row: &Value, aside: bool, sets: &mut Sets) {
 
 fn count_queued(row: &Value, aside: bool, sets: &mut Sets) {
     let attachment = &row["attachment"];
-    let typed = attachment["commandMode"].as_str().is_none_or(|mode| mode == "prompt");
+    let typed = attachment["commandMode"].as_str().is_none_or(|mode| mode == "prompt")
+        && attachment["origin"]["kind"].as_str().is_none_or(|kind| kind == "human");
     if attachment["type"] == "queued_command" && typed && !aside {
         sets.messages.insert(row["uuid"].as_str().unwrap().to_owned());
     }

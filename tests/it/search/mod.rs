@@ -3,6 +3,7 @@
 mod changes;
 mod edges;
 mod fuzz;
+mod phrases;
 mod real;
 
 use std::collections::BTreeSet;

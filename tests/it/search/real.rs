@@ -15,20 +15,20 @@ use annals_testkit::homes::{Home, of};
 const MOST: usize = 25;
 
 /// Outputs stored separately are shown instead of the note that says so: words of the note are not searched for.
-const NOTE: &str = "note";
+pub(super) const NOTE: &str = "note";
 
 /// A text of a home, read independently of the program.
-struct HomeText {
+pub(super) struct HomeText {
     /// A filter for the search, so that the word must be found in such a place.
-    filter: &'static str,
+    pub filter: &'static str,
     /// The session that contains it, if any.
-    session: Option<String>,
-    text: String,
+    pub session: Option<String>,
+    pub text: String,
 }
 
 annals_testkit::over_homes! { every_word_is_found_in_its_message, separate_outputs_lead_to_their_calls, nothing_of_files_that_are_never_opened_is_found }
 
-fn read(source: &str, home: &Path) -> Vec<HomeText> {
+pub(super) fn read(source: &str, home: &Path) -> Vec<HomeText> {
     let mut texts = Vec::new();
     for path in files_below(home) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();

@@ -27,6 +27,18 @@ const KNOWN: &[&str] = &[
     "citable_code_output",
 ];
 
+/// Objects among the parts of a content.
+const PARTS: &[&str] = &[
+    "audio_transcription",
+    "image_asset_pointer",
+    "audio_asset_pointer",
+    "video_container_asset_pointer",
+    "file_asset_pointer",
+    "real_time_user_audio_video_asset_pointer",
+];
+
+const ROLES: &[&str] = &["", "user", "assistant", "system", "developer", "tool", "function", "critic"];
+
 /// A message with the fields that most questions are about.
 #[derive(Debug, Clone)]
 pub struct MessageFields<'a> {
@@ -78,6 +90,20 @@ impl<'a> MessageFields<'a> {
             }
         }
         said
+    }
+
+    /// Calls `visit` with the kind of everything inside the message that is not known.
+    pub fn each_unknown(&self, visit: &mut dyn FnMut(String)) {
+        if !ROLES.contains(&self.role.as_ref()) {
+            visit(format!("role {}", self.role));
+        }
+        let parts = self.content.as_ref().and_then(|content| content.get("parts"));
+        for part in parts.into_iter().flat_map(Json::items).filter(|part| part.is_object()) {
+            let kind = part.get_text("content_type").unwrap_or_default();
+            if !PARTS.contains(&kind.as_ref()) {
+                visit(format!("part {kind}"));
+            }
+        }
     }
 
     pub fn metadata_text(&self, name: &str) -> Option<Cow<'a, str>> {

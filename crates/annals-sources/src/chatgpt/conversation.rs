@@ -135,6 +135,9 @@ impl ConversationReader {
             };
             let key = node_key(session, name.as_bytes());
             let said = node.message.as_ref().map(MessageFields::of);
+            if let Some(said) = &said {
+                said.each_unknown(&mut |kind| out.push(Item::Drift(kind)));
+            }
             let verdict = match &said {
                 None => Verdict::Kept("node without message".into()),
                 Some(said) if said.is_known() => Verdict::Kept(said.content_type.clone().into_owned()),

@@ -36,6 +36,7 @@ const ROW_FIELDS: &[&str] = &[
     "error",
     "errorDetails",
     "failedResponseHadNoToolCall",
+    "forkedFrom",
     "gitBranch",
     "hasOutput",
     "hookAdditionalContext",
@@ -135,15 +136,75 @@ const MESSAGE_FIELDS: &[&str] = &[
     "usage",
 ];
 
+const MESSAGE_ROLES: &[&str] = &["user", "assistant"];
+
+const MESSAGE_TYPES: &[&str] = &["message"];
+
+/// Fields of the rows outside of the chain that are read.
+const STATE_FIELDS: &[(&str, &[&str])] = &[
+    ("ai-title", &["aiTitle", "sessionId", "timestamp", "type"]),
+    ("continued-in", &["continuedInSessionId", "sessionId", "timestamp", "type"]),
+    ("custom-title", &["customTitle", "sessionId", "timestamp", "type"]),
+    (
+        "file-history-delta",
+        &["backup", "messageId", "sessionId", "snapshotMessageId", "timestamp", "trackingPath", "type"],
+    ),
+    (
+        "file-history-snapshot",
+        &["isSnapshotUpdate", "messageId", "sessionId", "snapshot", "timestamp", "type"],
+    ),
+    ("last-prompt", &["explicit", "lastPrompt", "leafUuid", "sessionId", "timestamp", "type"]),
+    ("mode", &["mode", "sessionId", "timestamp", "type"]),
+    ("permission-mode", &["permissionMode", "sessionId", "timestamp", "type"]),
+    ("queue-operation", QUEUE_FIELDS),
+    ("summary", &["leafUuid", "sessionId", "summary", "timestamp", "type"]),
+    ("worktree-state", &["sessionId", "timestamp", "type", "worktreeSession"]),
+];
+
+const QUEUE_FIELDS: &[&str] = &[
+    "commandUuid",
+    "content",
+    "deliveryId",
+    "images",
+    "operation",
+    "reason",
+    "sessionId",
+    "timestamp",
+    "type",
+    "uuid",
+];
+
+/// Why an entry was taken out of the queue.
+const QUEUE_REASONS: &[&str] = &["absorbed_mid_turn", "cancelled"];
+
 /// What a `queued_command` attachment holds.
 const COMMAND_MODES: &[&str] = &["prompt", "bash", "task-notification", "orphaned-permission"];
+
+/// Calls `visit` with the kind of every field of a row outside of the chain that is not known.
+pub fn each_unknown_state(row: &Object<'_>, kind: &str, visit: &mut dyn FnMut(String)) {
+    let Some((_, known)) = STATE_FIELDS.iter().find(|(name, _)| *name == kind) else { return };
+    for name in unknown_names(row.fields().iter().map(|(name, _)| *name), known) {
+        visit(format!("{kind} field/{name}"));
+    }
+    if let Some(reason) = row.get_text("reason").filter(|reason| !QUEUE_REASONS.contains(&reason.as_ref())) {
+        visit(format!("{kind} reason/{reason}"));
+    }
+    // An entry of the queue is like the content of a row.
+    for part in row.get("content").iter().flat_map(|content| content.items()) {
+        let name = part.get_text("type").unwrap_or_default();
+        if !part.is_string() && !USER_BLOCKS.contains(&name.as_ref()) {
+            visit(format!("{kind} content block/{name}"));
+        }
+    }
+}
 
 /// Calls `visit` with the kind of everything in a chain row that is not known.
 pub fn each_unknown(row: &Object<'_>, kind: &str, visit: &mut dyn FnMut(String)) {
     for name in unknown_names(row.fields().iter().map(|(name, _)| *name), ROW_FIELDS) {
         visit(format!("{kind} field/{name}"));
     }
-    let origin = row.get("origin").and_then(|origin| origin.get_text("kind"));
+    let queued = row.get("attachment").and_then(|attachment| attachment.get("origin"));
+    let origin = row.get("origin").or(queued).and_then(|origin| origin.get_text("kind"));
     if let Some(origin) = origin.filter(|kind| *kind != "human" && !OTHER_ORIGINS.contains(&kind.as_ref())) {
         visit(format!("{kind} origin/{origin}"));
     }
@@ -154,6 +215,11 @@ pub fn each_unknown(row: &Object<'_>, kind: &str, visit: &mut dyn FnMut(String))
     let Some(message) = row.get("message") else { return };
     for name in unknown_names(message.fields().map(|(name, _)| name), MESSAGE_FIELDS) {
         visit(format!("{kind} message field/{name}"));
+    }
+    for (name, known) in [("role", MESSAGE_ROLES), ("type", MESSAGE_TYPES)] {
+        if let Some(value) = message.get_text(name).filter(|value| !known.contains(&value.as_ref())) {
+            visit(format!("{kind} message {name}/{value}"));
+        }
     }
     let known = if kind == "assistant" { ASSISTANT_BLOCKS } else { USER_BLOCKS };
     for block in message.get("content").iter().flat_map(|content| content.items()) {
@@ -190,7 +256,7 @@ fn unknown_names<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{MESSAGE_FIELDS, ROW_FIELDS, each_unknown};
+    use super::{MESSAGE_FIELDS, ROW_FIELDS, STATE_FIELDS, each_unknown};
     use crate::json::Json;
 
     fn unknown(kind: &str, row: &str) -> Vec<String> {
@@ -202,6 +268,7 @@ mod tests {
     #[test]
     fn names_are_sorted() {
         assert!(ROW_FIELDS.is_sorted() && MESSAGE_FIELDS.is_sorted());
+        assert!(STATE_FIELDS.iter().all(|(_, fields)| fields.is_sorted()));
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub struct PromptQueue {
     taking: VecDeque<Taking>,
     /// Entries whose words were in a row before the operation that takes them.
     ahead: usize,
+    /// Entries that went back to the input box: what is typed next may be the same words.
+    returned: Vec<Queued>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -83,7 +85,8 @@ impl TranscriptReader {
         text.truncate(end.unwrap_or(0));
         let queued = Queued { span: row.span, kind, words: key, text };
         if queued.is_typed() {
-            out.push(self.message(row, Role::User, MessageKind::Unsent, Tally::Nothing));
+            self.repeats_returned(&queued.text, out);
+            out.push(self.queue_message(row.span, row.at, MessageKind::Unsent, Tally::Nothing, key));
         }
         let waiting = &mut self.state.queue.waiting;
         if waiting.len() >= MOST {
@@ -106,9 +109,41 @@ impl TranscriptReader {
                 }
             }
         };
-        for queued in popped.iter().filter(|queued| queued.is_typed()) {
-            out.push(self.mark_unsent(queued, row.span));
+        for queued in popped.into_iter().filter(Queued::is_typed) {
+            out.push(self.mark_unsent(&queued, row.span));
+            if self.state.queue.returned.len() < MOST {
+                self.state.queue.returned.push(queued);
+            }
         }
+    }
+
+    /// Words that went back to the input box were sent after all, alone or among others: they are shown there.
+    fn repeats_returned(&mut self, text: &str, out: &mut Vec<Item>) {
+        for queued in std::mem::take(&mut self.state.queue.returned) {
+            if has_words(text, queued.text.trim()) {
+                out.push(Item::Forget { session: self.session.clone(), offset: queued.span.offset });
+            }
+        }
+    }
+
+    /// A message of the queue. Its rows have no ids; in a copy the words have the same time.
+    fn queue_message(
+        &self,
+        span: Span,
+        at: Option<Time>,
+        kind: MessageKind,
+        tally: Tally,
+        words: ContentKey,
+    ) -> Item {
+        let key = match at {
+            Some(at) => {
+                let (name, at, words) = (kind.name().as_bytes(), at.micros().to_le_bytes(), words.hex());
+                ContentKey::of(&[b"queue", name, &at, words.as_bytes()])
+            }
+            None => ContentKey::of(&[self.session.as_bytes(), &span.offset.to_le_bytes()]),
+        };
+        let (session, role, model) = (self.session.clone(), Role::User, None);
+        Item::Message(Message { session, span, role, kind, at, key, inherited: false, model, tally })
     }
 
     fn drop_queued(&mut self, row: &Row<'_>, words: Option<ContentKey>, out: &mut Vec<Item>) {
@@ -122,11 +157,15 @@ impl TranscriptReader {
         Item::Extend { session: self.session.clone(), message: queued.span.offset, span: operation }
     }
 
-    /// A row has these words, so the queue entry for them no longer counts.
-    pub(super) fn repeats_queue(&mut self, said: &Spoken, out: &mut Vec<Item>) {
+    /// A row has these words, so the queue entry for them no longer counts. False if there was none.
+    pub(super) fn repeats_queue(&mut self, said: &Spoken, out: &mut Vec<Item>) -> bool {
+        if matches!(said.kind, MessageKind::Prompt | MessageKind::Command) {
+            let command = command(&said.words).filter(|_| said.kind == MessageKind::Command);
+            self.repeats_returned(command.as_deref().unwrap_or(&said.words), out);
+        }
         let queue = &mut self.state.queue;
         if queue.waiting.is_empty() {
-            return;
+            return false;
         }
         let words = words_of(said);
         let found = queue.waiting.iter().position(|queued| queued.words == words);
@@ -134,8 +173,9 @@ impl TranscriptReader {
             Some(queued) => vec![queued],
             // Some clients send all that waits as one prompt.
             None if !queue.taking.is_empty() => queue.take_within(&said.words),
-            None => return,
+            None => return false,
         };
+        let found = !repeated.is_empty();
         for queued in repeated {
             let named = queue.taking.iter().position(|taking| taking.words == Some(queued.words));
             if queue.taking.remove(named.unwrap_or(0)).is_none() {
@@ -144,6 +184,15 @@ impl TranscriptReader {
             if queued.is_typed() {
                 out.push(Item::Forget { session: self.session.clone(), offset: queued.span.offset });
             }
+        }
+        found
+    }
+
+    /// A prompt that was not queued is typed when nothing waits: what still does was lost when an earlier run ended.
+    pub(super) fn typed_at_rest(&mut self) {
+        let queue = &mut self.state.queue;
+        if queue.taking.is_empty() {
+            queue.waiting.retain(|queued| !queued.is_typed());
         }
     }
 
@@ -178,17 +227,8 @@ impl TranscriptReader {
             self.note_prompt(&queued.text);
         }
         let place = taking.span.offset;
-        out.push(Item::Message(Message {
-            session: session.clone(),
-            span: taking.span,
-            role: Role::User,
-            kind: queued.kind,
-            at: taking.at,
-            key: ContentKey::of(&[session.as_bytes(), &place.to_le_bytes()]),
-            inherited: false,
-            model: None,
-            tally: if prompt { Tally::Aside } else { Tally::Nothing },
-        }));
+        let tally = if prompt { Tally::Aside } else { Tally::Nothing };
+        out.push(self.queue_message(taking.span, taking.at, queued.kind, tally, queued.words));
         out.push(Item::Extend { session: session.clone(), message: place, span: queued.span });
         // The words are in an earlier line than the one at hand.
         let mut terms = TermSet::default();
@@ -216,6 +256,15 @@ impl PromptQueue {
         self.waiting = rest.into();
         within
     }
+}
+
+/// Whether these words are in a text, and not inside of longer ones.
+fn has_words(text: &str, words: &str) -> bool {
+    let is_letter = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    let is_whole = |(at, _): (usize, &str)| {
+        !is_letter(text[..at].chars().next_back()) && !is_letter(text[at + words.len()..].chars().next())
+    };
+    !words.is_empty() && text.match_indices(words).any(is_whole)
 }
 
 /// Whether a text has these words, be it with pastes in place of their marks.
@@ -265,7 +314,14 @@ fn is_dropped(row: &Object<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_command, is_within};
+    use super::{has_words, is_command, is_within};
+
+    #[test]
+    fn words_are_whole() {
+        assert!(has_words("turn it", "turn it") && has_words("turn it, slowly", "turn it"));
+        assert!(!has_words("look", "ok") && !has_words("okay", "ok") && !has_words("any", ""));
+        assert!(has_words("look, ok?", "ok"));
+    }
 
     #[test]
     fn pastes_are_found_by_what_is_around_them() {

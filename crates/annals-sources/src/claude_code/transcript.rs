@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::calls::PendingCalls;
-use super::drift::each_unknown;
+use super::drift::{each_unknown, each_unknown_state};
 use super::kinds::{
     ATTACHMENTS, PLUMBING, PROGRESS, STATE_ROWS, SYSTEM_ROWS, agent_parent, is_housekeeping, row_key, stem,
     version_number,
 };
-use super::people::{Spoken, UserContent, command, message_words, opening, said, spoken};
+use super::people::{OTHER_ORIGINS, Spoken, UserContent, command, message_words, opening, said, spoken};
 use super::queue::PromptQueue;
 use super::sidecars::snapshots;
 use crate::home::title::{in_a_line, title_of};
@@ -117,11 +117,15 @@ impl TranscriptReader {
             !self.agent && object.get_text("sessionId").is_some_and(|session| *session != *self.session);
         let earlier = at.zip(self.state.first_at).is_some_and(|(at, first)| at < first);
         let sidechain = object.get("isSidechain").and_then(Json::boolean) == Some(true);
-        let row = Row { object, span, at, inherited: self.agent || foreign || earlier, sidechain };
+        let forked = object.get("forkedFrom").is_some_and(|from| from.is_object());
+        let inherited = self.agent || foreign || earlier || forked;
+        let row = Row { object, span, at, inherited, sidechain };
         self.note(&row, foreign, out);
         self.landmark(&row, out);
         if matches!(kind.as_str(), "user" | "assistant" | "system" | "attachment" | "progress") {
             each_unknown(&row.object, &kind, &mut |kind| out.push(Item::Drift(kind)));
+        } else {
+            each_unknown_state(&row.object, &kind, &mut |kind| out.push(Item::Drift(kind)));
         }
         match kind.as_str() {
             "user" => self.user(&row, out),
@@ -163,6 +167,12 @@ impl TranscriptReader {
             facts.last_at = facts.last_at.max(row.at);
         }
         let Some(session) = session else { return };
+        if let Some(origin) = object.get("forkedFrom").and_then(|from| from.get_text("sessionId"))
+            && facts.parent.is_none()
+        {
+            facts.parent = Some(origin.into_owned());
+            facts.parent_kind = Some(LinkKind::Fork);
+        }
         if self.agent && facts.parent.is_none() {
             facts.parent = Some(session.clone().into_owned());
             facts.parent_kind = Some(LinkKind::SubAgent);
@@ -205,9 +215,12 @@ impl TranscriptReader {
             }
             UserContent::Text(spoken) => spoken,
         };
-        self.repeats_queue(&spoken, out);
-        let Spoken { kind, words } = spoken;
         let task = self.agent || row.sidechain;
+        let queued = self.repeats_queue(&spoken, out);
+        let Spoken { kind, words } = spoken;
+        if kind == MessageKind::Prompt && !queued && !task && !beside_results && !row.inherited {
+            self.typed_at_rest();
+        }
         let flag = |name: &str| row.object.get(name).and_then(Json::boolean) == Some(true);
         let record = !flag("isMeta") && !flag("isCompactSummary");
         match kind {
@@ -447,7 +460,9 @@ impl TranscriptReader {
         let spoken = spoken(attachment.get("prompt"));
         self.repeats_queue(&spoken, out);
         let Spoken { kind, words } = spoken;
-        let typed = attachment.get_text("commandMode").is_none_or(|mode| mode == "prompt");
+        let origin = attachment.get("origin").and_then(|origin| origin.get_text("kind"));
+        let typed = attachment.get_text("commandMode").is_none_or(|mode| mode == "prompt")
+            && origin.is_none_or(|origin| !OTHER_ORIGINS.contains(&origin.as_ref()));
         let kind = if typed { kind } else { MessageKind::Agent };
         let Item::Message(mut message) = self.message(row, Role::User, kind, Tally::Nothing) else { return };
         if kind == MessageKind::Prompt && !self.agent {

@@ -9,6 +9,7 @@ use annals_core::{Item, Link, LinkKind, Time};
 
 impl RolloutReader {
     pub(super) fn meta(&mut self, meta: &Object<'_>, at: Option<Time>, out: &mut Vec<Item>) {
+        each_unknown_field(meta, SESSION_META, "session_meta", out);
         let id = meta.get_text("id").unwrap_or_default().into_owned();
         // After a first line that is lost, one that names another thread is a copy as well.
         let late = self.state.started && (self.named || !self.state.chain.is_empty());
@@ -57,7 +58,6 @@ impl RolloutReader {
             // Clients of this era wrote local time with a false Z.
             facts.native.insert("started_at_zone".into(), Value::from("unknown"));
         }
-        each_unknown_field(meta, SESSION_META, "session_meta", out);
         self.links(meta, source, out);
     }
 

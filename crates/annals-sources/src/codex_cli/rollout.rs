@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::authorship::{Author, author, request, typed_bytes, without_citations};
 use super::calls::OpenCalls;
 use super::chain::Chain;
-use super::drift::{ENVELOPE, each_unknown_field, each_unknown_part};
+use super::drift::{
+    ENVELOPE, each_unknown_field, each_unknown_in_item, each_unknown_in_payload, each_unknown_part,
+};
 use super::meta::ids_in_name;
 use super::usage::Meter;
 use crate::home::title::title_of;
@@ -22,6 +24,22 @@ use annals_core::{
 
 /// How many messages wait for their twin (event or response item) at most.
 const WAITING: usize = 64;
+
+/// Events about other agents and the client's own tools; the items beside them say the same.
+const COLLABORATION: &[&str] = &[
+    "collab_agent_spawn_begin",
+    "collab_agent_spawn_end",
+    "collab_agent_interaction_begin",
+    "collab_agent_interaction_end",
+    "collab_waiting_begin",
+    "collab_waiting_end",
+    "collab_close_begin",
+    "collab_close_end",
+    "collab_resume_begin",
+    "collab_resume_end",
+    "dynamic_tool_call_request",
+    "dynamic_tool_call_response",
+];
 
 /// Copying a thread takes less than this.
 const COPYING_MICROS: i64 = 5_000_000;
@@ -116,19 +134,23 @@ impl RolloutReader {
             (Some(kind), Some(payload)) => {
                 self.state.wrapped = true;
                 self.note_time(timestamp);
+                each_unknown_field(object, ENVELOPE, "line", out);
                 if kind == "session_meta" {
                     self.meta(&payload.object(), timestamp, out);
                     return Verdict::Kept("session_meta".into());
                 }
                 let key = self.state.chain.wrapped(&kind, payload, &self.session);
                 let line = RolloutLine { span, at: timestamp, key, payload: payload.object() };
-                each_unknown_field(object, ENVELOPE, "line", out);
-                self.wrapped(&kind, &line, metadata, out)
+                let verdict = self.wrapped(&kind, &line, metadata, out);
+                note_fields(&kind, &line, &verdict, out);
+                verdict
             }
             (Some(kind), None) => {
                 let key = self.state.chain.bare(object.bytes(), &self.session);
                 let line = RolloutLine { span, at: None, key, payload: object.clone() };
-                self.response_item(&kind, &line, None, out)
+                let verdict = self.response_item(&kind, &line, None, out);
+                note_fields("response_item", &line, &verdict, out);
+                verdict
             }
             (None, _) if record_type.is_some() => Verdict::Kept("state".into()),
             (None, _) if id.is_some() && self.state.thread.is_none() => {
@@ -344,7 +366,7 @@ impl RolloutReader {
             | "sub_agent_activity"
             | "image_generation_end"
             | "view_image_tool_call" => {}
-            other if other.starts_with("collab_") || other.starts_with("dynamic_tool_call_") => {}
+            other if COLLABORATION.contains(&other) => {}
             other => return self.unknown(format!("event_msg/{other}"), line, out),
         }
         Verdict::Kept(format!("event_msg/{kind}"))
@@ -395,6 +417,7 @@ impl RolloutReader {
             | "Sleep" => {}
             other => return self.unknown(format!("item_completed/{other}"), line, out),
         }
+        each_unknown_in_item(&kind, &item, out);
         Verdict::Kept(format!("item_completed/{kind}"))
     }
 
@@ -532,6 +555,13 @@ impl Reader for RolloutReader {
         let session = self.session.clone();
         let is_session = self.state.read_any || !self.state.garbage;
         is_session.then_some(Facts { session, rank: 0, facts }).into_iter().collect()
+    }
+}
+
+/// The fields of what is unknown itself are not named.
+fn note_fields(kind: &str, line: &RolloutLine<'_>, verdict: &Verdict, out: &mut Vec<Item>) {
+    if matches!(verdict, Verdict::Kept(_)) {
+        each_unknown_in_payload(kind, &line.payload, out);
     }
 }
 

@@ -3,6 +3,7 @@
 mod blocks;
 mod body;
 mod clean;
+mod drift;
 mod exchange;
 mod facts;
 mod form;

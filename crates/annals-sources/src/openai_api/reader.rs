@@ -82,6 +82,9 @@ impl TraceReader {
         if self.session.is_empty() {
             self.session = session.into();
         }
+        for body in [&trace.request, &trace.response].into_iter().flatten().filter_map(TraceBody::json) {
+            super::drift::each_unknown(body, &mut |kind| out.push(Item::Drift(kind)));
+        }
         let request = trace.request.as_ref().map(ModelRequest::read).unwrap_or_default();
         let answer = trace.response.as_ref().map(ModelResponse::read).unwrap_or_default();
         let id = answer.id.clone().or_else(|| trace.response_id.clone()).map(|id| references::plain_id(&id));

@@ -2,7 +2,7 @@
 
 use super::stream::StreamChoice;
 use super::tools::Tool;
-use super::{stream, tools};
+use super::{drift, stream, tools};
 use crate::home::title::in_a_line;
 use crate::json::{Json, Object};
 use annals_core::{CallKind, ContentKey, MessageKind, Role};
@@ -156,8 +156,9 @@ pub fn item<'t>(item: Json<'t>, out: &mut Vec<TraceStep<'t>>) {
                     what: What::Returned { call_id: call_id.into_owned(), ran },
                 });
             }
-            // A list of tools, a setting, or something new: kept in the bytes.
-            None => {}
+            // A list of tools, or a setting: kept in the bytes.
+            None if drift::ASIDE.contains(&kind) => {}
+            None => out.push(said(bytes, id, Role::System, MessageKind::Notice, kind)),
         },
     }
 }

@@ -104,6 +104,8 @@ impl Passages {
             // What the client put before the model is in the library, or nobody's words.
             (MessageKind::Injected, _) => return,
             (MessageKind::Thinking, _) => PassageKind::Thinking,
+            // The assistant wrote it, whoever the row says.
+            (MessageKind::Summary, _) => PassageKind::Assistant,
             // An output whose call comes later, or never.
             (MessageKind::Result, _) => PassageKind::Result,
             (_, Role::User) => PassageKind::User,
