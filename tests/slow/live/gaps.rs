@@ -30,6 +30,9 @@ fn thousands_of_refusals_recover_by_id() {
         "first run: {given} fetched, {} gaps, {refused} refusals, {requested} asked, {took:?}",
         all - given
     );
+    // What was never requested has no attempts.
+    let untried = stage.gaps().iter().filter(|gap| gap["attempts"] == 0).count();
+    assert_eq!(untried, all - requested, "{untried} gaps without attempts");
     // Nothing is available yet: a run that starts too early requests nothing individually, or next to nothing.
     stage.standin.control(json!({"forget_counts": true}));
     let early = stage.sync();
