@@ -222,7 +222,7 @@ fn the_user_is_told_what_to_do_and_the_next_run_resumes() {
     // Another workspace is open: what is not listed there has not ended.
     stage.standin.control(json!({"challenge_after": null, "account": "account-2", "memories": []}));
     let live = stopped("manual_action");
-    assert!(live["interaction"]["message"].as_str().unwrap().contains("another account"), "{live}");
+    assert!(live["interaction"]["message"].as_str().unwrap().contains("a different account"), "{live}");
     assert!(stage.records("memories").iter().all(|memory| memory["deleted_at"].is_null()));
     // The network is gone, then the user is logged out.
     stage.standin.control(json!({"account": "account-1", "offline": true}));
