@@ -34,6 +34,7 @@ WORLD = {
     "conversations": 12,
     "archived": 2,
     "projects": {"g-p-aurora": 2},
+    "project_list": "sidebar",  # or older: only the address before it answers
     "changed": {},  # number of a conversation: how often it was changed
     "regenerated": [],  # numbers of conversations whose answer was made again
     "shape": "tree",  # or pages: the tree addresses are gone
@@ -402,9 +403,11 @@ class Page(BaseHTTPRequestHandler):
                 return self.send(200, b"{\"memories\": [{\"id\": \"mem-1\"", "application/json")
             if fails == "drift":
                 return self.json({"items": []})
-            memories = [memory | {"updated_at": iso(BASE), "status": "warm"} for memory in WORLD["memories"]]
+            memories = [memory | {"created_timestamp": BASE, "updated_at": iso(BASE), "status": "warm"}
+                        for memory in WORLD["memories"]]
             return self.json({"memories": memories, "memory_num_tokens": 10 * len(memories), "memory_max_tokens": 2000})
-        if path == "/gizmos/snorlax/sidebar":
+        if path == "/gizmos/snorlax/sidebar" and WORLD["project_list"] == "sidebar" \
+                or path == "/gizmos/bootstrap/projects" and WORLD["project_list"] == "older":
             items = [{"gizmo": {"gizmo": {"id": project, "display": {"name": "Aurora"}, "instructions": "Speak of light."},
                                 "files": [{"file_id": "file-1", "name": "chart.pdf"}]},
                       "conversations": {"items": [], "cursor": None}} for project in WORLD["projects"]]
@@ -416,21 +419,27 @@ class Page(BaseHTTPRequestHandler):
                                        "cursor": None}})
         if path == "/gizmos/g-keeper":
             return self.json({"gizmo": {"id": "g-keeper", "display": {"name": "Keeper", "description": "Keeps the light"},
-                                        "instructions": "You keep the light.", "author": {"display_name": "Ada"}},
+                                        "instructions": "You keep the light.", "author": {"display_name": "Ada"},
+                                        "share_recipient": "link", "created_at": iso(BASE), "updated_at": iso(BASE + 60)},
                               "tools": [{"id": "t1", "type": "browser"}], "files": []})
         sides = {
             "/user_system_messages": {"object": "user_system_message_detail", "enabled": True,
                                       "about_user_message": "I sail.", "about_model_message": "Be brief."},
             "/me": {"id": "user-ada", "email": "ada@example.com", "name": "Ada"},
-            "/accounts/check/v4-2023-04-27": {"accounts": {"default": {"account": {"account_id": "account-1"}}},
-                                              "account_ordering": ["default"]},
-            "/models": {"models": [{"slug": "gpt-5", "title": "GPT-5"}]},
+            "/accounts/check/v4-2023-04-27": {
+                "accounts": {"default": {"account": {"account_id": "account-1", "plan_type": "plus",
+                                                     "structure": "personal", "name": None}}},
+                "account_ordering": ["default"]},
+            "/models": {"models": [{"slug": "gpt-5", "title": "GPT-5", "max_tokens": 196608, "reasoning_type": "auto"}],
+                        "categories": [{"category": "gpt_5", "subscription_level": "plus", "default_model": "gpt-5"}]},
             "/settings/user": {"settings": {"training_allowed": False}},
+            "/settings/data_controls": {"training_allowed": False, "retention_days": 30},
             "/settings/beta_features": {"canvas": True},
         }
         if path == "/shared_conversations":
             # Paging that never ends is a known failure: the same page again and again.
-            return self.json({"items": [{"id": "share-1", "conversation_id": name_of(0), "title": "Lighthouse 0"}],
+            return self.json({"items": [{"id": "share-1", "conversation_id": name_of(0), "title": "Lighthouse 0",
+                                         "create_time": iso(BASE), "highlighted_message_id": "0-a"}],
                               "total": 2, "limit": 100, "offset": int(query.get("offset", 0))})
         if path in sides:
             return self.json(sides[path])

@@ -39,26 +39,43 @@ impl Manifest {
 }
 
 /// One feature of the platform.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct Surface {
     pub item: &'static str,
     pub state: SurfaceState,
     /// Where it is found here; empty if it is not covered.
     pub stream: &'static str,
     pub reason: &'static str,
+    /// The document of live collection that makes it complete.
+    #[serde(skip)]
+    pub live: Option<&'static str>,
 }
 
 impl Surface {
     pub const fn collected(item: &'static str, stream: &'static str) -> Surface {
-        Surface { item, state: SurfaceState::Collected, stream, reason: "" }
+        Surface { item, state: SurfaceState::Collected, stream, reason: "", live: None }
     }
 
     pub const fn partial(item: &'static str, stream: &'static str, reason: &'static str) -> Surface {
-        Surface { item, state: SurfaceState::Partial, stream, reason }
+        Surface { item, state: SurfaceState::Partial, stream, reason, live: None }
+    }
+
+    /// Partial until live collection has fetched the document.
+    pub const fn live(
+        item: &'static str,
+        stream: &'static str,
+        document: &'static str,
+        reason: &'static str,
+    ) -> Surface {
+        Surface { item, state: SurfaceState::Partial, stream, reason, live: Some(document) }
     }
 
     pub const fn omitted(item: &'static str, reason: &'static str) -> Surface {
-        Surface { item, state: SurfaceState::OmittedOnPurpose, stream: "", reason }
+        Surface { item, state: SurfaceState::OmittedOnPurpose, stream: "", reason, live: None }
+    }
+
+    pub const fn once_collected(self) -> Surface {
+        Surface::collected(self.item, self.stream)
     }
 }
 

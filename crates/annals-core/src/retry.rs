@@ -58,7 +58,7 @@ pub enum GiveUp {
 pub struct Attempts<'t> {
     /// Of the last attempt.
     pub why: FailureKind,
-    /// All attempts, at least one.
+    /// All attempts; none if it was never requested.
     pub attempts: u32,
     /// Attempts that failed because of the item itself, not because of a transient failure: see
     /// `FailureKind::is_transient`.

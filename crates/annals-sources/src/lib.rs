@@ -139,6 +139,11 @@ pub trait Source: Sync {
     /// What the bytes of a row say under the client's own names.
     fn native(&self, bytes: &[u8]) -> serde_json::Map<String, serde_json::Value>;
 
+    /// Declared fields of a message beyond those that every source has.
+    fn message_fields(&self, _session: &str, _bytes: &[u8]) -> serde_json::Map<String, serde_json::Value> {
+        serde_json::Map::new()
+    }
+
     /// How its sessions are told as a tape, where its calls work on files.
     fn recorder(&self) -> Option<&'static dyn Recorder> {
         None

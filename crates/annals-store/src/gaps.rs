@@ -119,6 +119,15 @@ impl Store {
 impl Writer<'_> {
     /// A try failed: opens a gap, or counts the try and says what becomes of the gap that is there.
     pub fn fail(&mut self, failure: &Failure<'_>, now: Time) -> Result<RetryStep> {
+        self.open_or_count(failure, 1, now)
+    }
+
+    /// Something is known to be missing and was not tried yet: opens a gap without tries.
+    pub fn postpone(&mut self, failure: &Failure<'_>, now: Time) -> Result<RetryStep> {
+        self.open_or_count(failure, 0, now)
+    }
+
+    fn open_or_count(&mut self, failure: &Failure<'_>, tries: u32, now: Time) -> Result<RetryStep> {
         let Failure { instance, stream, key, locator, why, reason, version } = *failure;
         let mut statement = self.transaction.prepare_cached(sql!(
             "select attempts, refusals from gap
@@ -129,8 +138,8 @@ impl Writer<'_> {
             .optional()?;
         drop(statement);
         let (attempts, refusals) = before.unwrap_or_default();
-        let attempts = attempts.saturating_add(1);
-        let refusals = refusals.saturating_add(u32::from(!why.is_transient()));
+        let attempts = attempts.saturating_add(tries);
+        let refusals = refusals.saturating_add(if why.is_transient() { 0 } else { tries });
         let history = Attempts { why, attempts, refusals, failed_with: version, running: version };
         let step = next_step(history, now);
         let (status, next_try, ended) = match step {

@@ -1,6 +1,7 @@
 //! ChatGPT exports in every container, with every trap: recognised by content, kept complete, shown by branch.
 
 mod merge;
+mod records;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -30,6 +30,9 @@ fn thousands_of_refusals_recover_by_id() {
         "first run: {given} fetched, {} gaps, {refused} refusals, {requested} asked, {took:?}",
         all - given
     );
+    // What was never requested has no attempts.
+    let untried = stage.gaps().iter().filter(|gap| gap["attempts"] == 0).count();
+    assert_eq!(untried, all - requested, "{untried} gaps without attempts");
     // Nothing is available yet: a run that starts too early requests nothing individually, or next to nothing.
     stage.standin.control(json!({"forget_counts": true}));
     let early = stage.sync();
@@ -219,7 +222,7 @@ fn the_user_is_told_what_to_do_and_the_next_run_resumes() {
     // Another workspace is open: what is not listed there has not ended.
     stage.standin.control(json!({"challenge_after": null, "account": "account-2", "memories": []}));
     let live = stopped("manual_action");
-    assert!(live["interaction"]["message"].as_str().unwrap().contains("another account"), "{live}");
+    assert!(live["interaction"]["message"].as_str().unwrap().contains("a different account"), "{live}");
     assert!(stage.records("memories").iter().all(|memory| memory["deleted_at"].is_null()));
     // The network is gone, then the user is logged out.
     stage.standin.control(json!({"account": "account-1", "offline": true}));

@@ -82,7 +82,7 @@ fn a_strange_or_foreign_listing_ends_nothing() {
     assert_eq!(stage.run(&["connect", "chatgpt", "--wait", "1"]).code, 0);
     let (code, live) = stage.sync_with(&[]);
     assert_eq!(code, 2, "{live}");
-    assert!(live["interaction"]["message"].as_str().unwrap().contains("another account"), "{live}");
+    assert!(live["interaction"]["message"].as_str().unwrap().contains("a different account"), "{live}");
     assert_eq!(ended("memories"), [""; 0]);
 }
 

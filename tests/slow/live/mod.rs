@@ -62,9 +62,9 @@ fn everything_of_the_account_is_collected_once_and_then_what_is_new() {
         ("custom_instructions", vec!["custom_instructions"]),
         ("projects", vec!["g-p-aurora"]),
         ("shared_conversations", vec!["share-1"]),
-        ("account", vec!["user-ada", "workspaces"]),
+        ("account", vec!["user-ada"]),
         ("models", vec!["gpt-5"]),
-        ("settings", vec!["beta_features", "settings"]),
+        ("settings", vec!["beta_features", "data_controls", "settings"]),
     ] {
         let mut found: Vec<String> =
             stage.records(stream).iter().map(|record| record["key"].as_str().unwrap().to_owned()).collect();
@@ -81,6 +81,42 @@ fn everything_of_the_account_is_collected_once_and_then_what_is_new() {
     assert_eq!(stage.records("projects")[0]["data"]["files"][0]["name"], "chart.pdf");
     let instructions = &stage.records("custom_instructions")[0]["data"];
     assert_eq!((&instructions["about_user"], &instructions["enabled"]), (&json!("I sail."), &json!(true)));
+    let data = |stream: &str| stage.records(stream)[0]["data"].clone();
+    assert_eq!(
+        (&keeper["access"], &keeper["created_at"]),
+        (&json!("shared_link"), &data("memories")["created_at"])
+    );
+    assert_eq!(data("memories")["created_at"], "2026-02-02T02:40:00.000Z");
+    let model = data("models");
+    assert_eq!(
+        [&model["name"], &model["type"], &model["available_to_tier"], &model["context_window"]],
+        [&json!("GPT-5"), &json!("auto"), &json!("plus"), &json!(196_608)]
+    );
+    let account = data("account");
+    assert_eq!(
+        [&account["email"], &account["plan"], &account["workspaces"][0]["id"]],
+        ["ada@example.com", "plus", "account-1"]
+    );
+    let controls = stage.records("settings");
+    let controls = &controls.iter().find(|record| record["key"] == "data_controls").unwrap()["data"];
+    assert_eq!((&controls["training_allowed"], &controls["retention"]), (&json!(false), &json!(30)));
+    let share = data("shared_conversations");
+    let messages = stage.records("messages");
+    let shared = messages.iter().find(|record| record["data"]["node_id"] == share["highlighted_message_id"]);
+    assert_eq!(shared.unwrap()["data"]["conversation_id"], share["conversation_id"]);
+    // What was fetched is no longer partial.
+    for line in stage.audit()["surface"].as_array().unwrap() {
+        let is_live = [
+            "memories",
+            "custom GPTs",
+            "projects",
+            "available models",
+            "data controls",
+            "custom instructions",
+        ]
+        .contains(&line["item"].as_str().unwrap());
+        assert!(!is_live || line["state"] == "collected" && line["reason"] == "", "{line}");
+    }
     // Records match their declaration.
     for stream in stage.audit()["streams"].as_array().unwrap() {
         let odd = [&stream["undeclared"], &stream["other_type"]];
@@ -109,6 +145,15 @@ fn everything_of_the_account_is_collected_once_and_then_what_is_new() {
     stage.standin.control(json!({"forget_counts": true}));
     stage.run(&["sync", "chatgpt"]);
     assert_eq!(stage.standin.counts()["by_path"], json!({}));
+}
+
+#[test]
+fn projects_are_found_in_the_older_list() {
+    let stage = Stage::connected(json!({"conversations": 2, "archived": 0, "project_list": "older"}));
+    let live = stage.sync();
+    assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(4), &json!(0)), "{live}");
+    assert_eq!(stage.records("projects")[0]["key"], "g-p-aurora");
+    assert_eq!(stage.records("projects")[0]["data"]["name"], "Aurora");
 }
 
 #[test]
@@ -143,7 +188,7 @@ fn a_regenerated_answer_moves_the_branch_and_a_deleted_memory_ends() {
             .iter()
             .filter(|record| record["session_id"] == id_of(1))
             .filter_map(|record| {
-                let node = record["data"]["native"]["node_id"].as_str()?.to_owned();
+                let node = record["data"]["node_id"].as_str()?.to_owned();
                 Some((node, record["data"]["on_current_branch"] == true))
             })
             .collect();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::files::id_of_pointer;
+use super::files::{id_of_pointer, pointers};
 use super::nodes::{Node, node_of_row};
 use crate::json::{Json, Object, Opened};
 use annals_core::Block;
@@ -162,14 +162,20 @@ impl<'a> MessageFields<'a> {
         }
     }
 
+    /// Ids of attachments, and of images and sound in its parts.
     pub fn files(&self) -> Vec<String> {
         let attachments = self.metadata.as_ref().and_then(|metadata| metadata.get("attachments"));
-        let ids = attachments.into_iter().flat_map(Json::items).filter_map(|file| file.get_text("id"));
-        let mut ids: Vec<String> = ids.map(Cow::into_owned).collect();
+        let attached = attachments.into_iter().flat_map(Json::items).filter_map(|file| file.get_text("id"));
         let parts =
             self.content.as_ref().and_then(|content| content.get("parts")).into_iter().flat_map(Json::items);
-        let pointers = parts.filter_map(|part| part.get_text("asset_pointer"));
-        ids.extend(pointers.filter_map(|pointer| id_of_pointer(&pointer).map(str::to_owned)));
+        let pointed = parts.flat_map(pointers).filter_map(|part| part.get_text("asset_pointer"));
+        let pointed = pointed.filter_map(|pointer| id_of_pointer(&pointer).map(str::to_owned));
+        let mut ids: Vec<String> = Vec::new();
+        for id in attached.map(Cow::into_owned).chain(pointed).filter(|id| !id.is_empty()) {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
         ids
     }
 
@@ -198,24 +204,6 @@ pub fn blocks(line: &[u8]) -> Vec<Block> {
         return vec![Block::ToolResult { call_id: call_id(), output: said.output() }];
     }
     said_blocks(&said)
-}
-
-/// A document that was written together: the call that began it, or a file of the export.
-pub fn canvas(key: &str, bytes: &[u8]) -> Value {
-    let mut record = match node_of_row(bytes)
-        .and_then(|node| node.message)
-        .map(|message| MessageFields::of(&message).input())
-    {
-        Some(Value::Object(fields)) => fields,
-        Some(other) => serde_json::Map::from_iter([("content".to_owned(), other)]),
-        None => serde_json::Map::new(),
-    };
-    // A file of the export is an object of its own.
-    if let Some(Value::Object(fields)) = Json::parse(bytes).map(Json::value) {
-        record = fields;
-    }
-    record.insert("id".to_owned(), Value::from(key));
-    Value::Object(record)
 }
 
 fn said_blocks(said: &MessageFields<'_>) -> Vec<Block> {

@@ -23,6 +23,8 @@ use annals_core::{
 const RICH: u8 = 2;
 /// The tool that begins a document; what is changed later is in other calls.
 const CANVAS: &str = "canmore.create_textdoc";
+/// Where the result of that tool names the document.
+const DOCUMENT: (&str, &str) = ("canvas", "textdoc_id");
 
 #[derive(Default)]
 pub struct ConversationReader {
@@ -47,6 +49,8 @@ pub struct KnownNode {
     pub call: Option<(Arc<str>, String)>,
     pub call_id: String,
     pub result: Option<ResultOutcome>,
+    /// The document that a result is about.
+    document: Option<String>,
     /// The result that is told with this call.
     pub answered_by: Option<ContentKey>,
     /// The person's words in a line.
@@ -203,15 +207,25 @@ impl ConversationReader {
             let counts = said && tree.current[at] && self.nodes[at].call.is_none();
             let tally = if counts { Tally::Message } else { Tally::Nothing };
             let answer = self.nodes[at].answered_by.and_then(|key| self.by_key.get(&key).copied());
-            if let Some(answer) = answer.filter(|answer| self.nodes[at].fresh || self.nodes[*answer].fresh) {
+            let answer = answer.filter(|answer| self.nodes[at].fresh || self.nodes[*answer].fresh);
+            if let Some(answer) = answer {
                 results.push((at, answer));
+            }
+            if self.nodes[at].fresh || answer.is_some() {
+                let document = answer.and_then(|answer| self.nodes[answer].document.as_deref());
+                let canvas = self.nodes[at].canvas(session, document);
+                if canvas.is_some() && document.is_some() && !self.nodes[at].fresh {
+                    // Before its result came, the document was known by its call.
+                    let (stream, key) = ("canvas_documents", self.nodes[at].call_id.clone());
+                    out.push(Item::Ended { stream, key, at: None });
+                }
+                out.extend(canvas);
             }
             let node = &mut self.nodes[at];
             let fresh = std::mem::replace(&mut node.fresh, false);
             if fresh {
                 out.push(node.message(session, tally));
                 out.extend(node.call_item(session));
-                out.extend(node.canvas(session));
             } else if node.tally != tally {
                 out.push(Item::Recount { session: Arc::clone(session), offset: node.span.offset, tally });
             }
@@ -258,6 +272,7 @@ impl KnownNode {
             call: None,
             call_id: String::new(),
             result: None,
+            document: None,
             answered_by: None,
             prompt: None,
             tally: Tally::Nothing,
@@ -286,6 +301,9 @@ impl KnownNode {
             Role::System | Role::Developer => MessageKind::Injected,
         };
         node.result = (node.kind == MessageKind::Result).then(|| ResultOutcome::of(said));
+        let canvas = said.metadata.as_ref().and_then(|metadata| metadata.get(DOCUMENT.0));
+        let document = canvas.and_then(|canvas| canvas.get_text(DOCUMENT.1)).filter(|id| !id.is_empty());
+        node.document = document.map(|id| id.into_owned());
         if node.kind == MessageKind::Prompt {
             node.prompt = Some(in_a_line(&first_words(said))).filter(|words| !words.is_empty());
         }
@@ -315,13 +333,13 @@ impl KnownNode {
         })
     }
 
-    /// A document that the call begins.
-    fn canvas(&self, session: &Arc<str>) -> Option<Item> {
+    /// A document that the call begins, known by its own id if the result has that.
+    fn canvas(&self, session: &Arc<str>, document: Option<&str>) -> Option<Item> {
         let (name, title) = self.call.as_ref()?;
         (**name == *CANVAS).then(|| {
             Item::Document(Document {
                 stream: "canvas_documents",
-                key: self.call_id.clone(),
+                key: document.unwrap_or(&self.call_id).to_owned(),
                 session: Some(Arc::clone(session)),
                 at: self.twig.at,
                 span: self.span,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::times::moment;
+use super::times::{moment, moment_of, time_value};
 use crate::import::captures::{Captures, header_verdict};
 use crate::json::{Json, Line, unescape};
 use crate::{Capture, ElementBody, Facts, Reader, path_part};
@@ -84,12 +84,11 @@ pub fn of_member(name: &str, size: u64, head: &[u8], kept: Kept) -> Option<(Note
     Some((Note::new(id.to_owned(), "member"), serde_json::to_vec(&body).ok()?))
 }
 
-/// Attachments of a message, and pointers in its parts.
-pub fn of_message<'a>(conversation: &str, message: Json<'a>) -> Vec<(Note, &'a [u8])> {
-    let of = message.get_text("id").map(|id| id.into_owned());
+/// Attachments of a message, and pointers in its parts. `node` is what messages are known by.
+pub fn of_message<'a>(conversation: &str, node: &str, message: Json<'a>) -> Vec<(Note, &'a [u8])> {
     let note = |id: String, place: &'static str| Note {
         conversation: Some(conversation.to_owned()),
-        message: of.clone(),
+        message: Some(node.to_owned()).filter(|node| !node.is_empty()),
         ..Note::new(id, place)
     };
     let mut notes = Vec::new();
@@ -100,16 +99,18 @@ pub fn of_message<'a>(conversation: &str, message: Json<'a>) -> Vec<(Note, &'a [
     }
     let parts = message.get("content").and_then(|content| content.get("parts"));
     for part in parts.into_iter().flat_map(Json::items).filter(|part| part.is_object()) {
-        // Audio is in a part of its own within another.
-        for pointed in
-            std::iter::once(part).chain(part.get("audio_asset_pointer").filter(|inner| inner.is_object()))
-        {
+        for pointed in pointers(part) {
             let pointer = pointed.get_text("asset_pointer");
             let id = pointer.and_then(|pointer| id_of_pointer(&pointer).map(str::to_owned));
             notes.extend(id.map(|id| (note(id, "pointer"), pointed.bytes())));
         }
     }
     notes
+}
+
+/// A part of a message, and the part within it: sound has one of its own.
+pub fn pointers(part: Json<'_>) -> impl Iterator<Item = Json<'_>> {
+    std::iter::once(part).chain(part.get("audio_asset_pointer").filter(|inner| inner.is_object()))
 }
 
 /// `file-service://file-X`, `sediment://file_X`, `sediment://x#file_X#p_0.jpg`.
@@ -212,7 +213,7 @@ pub fn record(key: &str, notes: &[u8]) -> Value {
         for (rank, header, body) in &told {
             for name in names {
                 // What headers say of the export is not about the file.
-                let own = ["conversation_id", "message_id"].contains(name);
+                let own = ["conversation_id", "message_id", "content_sha256"].contains(name);
                 let value = body.get(*name).or_else(|| header.get(*name).filter(|_| own));
                 let value = value.filter(|value| !value.is_null());
                 if let Some(value) = value {
@@ -240,13 +241,28 @@ pub fn record(key: &str, notes: &[u8]) -> Value {
             ),
         ),
         ("message_id", first("message_id", &["origination_message_id", "message_id"])),
-        ("created_at", first("created_at", &["created_at", "file_upload_time"])),
-        ("sha256", first("sha256", &["sha256_digest"])),
+        (
+            "created_at",
+            time_value(moment_of(&first("created_at", &["created_at", "creation_time", "file_upload_time"]))),
+        ),
+        // Of the bytes that are here, rather than what an export says of them.
+        (
+            "sha256",
+            Some(first("sha256", &["content_sha256"]))
+                .filter(|hash| !hash.is_null())
+                .unwrap_or_else(|| first("sha256", &["sha256_digest"])),
+        ),
         ("member", first("member", &["member"])),
         ("archived_as", first("archived_as", &["archived_as"])),
     ];
     let mut record = Map::from_iter([("id".to_owned(), Value::from(key))]);
     record.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    let archived = told.iter().map(|(.., body)| body).find(|body| body.get("archived_as").is_some());
+    for (name, own, listed) in [("mime", "mime_type", "mime_type"), ("size", "size", "size_bytes")] {
+        let own = archived.and_then(|body| body.get(own)).filter(|value| !value.is_null());
+        let value = own.or_else(|| record.get(listed)).cloned().unwrap_or_default();
+        record.insert(name.to_owned(), value);
+    }
     record.insert("provenance".to_owned(), Value::Object(provenance));
     Value::Object(record)
 }

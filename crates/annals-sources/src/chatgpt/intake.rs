@@ -10,7 +10,7 @@ use super::files;
 use super::files::Kept;
 use super::nodes::{CONVERSATION, conversation_id, nodes};
 use super::times::moment;
-use crate::json::{Json, Opened};
+use crate::json::{Json, Opened, unescape};
 use crate::{
     Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, KnownRecords, Member, Settings, Shape,
     Taking, path_part,
@@ -259,7 +259,7 @@ impl ExportIntake {
         for node in nodes(Opened::parse(element, CONVERSATION)?) {
             let Some(message) = node.message.map(|message| message.json) else { continue };
             if has_files {
-                for (note, body) in files::of_message(&id, message) {
+                for (note, body) in files::of_message(&id, &unescape(node.key), message) {
                     captures.push(note.capture(body.into()));
                 }
             }

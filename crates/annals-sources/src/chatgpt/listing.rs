@@ -3,10 +3,10 @@
 //! Each is a file of the archive that is replaced whole: `{"listing": NAME, "pages": […], "details": […]}` around the answers as
 //! they came. What is no longer in it has ended.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::nodes::offset_in;
-use super::times::moment;
+use super::times::{moment, time_value};
 use crate::json::{Json, Line};
 use crate::live::Listing;
 use crate::{Facts, Reader};
@@ -18,11 +18,12 @@ pub const SHARES: &str = "shared_conversations";
 pub const INSTRUCTIONS: &str = "custom_instructions";
 pub const ACCOUNT: &str = "account";
 pub const MODELS: &str = "models";
+pub const DATA_CONTROLS: &str = "data_controls";
 
 pub const LISTINGS: &[Listing] = &[
     Listing { name: ACCOUNT, stream: "account", daily: false },
-    Listing { name: "workspaces", stream: "account", daily: false },
     Listing { name: "settings", stream: "settings", daily: false },
+    Listing { name: DATA_CONTROLS, stream: "settings", daily: true },
     Listing { name: "beta_features", stream: "settings", daily: true },
     Listing { name: MODELS, stream: "models", daily: true },
     Listing { name: "memories", stream: "memories", daily: false },
@@ -31,6 +32,9 @@ pub const LISTINGS: &[Listing] = &[
     Listing { name: PROJECTS, stream: "projects", daily: false },
     Listing { name: SHARES, stream: "shared_conversations", daily: false },
 ];
+
+/// Documents that are no longer requested: older archives have them.
+const FORMER: &[Listing] = &[Listing { name: "workspaces", stream: "account", daily: false }];
 
 /// The items of a page with their ids; `None` when the page is not what it should be.
 pub fn items<'a>(name: &str, page: Json<'a>) -> Option<Vec<(String, Json<'a>)>> {
@@ -53,7 +57,7 @@ fn told<'a>(name: &str, page: Json<'a>) -> Option<Vec<(Option<String>, Json<'a>)
         SHARES => listed(array("items")?, "id"),
         GPTS | PROJECTS => {
             let list = container(page);
-            let names = ["items", "gizmos", "cuts", "list"];
+            let names = ["items", "gizmos", "projects", "cuts", "list"];
             let list = names.iter().find_map(|name| list.get(name).filter(|list| list.is_array()))?;
             list.items().map(|item| (text(gizmo(item), "id"), item)).collect()
         }
@@ -89,7 +93,7 @@ impl Reader for ListingReader {
         let bytes = line.bytes();
         let Some(json) = line.json() else { return Verdict::Malformed("not JSON".into()) };
         let name = json.get_text("listing").unwrap_or_default();
-        let Some(listing) = LISTINGS.iter().find(|listing| listing.name == name) else {
+        let Some(listing) = LISTINGS.iter().chain(FORMER).find(|listing| listing.name == name) else {
             return Verdict::Unknown("listing of no stream".into());
         };
         let details: Vec<(String, Json<'_>)> = json
@@ -106,14 +110,21 @@ impl Reader for ListingReader {
             }
             let item = details.iter().find(|(id, _)| *id == key).map_or(item, |(_, detail)| *detail);
             let moments = ["updated_at", "last_updated", "update_time", "created_at", "create_time"];
-            let start = offset + offset_in(bytes, item.bytes()) as u64;
+            // What else is in these documents belongs to each of their items.
+            let (start, length, content) = match listing.name {
+                ACCOUNT | MODELS => (offset, bytes.len(), around(json, item)),
+                _ => {
+                    let start = offset + offset_in(bytes, item.bytes()) as u64;
+                    (start, item.bytes().len(), ContentKey::of(&[item.bytes()]))
+                }
+            };
             out.push(Item::Document(Document {
                 stream: listing.stream,
                 key: key.clone(),
                 session: None,
                 at: moments.iter().find_map(|name| gizmo(item).get(name).and_then(moment)),
-                span: Span { offset: start, length: item.bytes().len() as u64 },
-                content: ContentKey::of(&[item.bytes()]),
+                span: Span { offset: start, length: length as u64 },
+                content,
             }));
             told.push(key);
         }
@@ -127,6 +138,15 @@ impl Reader for ListingReader {
     fn facts(&self) -> Vec<Facts> {
         Vec::new()
     }
+}
+
+/// An item with what its document says besides its items.
+fn around(document: Json<'_>, item: Json<'_>) -> ContentKey {
+    let pages = document.get("pages").into_iter().flat_map(Json::items);
+    let categories = pages.filter_map(|page| page.get("categories"));
+    let others = categories.chain(document.get("details"));
+    let parts: Vec<&[u8]> = std::iter::once(item).chain(others).map(Json::bytes).collect();
+    ContentKey::of(&parts)
 }
 
 pub fn gpt_record(key: &str, bytes: &[u8]) -> Value {
@@ -144,8 +164,9 @@ pub fn gpt_record(key: &str, bytes: &[u8]) -> Value {
         "instructions": told.first(&[told.inner], &["instructions"]),
         "tools": told.beside("tools"),
         "files": told.beside("files"),
-        "access": told.first(&[told.inner], &["share_recipient", "allowed_sharing_recipients"]),
-        "updated_at": told.first(&[told.inner], &["updated_at", "last_updated"]),
+        "access": told.access(),
+        "created_at": told.time(&["created_at", "create_time"]),
+        "updated_at": told.time(&["updated_at", "last_updated"]),
         "content": item.value(),
     })
 }
@@ -159,7 +180,8 @@ pub fn project_record(key: &str, bytes: &[u8]) -> Value {
         "description": told.shown("description"),
         "instructions": told.first(&[told.inner], &["instructions"]),
         "files": told.beside("files"),
-        "updated_at": told.first(&[told.inner], &["updated_at", "last_updated"]),
+        "created_at": told.time(&["created_at", "create_time"]),
+        "updated_at": told.time(&["updated_at", "last_updated"]),
         "content": item.value(),
     })
 }
@@ -188,6 +210,30 @@ impl<'a> Gizmo<'a> {
 
     fn beside(&self, name: &str) -> Value {
         self.first(&self.around, &[name])
+    }
+
+    fn time(&self, names: &[&str]) -> Value {
+        time_value(names.iter().filter_map(|name| self.inner.get(name)).find_map(moment))
+    }
+
+    /// Who can use it, in one of three words; others, such as those of workspaces, stay as they are.
+    fn access(&self) -> Value {
+        let told = self.first(&self.around, &["share_recipient", "sharing", "access"]);
+        let tags: Vec<String> = self
+            .inner
+            .get("tags")
+            .into_iter()
+            .flat_map(Json::items)
+            .filter_map(|tag| tag.text().map(|tag| tag.into_owned()))
+            .collect();
+        let tagged = ["public", "private"].into_iter().find(|name| tags.iter().any(|tag| tag == name));
+        match told.as_str().or(tagged) {
+            Some("private" | "only_me" | "me") => "private".into(),
+            Some("link" | "shared_link" | "anyone_with_link" | "unlisted") => "shared_link".into(),
+            Some("marketplace" | "public" | "everyone" | "store") => "public".into(),
+            Some(other) => other.into(),
+            None => Value::Null,
+        }
     }
 }
 
@@ -231,21 +277,29 @@ pub fn instructions_record(key: &str, bytes: &[u8]) -> Option<Value> {
     }))
 }
 
-/// A document of the account without an id of its own.
-pub fn named_record(key: &str, bytes: &[u8]) -> Option<Value> {
-    let json = Json::parse(bytes)?;
-    if json.get("id").is_some() {
-        return None;
-    }
-    let fields = json.value();
-    let mut record = Map::from_iter([("id".to_owned(), Value::from(key))]);
-    record.extend(fields.as_object().cloned().unwrap_or_default());
-    Some(Value::Object(record))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn custom_gpts_say_who_can_use_them() {
+        let access = |fields: &str| {
+            let item = format!("{{\"gizmo\":{{\"id\":\"g-1\",\"created_at\":1772366400,{fields}}}}}");
+            let record = gpt_record("g-1", item.as_bytes());
+            assert_eq!(record["created_at"], "2026-03-01T12:00:00.000Z");
+            record["access"].clone()
+        };
+        for (fields, expected) in [
+            ("\"share_recipient\":\"private\"", json!("private")),
+            ("\"share_recipient\":\"link\"", json!("shared_link")),
+            ("\"share_recipient\":\"marketplace\"", json!("public")),
+            ("\"share_recipient\":\"workspace\"", json!("workspace")),
+            ("\"share_recipient\":null,\"tags\":[\"interactive\",\"public\"]", json!("public")),
+            ("\"allowed_sharing_recipients\":[\"link\"]", Value::Null),
+        ] {
+            assert_eq!(access(fields), expected, "{fields}");
+        }
+    }
 
     #[test]
     fn custom_gpts_are_found_in_every_wrapping() {

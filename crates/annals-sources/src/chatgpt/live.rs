@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::files::Kept;
 use super::intake::conversation_captures;
-use super::listing::{ACCOUNT, GPTS, INSTRUCTIONS, LISTINGS, MODELS, PROJECTS, SHARES};
+use super::listing::{ACCOUNT, DATA_CONTROLS, GPTS, INSTRUCTIONS, LISTINGS, MODELS, PROJECTS, SHARES};
 use super::nodes::conversation_id;
 use super::times::moment;
 use super::{assemble, files, listing};
@@ -25,7 +25,7 @@ const PROJECT: &str = "project ";
 
 impl Live for OwnPage {
     fn version(&self) -> &'static str {
-        "1"
+        "2"
     }
 
     fn origin(&self, settings: &dyn Settings) -> String {
@@ -73,14 +73,15 @@ impl Live for OwnPage {
             (PROJECTS, 0) => {
                 format!("/backend-api/gizmos/snorlax/sidebar?conversations_per_gizmo=0{}", behind("cursor"))
             }
+            (PROJECTS, 1) => format!("/backend-api/gizmos/bootstrap/projects?limit=100{}", behind("cursor")),
             (SHARES, 0) => format!(
                 "/backend-api/shared_conversations?order=created&limit=100&offset={}",
                 escaped(place.unwrap_or("0"))
             ),
             (ACCOUNT, 0) => "/backend-api/me".to_owned(),
-            ("workspaces", 0) => "/backend-api/accounts/check/v4-2023-04-27".to_owned(),
             (MODELS, 0) => "/backend-api/models".to_owned(),
             ("settings", 0) => "/backend-api/settings/user".to_owned(),
+            (DATA_CONTROLS, 0) => "/backend-api/settings/data_controls".to_owned(),
             ("beta_features", 0) => "/backend-api/settings/beta_features".to_owned(),
             _ => return None,
         };
@@ -101,7 +102,12 @@ impl Live for OwnPage {
     }
 
     fn listing_detail(&self, listing: &Listing, id: &str) -> Option<LiveRequest> {
-        (listing.name == GPTS).then(|| LiveRequest::get(format!("/backend-api/gizmos/{}", escaped(id))))
+        match listing.name {
+            GPTS => Some(LiveRequest::get(format!("/backend-api/gizmos/{}", escaped(id)))),
+            // Plan and workspaces.
+            ACCOUNT => Some(LiveRequest::get("/backend-api/accounts/check/v4-2023-04-27")),
+            _ => None,
+        }
     }
 
     fn lists(&self, parts: &dyn Fn(&str) -> Vec<String>) -> Vec<String> {

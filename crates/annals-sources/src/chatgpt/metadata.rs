@@ -128,6 +128,9 @@ impl Book {
             json!({"captures": self.captures, "fields": Value::Object(given.collect())}),
         );
         let moment = |name: &str| self.fields.get(name).and_then(|entry| entry.at);
+        for (name, field) in [("created_at", "create_time"), ("updated_at", "update_time")] {
+            native.extend(moment(field).map(|at| (name.to_owned(), Value::from(at.rfc3339()))));
+        }
         SessionFacts {
             title: self.text("title").filter(|title| !title.is_empty()).map(str::to_owned),
             first_prompt: counted.first_prompt.clone(),

@@ -12,7 +12,9 @@ mod manifest;
 mod metadata;
 mod native;
 mod nodes;
+mod records;
 mod sidecar;
+mod streams;
 mod times;
 mod tree;
 
@@ -48,13 +50,17 @@ impl Source for ChatGpt {
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<Value> {
         match stream {
             "files" => Some(files::record(key, bytes)),
-            "settings" => Some(json!({"id": key, "settings": parsed(bytes)})),
+            "settings" => records::settings(key, bytes),
             "side_files" => Some(json!({"id": key, "content": parsed(bytes)})),
             "custom_gpts" => Some(listing::gpt_record(key, bytes)),
             "projects" => Some(listing::project_record(key, bytes)),
             "custom_instructions" => listing::instructions_record(key, bytes),
-            "account" | "models" => listing::named_record(key, bytes),
-            "canvas_documents" => Some(content::canvas(key, bytes)),
+            "memories" => records::memory(key, bytes),
+            "models" => records::model(key, bytes),
+            "account" => records::account(key, bytes),
+            "feedback" => records::feedback(key, bytes),
+            "shared_conversations" => records::share(key, bytes),
+            "canvas_documents" => records::canvas(key, bytes),
             "conversation_versions" => Some(metadata::version(key, bytes)),
             _ => None,
         }
@@ -66,6 +72,10 @@ impl Source for ChatGpt {
 
     fn native(&self, bytes: &[u8]) -> Map<String, Value> {
         native::native(bytes)
+    }
+
+    fn message_fields(&self, session: &str, bytes: &[u8]) -> Map<String, Value> {
+        native::message_fields(session, bytes)
     }
 
     fn import(&self) -> Option<&'static dyn Import> {

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::content::{MessageFields, has_markers};
+use super::content::{MessageFields, has_markers, without_markers};
 use super::nodes::node_of_row;
+use super::times::{moment, time_value};
 use crate::json::{Json, Object, unescape};
 
 /// Metadata that is told as it is.
@@ -65,6 +66,33 @@ pub fn native(bytes: &[u8]) -> Map<String, Value> {
     native
 }
 
+/// Fields of a message under the names of the client: what other records join with, and times as RFC 3339.
+pub fn message_fields(session: &str, bytes: &[u8]) -> Map<String, Value> {
+    let Some(node) = node_of_row(bytes) else { return Map::new() };
+    let said = node.message.as_ref().map(MessageFields::of);
+    let metadata = said.as_ref().and_then(|said| said.metadata.as_ref());
+    let time = |name: &str| {
+        time_value(node.message.as_ref().and_then(|message| message.get_json(name)).and_then(moment))
+    };
+    // A list of messages has no nodes, and names parents in their metadata.
+    let parent = node.parent.or_else(|| metadata.and_then(|metadata| metadata.get("parent_id")));
+    let content_type = said.as_ref().map(|said| &*said.content_type).filter(|kind| !kind.is_empty());
+    let finish = metadata.and_then(|metadata| metadata.get("finish_details"));
+    let fields = [
+        ("node_id", Value::from(unescape(node.key))),
+        ("parent_node_id", parent.and_then(Json::text).map(Value::from).unwrap_or_default()),
+        ("conversation_id", Value::from(session)),
+        ("content_type", content_type.map(Value::from).unwrap_or_default()),
+        ("model_slug", metadata.and_then(|metadata| metadata.get_text("model_slug")).into()),
+        ("finish_reason", finish.and_then(|finish| finish.get_text("type")).into()),
+        ("attachment_ids", said.as_ref().map(MessageFields::files).unwrap_or_default().into()),
+        ("citations", metadata.map(citations).unwrap_or_default().into()),
+        ("create_time", time("create_time")),
+        ("update_time", time("update_time")),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
 /// The text that positions of citations count in.
 fn original(said: &MessageFields<'_>) -> Option<String> {
     let parts = said.content.as_ref()?.get("parts")?.items();
@@ -94,7 +122,8 @@ fn citations(metadata: &Object<'_>) -> Vec<Value> {
         let placed = kind != "sources_footnote";
         let position = |name: &str| reference.get_integer(name).filter(|_| placed);
         found.push(json!({
-            "type": kind, "start": position("start_idx"), "end": position("end_idx"), "sources": sources,
+            "type": kind, "start": position("start_idx"), "end": position("end_idx"),
+            "text": cited_text(reference), "sources": sources,
         }));
     }
     if !found.is_empty() {
@@ -107,16 +136,30 @@ fn citations(metadata: &Object<'_>) -> Vec<Value> {
         }
         found.push(json!({
             "type": citation.get_text("citation_format_type").unwrap_or_default(),
-            "start": citation.get_integer("start_ix"), "end": citation.get_integer("end_ix"), "sources": sources,
+            "start": citation.get_integer("start_ix"), "end": citation.get_integer("end_ix"),
+            "text": citation.get("metadata").and_then(cited_text), "sources": sources,
         }));
     }
     let listed = metadata.get("_cite_metadata").and_then(|cited| cited.get("metadata_list"));
     for cited in listed.into_iter().flat_map(Json::items).filter(|_| found.is_empty()).collect::<Vec<_>>() {
         let mut sources = Vec::new();
         add_source(cited, &mut sources);
-        found.push(json!({"type": "browser", "start": null, "end": null, "sources": sources}));
+        let text = cited_text(cited);
+        found.push(json!({"type": "browser", "start": null, "end": null, "text": text, "sources": sources}));
     }
     found
+}
+
+/// What is cited, in words: the passage of the source, how the client shows it, or the words it belongs to.
+fn cited_text(citation: Json<'_>) -> Option<String> {
+    let items = ["items", "fallback_items", "sources"].iter().filter_map(|list| citation.get(list));
+    let places = std::iter::once(citation).chain(items.flat_map(Json::items));
+    let mut passages = places
+        .flat_map(|place| ["snippet", "text", "quote"].iter().filter_map(move |name| place.get_text(name)));
+    let passage = passages.find(|text| !text.trim().is_empty()).map(|text| text.into_owned());
+    let shown = ["alt", "matched_text"].iter().filter_map(|name| citation.get_text(name));
+    let mut shown = shown.map(without_markers).filter(|text| !text.trim().is_empty());
+    passage.or_else(|| shown.next())
 }
 
 fn add_source(json: Json<'_>, sources: &mut Vec<Value>) {

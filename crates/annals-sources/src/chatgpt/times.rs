@@ -1,5 +1,7 @@
 //! Times in exports: seconds with a fraction, whole seconds, milliseconds, text of these, ISO dates.
 
+use serde_json::Value;
+
 use crate::json::Json;
 use annals_core::Time;
 
@@ -13,6 +15,15 @@ pub fn moment(json: Json<'_>) -> Option<Time> {
         Ok(number) => from_number(number),
         Err(_) => Time::parse(&text),
     }
+}
+
+/// The same of a parsed value.
+pub fn moment_of(value: &Value) -> Option<Time> {
+    Json::parse(value.to_string().as_bytes()).and_then(moment)
+}
+
+pub fn time_value(time: Option<Time>) -> Value {
+    time.map(Time::rfc3339).map(Value::from).unwrap_or_default()
 }
 
 fn from_number(number: f64) -> Option<Time> {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::ingest::append::Appender;
+use super::ingest::append::{Appender, CONTENT_HASH};
 use super::ingest::target::Target;
 use super::options::{Environment, Progress};
 use super::run::{self, Run};
@@ -336,8 +336,11 @@ impl Importer<'_, '_> {
         let member = Member { name: &name, size, modified, head: &head };
         let archive = Committed { store: self.appender.store(), source: intake.source };
         let captures = intake.intake.take(&member, &head, &archive)?.unwrap_or_default();
-        for capture in captures {
+        let mut sha256 = None;
+        for mut capture in captures {
             let ElementBody::Member = capture.body else {
+                let hash = sha256.clone().map(|hash| (CONTENT_HASH.to_owned(), Value::String(hash)));
+                capture.header.extend(hash);
                 self.captures(intake.source, header, vec![capture], report)?;
                 continue;
             };
@@ -347,7 +350,10 @@ impl Importer<'_, '_> {
             let target = Target::archived(instance, intake.source, path, store, reader);
             let hash = container.read(plan.at, |input| Appender::hash(input)).and_then(|hash| hash);
             let hash = match hash {
-                Ok(hash) => hash,
+                Ok((hash, digest)) => {
+                    sha256 = Some(digest);
+                    hash
+                }
                 Err(error) => {
                     report.warnings.push(format!("{name}: {error}"));
                     continue;

@@ -3,12 +3,16 @@
 use std::io::{self, Read};
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use super::content::CHUNK;
 use super::parse::{Parse, SEQUENCE_END};
 use super::target::Target;
-use annals_core::{Framing, Result};
+use annals_core::{Framing, Result, to_hex};
 use annals_store::{Batch, CapturedFile, Packer, SEGMENT, Store};
+
+/// The field of a header with the SHA-256 of the bytes that came with a note.
+pub const CONTENT_HASH: &str = "content_sha256";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
@@ -113,15 +117,18 @@ impl Appender {
         Ok(Some((added, first)))
     }
 
-    /// Hash of all bytes of a stream.
-    pub fn hash(input: &mut dyn Read) -> io::Result<[u8; 16]> {
-        let mut hasher = blake3::Hasher::new();
+    /// Hash of all bytes of a stream, and their SHA-256.
+    pub fn hash(input: &mut dyn Read) -> io::Result<([u8; 16], String)> {
+        let (mut hasher, mut sha256) = (blake3::Hasher::new(), Sha256::new());
         let mut chunk = vec![0; CHUNK];
         loop {
             match input.read(&mut chunk)? {
-                0 => return Ok(short(&hasher.finalize())),
-                read => hasher.update(&chunk[..read]),
-            };
+                0 => return Ok((short(&hasher.finalize()), to_hex(&sha256.finalize()))),
+                read => {
+                    hasher.update(&chunk[..read]);
+                    sha256.update(&chunk[..read]);
+                }
+            }
         }
     }
 

@@ -68,12 +68,12 @@ impl LiveRun<'_> {
         Ok(())
     }
 
-    /// Records gaps for conversations that are not requested now, so that nothing is forgotten. They are committed
-    /// together with the cursors that pass them.
+    /// Records gaps without attempts for conversations that are not requested now, so that nothing is forgotten. They
+    /// are committed together with the cursors that pass them.
     fn postpone(&mut self, rest: VecDeque<FetchItem>) {
         for conversation in rest.into_iter().filter(|conversation| !conversation.is_gap) {
             self.report.new_gaps += 1;
-            self.keeper.fail_conversation(conversation, FailureKind::RateLimited, "rate limit reached");
+            self.keeper.postpone_conversation(conversation, "rate limit reached");
         }
     }
 

@@ -5,13 +5,14 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use super::{CONVERSATIONS, FILES, FetchItem, PROVIDER_STATE, ProviderState};
-use crate::collect::ingest::append::Appender;
+use crate::collect::ingest::append::{Appender, CONTENT_HASH};
 use crate::collect::ingest::documents::{is_same, replace};
 use crate::collect::ingest::target::Target;
 use crate::collect::options::Environment;
-use annals_core::{FailureKind, Result, Scope, Time};
+use annals_core::{FailureKind, Result, Scope, Time, to_hex};
 use annals_sources::{Capture, ElementBody, Listing, Source};
 use annals_store::{Batch, DueGap, Failure, Lease, Packer, Store};
 
@@ -45,6 +46,8 @@ struct Held {
     paths: HashSet<String>,
     done: Vec<FetchItem>,
     failed: Vec<(FetchItem, FailureKind, String)>,
+    /// Never requested, for lack of time or of patience on the other side.
+    postponed: Vec<(FetchItem, String)>,
     files: Vec<String>,
     bytes: u64,
 }
@@ -82,7 +85,10 @@ impl Keeper {
     }
 
     /// Adds the bytes of a file and its record.
-    pub fn add_file(&mut self, id: &str, captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
+    pub fn add_file(&mut self, id: &str, mut captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
+        for capture in &mut captures {
+            capture.header.insert(CONTENT_HASH.to_owned(), to_hex(&Sha256::digest(bytes)).into());
+        }
         let added = self.add_captures(captures, bytes)?;
         self.held.files.push(id.to_owned());
         Ok(added)
@@ -105,6 +111,11 @@ impl Keeper {
 
     pub fn fail_conversation(&mut self, conversation: FetchItem, why: FailureKind, reason: &str) {
         self.held.failed.push((conversation, why, reason.to_owned()));
+    }
+
+    /// Remembers a conversation that was not requested.
+    pub fn postpone_conversation(&mut self, conversation: FetchItem, reason: &str) {
+        self.held.postponed.push((conversation, reason.to_owned()));
     }
 
     fn add_captures(&mut self, captures: Vec<Capture<'_>>, bytes: &[u8]) -> Result<u64> {
@@ -191,17 +202,18 @@ impl Keeper {
         for id in &held.files {
             writer.close_gap(self.instance, FILES, id, now)?;
         }
+        let (instance, version) = (self.instance, self.version);
         for (conversation, why, reason) in &held.failed {
-            let failure = Failure {
-                instance: self.instance,
-                stream: CONVERSATIONS,
-                key: &conversation.id,
-                locator: &conversation.mark(),
-                why: *why,
-                reason,
-                version: self.version,
-            };
+            let (key, locator) = (conversation.id.as_str(), &conversation.mark());
+            let failure =
+                Failure { instance, stream: CONVERSATIONS, key, locator, why: *why, reason, version };
             writer.fail(&failure, now)?;
+        }
+        for (conversation, reason) in &held.postponed {
+            let (key, locator) = (conversation.id.as_str(), &conversation.mark());
+            let why = FailureKind::RateLimited;
+            let failure = Failure { instance, stream: CONVERSATIONS, key, locator, why, reason, version };
+            writer.postpone(&failure, now)?;
         }
         if held.bytes > 0 {
             let before = before.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);

@@ -142,7 +142,7 @@ pub struct StreamAudit {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SurfaceLine {
     #[serde(flatten)]
-    pub surface: &'static Surface,
+    pub surface: Surface,
     pub count: i64,
 }
 
@@ -191,6 +191,10 @@ impl View<'_> {
             let count = stream.map_or(Ok(0), |stream| {
                 self.archive.count_stream(manifest.source, stream.name, stream.rows)
             })?;
+            let document = line.live.map(|document| format!("live/{document}.json"));
+            let is_fetched =
+                document.is_some_and(|path| accounts.iter().any(|file| file.path.as_str() == path));
+            let line = if is_fetched { line.once_collected() } else { *line };
             surface.push(SurfaceLine { surface: line, count });
         }
         Ok(Audit {

@@ -259,6 +259,7 @@ fn message_record(
     let entry = builder.message(contents, row)?;
     let bytes = contents.span(row.file, row.span)?;
     let native = view.door.json(Value::Object(source.native(bytes.expose())));
+    let own = view.door.json(Value::Object(source.message_fields(&row.session, bytes.expose())));
     let mut line_ids = Vec::new();
     for place in std::iter::once(row.clone()).chain(view.archive.twins(row)?) {
         let further = view.archive.message_lines(place.session_id, place.file, place.span.offset)?;
@@ -287,6 +288,7 @@ fn message_record(
         "line_ids": line_ids,
         "native": native,
     }));
+    data.extend(object(own.into_value()));
     if let Some((node, children)) = kin.of(view.archive, row)? {
         parent = node.parent;
         data.insert("children_ids".into(), children.into_iter().map(ContentKey::hex).collect());
@@ -392,6 +394,9 @@ fn complete(builder: &EntryBuilder<'_>, stream: &str, row: &RecordRow, data: &mu
     let archive = builder.view.archive;
     if is_open(data, "updated_at") {
         data["updated_at"] = json!(row.at.map(Time::rfc3339));
+    }
+    if is_open(data, "conversation_id") {
+        data["conversation_id"] = json!(row.session);
     }
     if is_open(data, "project_path") {
         let folders = archive.folders_beside(row.file)?;
