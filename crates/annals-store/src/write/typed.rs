@@ -3,6 +3,7 @@
 //! Whether an entry is shown depends on what the archive holds, not on the order in which it arrived: whatever may
 //! change the decision clears `checked`, and `resolve_typed` decides again.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -216,15 +217,15 @@ impl Writer<'_> {
         let Some(project) = &entry.prompt.project else {
             return Ok(is_prompt.then(|| format!("history-{day}").into()));
         };
-        if !folders.contains_key(&entry.instance) {
-            folders.insert(entry.instance, self.sessions_by_folder(entry.instance)?);
-        }
+        let folders = match folders.entry(entry.instance) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => free.insert(self.sessions_by_folder(entry.instance)?),
+        };
         let at = entry.prompt.at.micros();
         let within = |(start, end, _): &&(i64, i64, Arc<str>)| {
             (start.saturating_sub(AROUND)..=end.saturating_add(AROUND)).contains(&at)
         };
-        let sessions = folders.get(&entry.instance).and_then(|folders| folders.get(project));
-        if let Some((.., session)) = sessions.into_iter().flatten().filter(within).max() {
+        if let Some((.., session)) = folders.get(project).into_iter().flatten().filter(within).max() {
             return Ok(Some(Arc::clone(session)));
         }
         let folder = ContentKey::of(&[project.as_bytes()]).hex();

@@ -259,10 +259,15 @@ fn leave_excluded_sessions(home: &Home, chosen: Option<&Chosen>, root: &Path, su
     }
     // Long enough to be an id, and not a word that any path may have.
     sessions.retain(|session| session.len() >= 32);
-    let is_theirs = |path: &str| {
-        let mut parts = path.split('/');
-        parts.any(|part| part.get(..36).is_some_and(|start| sessions.contains(start)))
+    let is_below = |path: &str| path.strip_prefix(chosen.below).is_some_and(|rest| rest.starts_with('/'));
+    let ids = |path: &str| -> Vec<String> {
+        path.split('/').filter_map(|part| part.get(..36)).map(str::to_owned).collect()
     };
+    // A session that continued in another project is also that project's.
+    for kept in survey.found.iter().filter(|found| is_below(&found.path)).flat_map(|found| ids(&found.path)) {
+        sessions.remove(&kept);
+    }
+    let is_theirs = |path: &str| !is_below(path) && ids(path).iter().any(|id| sessions.contains(id));
     let left_out = &mut survey.left_out;
     survey.found.retain(|found| {
         let stays = !is_theirs(&found.path);
