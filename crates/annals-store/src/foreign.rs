@@ -15,10 +15,10 @@ pub struct ForeignRow {
     pub document: String,
 }
 
-/// Why a database gave no rows. All but the first are worth telling the person.
+/// Why a database has no rows to read. All but the first are reported to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unreadable {
-    /// The table is not there: another version of the client.
+    /// The table does not exist: another version of the client.
     NoTable,
     /// Locked, corrupt, or not readable.
     Broken(String),
@@ -35,7 +35,7 @@ pub fn read_table(
     let copy = Copy::make(database, scratch).map_err(|error| broken(&error))?;
     let connection = copy.open().map_err(|error| broken(&error))?;
     let columns = columns(&connection, table).map_err(|error| broken(&error))?;
-    let place = |wanted: &str| columns.iter().position(|column| column == wanted);
+    let place = |name: &str| columns.iter().position(|column| column == name);
     let Some(key_at) = key_column.split(',').map(place).collect::<Option<Vec<_>>>() else {
         let tables = tables(&connection).map_err(|error| broken(&error))?;
         return Err(match (columns.is_empty(), tables) {
@@ -47,7 +47,7 @@ pub fn read_table(
     read_rows(&connection, table, &columns, &key_at).map_err(|error| broken(&error))
 }
 
-/// Every table of a database, and its rows.
+/// The number of rows in every table.
 pub fn count_tables(database: &Path, scratch: &Path) -> Result<Vec<(String, i64)>, Unreadable> {
     let broken = |error: &dyn std::fmt::Display| Unreadable::Broken(error.to_string());
     let copy = Copy::make(database, scratch).map_err(|error| broken(&error))?;
@@ -69,7 +69,7 @@ fn count_rows(connection: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
     Ok(counts)
 }
 
-/// A copied database that goes away when it is dropped.
+/// A copy of a database, deleted on drop.
 struct Copy {
     folder: PathBuf,
     database: PathBuf,
@@ -77,8 +77,8 @@ struct Copy {
 
 impl Copy {
     fn make(database: &Path, scratch: &Path) -> std::io::Result<Copy> {
-        // One collector at a time: whatever is there was left by one that was killed, and an old log beside a new
-        // database would be merged into it.
+        // Only one collector runs at a time, so existing files are left over from a killed one, and SQLite would merge
+        // an old log into a new database.
         match std::fs::remove_dir_all(scratch) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -97,7 +97,7 @@ impl Copy {
                 Ok(metadata) if metadata.is_file() => {
                     std::fs::copy(&side, &target)?;
                 }
-                // A link may lead anywhere and a pipe never ends: neither is a log of this database.
+                // A link may point anywhere and a pipe never ends: neither is the log of this database.
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -118,7 +118,7 @@ impl Copy {
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        // What is left of a copy after a crash is removed by the next one.
+        // The next copy removes what a crash leaves behind.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

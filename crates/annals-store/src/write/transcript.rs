@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::{OptionalExtension, params};
 
 use super::Writer;
-use super::copies::Settled;
+use super::copies::CopyCandidate;
 use crate::error::Result;
 use crate::sql;
 use annals_core::{
@@ -36,7 +36,7 @@ impl Writer<'_> {
             Item::Typed(prompt) => self.typed(instance, file, &prompt),
             Item::Spoken { session, offset, words } => self.spoken(instance, file, &session, offset, words),
             Item::Tree(tree) => self.tree(instance, file, &tree),
-            // Passages go into the index, beside the rows; drift is counted with the lines.
+            // Passages go into the index; drift is counted with the lines.
             Item::Passage(_) | Item::Drift(_) => Ok(()),
         }
     }
@@ -46,14 +46,14 @@ impl Writer<'_> {
         self.message_of(session, file, message)
     }
 
-    /// A message of a session whose row is known.
+    /// Writes a message of a session whose row is known.
     pub(crate) fn message_of(&mut self, session: i64, file: i64, message: &Message) -> Result<()> {
         let model = self.word(message.model.as_ref())?;
         let place = message.span.offset as i64;
-        let settled = self.settle(
+        let is_copy = self.resolve_original(
             "message",
             message.key,
-            &Settled { session, file, place, inherited: message.inherited, at: message.at },
+            &CopyCandidate { session, file, place, inherited: message.inherited, at: message.at },
         )?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into message (session, file, place, length, role, kind, at, key, inherited, copied, tally, model,
@@ -70,13 +70,13 @@ impl Writer<'_> {
             message.at.map(Time::micros),
             message.key.stored(),
             message.inherited,
-            settled,
+            is_copy,
             message.tally.stored(),
             model,
             self.commit,
         ])?;
         drop(statement);
-        if !settled {
+        if !is_copy {
             self.count_message(session, message.role, message.tally, 1);
         }
         Ok(())
@@ -177,10 +177,10 @@ impl Writer<'_> {
         let name = self.word(Some(&call.name))?;
         let model = self.word(call.model.as_ref())?;
         let place = call.span.offset as i64;
-        let settled = self.settle(
+        let is_copy = self.resolve_original(
             "tool_call",
             call.key,
-            &Settled { session, file, place, inherited: call.inherited, at: call.at },
+            &CopyCandidate { session, file, place, inherited: call.inherited, at: call.at },
         )?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into tool_call (session, file, place, length, at, key, inherited, copied, call_id, name, kind,
@@ -195,7 +195,7 @@ impl Writer<'_> {
             call.at.map(Time::micros),
             call.key.stored(),
             call.inherited,
-            settled,
+            is_copy,
             call.call_id,
             name,
             call.kind.stored(),
@@ -206,7 +206,7 @@ impl Writer<'_> {
             self.commit,
         ])?;
         drop(statement);
-        if !settled && call.parent.is_none() {
+        if !is_copy && call.parent.is_none() {
             self.deltas.entry(session).or_default().calls += 1;
         }
         Ok(())
@@ -248,10 +248,10 @@ impl Writer<'_> {
         if usage.again {
             return self.recount(session, file, usage);
         }
-        let settled = self.settle(
+        let is_copy = self.resolve_original(
             "usage",
             usage.key,
-            &Settled { session, file, place, inherited: usage.inherited, at: usage.at },
+            &CopyCandidate { session, file, place, inherited: usage.inherited, at: usage.at },
         )?;
         let tokens = usage.tokens;
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -267,7 +267,7 @@ impl Writer<'_> {
             usage.at.map(Time::micros),
             usage.key.stored(),
             usage.inherited,
-            settled,
+            is_copy,
             model,
             tokens.input,
             tokens.output,
@@ -277,15 +277,16 @@ impl Writer<'_> {
             tokens.reasoning,
         ])?;
         drop(statement);
-        if !settled {
+        if !is_copy {
             self.count_usage(session, usage.at, model, tokens, 1);
         }
         Ok(())
     }
 
-    /// Early records of a response are partial: the last one has its numbers.
+    /// Replaces the numbers of a response: early records are partial, the last one is complete.
     fn recount(&mut self, session: i64, file: i64, usage: &Usage) -> Result<()> {
-        let row = Settled { session, file, place: usage.span.offset as i64, inherited: false, at: None };
+        let row =
+            CopyCandidate { session, file, place: usage.span.offset as i64, inherited: false, at: None };
         let mut statement = self.transaction.prepare_cached(sql!(
             "select copied from usage where session = $1 and file = $2 and place = $3"
         ))?;
@@ -317,7 +318,7 @@ impl Writer<'_> {
         if copied { Ok(()) } else { self.count_row("usage", &row, 1) }
     }
 
-    /// Adds a response to the totals of its session, or takes it out.
+    /// Adds a response to the totals of its session, or subtracts it.
     pub(crate) fn count_usage(
         &mut self,
         session: i64,
@@ -368,7 +369,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A record seen again with the same content is the same version; with other content it is the next one.
+    /// Writes a record. The same content is the same version; other content is the next version.
     fn document(&mut self, instance: i64, file: i64, version: i64, document: &Document) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select version, hash, deleted_at from record
@@ -382,7 +383,7 @@ impl Writer<'_> {
         drop(statement);
         let number = match last {
             Some((number, hash, None)) if hash == document.content.stored() => {
-                return self.seen_again(instance, document, number, version);
+                return self.mark_seen(instance, document, number, version);
             }
             Some((number, _, _)) => number + 1,
             None => 1,
@@ -422,8 +423,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The same content in a newer version of its file: the record goes on.
-    fn seen_again(&mut self, instance: i64, document: &Document, number: i64, version: i64) -> Result<()> {
+    /// Notes that a record has the same content in a newer version of its file.
+    fn mark_seen(&mut self, instance: i64, document: &Document, number: i64, version: i64) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update record set seen_version = $5 where instance = $1 and stream = $2 and key = $3 and version = $4"
         ))?;

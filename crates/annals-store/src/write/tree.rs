@@ -40,7 +40,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The row of a message, and of the call in it.
+    /// Removes the row of a message and of the call in it.
     pub(crate) fn forget_message(
         &mut self,
         instance: i64,
@@ -87,7 +87,7 @@ impl Writer<'_> {
         ))?;
         statement.execute(params![session, file, offset as i64, tally.stored()])?;
         drop(statement);
-        // Of a copy only what counts everywhere was counted.
+        // For a copy, only what counts everywhere was counted.
         let counted = |tally: Tally| if copied { tally.parts().1 } else { tally };
         self.count_message(session, role, counted(before), -1);
         self.count_message(session, role, counted(tally), 1);
