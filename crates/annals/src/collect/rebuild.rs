@@ -17,7 +17,7 @@ pub struct Rebuilt {
     pub bytes: u64,
 }
 
-/// The caller holds the lock. A rebuild that was cut off is done again by the next run that writes.
+/// The caller holds the lock. The next run that writes repeats an interrupted rebuild.
 pub fn rebuild(home: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<Rebuilt> {
     let mut store = Store::open(home)?;
     let source_of_bytes = Store::open(home)?;
@@ -60,7 +60,7 @@ struct Target<'a> {
     version: &'a VersionRow,
 }
 
-/// All rows of the version that rows belong to; of earlier versions only records, which outlive rewrites.
+/// Reads all rows of the version that rows point into; of earlier versions only records, which survive rewrites.
 fn read_version(
     store: &Store,
     source: &'static dyn annals_sources::Source,

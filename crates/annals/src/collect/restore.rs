@@ -16,13 +16,13 @@ pub struct Restored {
     pub already_there: u64,
 }
 
-/// The newest version of every captured file. One home goes straight into `target`; several get a folder each.
+/// Restores the newest version of every captured file. One home goes directly into `target`; several get a folder each.
 pub fn restore(store: &Store, source: Option<&str>, target: &Path) -> Result<Restored> {
     let mut files: Vec<FileRow> =
         store.scoped(Scope::Owner).files(source)?.into_iter().filter(|file| !file.document).collect();
     let mut homes: Vec<i64> = files.iter().map(|file| file.instance).collect();
     homes.dedup();
-    // Where a file and a folder had one name at different times, the one that is still there takes it.
+    // If a file and a folder had the same name at different times, the one that still exists gets it.
     files.sort_by_key(|file| file.gone);
     let mut restored = Restored::default();
     for file in &files {
@@ -42,7 +42,8 @@ pub fn restore(store: &Store, source: Option<&str>, target: &Path) -> Result<Res
     Ok(restored)
 }
 
-/// The file's path below `folder`. A part that is a file where a folder is needed, or the other way, gets another name.
+/// A free path for the file below `folder`. A component that is a file where a folder is needed, or vice versa, is
+/// renamed.
 fn free_place(folder: PathBuf, relative: &Path) -> PathBuf {
     let count = relative.components().count();
     relative.components().enumerate().fold(folder, |folder, (at, part)| {
@@ -99,7 +100,7 @@ fn holds(path: &Path, mut bytes: impl Read) -> Result<bool> {
     }
 }
 
-/// A path that stays below the target, whatever the archive says.
+/// A relative path that stays below the target, whatever the archive contains.
 fn inside(path: &str) -> Result<PathBuf> {
     let named = path_of(path);
     let plain = named.components().all(|part| matches!(part, Component::Normal(_)));

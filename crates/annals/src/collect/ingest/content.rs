@@ -8,7 +8,7 @@ use annals_store::{ReadRows, SEGMENT};
 
 /// Raw bytes of a batch: whole segments, so that rows never point at bytes that are not stored yet.
 pub const CHUNK: usize = 4 * SEGMENT;
-/// Content that decompresses to more than this is a bomb.
+/// Content that decompresses to more than this is treated as a zip bomb.
 const LARGEST_CONTENT: u64 = 8 << 30;
 /// So is content beyond this that is more than `LARGEST_RATIO` times its compressed size.
 const USUAL_CONTENT: u64 = 128 << 20;
@@ -21,11 +21,11 @@ pub fn decoded<'r>(bytes: impl Read + 'r, encoding: Encoding) -> io::Result<Box<
     })
 }
 
-/// A chunk of content that was read.
+/// A chunk of content.
 pub struct ReadChunk {
     pub rows: ReadRows,
     pub bytes: u64,
-    /// Why nothing follows, where something should.
+    /// Why the content ends early.
     pub broken: Option<String>,
     pub is_last: bool,
 }
@@ -69,7 +69,7 @@ pub fn cannot_decode(error: &io::Error) -> String {
     format!("cannot be decompressed further: {error}")
 }
 
-/// Why content that gave this much so far is decompressed no further.
+/// Why decompression stops after this many bytes, if it should.
 pub fn bomb(stored: u64, decoded: u64) -> Option<String> {
     if decoded > LARGEST_CONTENT {
         return Some("decompresses to more than 8 GiB".to_owned());
