@@ -1,17 +1,17 @@
 //! One-line titles from long texts.
 
-/// A line shorter than this says little by itself.
+/// Shorter lines are joined with the next one.
 const SHORT: usize = 30;
 
-/// The first line with something in it, at most 200 characters.
+/// The first non-blank line, at most 200 characters.
 pub fn in_a_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     shortened(line)
 }
 
-/// The first line that says something, joined with the next ones while it is short; at most 200 characters.
+/// The first line with words, joined with the next ones while it is short; at most 200 characters.
 pub fn title_of(text: &str) -> String {
-    let mut lines = text.lines().map(str::trim).filter(|line| says_something(line));
+    let mut lines = text.lines().map(str::trim).filter(|line| has_words(line));
     let Some(first) = lines.next() else { return in_a_line(text) };
     let mut title = first.to_owned();
     while title.chars().count() < SHORT {
@@ -22,8 +22,8 @@ pub fn title_of(text: &str) -> String {
     shortened(&title)
 }
 
-/// Rules, fences and brackets alone are no words.
-fn says_something(line: &str) -> bool {
+/// False for lines of only rules, fences or brackets.
+fn has_words(line: &str) -> bool {
     !line.starts_with("```") && line.chars().any(char::is_alphanumeric)
 }
 
@@ -34,7 +34,7 @@ fn shortened(line: &str) -> String {
     }
 }
 
-/// Half of a key would be shown: what is left of it does not look like one.
+/// Drops a word that was cut: half of a secret would not be recognised and masked.
 fn whole_words(text: &str) -> &str {
     let within = |c: char| c.is_ascii_alphanumeric() || "_-.+=:@%".contains(c);
     text.trim_end_matches(within)

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::references::{BatchPart, Half, References, half, half_of, said, several};
+use super::references::{BatchPart, Half, References, chain_name, half, half_of, several};
 use crate::KnownRecords;
 use annals_core::{ContentKey, Result, Time};
 
-/// All traces of a container, tied to each other by what they say.
+/// All traces of a container, joined into sessions by their references.
 #[derive(Default)]
 pub struct Sessions {
     traces: Vec<KnownTrace>,
@@ -15,14 +15,14 @@ pub struct Sessions {
     /// The traces of a session, once all are known.
     parts: Option<BTreeMap<usize, Vec<usize>>>,
     decided: HashMap<usize, SessionFile>,
-    pub problems: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
-/// Where a trace goes.
+/// The session that a trace is added to.
 #[derive(Debug, Clone)]
 pub struct SessionFile {
     pub session: String,
-    /// Another batch has an open request of the same name.
+    /// Another batch has an open request with the same custom id.
     pub several: bool,
 }
 
@@ -50,17 +50,17 @@ impl Sessions {
         }
     }
 
-    /// Whether nothing but its bytes tells an element from others.
+    /// Whether an element can only be identified by its bytes.
     pub fn is_nameless(&self, element: ContentKey) -> bool {
         let trace = self.by_element.get(&element).map(|number| &self.traces[*number]);
         trace.is_some_and(|trace| trace.references.names.is_empty())
     }
 
-    /// The session of an element that was added.
+    /// Decides the session of an element that was added.
     pub fn home(&mut self, element: ContentKey, archive: &dyn KnownRecords) -> Result<Option<SessionFile>> {
         let Some(number) = self.by_element.get(&element).copied() else { return Ok(None) };
         if self.parts.is_none() {
-            self.join_what_goes_on();
+            self.join_continuations();
             self.join_batches();
             let mut parts: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
             for number in 0..self.traces.len() {
@@ -94,7 +94,7 @@ impl Sessions {
             }
         }
         for line in part.iter().flat_map(|number| &self.traces[*number].references.before) {
-            if let Some(session) = find(&said(*line))? {
+            if let Some(session) = find(&chain_name(*line))? {
                 return Ok(SessionFile { session, several: false });
             }
         }
@@ -110,7 +110,7 @@ impl Sessions {
                 if find(&several(&batch.custom_id))?.is_some() {
                     if batch.half == Half::Response {
                         let id = &batch.custom_id;
-                        self.problems.push(format!(
+                        self.warnings.push(format!(
                             "{id}: several batches use this id, so its response is a separate session"
                         ));
                     }
@@ -126,7 +126,7 @@ impl Sessions {
         })
     }
 
-    /// A conversation's id, a session's, the id of the first response, or what can be had.
+    /// The id of a conversation, of a session or of the first response, or whatever is available.
     fn new_name(&self, part: &[usize]) -> String {
         let names = || part.iter().flat_map(|number| &self.traces[*number].references.names);
         let session = || names().find_map(|name| name.strip_prefix("session:"));
@@ -142,8 +142,8 @@ impl Sessions {
         }
     }
 
-    /// A request that repeats what was said when another trace ended goes on with it: with the last one before it.
-    fn join_what_goes_on(&mut self) {
+    /// A request that repeats the conversation of another trace continues it: the last such trace before it.
+    fn join_continuations(&mut self) {
         let mut ends: HashMap<ContentKey, Vec<usize>> = HashMap::new();
         for (number, trace) in self.traces.iter().enumerate() {
             for line in &trace.references.after {
@@ -166,7 +166,7 @@ impl Sessions {
         }
     }
 
-    /// Halves of one name belong together where there is one of each that fit.
+    /// Joins a request and a response with the same custom id if there is exactly one matching pair.
     fn join_batches(&mut self) {
         let mut halves: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for number in 0..self.traces.len() {
@@ -183,7 +183,7 @@ impl Sessions {
             let mut apart = 0;
             for response in &responses {
                 let folder = |number: usize| self.half(number).map(|batch| batch.folder.as_str());
-                // A batch's files lie together more often than those of two batches.
+                // Files in one folder are more likely to be of the same batch.
                 let fitting = |with: &[usize], one: usize| {
                     let mut found: Vec<usize> =
                         with.iter().copied().filter(|other| self.fit(*other, one)).collect();
@@ -199,14 +199,14 @@ impl Sessions {
                 }
             }
             if apart > 0 {
-                self.problems.push(format!(
+                self.warnings.push(format!(
                     "{custom_id}: several batches use this id, so its responses are separate sessions; import each batch with its responses"
                 ));
             }
         }
     }
 
-    /// A response names the model that was asked, perhaps with its date.
+    /// Whether the models match: a response names the requested model, perhaps with a date.
     fn fit(&self, one: usize, other: usize) -> bool {
         let model = |number: usize| self.half(number).and_then(|batch| batch.model.as_deref());
         match (model(one), model(other)) {
@@ -234,12 +234,12 @@ impl Sessions {
     }
 }
 
-/// What has no name is known by its hash.
+/// The name of an element without references: its hash.
 pub fn element_name(element: ContentKey) -> String {
     format!("element:{}", element.hex())
 }
 
-/// The session that has this half of a batch's call, and not the other.
+/// The session that has this half of a batch call, but not the other.
 fn open(find: &dyn Fn(&str) -> Result<Option<String>>, has: Half, custom_id: &str) -> Result<Option<String>> {
     let other = match has {
         Half::Request => Half::Response,

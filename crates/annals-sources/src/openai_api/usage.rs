@@ -15,13 +15,13 @@ pub struct UsageLedger {
 /// A response whose tokens were counted.
 struct Counted {
     place: u64,
-    /// By the response itself, and not by a log, which does not tell cached tokens.
+    /// Counted from the response itself, not from a log, which has no cached tokens.
     exactly: bool,
     with_cost: bool,
 }
 
 impl UsageLedger {
-    /// The row to write, if there is something new: a response, or its numbers from the response itself.
+    /// Returns a row to write if there is something new: a response, or exact numbers from the response itself.
     pub fn count(&mut self, mut usage: Usage, exactly: bool, cost: Option<f64>) -> Option<Usage> {
         let with_cost = cost.is_some();
         let Some(counted) = self.counted.get_mut(&usage.key) else {
@@ -41,10 +41,10 @@ impl UsageLedger {
         Some(usage)
     }
 
-    /// What logs say that all of it cost; nothing when they do not tell it of every response.
+    /// The total cost in logs; `None` unless every response has one.
     pub fn reported_cost(&self) -> Option<f64> {
-        let told = !self.counted.is_empty() && self.counted.values().all(|counted| counted.with_cost);
-        Some(self.reported_cost).filter(|_| told)
+        let is_complete = !self.counted.is_empty() && self.counted.values().all(|counted| counted.with_cost);
+        Some(self.reported_cost).filter(|_| is_complete)
     }
 }
 

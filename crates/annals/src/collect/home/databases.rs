@@ -82,8 +82,8 @@ pub fn read_database(
     Ok(Some(report))
 }
 
-/// Counts the rows of the newest database of each pattern, as cursors. Skips databases that are unchanged, and those that
-/// cannot be read, which `read_database` reports.
+/// Counts the rows of the newest database of each pattern, as cursors. Skips databases that are unchanged, and those
+/// that cannot be read, which `read_database` reports.
 pub fn count_databases(
     store: &Store,
     instance: i64,

@@ -62,8 +62,8 @@ fn git_folder(checkout: &Path) -> Option<PathBuf> {
     checkout.join(text.trim().strip_prefix("gitdir:")?.trim()).canonicalize().ok()
 }
 
-/// Lists the declared files of one folder. `home` is the client's home, which is never part of a repository; `never` has
-/// the rules for files that are never opened.
+/// Lists the declared files of one folder. `home` is the client's home, which is never part of a repository; `never`
+/// has the rules for files that are never opened.
 pub fn survey_folder(
     place: &RepositoryFolder,
     home: &Path,

@@ -174,8 +174,8 @@ impl Appender {
         }
     }
 
-    /// Feeds all earlier captures to the reader to restore its state; few files have many. Returns the bytes of the last
-    /// segment, unless it is full.
+    /// Feeds all earlier captures to the reader to restore its state; few files have many. Returns the bytes of the
+    /// last segment, unless it is full.
     fn replay(&self, known: &CapturedFile, parse: &mut Parse) -> Result<Vec<u8>> {
         let mut stored = self.store.bytes(known.id, known.version);
         let mut chunk = Vec::new();

@@ -231,7 +231,8 @@ impl Passages {
         }
     }
 
-    /// Clients write an output twice, once for the model and once for themselves. Of the second, only new text is added.
+    /// Clients write an output twice, once for the model and once for themselves. Of the second, only new text is
+    /// added.
     fn add_output(&mut self, call: u64, output: String) {
         match self.outputs.iter().find(|(of, _)| *of == call) {
             Some((_, before)) => self.words.add_text(not_emitted(before, &output)),
