@@ -219,7 +219,7 @@ mod tests {
             ("record_session", archive.record_session("somewhere", "outputs", "x")?.is_some()),
             ("newest_records", !archive.newest_records("somewhere", &["outputs/x"])?.is_empty()),
             ("kept_copy", archive.kept_copy(1)?.is_some()),
-            ("captured_whole", archive.captured_whole(1, "a")?.is_some()),
+            ("newest_content", archive.newest_content(1, "a")?.is_some()),
             ("span", archive.contents().span(1, Span { offset: 0, length: 4 }).is_ok()),
             ("load", loaded.span(1, Span { offset: 0, length: 4 }).is_ok()),
         ])

@@ -130,7 +130,7 @@ impl Store {
         Ok(holder.optional()?)
     }
 
-    pub fn token_used(&self, token: i64, now: Time) -> Result<()> {
+    pub fn record_token_use(&self, token: i64, now: Time) -> Result<()> {
         let mut statement =
             self.connection.prepare_cached(sql!("update token set last_used = $2 where id = $1"))?;
         statement.execute([token, now.micros()])?;
@@ -138,7 +138,7 @@ impl Store {
     }
 
     /// Assigns homes to a member.
-    pub fn give_homes(&self, instances: &[i64], name: &str) -> Result<()> {
+    pub fn assign_homes(&self, instances: &[i64], name: &str) -> Result<()> {
         let member = self.member_named(name)?;
         let mut statement =
             self.connection.prepare_cached(sql!("update instance set member = $2 where id = $1"))?;

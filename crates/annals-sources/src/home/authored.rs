@@ -67,7 +67,7 @@ pub fn in_repository<'p>(path: &'p str, markers: &[&str]) -> Option<(&'p str, &'
 pub fn markdown(key: &str, bytes: &[u8]) -> Value {
     let text = String::from_utf8_lossy(bytes);
     let (fields, body) = front_matter::split(&text);
-    let named = |name: &str| fields.get(name).map_or(Value::Null, in_words);
+    let named = |name: &str| fields.get(name).map_or(Value::Null, to_text);
     let last = key.rsplit(['/', '#']).next().unwrap_or(key);
     let name = named("name");
     json!({
@@ -81,7 +81,7 @@ pub fn markdown(key: &str, bytes: &[u8]) -> Value {
 }
 
 /// Turns a value back into text where text is expected: `[name]` is a list in YAML, but a hint to its author.
-fn in_words(value: &Value) -> Value {
+fn to_text(value: &Value) -> Value {
     match value {
         Value::Null | Value::String(_) => value.clone(),
         Value::Array(items) => {
@@ -158,7 +158,7 @@ pub fn without_environments(value: Value) -> Value {
             let fields = fields.into_iter().map(|(name, value)| {
                 let value = match (name.as_str(), value) {
                     ("env" | "headers" | "http_headers" | "env_http_headers", Value::Object(inside)) => {
-                        masked(inside)
+                        mask_values(inside)
                     }
                     (_, value) => without_environments(value),
                 };
@@ -171,7 +171,7 @@ pub fn without_environments(value: Value) -> Value {
     }
 }
 
-fn masked(fields: Map<String, Value>) -> Value {
+fn mask_values(fields: Map<String, Value>) -> Value {
     Value::Object(fields.into_iter().map(|(name, _)| (name, Value::from("[masked]"))).collect())
 }
 

@@ -6,7 +6,7 @@ const SHORT: usize = 30;
 /// The first non-blank line, at most 200 characters.
 pub fn in_a_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    shortened(line)
+    shorten(line)
 }
 
 /// The first line with words, joined with the next ones while it is short; at most 200 characters.
@@ -19,7 +19,7 @@ pub fn title_of(text: &str) -> String {
         title.push(' ');
         title.push_str(line);
     }
-    shortened(&title)
+    shorten(&title)
 }
 
 /// False for lines of only rules, fences or brackets.
@@ -27,15 +27,15 @@ fn has_words(line: &str) -> bool {
     !line.starts_with("```") && line.chars().any(char::is_alphanumeric)
 }
 
-fn shortened(line: &str) -> String {
+fn shorten(line: &str) -> String {
     match line.char_indices().nth(200) {
-        Some((cut, _)) => format!("{}…", whole_words(&line[..cut])),
+        Some((cut, _)) => format!("{}…", drop_cut_word(&line[..cut])),
         None => line.to_owned(),
     }
 }
 
 /// Drops a word that was cut: half of a secret would not be recognised and masked.
-fn whole_words(text: &str) -> &str {
+fn drop_cut_word(text: &str) -> &str {
     let within = |c: char| c.is_ascii_alphanumeric() || "_-.+=:@%".contains(c);
     text.trim_end_matches(within)
 }

@@ -7,13 +7,13 @@ use super::trace::Trace;
 use annals_core::{SessionFacts, Time};
 
 #[derive(Default)]
-pub struct Noted {
+pub struct SessionNotes {
     facts: SessionFacts,
     /// The requested model, used if no response names one.
     requested_model: Option<String>,
 }
 
-impl Noted {
+impl SessionNotes {
     pub fn note(
         &mut self,
         trace: &Trace<'_>,

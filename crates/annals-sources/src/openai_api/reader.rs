@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::body::TraceBody;
 use super::exchange::{ModelRequest, ModelResponse};
-use super::facts::Noted;
+use super::facts::SessionNotes;
 use super::references;
 use super::references::References;
-use super::steps::{Ran, StepKind, TraceStep};
+use super::steps::{CallOutcome, StepKind, TraceStep};
 use super::trace::{Trace, time_in_id};
 use super::usage::{UsageLedger, usage};
 use crate::import::captures::{Captures, Header, header_verdict};
@@ -31,7 +31,7 @@ pub struct TraceReader {
 
 #[derive(Default)]
 struct State {
-    noted: Noted,
+    noted: SessionNotes,
     /// Everything emitted, by its position in a chain of steps, by the provider's id, or by its response.
     seen: BTreeSet<ContentKey>,
     /// Contents in the order in which they were emitted, and the chain of steps that ends with each.
@@ -389,7 +389,7 @@ impl Reader for TraceReader {
     }
 }
 
-fn result(session: Arc<str>, call: u64, output: Span, at: Option<Time>, ran: Ran) -> Item {
+fn result(session: Arc<str>, call: u64, output: Span, at: Option<Time>, ran: CallOutcome) -> Item {
     Item::Result(CallResult {
         session,
         call,

@@ -23,13 +23,13 @@ pub struct References {
 pub struct BatchPart {
     pub custom_id: String,
     pub model: Option<String>,
-    pub half: Half,
+    pub half: BatchHalf,
     /// The folder of its file within the import.
     pub folder: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Half {
+pub enum BatchHalf {
     Request,
     Response,
 }
@@ -47,7 +47,7 @@ impl References {
         let batch = trace.custom_id.as_ref().map(|custom_id| BatchPart {
             custom_id: custom_id.clone(),
             model: answer.model.as_ref().or(request.model.as_ref()).cloned(),
-            half: if trace.form == Form::BatchRequest { Half::Request } else { Half::Response },
+            half: if trace.form == Form::BatchRequest { BatchHalf::Request } else { BatchHalf::Response },
             folder: String::new(),
         });
         let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -77,7 +77,7 @@ impl References {
         let mut names = self.names.clone();
         names.extend(self.after.iter().map(|line| chain_name(*line)));
         if let Some(batch) = &self.batch {
-            names.push(half(batch.half, &batch.custom_id));
+            names.push(half_name(batch.half, &batch.custom_id));
             names.push(half_of(batch.half, &batch.custom_id, session));
         }
         names.dedup();
@@ -108,15 +108,15 @@ pub fn chain_name(line: ContentKey) -> String {
     format!("said:{}", line.hex())
 }
 
-pub fn half(half: Half, custom_id: &str) -> String {
+pub fn half_name(half: BatchHalf, custom_id: &str) -> String {
     match half {
-        Half::Request => format!("batch_request:{custom_id}"),
-        Half::Response => format!("batch_response:{custom_id}"),
+        BatchHalf::Request => format!("batch_request:{custom_id}"),
+        BatchHalf::Response => format!("batch_response:{custom_id}"),
     }
 }
 
-pub fn half_of(side: Half, custom_id: &str, session: &str) -> String {
-    format!("{}@{session}", half(side, custom_id))
+pub fn half_of(side: BatchHalf, custom_id: &str, session: &str) -> String {
+    format!("{}@{session}", half_name(side, custom_id))
 }
 
 /// The name that marks a custom id as open in several batches.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::references::{BatchPart, Half, References, chain_name, half, half_of, several};
+use super::references::{BatchHalf, BatchPart, References, chain_name, half_name, half_of, several};
 use crate::KnownRecords;
 use annals_core::{ContentKey, Result, Time};
 
@@ -98,17 +98,17 @@ impl Sessions {
                 return Ok(SessionFile { session, several: false });
             }
         }
-        let halves: HashSet<Half> =
-            part.iter().filter_map(|number| self.half(*number)).map(|batch| batch.half).collect();
+        let halves: HashSet<BatchHalf> =
+            part.iter().filter_map(|number| self.batch_part(*number)).map(|batch| batch.half).collect();
         let mut open_elsewhere = false;
         if halves.len() == 1 {
             for batch in part.iter().filter_map(|number| self.traces[*number].references.batch.as_ref()) {
                 let other = match batch.half {
-                    Half::Request => Half::Response,
-                    Half::Response => Half::Request,
+                    BatchHalf::Request => BatchHalf::Response,
+                    BatchHalf::Response => BatchHalf::Request,
                 };
                 if find(&several(&batch.custom_id))?.is_some() {
-                    if batch.half == Half::Response {
+                    if batch.half == BatchHalf::Response {
                         let id = &batch.custom_id;
                         self.warnings.push(format!(
                             "{id}: several batches use this id, so its response is a separate session"
@@ -122,7 +122,7 @@ impl Sessions {
         }
         Ok(SessionFile {
             session: self.new_name(part),
-            several: open_elsewhere && halves.contains(&Half::Request),
+            several: open_elsewhere && halves.contains(&BatchHalf::Request),
         })
     }
 
@@ -170,19 +170,20 @@ impl Sessions {
     fn join_batches(&mut self) {
         let mut halves: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for number in 0..self.traces.len() {
-            if let Some(batch) = self.half(number) {
+            if let Some(batch) = self.batch_part(number) {
                 halves.entry(batch.custom_id.clone()).or_default().push(number);
             }
         }
         for (custom_id, numbers) in halves {
-            let of = |half: Half| {
-                let of_half = |number: &usize| self.half(*number).is_some_and(|batch| batch.half == half);
+            let of = |half: BatchHalf| {
+                let of_half =
+                    |number: &usize| self.batch_part(*number).is_some_and(|batch| batch.half == half);
                 numbers.iter().copied().filter(of_half).collect::<Vec<_>>()
             };
-            let (requests, responses) = (of(Half::Request), of(Half::Response));
+            let (requests, responses) = (of(BatchHalf::Request), of(BatchHalf::Response));
             let mut apart = 0;
             for response in &responses {
-                let folder = |number: usize| self.half(number).map(|batch| batch.folder.as_str());
+                let folder = |number: usize| self.batch_part(number).map(|batch| batch.folder.as_str());
                 // Files in one folder are more likely to be of the same batch.
                 let fitting = |with: &[usize], one: usize| {
                     let mut found: Vec<usize> =
@@ -208,14 +209,14 @@ impl Sessions {
 
     /// Whether the models match: a response names the requested model, perhaps with a date.
     fn fit(&self, one: usize, other: usize) -> bool {
-        let model = |number: usize| self.half(number).and_then(|batch| batch.model.as_deref());
+        let model = |number: usize| self.batch_part(number).and_then(|batch| batch.model.as_deref());
         match (model(one), model(other)) {
             (Some(one), Some(other)) => one.starts_with(other) || other.starts_with(one),
             _ => true,
         }
     }
 
-    fn half(&self, number: usize) -> Option<&BatchPart> {
+    fn batch_part(&self, number: usize) -> Option<&BatchPart> {
         self.traces[number].references.batch.as_ref()
     }
 
@@ -240,12 +241,16 @@ pub fn element_name(element: ContentKey) -> String {
 }
 
 /// The session that has this half of a batch call, but not the other.
-fn open(find: &dyn Fn(&str) -> Result<Option<String>>, has: Half, custom_id: &str) -> Result<Option<String>> {
+fn open(
+    find: &dyn Fn(&str) -> Result<Option<String>>,
+    has: BatchHalf,
+    custom_id: &str,
+) -> Result<Option<String>> {
     let other = match has {
-        Half::Request => Half::Response,
-        Half::Response => Half::Request,
+        BatchHalf::Request => BatchHalf::Response,
+        BatchHalf::Response => BatchHalf::Request,
     };
-    let Some(session) = find(&half(has, custom_id))? else { return Ok(None) };
+    let Some(session) = find(&half_name(has, custom_id))? else { return Ok(None) };
     let closed = find(&half_of(other, custom_id, &session))?.is_some();
     Ok(Some(session).filter(|_| !closed))
 }

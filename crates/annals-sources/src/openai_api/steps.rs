@@ -34,17 +34,17 @@ pub enum StepKind {
         /// It belongs to the message before it.
         within: bool,
         /// The provider ran it: the result is in the same item.
-        ran: Option<Ran>,
+        ran: Option<CallOutcome>,
     },
     Result {
         call_id: String,
-        ran: Ran,
+        ran: CallOutcome,
     },
 }
 
 /// The outcome of a call, if known.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Ran {
+pub struct CallOutcome {
     pub ok: Option<bool>,
     pub exit_code: Option<i64>,
 }
@@ -59,7 +59,7 @@ pub fn chat_message<'t>(message: Json<'t>, out: &mut Vec<TraceStep<'t>>) {
     if matches!(role.as_ref(), "tool" | "function") {
         let call_id = object.get_text("tool_call_id").or_else(|| object.get_text("name")).unwrap_or_default();
         let content = ContentKey::of(&[b"returned", call_id.as_bytes(), text.as_bytes()]);
-        let kind = StepKind::Result { call_id: call_id.into_owned(), ran: Ran::default() };
+        let kind = StepKind::Result { call_id: call_id.into_owned(), ran: CallOutcome::default() };
         out.push(TraceStep { bytes, id, content, kind });
         return;
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::steps::{Ran, text_of};
+use super::steps::{CallOutcome, text_of};
 use crate::json::{Json, Object};
 use annals_core::CallKind;
 
@@ -85,7 +85,7 @@ pub fn output(item: &Object<'_>) -> Option<String> {
 }
 
 /// Whether it succeeded, if the item has a status.
-pub fn outcome(item: &Object<'_>) -> Ran {
+pub fn outcome(item: &Object<'_>) -> CallOutcome {
     let exits = item.get("output").into_iter().flat_map(Json::items);
     let exit_code = exits.filter_map(|part| part.get("outcome")?.get_integer("exit_code")).last();
     let ok = match item.get_text("status").as_deref() {
@@ -95,7 +95,7 @@ pub fn outcome(item: &Object<'_>) -> Ran {
         Some("completed") => Some(true),
         _ => None,
     };
-    Ran { ok, exit_code }
+    CallOutcome { ok, exit_code }
 }
 
 /// The summary of a reasoning item, or its text if available.

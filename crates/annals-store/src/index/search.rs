@@ -98,9 +98,9 @@ impl Archive<'_> {
             }
             board.fill(usize::try_from(*count).unwrap_or(0), lists, &rarity);
             for excluded in &query.excluded {
-                board.strike(&index.list(*segment, excluded)?);
+                board.exclude(&index.list(*segment, excluded)?);
             }
-            board.seen.retain(|seen| !seen.struck && seen.held.count_ones() as usize >= query.least);
+            board.seen.retain(|seen| !seen.excluded && seen.held.count_ones() as usize >= query.least);
             // Passages of a file are adjacent.
             let mut last = (0, 0);
             index.visit_docs(*segment, &board.seen, |doc, seen| {
@@ -342,7 +342,7 @@ struct Seen {
     passage: u32,
     weight: f32,
     held: u64,
-    struck: bool,
+    excluded: bool,
 }
 
 impl Seen {
@@ -350,7 +350,7 @@ impl Seen {
         Seen { passage, ..Seen::default() }
     }
 
-    fn hold(&mut self, number: usize, rarity: f32) {
+    fn add_group(&mut self, number: usize, rarity: f32) {
         self.weight += rarity;
         self.held |= 1 << number.min(63);
     }
@@ -367,7 +367,7 @@ impl Board {
             for (number, (list, rarity)) in lists {
                 for passage in list {
                     if let Some(seen) = self.seen.get_mut(*passage as usize) {
-                        seen.hold(number, *rarity);
+                        seen.add_group(number, *rarity);
                     }
                 }
             }
@@ -376,7 +376,7 @@ impl Board {
         for (number, (list, rarity)) in lists {
             self.seen.extend(list.iter().map(|passage| {
                 let mut seen = Seen::new(*passage);
-                seen.hold(number, *rarity);
+                seen.add_group(number, *rarity);
                 seen
             }));
         }
@@ -392,11 +392,11 @@ impl Board {
     }
 
     /// Both are sorted.
-    fn strike(&mut self, list: &[u32]) {
+    fn exclude(&mut self, list: &[u32]) {
         let mut list = list.iter().peekable();
         for seen in &mut self.seen {
             while list.next_if(|passage| **passage < seen.passage).is_some() {}
-            seen.struck |= list.peek().is_some_and(|passage| **passage == seen.passage);
+            seen.excluded |= list.peek().is_some_and(|passage| **passage == seen.passage);
         }
     }
 }

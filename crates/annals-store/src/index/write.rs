@@ -123,7 +123,7 @@ impl IndexBuilder {
     }
 
     /// Visits each term with its passages, in order.
-    fn each_list(&self, mut visit: impl FnMut(&[u8], &[u32]) -> Result<()>) -> Result<()> {
+    fn visit_lists(&self, mut visit: impl FnMut(&[u8], &[u32]) -> Result<()>) -> Result<()> {
         let mut starts = vec![0u32; self.spans.len() + 1];
         for (term, _) in &self.pairs {
             starts[*term as usize + 1] += 1;
@@ -163,9 +163,15 @@ impl Writer<'_> {
         Ok(statement.query_row([file], |row| row.get(0))?)
     }
 
-    pub(crate) fn passage(&mut self, instance: i64, file: i64, epoch: i64, passage: &Passage) -> Result<()> {
+    pub(crate) fn write_passage(
+        &mut self,
+        instance: i64,
+        file: i64,
+        epoch: i64,
+        passage: &Passage,
+    ) -> Result<()> {
         let session = match &passage.session {
-            Some(session) => self.session(instance, session)?,
+            Some(session) => self.session_id(instance, session)?,
             None => 0,
         };
         let doc = Doc {
@@ -204,7 +210,7 @@ impl Writer<'_> {
             return Ok(());
         }
         let mut segment = SegmentWriter::new(self, &builder.docs, builder.pairs.len())?;
-        builder.each_list(|term, passages| segment.add(term, passages))?;
+        builder.visit_lists(|term, passages| segment.add(term, passages))?;
         segment.finish()?;
         self.merge_segments()
     }

@@ -24,7 +24,7 @@ pub struct ItemRow {
 
 impl Archive<'_> {
     /// Working directories of all sessions in the home of a file.
-    pub fn folders_beside(&self, file: i64) -> Result<Vec<String>> {
+    pub fn session_folders_of_home(&self, file: i64) -> Result<Vec<String>> {
         let mut statement = self.prepare(sql!(
             "select distinct session.cwd from session
              where session.instance = (select instance from file where id = $1) and session.cwd is not null
@@ -35,7 +35,7 @@ impl Archive<'_> {
     }
 
     /// Size and BLAKE3 hash of another file in the same home, as last captured.
-    pub fn content_beside(&self, file: i64, path: &str) -> Result<Option<(u64, String)>> {
+    pub fn content_in_home(&self, file: i64, path: &str) -> Result<Option<(u64, String)>> {
         let mut statement = self.prepare(sql!(
             "select other.id, version.version, version.size from file other
              join version on version.file = other.id

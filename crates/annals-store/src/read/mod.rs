@@ -181,7 +181,7 @@ impl Archive<'_> {
     }
 
     /// The newest version of a small file.
-    pub fn captured_whole(&self, instance: i64, path: &str) -> Result<Option<Raw>> {
+    pub fn newest_content(&self, instance: i64, path: &str) -> Result<Option<Raw>> {
         let mut statement = self.prepare(sql!(
             "select id, version from file where instance = $1 and path = $2 and {visible_instance}"
         ))?;

@@ -169,7 +169,7 @@ impl Archive<'_> {
     }
 
     /// The same message at other places of its session.
-    pub fn twins(&self, message: &MessageRow) -> Result<Vec<MessageRow>> {
+    pub fn duplicates(&self, message: &MessageRow) -> Result<Vec<MessageRow>> {
         let mut statement = self.prepare(&format!(
             "{MESSAGES} where message.key = ?1 and message.session = ?2 and {{visible}}
              and (message.file, message.place) <> (?3, ?4) order by message.file, message.place"

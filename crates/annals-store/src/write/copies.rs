@@ -211,7 +211,7 @@ impl Writer<'_> {
         offset: u64,
         key: ContentKey,
     ) -> Result<()> {
-        let (session, place) = (self.session(instance, session)?, offset as i64);
+        let (session, place) = (self.session_id(instance, session)?, offset as i64);
         let mut statement = self.transaction.prepare_cached(sql!(
             "select key, inherited, at, copied from message where session = $1 and file = $2 and place = $3"
         ))?;

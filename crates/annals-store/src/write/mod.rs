@@ -87,7 +87,7 @@ impl Store {
 
 impl Writer<'_> {
     /// Writes as if it were `now`, so that rebuilt rows keep the times of their first reading.
-    pub fn pretend(&mut self, now: Time) {
+    pub fn set_time(&mut self, now: Time) {
         self.now = now;
     }
 
@@ -106,7 +106,7 @@ impl Writer<'_> {
             statement.execute([other, file])?;
         }
         for segment in &batch.segments {
-            self.segment(file, version, segment)?;
+            self.write_segment(file, version, segment)?;
         }
         for capture in &batch.captures {
             let mut statement = self.transaction.prepare_cached(sql!(
@@ -119,12 +119,12 @@ impl Writer<'_> {
             self.apply_items(batch.instance, file, version, rows.items, rows.facts)?;
         }
         if batch.part.mutable && batch.new_version {
-            self.end_unseen(file, version, self.now)?;
+            self.end_unseen_records(file, version, self.now)?;
         }
         Ok(file)
     }
 
-    fn segment(&self, file: i64, version: i64, segment: &Segment) -> Result<()> {
+    fn write_segment(&self, file: i64, version: i64, segment: &Segment) -> Result<()> {
         let place = segment.place as i64;
         let blob = blobs::blob_of(&self.transaction, segment)?;
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -174,12 +174,12 @@ impl Writer<'_> {
         let epoch = self.epoch(file)?;
         for item in items {
             match item {
-                Item::Passage(passage) => self.passage(instance, file, epoch, &passage)?,
-                item => self.item(instance, file, version, item)?,
+                Item::Passage(passage) => self.write_passage(instance, file, epoch, &passage)?,
+                item => self.write_item(instance, file, version, item)?,
             }
         }
         for (session, rank, facts) in facts {
-            let session = self.session(instance, &session)?;
+            let session = self.session_id(instance, &session)?;
             self.touched.insert(session);
             let mut statement = self.transaction.prepare_cached(sql!(
                 "insert into session_part (session, file, rank, facts) values ($1, $2, $3, $4)
@@ -277,7 +277,7 @@ impl Writer<'_> {
     }
 
     /// Marks a rebuild as complete.
-    pub fn rebuilt(&mut self) -> Result<()> {
+    pub fn finish_rebuild(&mut self) -> Result<()> {
         self.transaction.execute_batch("delete from setting where name = 'rebuilding'")?;
         Ok(())
     }
@@ -363,7 +363,7 @@ impl Writer<'_> {
         Ok((file, version))
     }
 
-    pub(crate) fn session(&mut self, instance: i64, key: &Arc<str>) -> Result<i64> {
+    pub(crate) fn session_id(&mut self, instance: i64, key: &Arc<str>) -> Result<i64> {
         if let Some(id) = self.sessions.get(&(instance, Arc::clone(key))) {
             return Ok(*id);
         }
@@ -385,7 +385,7 @@ impl Writer<'_> {
     }
 
     /// The id of a repeated word.
-    pub(crate) fn word(&mut self, word: Option<&Arc<str>>) -> Result<Option<i64>> {
+    pub(crate) fn word_id(&mut self, word: Option<&Arc<str>>) -> Result<Option<i64>> {
         let Some(word) = word else { return Ok(None) };
         if let Some(id) = self.words.get(word) {
             return Ok(Some(*id));

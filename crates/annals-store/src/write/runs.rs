@@ -128,7 +128,7 @@ impl Writer<'_> {
     }
 
     /// Whether a home has sessions, and whether it has transcripts.
-    pub fn content_of(&self, instance: i64) -> Result<(bool, bool)> {
+    pub fn has_sessions_or_transcripts(&self, instance: i64) -> Result<(bool, bool)> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select exists (select 1 from session where instance = $1),
                     exists (select 1 from file where instance = $1 and store = 'transcripts' and content_size > 0)"
@@ -168,7 +168,7 @@ impl Writer<'_> {
     }
 
     /// Ends records that a new version of their file no longer contains.
-    pub fn end_unseen(&mut self, file: i64, version: i64, at: Time) -> Result<()> {
+    pub fn end_unseen_records(&mut self, file: i64, version: i64, at: Time) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update record set deleted_at = $3, changed = $4 where file = $1 and deleted_at is null and seen_version < $2
              and not exists (select 1 from record newer where newer.instance = record.instance

@@ -23,7 +23,7 @@ const CHUNK: i64 = 2_000;
 const HISTORY_RANK: i64 = -1;
 
 /// An entry whose session is not decided yet.
-struct Undecided {
+struct UndecidedEntry {
     file: i64,
     instance: i64,
     session: Option<i64>,
@@ -34,7 +34,12 @@ struct Undecided {
 type ByFolder = HashMap<String, Vec<(i64, i64, Arc<str>)>>;
 
 impl Writer<'_> {
-    pub(crate) fn typed(&mut self, instance: i64, file: i64, prompt: &TypedPrompt) -> Result<()> {
+    pub(crate) fn write_typed_prompt(
+        &mut self,
+        instance: i64,
+        file: i64,
+        prompt: &TypedPrompt,
+    ) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into typed_prompt (file, place, length, instance, session_key, project, at, kind, words, title,
                                        checked)
@@ -59,7 +64,7 @@ impl Writer<'_> {
         }
     }
 
-    pub(crate) fn spoken(
+    pub(crate) fn write_spoken(
         &mut self,
         instance: i64,
         file: i64,
@@ -67,7 +72,7 @@ impl Writer<'_> {
         offset: u64,
         words: ContentKey,
     ) -> Result<()> {
-        let session = self.session(instance, session)?;
+        let session = self.session_id(instance, session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into spoken (session, file, place, instance, at, words)
              select session, file, place, $4, coalesce(at, 0), $5 from message
@@ -112,7 +117,7 @@ impl Writer<'_> {
             let mut changed = BTreeSet::new();
             for entry in undecided {
                 let owner = self.owner(&entry, &mut folders)?;
-                let owner = owner.map(|key| self.session(entry.instance, &key)).transpose()?;
+                let owner = owner.map(|key| self.session_id(entry.instance, &key)).transpose()?;
                 if owner != entry.session {
                     changed.extend([entry.session, owner].into_iter().flatten().map(|row| (row, entry.file)));
                     self.move_entry(&entry, owner)?;
@@ -177,14 +182,14 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn undecided(&self) -> Result<Vec<Undecided>> {
+    fn undecided(&self) -> Result<Vec<UndecidedEntry>> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select file, place, length, instance, session_key, project, at, kind, words, title, session
              from typed_prompt where checked = 0 order by file, place limit $1"
         ))?;
         let rows = statement.query_map([CHUNK], |row| {
             let length = row.get::<_, i64>(2)? as u64;
-            Ok(Undecided {
+            Ok(UndecidedEntry {
                 file: row.get(0)?,
                 instance: row.get(3)?,
                 session: row.get(10)?,
@@ -203,7 +208,11 @@ impl Writer<'_> {
     }
 
     /// The id of the session that shows an entry; `None` if a transcript does, or if it is a command without a session.
-    fn owner(&self, entry: &Undecided, folders: &mut HashMap<i64, ByFolder>) -> Result<Option<Arc<str>>> {
+    fn owner(
+        &self,
+        entry: &UndecidedEntry,
+        folders: &mut HashMap<i64, ByFolder>,
+    ) -> Result<Option<Arc<str>>> {
         if self.is_spoken(entry)? {
             return Ok(None);
         }
@@ -231,7 +240,7 @@ impl Writer<'_> {
         Ok(is_prompt.then(|| format!("history-{day}-{}", &folder[..8]).into()))
     }
 
-    fn is_spoken(&self, entry: &Undecided) -> Result<bool> {
+    fn is_spoken(&self, entry: &UndecidedEntry) -> Result<bool> {
         let at = entry.prompt.at.micros();
         let early = at.saturating_sub(CLOSE);
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -288,7 +297,7 @@ impl Writer<'_> {
         Ok(folders)
     }
 
-    fn move_entry(&mut self, entry: &Undecided, owner: Option<i64>) -> Result<()> {
+    fn move_entry(&mut self, entry: &UndecidedEntry, owner: Option<i64>) -> Result<()> {
         let prompt = &entry.prompt;
         if let Some(before) = entry.session {
             self.forget_row("message", before, entry.file, prompt.span.offset as i64)?;
@@ -307,7 +316,7 @@ impl Writer<'_> {
             model: None,
             tally: Tally::of(prompt.kind),
         };
-        self.message_of(owner, entry.file, &message)
+        self.write_message_of(owner, entry.file, &message)
     }
 
     /// Writes the facts that a history file has about a session, from its entries; removes them if it has none.

@@ -48,7 +48,7 @@ pub fn rebuild(home: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<
         let gone: Vec<i64> = files.iter().filter(|file| file.gone).map(|file| file.id).collect();
         writer.mark_sessions(instance.id, &gone, now)?;
     }
-    writer.rebuilt()?;
+    writer.finish_rebuild()?;
     writer.commit()?;
     store.checkpoint()?;
     Ok(done)
@@ -72,7 +72,7 @@ fn read_version(
     if file.owner != RowsOwner::This {
         return Ok(0);
     }
-    writer.pretend(version.captured_at);
+    writer.set_time(version.captured_at);
     let context = FileContext { path: file.path.clone(), modified: version.modified };
     let reader = source.reader(&file.reader, &context, None);
     let parse = Parse::new(source, reader, file.framing, 0, false);
@@ -92,7 +92,7 @@ fn read_version(
         Ok(())
     })?;
     if file.mutable {
-        writer.end_unseen(file.id, version.version, version.captured_at)?;
+        writer.end_unseen_records(file.id, version.version, version.captured_at)?;
         if let Some(gone_at) = version.gone_at {
             writer.end_records(file.id, gone_at)?;
         }

@@ -33,7 +33,7 @@ pub fn restore(store: &Store, source: Option<&str>, target: &Path) -> Result<Res
         if homes.len() > 1 {
             path.push(format!("home-{}", file.instance));
         }
-        let path = free_place(path, &inside(&file.path)?);
+        let path = free_place(path, &relative_path(&file.path)?);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
@@ -62,7 +62,7 @@ fn write(store: &Store, file: &FileRow, path: &Path, restored: &mut Restored) ->
     let mut out = match made {
         Ok(out) => out,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if !holds(path, bytes)? {
+            if !has_content(path, bytes)? {
                 return Err(Error::new(format!(
                     "cannot restore {}: a different file exists",
                     path.display()
@@ -83,7 +83,7 @@ fn write(store: &Store, file: &FileRow, path: &Path, restored: &mut Restored) ->
     Ok(())
 }
 
-fn holds(path: &Path, mut bytes: impl Read) -> Result<bool> {
+fn has_content(path: &Path, mut bytes: impl Read) -> Result<bool> {
     let mut there = File::open(path)?;
     let (mut left, mut right) = (Vec::new(), Vec::new());
     loop {
@@ -101,7 +101,7 @@ fn holds(path: &Path, mut bytes: impl Read) -> Result<bool> {
 }
 
 /// A relative path that stays below the target, whatever the archive contains.
-fn inside(path: &str) -> Result<PathBuf> {
+fn relative_path(path: &str) -> Result<PathBuf> {
     let named = path_of(path);
     let plain = named.components().all(|part| matches!(part, Component::Normal(_)));
     if plain && !path.is_empty() {
@@ -114,13 +114,13 @@ fn inside(path: &str) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::inside;
+    use super::relative_path;
 
     #[test]
     fn paths_stay_below_the_target() {
-        assert!(inside("sessions/2026/a.jsonl").is_ok());
+        assert!(relative_path("sessions/2026/a.jsonl").is_ok());
         for path in ["../a", "a/../../b", "/etc/passwd", ""] {
-            assert!(inside(path).is_err(), "{path}");
+            assert!(relative_path(path).is_err(), "{path}");
         }
     }
 }

@@ -61,7 +61,7 @@ pub fn sync(
     }
     if let Some(member) = &options.member {
         let instances: Vec<i64> = visits.iter().map(|visit| visit.instance).collect();
-        store.give_homes(&instances, member)?;
+        store.assign_homes(&instances, member)?;
     }
     let mut run = None;
     if !options.opportunistic || !jobs.is_empty() {
@@ -482,7 +482,7 @@ fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, now: Time) -> Result<
     writer.mark_sessions(visit.instance, &visit.gone, now)?;
     let (mut status, mut reason) = visit.state.status(true);
     if status == SourceStatus::Available {
-        (status, reason) = match writer.content_of(visit.instance)? {
+        (status, reason) = match writer.has_sessions_or_transcripts(visit.instance)? {
             (true, _) => (status, reason),
             (false, true) => (SourceStatus::Unsupported, "no line of its transcripts can be read"),
             (false, false) => (SourceStatus::Empty, "no sessions in it"),

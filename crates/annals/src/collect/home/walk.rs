@@ -164,7 +164,8 @@ pub fn survey(home: &Home, rules: &Rules, detail: Detail) -> Result<Survey> {
             classify_entry(&place, &entry, path, &mut survey, &mut folders);
         }
     }
-    survey.unmatched = home.choice.as_ref().map_or_else(Vec::new, |choice| unmatched(choice, &survey));
+    survey.unmatched =
+        home.choice.as_ref().map_or_else(Vec::new, |choice| unmatched_patterns(choice, &survey));
     leave_excluded_sessions(home, place.chosen.as_ref(), &root, &mut survey);
     survey.found.sort_by(|a, b| a.path.cmp(&b.path));
     survey.databases.sort_by(|a, b| a.path.cmp(&b.path));
@@ -232,7 +233,7 @@ impl Chosen {
     }
 }
 
-fn unmatched(choice: &Choice, survey: &Survey) -> Vec<String> {
+fn unmatched_patterns(choice: &Choice, survey: &Survey) -> Vec<String> {
     let below = |path: &str| path.strip_prefix(choice.below)?.strip_prefix('/').map(str::to_owned);
     let found = survey.found.iter().map(|found| found.path.as_str());
     let paths = found.chain(survey.left_out.iter().map(|left| left.path.as_str()));

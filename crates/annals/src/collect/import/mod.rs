@@ -357,7 +357,7 @@ impl Importer<'_, '_> {
             let mut writer = self.store.writer(now)?;
             let mut captured = 0;
             let added = container.read(plan.at, |input| {
-                self.appender.stream(&target, &hash, input, &mut |batch| {
+                self.appender.write_stream(&target, &hash, input, &mut |batch| {
                     captured += batch.new_bytes;
                     writer.apply(batch)?;
                     Ok(())
@@ -386,7 +386,7 @@ pub fn instance_of(
     let (name, now) = (source.manifest().source, (environment.now)());
     let instance = store.instance(name, &environment.machine, &root, now)?;
     if let Some(member) = member {
-        store.give_homes(&[instance], member)?;
+        store.assign_homes(&[instance], member)?;
     }
     Ok(instance)
 }

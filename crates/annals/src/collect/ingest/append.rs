@@ -32,7 +32,7 @@ impl Appender {
     }
 
     /// Adds the texts that the file does not have yet, in one batch. Returns for each text whether it was added.
-    pub fn texts(
+    pub fn append_texts(
         &mut self,
         target: &Target,
         texts: &[(Map<String, Value>, &[u8])],
@@ -65,7 +65,7 @@ impl Appender {
     }
 
     /// Appends complete lines unchanged.
-    pub fn lines(&mut self, target: &Target, lines: &[u8]) -> Result<Batch> {
+    pub fn append_lines(&mut self, target: &Target, lines: &[u8]) -> Result<Batch> {
         let known = self.store.captured_file(target.instance, &target.part.path)?;
         self.append(target.clone().framed(Framing::Lines), known.as_ref(), lines.to_vec())
     }
@@ -92,10 +92,10 @@ impl Appender {
     }
 
     /// Writes a separate file; `None` if the archive has it unchanged.
-    pub fn whole(&mut self, target: &Target, body: &[u8]) -> Result<Option<(Added, Batch)>> {
+    pub fn write_whole(&mut self, target: &Target, body: &[u8]) -> Result<Option<(Added, Batch)>> {
         let hash = short(&blake3::hash(body));
         let mut batches = Vec::new();
-        let added = self.stream(target, &hash, &mut &*body, &mut |batch| {
+        let added = self.write_stream(target, &hash, &mut &*body, &mut |batch| {
             batches.push(batch);
             Ok(())
         })?;
@@ -125,8 +125,8 @@ impl Appender {
         }
     }
 
-    /// Like `whole`, in chunks, for a file of any size. All batches must be in one transaction.
-    pub fn stream(
+    /// Like `write_whole`, in chunks, for a file of any size. All batches must be in one transaction.
+    pub fn write_stream(
         &mut self,
         target: &Target,
         hash: &[u8; 16],

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::content::{CHUNK, cannot_decode, decoded, read_content, same_bytes};
+use super::content::{CHUNK, cannot_decode, decoder, read_content, same_bytes};
 use super::parse::Parse;
 use super::target::Target;
 use crate::collect::home::plan::{Job, RowsPlan};
@@ -98,7 +98,7 @@ impl Capturer {
             RowsOwner::Nobody => true,
         };
         let unread = job.rows == RowsPlan::Own && (abandoned || job.sibling_stays);
-        if disk.size == known.size && self.holds(file, known.id, known.version, Reach::All)? {
+        if disk.size == known.size && self.matches_segments(file, known.id, known.version, Reach::All)? {
             // All bytes are stored; incomplete rows are rebuilt.
             let read = !unread && (known.stat.is_some() || is_plain);
             let rows = if read { RowsWork::Keep } else { RowsWork::Replace };
@@ -111,7 +111,7 @@ impl Capturer {
         let reach = if in_place { Reach::Edges } else { Reach::All };
         // An interrupted capture continues its version: half a file is not a version.
         let grown = disk.size > known.size && known.size > 0 && (rows_go_on || known.stat.is_none());
-        if grown && self.holds(file, known.id, known.version, reach)? {
+        if grown && self.matches_segments(file, known.id, known.version, reach)? {
             let rows =
                 if rows_go_on { RowsWork::Continue { parsed: known.parsed } } else { RowsWork::Replace };
             return Ok(Work { change: Change::Append { from: known.size }, rows });
@@ -128,7 +128,13 @@ impl Capturer {
     }
 
     /// Whether the file on disk still has the bytes of these segments.
-    fn holds(&mut self, file: &mut File, known: i64, version: i64, reach: Reach) -> io::Result<bool> {
+    fn matches_segments(
+        &mut self,
+        file: &mut File,
+        known: i64,
+        version: i64,
+        reach: Reach,
+    ) -> io::Result<bool> {
         let hashes = match reach {
             Reach::All => self.store.segment_hashes(known, version),
             Reach::Edges => self.store.edge_hashes(known, version),
@@ -306,8 +312,8 @@ impl Capturer {
             return Ok(RowsOwner::This);
         };
         let stored = self.store.bytes(sibling.id, sibling.rows_version);
-        let theirs = decoded(stored, sibling.encoding)?;
-        let same = same_bytes(decoded(open(&job.found.disk)?, job.found.rule.encoding)?, theirs);
+        let theirs = decoder(stored, sibling.encoding)?;
+        let same = same_bytes(decoder(open(&job.found.disk)?, job.found.rule.encoding)?, theirs);
         let broken = if same.is_err() { decoding_error(job)? } else { None };
         if let Some(error) = broken {
             // A partial file has less content than the other form, which keeps the rows.

@@ -81,7 +81,7 @@ impl Parse {
         match self.framing {
             Framing::Whole => {
                 self.position += bytes.len() as u64;
-                self.hold(bytes, LONGEST_DOCUMENT);
+                self.buffer_line(bytes, LONGEST_DOCUMENT);
             }
             Framing::Lines | Framing::Sequence => {
                 let mut rest = bytes;
@@ -102,7 +102,7 @@ impl Parse {
                     rest = &rest[end + 1..];
                 }
                 self.position += rest.len() as u64;
-                self.hold(rest, LONGEST_LINE);
+                self.buffer_line(rest, LONGEST_LINE);
             }
         }
     }
@@ -154,7 +154,7 @@ impl Parse {
     }
 
     /// Ends the current line as malformed because the rest of the content cannot be read.
-    pub fn broken(&mut self, reason: &str) {
+    pub fn end_malformed(&mut self, reason: &str) {
         let length = self.position - self.parsed;
         self.carry = Vec::new();
         self.count(Verdict::Malformed(reason.into()), self.parsed, length, 1);
@@ -187,7 +187,7 @@ impl Parse {
         }
     }
 
-    fn hold(&mut self, bytes: &[u8], longest: usize) {
+    fn buffer_line(&mut self, bytes: &[u8], longest: usize) {
         if self.too_long {
             return;
         }
@@ -214,7 +214,7 @@ impl Parse {
         if self.carry.is_empty() && !self.too_long {
             self.read_ended(tail);
         } else {
-            self.hold(tail, LONGEST_LINE);
+            self.buffer_line(tail, LONGEST_LINE);
             if self.too_long {
                 let length = self.position - self.parsed - 1;
                 self.note_malformed(Span { offset: self.parsed, length }, "line too long");
@@ -270,7 +270,7 @@ impl Parse {
                 at += 1;
                 continue;
             };
-            let kind = shortened(kind.clone());
+            let kind = shorten(kind.clone());
             self.counts.entry((LineStatus::Drift, kind)).or_default().0 += 1;
             self.items.remove(at);
         }
@@ -298,7 +298,7 @@ impl Parse {
                 return;
             }
         };
-        let count = self.counts.entry((status, shortened(kind))).or_default();
+        let count = self.counts.entry((status, shorten(kind))).or_default();
         *count = (count.0 + lines, count.1 + bytes);
     }
 
@@ -309,7 +309,7 @@ impl Parse {
     }
 }
 
-fn shortened(mut kind: String) -> String {
+fn shorten(mut kind: String) -> String {
     let mut end = kind.len().min(LONGEST_KIND);
     while !kind.is_char_boundary(end) {
         end -= 1;

@@ -119,7 +119,7 @@ impl Passages {
             ..SpokenLine::new(&message.session, message.span.offset, kind)
         };
         if let Some(model) = &message.model {
-            self.words.add(&joined(MODEL_MARK, &model.to_lowercase()));
+            self.words.add(&marked_term(MODEL_MARK, &model.to_lowercase()));
         }
         self.add_spoken(&spoken, line, found);
         for passage in &mut found[before..] {
@@ -171,9 +171,9 @@ impl Passages {
     }
 
     fn call(&mut self, call: &Call, line: Option<Line<'_>>, found: &mut Vec<Passage>) {
-        self.words.add(&joined(TOOL_MARK, &call.name.to_lowercase()));
+        self.words.add(&marked_term(TOOL_MARK, &call.name.to_lowercase()));
         if let Some(model) = &call.model {
-            self.words.add(&joined(MODEL_MARK, &model.to_lowercase()));
+            self.words.add(&marked_term(MODEL_MARK, &model.to_lowercase()));
         }
         self.words.add_text(&call.name);
         for block in line.map(|line| self.source.line_blocks(&[line])).into_iter().flatten() {
@@ -248,7 +248,7 @@ impl Passages {
 
     fn touch(&mut self, touch: &Touch, found: &mut Vec<Passage>) {
         let last = touch.path.rsplit(['/', '\\']).next().unwrap_or(&touch.path);
-        self.words.add(&joined(FILE_MARK, &last.to_lowercase()));
+        self.words.add(&marked_term(FILE_MARK, &last.to_lowercase()));
         self.words.add_text(&touch.path);
         let (session, place, terms) = (Some(touch.session.clone()), touch.call, self.words.take());
         found.push(Passage { session, place, kind: PassageKind::Files, at: None, terms });
@@ -316,7 +316,7 @@ impl<'a> SpokenLine<'a> {
     }
 }
 
-fn joined(mark: &[u8], word: &str) -> Vec<u8> {
+fn marked_term(mark: &[u8], word: &str) -> Vec<u8> {
     [mark, word.as_bytes()].concat()
 }
 
