@@ -275,7 +275,15 @@ impl Store {
     /// Reads the captured bytes of a version.
     pub fn bytes<'s>(&'s self, file: i64, version: i64) -> impl Read + 's {
         let unpacker = Unpacker::default();
-        Stored { connection: &self.connection, unpacker, file, version, next: 0, piece: Vec::new(), at: 0 }
+        VersionReader {
+            connection: &self.connection,
+            unpacker,
+            file,
+            version,
+            next: 0,
+            piece: Vec::new(),
+            at: 0,
+        }
     }
 }
 
@@ -350,7 +358,7 @@ pub fn encoding(name: &str) -> Encoding {
 }
 
 /// Reads a version segment by segment.
-struct Stored<'s> {
+struct VersionReader<'s> {
     connection: &'s Connection,
     unpacker: Unpacker,
     file: i64,
@@ -360,7 +368,7 @@ struct Stored<'s> {
     at: usize,
 }
 
-impl Read for Stored<'_> {
+impl Read for VersionReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {
             let (unpacker, piece) = (&mut self.unpacker, &mut self.piece);
@@ -436,20 +444,20 @@ pub struct Contents<'s> {
     /// Visible files: the version that rows point into, and its encoding.
     files: HashMap<i64, (i64, Encoding)>,
     /// Most recently used first.
-    segments: VecDeque<Unpacked>,
+    segments: VecDeque<CachedSegment>,
     /// The number of segments to cache.
     room: usize,
-    stream: Option<Stream<'s>>,
+    stream: Option<DecodedStream<'s>>,
 }
 
-struct Unpacked {
+struct CachedSegment {
     file: i64,
     version: i64,
     start: u64,
     bytes: Vec<u8>,
 }
 
-struct Stream<'s> {
+struct DecodedStream<'s> {
     file: i64,
     version: i64,
     decoder: Box<dyn Read + 's>,
@@ -493,7 +501,7 @@ impl<'s> Contents<'s> {
                 join_ranges(ranges).into_iter().map(move |(start, end)| (file, version, start, end))
             })
             .collect();
-        let is_requested = |kept: &Unpacked| {
+        let is_requested = |kept: &CachedSegment| {
             ranges.iter().any(|(file, version, start, end)| {
                 (kept.file, kept.version) == (*file, *version)
                     && kept.start < *end
@@ -528,7 +536,7 @@ impl<'s> Contents<'s> {
             }
             let (file, version) = (row.get(0)?, row.get(1)?);
             let (start, length) = (row.get::<_, i64>(2)? as u64, row.get::<_, i64>(3)? as usize);
-            let is_kept = |kept: &Unpacked| {
+            let is_kept = |kept: &CachedSegment| {
                 (kept.file, kept.version, kept.start) == (file, version, start) && kept.bytes.len() >= length
             };
             if self.segments.iter().any(is_kept) {
@@ -538,7 +546,7 @@ impl<'s> Contents<'s> {
             let packed = PackedRow { length, packing: row.get(4)?, base: row.get(5)?, data };
             let mut bytes = Vec::new();
             self.unpacker.unpack(connection, &packed, &mut bytes)?;
-            self.segments.push_front(Unpacked { file, version, start, bytes });
+            self.segments.push_front(CachedSegment { file, version, start, bytes });
         }
         Ok(())
     }
@@ -591,7 +599,7 @@ impl<'s> Contents<'s> {
         let end = span.offset + span.length;
         let mut at = span.offset;
         while at < end {
-            let covers = |kept: &Unpacked| {
+            let covers = |kept: &CachedSegment| {
                 (kept.file, kept.version) == (file, version)
                     && (kept.start..kept.start + kept.bytes.len() as u64).contains(&at)
             };
@@ -604,13 +612,13 @@ impl<'s> Contents<'s> {
                 match segment_at(connection, &mut self.unpacker, file, version, at, &mut data)? {
                     // A damaged segment may be shorter than it should be.
                     Some(start) if at < start + data.len() as u64 => {
-                        self.segments.push_front(Unpacked { file, version, start, bytes: data });
+                        self.segments.push_front(CachedSegment { file, version, start, bytes: data });
                     }
                     Some(_) | None => break,
                 }
                 continue;
             };
-            let Unpacked { start, bytes: data, .. } = &self.segments[kept];
+            let CachedSegment { start, bytes: data, .. } = &self.segments[kept];
             let from = (at - start) as usize;
             let to = ((end - start) as usize).min(data.len());
             bytes.extend_from_slice(&data[from..to]);
@@ -629,7 +637,7 @@ impl<'s> Contents<'s> {
             _ => {
                 let stored = self.archive.store().bytes(file, version);
                 let decoder = Box::new(zstd::stream::read::Decoder::new(stored)?);
-                Stream { file, version, decoder, position: 0 }
+                DecodedStream { file, version, decoder, position: 0 }
             }
         };
         let ahead = span.offset - stream.position;

@@ -32,7 +32,7 @@ pub fn read_table(
     scratch: &Path,
 ) -> Result<Vec<ForeignRow>, Unreadable> {
     let broken = |error: &dyn std::fmt::Display| Unreadable::Broken(error.to_string());
-    let copy = Copy::make(database, scratch).map_err(|error| broken(&error))?;
+    let copy = DatabaseCopy::make(database, scratch).map_err(|error| broken(&error))?;
     let connection = copy.open().map_err(|error| broken(&error))?;
     let columns = columns(&connection, table).map_err(|error| broken(&error))?;
     let place = |name: &str| columns.iter().position(|column| column == name);
@@ -50,7 +50,7 @@ pub fn read_table(
 /// The number of rows in every table.
 pub fn count_tables(database: &Path, scratch: &Path) -> Result<Vec<(String, i64)>, Unreadable> {
     let broken = |error: &dyn std::fmt::Display| Unreadable::Broken(error.to_string());
-    let copy = Copy::make(database, scratch).map_err(|error| broken(&error))?;
+    let copy = DatabaseCopy::make(database, scratch).map_err(|error| broken(&error))?;
     let connection = copy.open().map_err(|error| broken(&error))?;
     count_rows(&connection).map_err(|error| broken(&error))
 }
@@ -70,13 +70,13 @@ fn count_rows(connection: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
 }
 
 /// A copy of a database, deleted on drop.
-struct Copy {
+struct DatabaseCopy {
     folder: PathBuf,
     database: PathBuf,
 }
 
-impl Copy {
-    fn make(database: &Path, scratch: &Path) -> std::io::Result<Copy> {
+impl DatabaseCopy {
+    fn make(database: &Path, scratch: &Path) -> std::io::Result<DatabaseCopy> {
         // Only one collector runs at a time, so existing files are left over from a killed one, and SQLite would merge
         // an old log into a new database.
         match std::fs::remove_dir_all(scratch) {
@@ -86,7 +86,7 @@ impl Copy {
         let folder = scratch.join("copy");
         std::fs::create_dir_all(&folder)?;
         crate::set_mode(&folder, 0o700)?;
-        let copy = Copy { database: folder.join("copy.sqlite"), folder };
+        let copy = DatabaseCopy { database: folder.join("copy.sqlite"), folder };
         std::fs::copy(database, &copy.database)?;
         for suffix in ["-wal", "-shm"] {
             let mut side = database.as_os_str().to_owned();
@@ -116,7 +116,7 @@ impl Copy {
     }
 }
 
-impl Drop for Copy {
+impl Drop for DatabaseCopy {
     fn drop(&mut self) {
         // The next copy removes what a crash leaves behind.
         let _ = std::fs::remove_dir_all(&self.folder);

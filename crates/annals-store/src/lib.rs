@@ -98,7 +98,7 @@ const MIGRATIONS: &[Migration] = &[
 pub struct Store {
     connection: Database,
     path: PathBuf,
-    counted: RefCell<Option<read::sessions::Counted>>,
+    counted: RefCell<Option<read::sessions::CachedCount>>,
 }
 
 impl Store {

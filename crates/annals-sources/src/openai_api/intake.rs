@@ -25,20 +25,20 @@ pub struct TraceIntake {
     container: Map<String, Value>,
     sessions: Sessions,
     /// The first and the last item of each file whose items do not name their conversation.
-    lists: HashMap<String, List>,
-    waiting: Vec<Waiting>,
+    lists: HashMap<String, ItemList>,
+    waiting: Vec<PendingTrace>,
     waiting_bytes: usize,
     taken: i64,
     left_out: BTreeMap<String, u64>,
 }
 
-struct List {
+struct ItemList {
     name: String,
     first: Option<Time>,
     last: Option<Time>,
 }
 
-struct Waiting {
+struct PendingTrace {
     session: String,
     at: Option<Time>,
     /// Sorts a request without a time before its response.
@@ -114,7 +114,7 @@ impl TraceIntake {
         self.waiting_bytes = 0;
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_by(|a, b| {
-            let order = |waiting: &Waiting| (waiting.at, waiting.answers, waiting.number);
+            let order = |waiting: &PendingTrace| (waiting.at, waiting.answers, waiting.number);
             a.session.cmp(&b.session).then_with(|| order(a).cmp(&order(b)))
         });
         let captures = waiting.into_iter().map(|waiting| Capture {
@@ -188,7 +188,7 @@ impl Intake for TraceIntake {
         let at = time_of(&trace, &answer);
         if trace.form == Form::Item {
             let name = references.names.last().cloned().unwrap_or_default();
-            let list = self.lists.entry(list_name(member)).or_insert(List { name, first: at, last: at });
+            let list = self.lists.entry(list_name(member)).or_insert(ItemList { name, first: at, last: at });
             list.last = at;
             if trace.of.is_none() {
                 references.names.push(format!("items:{}", list.name));
@@ -234,7 +234,7 @@ impl Intake for TraceIntake {
         let text = clean(element).into_owned();
         self.waiting_bytes += text.len();
         let answers = trace.response.is_some();
-        self.waiting.push(Waiting { session: home.session, at, answers, number, header, text });
+        self.waiting.push(PendingTrace { session: home.session, at, answers, number, header, text });
         let released = if self.waiting_bytes > HELD { self.release() } else { Vec::new() };
         Ok(Some(released))
     }

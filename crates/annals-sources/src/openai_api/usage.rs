@@ -8,14 +8,14 @@ use annals_core::{ContentKey, Span, Time, Tokens, Usage};
 
 #[derive(Default)]
 pub struct UsageLedger {
-    counted: BTreeMap<ContentKey, Counted>,
+    counted: BTreeMap<ContentKey, CountedResponse>,
     reported_cost: f64,
 }
 
 /// A response whose tokens were counted.
-struct Counted {
+struct CountedResponse {
     place: u64,
-    /// Counted from the response itself, not from a log, which has no cached tokens.
+    /// CountedResponse from the response itself, not from a log, which has no cached tokens.
     exactly: bool,
     with_cost: bool,
 }
@@ -25,7 +25,7 @@ impl UsageLedger {
     pub fn count(&mut self, mut usage: Usage, exactly: bool, cost: Option<f64>) -> Option<Usage> {
         let with_cost = cost.is_some();
         let Some(counted) = self.counted.get_mut(&usage.key) else {
-            self.counted.insert(usage.key, Counted { place: usage.span.offset, exactly, with_cost });
+            self.counted.insert(usage.key, CountedResponse { place: usage.span.offset, exactly, with_cost });
             self.reported_cost += cost.unwrap_or(0.0);
             return Some(usage);
         };

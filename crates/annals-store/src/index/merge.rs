@@ -60,7 +60,7 @@ impl Writer<'_> {
                     docs.push(doc);
                 }
             }
-            sources.push(Source::new(self, *segment, numbers)?);
+            sources.push(SegmentReader::new(self, *segment, numbers)?);
         }
         let mut heap = BinaryHeap::new();
         for (at, source) in sources.iter_mut().enumerate() {
@@ -141,7 +141,7 @@ impl Writer<'_> {
 }
 
 /// Reads a segment from first term to last, one block at a time.
-struct Source {
+struct SegmentReader {
     blocks: std::vec::IntoIter<i64>,
     /// The rest of the current block: terms with their passages, last first.
     lists: Vec<(Vec<u8>, Vec<u32>)>,
@@ -150,15 +150,15 @@ struct Source {
     passages: Vec<u32>,
 }
 
-impl Source {
-    fn new(writer: &Writer<'_>, segment: i64, numbers: Vec<Option<u32>>) -> Result<Source> {
+impl SegmentReader {
+    fn new(writer: &Writer<'_>, segment: i64, numbers: Vec<Option<u32>>) -> Result<SegmentReader> {
         let mut statement = writer
             .transaction
             .prepare_cached(sql!("select id from search_block where segment = $1 order by first_term"))?;
         let blocks: Vec<i64> =
             statement.query_map([segment], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         let blocks = blocks.into_iter();
-        Ok(Source { blocks, lists: Vec::new(), numbers, term: Vec::new(), passages: Vec::new() })
+        Ok(SegmentReader { blocks, lists: Vec::new(), numbers, term: Vec::new(), passages: Vec::new() })
     }
 
     fn advance(&mut self, writer: &Writer<'_>) -> Result<bool> {

@@ -90,20 +90,20 @@ impl Archive<'_> {
             groups => Some(index.calls_with(groups, &segments)?),
         };
         let better = |(left, _): &(f32, PassageHit), (right, _): &(f32, PassageHit)| right.total_cmp(left);
-        let (mut hits, mut board, mut complete) = (Vec::new(), Board::default(), true);
+        let (mut hits, mut matches, mut complete) = (Vec::new(), SegmentMatches::default(), true);
         for ((segment, count), lists) in segments.iter().zip(&found) {
             let held = lists.iter().filter(|list| !list.is_empty()).count();
             if held < query.least || held == 0 && !query.groups.is_empty() {
                 continue;
             }
-            board.fill(usize::try_from(*count).unwrap_or(0), lists, &rarity);
+            matches.fill(usize::try_from(*count).unwrap_or(0), lists, &rarity);
             for excluded in &query.excluded {
-                board.exclude(&index.list(*segment, excluded)?);
+                matches.exclude(&index.list(*segment, excluded)?);
             }
-            board.seen.retain(|seen| !seen.excluded && seen.held.count_ones() as usize >= query.least);
+            matches.seen.retain(|seen| !seen.excluded && seen.held.count_ones() as usize >= query.least);
             // Passages of a file are adjacent.
             let mut last = (0, 0);
-            index.visit_docs(*segment, &board.seen, |doc, seen| {
+            index.visit_docs(*segment, &matches.seen, |doc, seen| {
                 if doc.file != last.0 {
                     last = (doc.file, index.epoch_of(doc.file, &mut epochs)?);
                 }
@@ -191,7 +191,7 @@ impl Store {
                 if list.is_empty() {
                     continue;
                 }
-                let seen: Vec<Seen> = list.into_iter().map(Seen::new).collect();
+                let seen: Vec<PassageMatch> = list.into_iter().map(PassageMatch::new).collect();
                 self.visit_docs(*segment, &seen, |doc, _| {
                     with.insert((doc.file, doc.place));
                     Ok(())
@@ -216,8 +216,8 @@ impl Store {
     fn visit_docs(
         &self,
         segment: i64,
-        seen: &[Seen],
-        mut visit: impl FnMut(&Doc, &Seen) -> rusqlite::Result<()>,
+        seen: &[PassageMatch],
+        mut visit: impl FnMut(&Doc, &PassageMatch) -> rusqlite::Result<()>,
     ) -> Result<()> {
         if seen.is_empty() {
             return Ok(());
@@ -332,22 +332,22 @@ enum Epochs {
 
 /// The passages of a segment that contain any group.
 #[derive(Default)]
-struct Board {
+struct SegmentMatches {
     /// In the order of the passages.
-    seen: Vec<Seen>,
+    seen: Vec<PassageMatch>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct PassageMatch {
     passage: u32,
     weight: f32,
     held: u64,
     excluded: bool,
 }
 
-impl Seen {
-    fn new(passage: u32) -> Seen {
-        Seen { passage, ..Seen::default() }
+impl PassageMatch {
+    fn new(passage: u32) -> PassageMatch {
+        PassageMatch { passage, ..PassageMatch::default() }
     }
 
     fn add_group(&mut self, number: usize, rarity: f32) {
@@ -356,14 +356,14 @@ impl Seen {
     }
 }
 
-impl Board {
+impl SegmentMatches {
     fn fill(&mut self, passages: usize, lists: &[Vec<u32>], rarity: &[f32]) {
         self.seen.clear();
         let lists = lists.iter().zip(rarity).enumerate().filter(|(_, (list, _))| !list.is_empty());
         let held: usize = lists.clone().map(|(_, (list, _))| list.len()).sum();
         // One entry per passage if many match or there are no groups; otherwise only for those that match.
         if held == 0 || held > passages / 8 && lists.clone().count() > 1 {
-            self.seen.extend((0..passages as u32).map(Seen::new));
+            self.seen.extend((0..passages as u32).map(PassageMatch::new));
             for (number, (list, rarity)) in lists {
                 for passage in list {
                     if let Some(seen) = self.seen.get_mut(*passage as usize) {
@@ -375,7 +375,7 @@ impl Board {
         }
         for (number, (list, rarity)) in lists {
             self.seen.extend(list.iter().map(|passage| {
-                let mut seen = Seen::new(*passage);
+                let mut seen = PassageMatch::new(*passage);
                 seen.add_group(number, *rarity);
                 seen
             }));
@@ -401,7 +401,7 @@ impl Board {
     }
 }
 
-fn hit(query: &TermQuery, doc: &Doc, seen: &Seen) -> Option<PassageHit> {
+fn hit(query: &TermQuery, doc: &Doc, seen: &PassageMatch) -> Option<PassageHit> {
     let kind = PassageKind::from_stored(doc.kind)?;
     let fits = query.kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind))
         && query.since_minute.is_none_or(|since| doc.minutes >= since)

@@ -82,7 +82,7 @@ pub struct LinkRow {
 
 /// A cached count of sessions, by query and by the changes of this and of other connections at that time.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CachedCount {
     of: (String, i64, u64),
     count: i64,
 }
@@ -128,7 +128,7 @@ impl Archive<'_> {
             return Ok(counted.count);
         }
         let count = self.count_uncached(filter)?;
-        *self.store().counted.borrow_mut() = Some(Counted { of, count });
+        *self.store().counted.borrow_mut() = Some(CachedCount { of, count });
         Ok(count)
     }
 

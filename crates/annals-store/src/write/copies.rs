@@ -1,4 +1,4 @@
-//! Counted once: of rows with one key, one is the original and the others are copies.
+//! Counts rows once: of rows with one key, one is the original and the others are copies.
 //!
 //! Forks, resumes, sub-agents and replays repeat history. Which row is the original must not depend on the order in
 //! which files arrive: a line in its own session's part of a file wins over one that may be inherited, then the earlier

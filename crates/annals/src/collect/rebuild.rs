@@ -32,7 +32,7 @@ pub fn rebuild(home: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<
         let files = source_of_bytes.captured_files(instance.id)?;
         for file in &files {
             for version in source_of_bytes.versions(file.id)? {
-                let target = Target { instance: instance.id, file, version: &version };
+                let target = RebuildTarget { instance: instance.id, file, version: &version };
                 let bytes = read_version(&source_of_bytes, source, &mut writer, &target, progress)?;
                 done.bytes += bytes;
                 since_commit += bytes;
@@ -54,7 +54,7 @@ pub fn rebuild(home: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<
     Ok(done)
 }
 
-struct Target<'a> {
+struct RebuildTarget<'a> {
     instance: i64,
     file: &'a CapturedFile,
     version: &'a VersionRow,
@@ -65,7 +65,7 @@ fn read_version(
     store: &Store,
     source: &'static dyn annals_sources::Source,
     writer: &mut Writer<'_>,
-    target: &Target<'_>,
+    target: &RebuildTarget<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64> {
     let (file, version) = (target.file, target.version);

@@ -452,7 +452,7 @@ mod tests {
     use annals_core::Treatment;
     use annals_sources::registry;
 
-    /// The treatment of a path by the rules of Codex.
+    /// The treatment of a path by the rules of the source with a `sessions` folder.
     fn treatment(path: &str) -> Option<Treatment> {
         let rules = Rules::of(registry()[0].manifest());
         rules.decide(path).map(|rule| rule.treatment)
