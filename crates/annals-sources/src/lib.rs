@@ -1,7 +1,7 @@
 //! The providers: what a source is, and the registry of all sources.
 //!
-//! A reader turns the lines of a file into items that point back into its bytes; the source turns those bytes into blocks to
-//! show. Nothing here opens a file. To read every message of a Codex rollout:
+//! A reader turns the lines of a file into items that point back into its bytes; the source turns those bytes into
+//! blocks to show. Nothing here opens a file. To read every message of a Codex rollout:
 //!
 //! ```
 //! use annals_core::{Block, Item};
@@ -61,7 +61,7 @@ pub use live::{Assembled, Judged, ListPage, Listed, Listing, Live, LiveAnswer, L
 pub use outside_connectors::content_key;
 pub use tape::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 
-/// All sources. Adding one is a folder, its `mod` line above and its line here.
+/// All sources. To add one, add its folder, a `mod` line above and a line here.
 pub fn registry() -> &'static [&'static dyn Source] {
     &[
         &codex_cli::CodexCli,
@@ -76,12 +76,12 @@ pub fn by_name(name: &str) -> Option<&'static dyn Source> {
     registry().iter().copied().find(|source| source.manifest().source == name)
 }
 
-/// The source that programs outside of annals hand their records to.
+/// The source for records of connectors, which are programs outside of annals.
 pub fn of_programs() -> &'static dyn Source {
     &outside_connectors::OutsideConnectors
 }
 
-/// The source whose native lines go by this name.
+/// Finds the source with this format of native lines.
 pub fn by_format(format: &str) -> Option<&'static dyn Source> {
     registry()
         .iter()
@@ -89,54 +89,54 @@ pub fn by_format(format: &str) -> Option<&'static dyn Source> {
         .find(|source| source.recorder().is_some_and(|recorder| recorder.form().format == format))
 }
 
-/// One provider: where its files are, how its lines read, what it declares.
+/// One provider: where its files are, how its lines are read, what it declares.
 pub trait Source: Sync {
     fn manifest(&self) -> &'static Manifest;
 
-    /// Folders that may hold this source's files, whether they exist or not; none when it reads no home.
+    /// Folders that may contain this source's files, whether they exist or not; empty if it reads no home.
     fn homes(&self, _settings: &dyn Settings) -> Vec<Home> {
         Vec::new()
     }
 
-    /// The same for two paths that hold the same thing: moved, or in another encoding.
+    /// Equal for two paths of the same file: moved, or in another encoding.
     fn logical_path(&self, path: &str) -> String {
         path.to_owned()
     }
 
-    /// A reader that goes on from what `saved` remembers, or starts at the beginning.
+    /// A reader that continues from a saved state, or starts at the beginning.
     fn reader(&self, name: &str, file: &FileContext, saved: Option<&str>) -> Box<dyn Reader>;
 
-    /// The lines of a message, call or output, as blocks to show.
+    /// Turns the lines of a message, call or output into blocks to show.
     fn blocks(&self, lines: &[&[u8]]) -> Vec<Block> {
         let scans: Vec<Scan<'_>> = lines.iter().map(|line| Scan::new(line)).collect();
         self.line_blocks(&scans.iter().map(Scan::line).collect::<Vec<_>>())
     }
 
-    /// The same of lines that may be scanned already.
+    /// Like `blocks`, for lines that may already be scanned.
     fn line_blocks(&self, lines: &[Line<'_>]) -> Vec<Block>;
 
-    /// A record's data where it is more than its bytes; `None` when the bytes are the record.
+    /// The data of a record; `None` if its bytes are the data.
     fn record(&self, stream: &str, key: &str, bytes: &[u8]) -> Option<serde_json::Value>;
 
-    /// The working directory that a record belongs to, of those that sessions of its home ran in.
+    /// The working directory that a record belongs to, out of those of the sessions in its home.
     fn project_of(&self, _stream: &str, _key: &str, _folders: &[String]) -> Option<String> {
         None
     }
 
-    /// The file of the home that has the content which a record describes.
+    /// The file in the home with the content that a record describes.
     fn content_of(&self, _stream: &str, _key: &str) -> Option<String> {
         None
     }
 
-    /// The provider's own id of the response whose usage is on this line.
+    /// The provider's id of the response whose usage is on this line.
     fn response_id(&self, line: &[u8]) -> Option<String>;
 
-    /// The id of a line and the one it names as its parent, if the client's lines have ids.
+    /// The id of a line and of its parent, if the client's lines have ids.
     fn line_ids(&self, _line: &[u8]) -> Option<LineIds> {
         None
     }
 
-    /// What the bytes of a row say under the client's own names.
+    /// Fields of a row under the client's own names.
     fn native(&self, bytes: &[u8]) -> serde_json::Map<String, serde_json::Value>;
 
     /// Declared fields of a message beyond those that every source has.
@@ -144,23 +144,23 @@ pub trait Source: Sync {
         serde_json::Map::new()
     }
 
-    /// How its sessions are told as a tape, where its calls work on files.
+    /// Exports its sessions as tapes, if its calls work on files.
     fn recorder(&self) -> Option<&'static dyn Recorder> {
         None
     }
 
-    /// How it reads files that the owner has, when it does.
+    /// Imports the user's files, if supported.
     fn import(&self) -> Option<&'static dyn Import> {
         None
     }
 
-    /// How it asks its provider through the owner's browser, when it does.
+    /// Requests data from the provider through the user's browser, if supported.
     fn live(&self) -> Option<&'static dyn Live> {
         None
     }
 }
 
-/// How a client's line is referred to.
+/// The ids of a client's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineIds {
     pub id: String,
@@ -173,13 +173,13 @@ impl std::fmt::Debug for dyn Source {
     }
 }
 
-/// How a source asks for its settings: by the names its manifest declares.
+/// Settings of a source, by the names that its manifest declares.
 pub trait Settings {
-    /// The value of a variable that is text; nothing when it is not set.
+    /// The value of a text variable; `None` if it is not set.
     fn get(&self, variable: &str) -> Option<String>;
-    /// The value of a variable that is a list; empty when it is not set.
+    /// The value of a list variable; empty if it is not set.
     fn list(&self, variable: &str) -> Vec<String>;
-    /// The value of a variable that is on or off.
+    /// The value of a boolean variable.
     fn flag(&self, variable: &str) -> bool;
     fn user_home(&self) -> Option<PathBuf>;
 }
@@ -187,40 +187,40 @@ pub trait Settings {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Home {
     pub root: PathBuf,
-    /// Where `root` stands within a whole home: empty, or `sessions` when only that folder was named.
+    /// The path of `root` within a complete home: empty, or `sessions` if only that folder is configured.
     pub prefix: &'static str,
     pub choice: Option<Choice>,
-    /// The person said that files which links lead out to are theirs as well.
+    /// Follows links to files outside of the home, if enabled in the settings.
     pub follows_links: bool,
-    /// Folders directly below the root that the settings leave out.
+    /// Folders directly below the root that are excluded in the settings.
     pub without: &'static [&'static str],
 }
 
-/// Which folders directly below one folder of the home are wanted, by patterns on their names.
+/// Selects folders directly below one folder of the home, by patterns on their names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     pub below: &'static str,
-    /// All, when empty.
+    /// All if empty.
     pub include: Vec<String>,
     pub exclude: Vec<String>,
 }
 
-/// What a reader may know of its file besides the bytes.
+/// What a reader knows about its file besides the bytes.
 #[derive(Debug, Clone)]
 pub struct FileContext {
     pub path: String,
     pub modified: Option<Time>,
 }
 
-/// Turns a file's pieces (lines, or the whole of it) into items. Pure: the same bytes give the same items, whether
-/// they come in one run or in many.
+/// Turns the pieces of a file (lines, or the whole file) into items. Pure: the same bytes give the same items, whether
+/// they arrive in one run or in many.
 pub trait Reader: Send {
     fn read(&mut self, offset: u64, line: Line<'_>, out: &mut Vec<Item>) -> Verdict;
 
-    /// What the next run needs to go on here.
+    /// The state that the next run needs to continue.
     fn save(&self) -> String;
 
-    /// What this file says about sessions so far.
+    /// Facts about sessions from this file so far.
     fn facts(&self) -> Vec<Facts>;
 }
 
@@ -248,7 +248,7 @@ pub fn each_object(line: Line<'_>, mut read: impl FnMut(u64, json::Object<'_>) -
 #[derive(Debug, Clone)]
 pub struct Facts {
     pub session: Arc<str>,
-    /// Higher wins.
+    /// The highest rank wins.
     pub rank: u8,
     pub facts: SessionFacts,
 }

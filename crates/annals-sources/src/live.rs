@@ -1,7 +1,7 @@
 //! What a source requests from its provider, from within the provider's page in the user's browser.
 //!
-//! A source says what to ask and what answers mean; when, how often and what is kept is the collector's. All but the
-//! script are pure functions.
+//! A source defines requests and interprets responses; the collector decides when, how often and what to keep. Apart
+//! from the script, everything is a pure function.
 
 use serde_json::Value;
 
@@ -10,31 +10,31 @@ use crate::import::Capture;
 use annals_core::Time;
 
 pub trait Live: Sync {
-    /// Raised when it may get what it could not get before.
+    /// Increased when a newer version may fetch what an older one could not.
     fn version(&self) -> &'static str;
 
-    /// Where the page is, without a path: `https://example.com`.
+    /// The origin of the page: `https://example.com`.
     fn origin(&self, settings: &dyn Settings) -> String;
 
-    /// Defines `annals.session()` and `annals.ask(request)` in a world of its own within the page. Whatever opens the
-    /// account stays there: answers hold none of it.
+    /// Defines `annals.session()` and `annals.ask(request)` in an isolated world of the page. Credentials stay there
+    /// and are never part of a response.
     fn script(&self) -> &'static str;
 
     fn judge(&self, answer: &LiveAnswer) -> Judged;
 
-    /// Documents that are small and asked for whole.
+    /// Small documents that are fetched whole.
     fn listings(&self) -> &'static [Listing];
 
-    /// A page of a listing; `None` when there is no such way to ask for it.
+    /// Requests a page of a listing; `None` if there is no such way.
     fn listing_request(&self, listing: &Listing, way: usize, place: Option<&str>) -> Option<LiveRequest>;
 
-    /// `None` when it is not what such a page looks like, which is not the same as empty.
+    /// `None` if the response is not a page of the listing, as opposed to an empty page.
     fn listing_page(&self, listing: &Listing, place: Option<&str>, body: &str) -> Option<ListPage<String>>;
 
-    /// What says more about one of its items than the listing does.
+    /// Requests more details of an item than the listing has.
     fn listing_detail(&self, listing: &Listing, id: &str) -> Option<LiveRequest>;
 
-    /// The lists of things that are fetched one by one; `parts` are the ids that a listing found.
+    /// Lists of items that are fetched one by one; `parts` returns the ids in a listing.
     fn lists(&self, parts: &dyn Fn(&str) -> Vec<String>) -> Vec<String>;
 
     fn list_request(&self, list: &str, place: Option<&str>) -> LiveRequest;
@@ -42,37 +42,37 @@ pub trait Live: Sync {
     /// Newest first.
     fn list_page(&self, list: &str, place: Option<&str>, body: &str) -> Option<ListPage<Listed>>;
 
-    /// Asks for several at once; what is left out of the answer is asked for singly.
+    /// Requests several at once. Those missing from the response are requested one by one.
     fn several(&self, ids: &[String]) -> LiveRequest;
 
-    /// How many `several` takes.
+    /// The most ids that `several` accepts.
     fn most_at_once(&self) -> usize;
 
-    /// Each with its own bytes.
+    /// Splits the response of `several` into ids and bodies.
     fn read_several(&self, body: &str) -> Option<Vec<(String, String)>>;
 
-    /// Asks for one, in one of two ways: the account decides which one is answered.
+    /// Requests one item in one of two ways. Which of them works depends on the account.
     fn single(&self, id: &str, way: Way, place: Option<&str>) -> LiveRequest;
 
-    /// What the pages of one make together, newest first as they were asked for.
+    /// Joins the pages of one item, newest first as they were requested.
     fn assemble(&self, id: &str, pages: &[String]) -> Assembled;
 
     /// The files of the archive that it goes to.
     fn captures<'b>(&self, body: &'b [u8]) -> Vec<Capture<'b>>;
 
-    /// Where the bytes of a file are kept, and how to ask for them: with `annals.bytes` of the script. `thing` is what
-    /// speaks of the file.
+    /// The archive path of a file, and the request for its bytes with `annals.bytes` of the script. `thing` refers to
+    /// the file.
     fn file(&self, id: &str, thing: Option<&str>) -> (String, LiveRequest);
 
-    /// What bytes of a file become; `Body::Member` represents the bytes themselves.
+    /// Turns the bytes of a file into captures; `ElementBody::Member` represents the bytes themselves.
     fn file_captures(&self, id: &str, bytes: &[u8]) -> Vec<Capture<'static>>;
 }
 
-/// What is asked, relative to the page.
+/// A request relative to the origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveRequest {
     pub path: String,
-    /// Asked with POST when there is one.
+    /// Sent with POST if present.
     pub body: Option<String>,
 }
 
@@ -84,12 +84,12 @@ impl LiveRequest {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LiveAnswer {
-    /// 0 when there was none.
+    /// 0 if there was no response.
     pub status: u16,
     pub content_type: String,
-    /// The provider's gate is in the place of the answer.
+    /// The response is a challenge of the provider.
     pub challenge: bool,
-    /// Why there was none.
+    /// Why there was no response.
     pub failure: String,
     pub body: String,
 }
@@ -110,19 +110,19 @@ impl LiveAnswer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judged {
     Good,
-    /// Too many questions.
+    /// Rate limit reached.
     Refused,
-    /// A check that only a person can pass.
+    /// A challenge that only a person can pass.
     Challenge,
     /// The session has to be read again.
     Expired,
     Forbidden,
     Missing,
-    /// The provider's own failure, or a text that was cut off.
+    /// A failure of the provider, or a truncated response.
     Broken,
-    /// Nothing came in time.
+    /// Timed out.
     Late,
-    /// No way to the provider at all.
+    /// The provider cannot be reached.
     Unreachable,
 }
 
@@ -132,10 +132,10 @@ pub enum Way {
     Pages,
 }
 
-/// A document, or pages of one, that is captured as a whole: what vanishes from it has ended.
+/// A document, or pages of one, captured as a whole: items missing from it have ended.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// Its file in the archive, and what a gap of it is called.
+    /// The name of its file in the archive and of its gap.
     pub name: &'static str,
     pub stream: &'static str,
     /// Once a day is enough.
@@ -157,10 +157,10 @@ pub struct Listed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Assembled {
     Whole(Vec<u8>),
-    /// More is behind this place.
+    /// More follows at this place.
     More(String),
-    /// Not all of it is there, but this is.
+    /// Incomplete, with the reason.
     Part(Vec<u8>, &'static str),
-    /// It cannot be read, or is another.
+    /// Unreadable, or a different item.
     Torn(&'static str),
 }

@@ -1,4 +1,4 @@
-//! The archive as one asker sees it: every read that answers a question happens here.
+//! The archive within one scope: every read on behalf of a user goes through here.
 
 use rusqlite::CachedStatement;
 
@@ -6,8 +6,8 @@ use crate::error::{Result, StoreError};
 use crate::{Store, sql};
 use annals_core::Scope;
 
-/// A handle on what one asker may see. Only [`Store::scoped`] makes one, and every statement that is prepared on it
-/// names the homes that it is about.
+/// A read handle limited to a scope. Only [`Store::scoped`] creates one, and every statement prepared on it has a
+/// condition on the visible homes.
 #[derive(Clone, Copy)]
 pub struct Archive<'s> {
     store: &'s Store,
@@ -15,20 +15,20 @@ pub struct Archive<'s> {
 }
 
 impl Store {
-    /// The archive as this asker sees it.
+    /// Limits reads to the homes of `scope`.
     pub fn scoped(&self, scope: Scope) -> Archive<'_> {
         Archive { store: self, scope }
     }
 }
 
 impl<'s> Archive<'s> {
-    /// Whether the asker sees every home.
+    /// Whether the scope includes every home.
     pub fn is_whole(&self) -> bool {
         self.scope == Scope::Owner
     }
 
-    /// All reads of `work` see the archive as the first of them does, and take its locks once.
-    pub fn at_once<T, E: From<StoreError>>(
+    /// Runs all reads of `work` in one transaction: they share a snapshot and take locks once.
+    pub fn in_snapshot<T, E: From<StoreError>>(
         &self,
         work: impl FnOnce() -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
@@ -38,27 +38,27 @@ impl<'s> Archive<'s> {
         answer
     }
 
-    /// The number of the run that wrote last; the archive is as it was while it stays the same.
+    /// The number of the last run that wrote. The archive is unchanged while it stays the same.
     pub fn last_run(&self) -> Result<i64> {
         let mut statement =
             self.store.connection.prepare_cached(sql!("select coalesce(max(id), 0) from run"))?;
         Ok(statement.query_row([], |row| row.get(0))?)
     }
 
-    /// Prepares a statement with the asker's homes in the place of one of these conditions:
+    /// Prepares a statement, replacing one of these placeholders with a condition on the visible homes:
     ///
-    /// * `{visible}`: the row of `instance` is one of them;
+    /// * `{visible}`: the row of `instance` is visible;
     /// * `{visible_instance}`, `{visible_session}`, `{visible_file}`: the home, session or file whose id is the first
-    ///   parameter is of one of them.
+    ///   parameter is visible.
     ///
-    /// Scopes hold numbers: nothing that an asker wrote gets into the text.
+    /// Scopes contain only numbers, so no user input gets into the SQL text.
     #[track_caller]
     pub(crate) fn prepare(&self, text: &str) -> Result<CachedStatement<'s>> {
         debug_assert!(text.contains("{visible"), "a read that leaves out whose rows it returns: {text}");
         self.store.connection.prepare_cached(&visible_to(self.scope, text))
     }
 
-    /// What belongs to no home, such as the text index: the caller answers for what it hands out of it.
+    /// For data that belongs to no home, such as the text index: the caller must check what it returns.
     pub(crate) fn store(&self) -> &'s Store {
         self.store
     }
@@ -168,7 +168,7 @@ mod tests {
         let message = archive.message_at(1, 1, 0)?;
         let file_name = std::iter::once("tool".to_owned()).collect();
         let mut loaded = archive.contents();
-        loaded.load(&[crate::WantedBytes { file: 1, version: None, span: Span { offset: 0, length: 4 } }])?;
+        loaded.load(&[crate::SpanRequest { file: 1, version: None, span: Span { offset: 0, length: 4 } }])?;
         Ok(vec![
             ("instances", !archive.instances()?.is_empty()),
             ("homes", !archive.homes(None)?.is_empty()),
@@ -219,7 +219,7 @@ mod tests {
             ("record_session", archive.record_session("somewhere", "outputs", "x")?.is_some()),
             ("newest_records", !archive.newest_records("somewhere", &["outputs/x"])?.is_empty()),
             ("kept_copy", archive.kept_copy(1)?.is_some()),
-            ("captured_whole", archive.captured_whole(1, "a")?.is_some()),
+            ("newest_content", archive.newest_content(1, "a")?.is_some()),
             ("span", archive.contents().span(1, Span { offset: 0, length: 4 }).is_ok()),
             ("load", loaded.span(1, Span { offset: 0, length: 4 }).is_ok()),
         ])

@@ -1,5 +1,5 @@
-//! Bytes by content: a blob is stored once, however many versions, files and sources hold it. It is kept as it is,
-//! compressed, or as the difference from another blob.
+//! Bytes by content: a blob is stored once, however many versions, files and sources contain it. It is stored plain,
+//! compressed, or as a delta against another blob.
 
 use std::io;
 
@@ -9,9 +9,9 @@ use zstd::bulk::{Compressor, Decompressor};
 use crate::error::Result;
 use crate::sql;
 
-/// Raw bytes of a segment: the unit that versions are cut into.
+/// Raw bytes per segment; versions are split into segments.
 pub const SEGMENT: usize = 256 << 10;
-/// A difference from another blob pays off only for blobs of some size.
+/// Smaller blobs are not worth a delta.
 const SMALLEST_DELTA: usize = 4 << 10;
 
 /// How a blob's bytes are stored. The numbers are on disk.
@@ -40,19 +40,19 @@ pub struct Segment {
     pub length: u64,
     pub hash: [u8; 32],
     pub packing: Packing,
-    /// The blob that a delta is the difference from.
+    /// The base of a delta.
     pub base: Option<[u8; 32]>,
     pub data: Vec<u8>,
 }
 
-/// A blob that a similar one may be stored as the difference from.
+/// A blob that can be the base of a delta.
 #[derive(Debug)]
 pub struct BaseBlob {
     pub hash: [u8; 32],
     pub bytes: Vec<u8>,
 }
 
-/// Cuts bytes into segments and compresses them. One thread's tool, kept over many files.
+/// Splits bytes into segments and compresses them. One per thread, reused for many files.
 pub struct Packer {
     compressor: Compressor<'static>,
 }
@@ -62,13 +62,13 @@ impl Packer {
         Ok(Packer { compressor: Compressor::new(1)? })
     }
 
-    /// The segments of bytes that begin at `place`, which is the start of a segment.
+    /// Packs bytes that start at `place`, a segment boundary.
     pub fn pack(&mut self, place: u64, bytes: &[u8]) -> io::Result<Vec<Segment>> {
         let pieces = bytes.chunks(SEGMENT).enumerate();
         pieces.map(|(number, raw)| self.pack_one(place + (number * SEGMENT) as u64, raw, None)).collect()
     }
 
-    /// One segment. `base` has the bytes that an earlier version had at this place.
+    /// Packs one segment. `base` has the bytes of an earlier version at this place.
     pub fn pack_one(&mut self, place: u64, raw: &[u8], base: Option<&BaseBlob>) -> io::Result<Segment> {
         let hash = *blake3::hash(raw).as_bytes();
         let segment = |packing, base, data| {
@@ -91,7 +91,7 @@ impl Packer {
     }
 }
 
-/// Unpacks blobs; keeps its memory between them.
+/// Unpacks blobs, reusing its buffers.
 #[derive(Default)]
 pub(crate) struct Unpacker {
     decompressor: Decompressor<'static>,
@@ -99,7 +99,7 @@ pub(crate) struct Unpacker {
 }
 
 impl Unpacker {
-    /// The bytes of a blob into `into`, as its row says; they are not compared with their hash.
+    /// Unpacks a blob into `into`. Does not verify its hash.
     pub(crate) fn unpack(
         &mut self,
         connection: &Connection,
@@ -153,7 +153,7 @@ pub(crate) struct PackedRow<'r> {
     pub data: &'r [u8],
 }
 
-/// The row of a segment's blob; written if there is none with these bytes.
+/// Returns the row of a segment's blob, inserting one if no blob has these bytes.
 pub(crate) fn blob_of(connection: &Connection, segment: &Segment) -> Result<i64> {
     if let Some(id) = blob_by_hash(connection, &segment.hash)? {
         return Ok(id);
@@ -170,7 +170,7 @@ pub(crate) fn blob_of(connection: &Connection, segment: &Segment) -> Result<i64>
     Ok(connection.last_insert_rowid())
 }
 
-/// Removes a blob that nothing refers to any more.
+/// Removes a blob if nothing refers to it any more.
 pub(crate) fn remove_unused(connection: &Connection, blob: i64) -> Result<()> {
     let mut statement = connection.prepare_cached(sql!(
         "delete from blob where id = $1 and not exists (select 1 from segment where segment.blob = $1)
@@ -185,15 +185,15 @@ fn blob_by_hash(connection: &Connection, hash: &[u8; 32]) -> Result<Option<i64>>
     Ok(statement.query_row([hash.as_slice()], |row| row.get(0)).optional()?)
 }
 
-/// Moves the bytes of an archive that kept them in its segments. Every few segments are a transaction of their own:
-/// a stopped migration resumes there, and the space of what was moved is reused.
+/// Moves bytes out of segments into blobs, for archives from before there were blobs. Every few segments are one
+/// transaction, so an interrupted migration resumes there and freed space is reused.
 pub(crate) fn move_segments(connection: &mut Connection, advance: &mut dyn FnMut(u64, u64)) -> Result<()> {
     const STEP: i64 = 32;
     let total: i64 = connection.query_row("select count(*) from segment", [], |row| row.get(0))?;
     let version: i64 = connection.query_row("pragma user_version", [], |row| row.get(0))?;
     loop {
         let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        // Another process was quicker, and may have gone on to the next form already.
+        // Another process was faster and may already be at a later migration.
         if transaction.query_row("pragma user_version", [], |row| row.get::<_, i64>(0))? != version {
             return Ok(());
         }

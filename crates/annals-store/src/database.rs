@@ -10,7 +10,7 @@ use rusqlite::{CachedStatement, Connection, Statement};
 use crate::Store;
 use crate::error::{Result, StoreError};
 
-/// SQLite names the statement only for some errors, and the log is to name it for all.
+/// SQLite names the statement only for some errors; the log should name it for all.
 pub(crate) struct Database(pub(crate) Connection);
 
 impl Database {
@@ -32,7 +32,7 @@ impl Database {
 }
 
 impl Store {
-    /// Counts the statements that run from now on: answers must need a handful of them, however long they are.
+    /// Counts statements from now on. Tests use it to check that a page needs only a handful of them.
     pub fn count_statements(&mut self) -> Result<Arc<AtomicU64>> {
         let count = Arc::new(AtomicU64::new(0));
         let counted = count.clone();

@@ -11,12 +11,12 @@ pub enum StoreError {
     Sql(#[source] SqlCause),
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// Says already what a person needs to know.
+    /// An error that is already written for the user.
     #[error(transparent)]
-    Told(#[from] annals_core::Error),
+    Core(#[from] annals_core::Error),
 }
 
-/// What SQLite said, and where it was asked.
+/// The error of SQLite and the line of source that ran the statement.
 #[derive(Debug)]
 pub struct SqlCause {
     error: rusqlite::Error,
@@ -25,7 +25,7 @@ pub struct SqlCause {
 }
 
 impl SqlCause {
-    /// Without the statement, which says nothing to a person.
+    /// Without the statement, which means nothing to a user.
     fn short(&self) -> String {
         match &self.error {
             rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
@@ -47,7 +47,7 @@ impl fmt::Display for SqlCause {
 impl std::error::Error for SqlCause {}
 
 impl StoreError {
-    /// What went wrong with a statement.
+    /// An error of a statement, with its text.
     #[track_caller]
     pub(crate) fn of_statement(error: rusqlite::Error, statement: &str) -> StoreError {
         let statement = Some(statement.to_owned());
@@ -69,13 +69,13 @@ impl From<StoreError> for annals_core::Error {
                 annals_core::Error::new(format!("archive: {}", cause.short())).source(cause)
             }
             StoreError::Io(error) => error.into(),
-            StoreError::Told(error) => error,
+            StoreError::Core(error) => error,
         }
     }
 }
 
 impl From<serde_json::Error> for StoreError {
     fn from(error: serde_json::Error) -> StoreError {
-        StoreError::Told(error.into())
+        StoreError::Core(error.into())
     }
 }

@@ -1,4 +1,4 @@
-//! Files and their versions: what a batch of captured bytes is, and how bytes are read back.
+//! Files and their versions: batches of captured bytes, and reading bytes back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io::{self, Read};
@@ -11,28 +11,28 @@ use crate::error::Result;
 use crate::{Archive, Store, TranscriptFile, sql};
 use annals_core::{Encoding, Framing, Item, LineStatus, Raw, SessionFacts, Span, Time};
 
-/// A stretch of a file, committed as a whole: bytes, rows, counts and where to go on.
+/// A part of a file, committed as a whole: bytes, rows, counts and where to continue.
 #[derive(Debug)]
 pub struct Batch {
     pub instance: i64,
-    /// The row to go on with, or none for a file that is new.
+    /// The row of the file; `None` for a new one.
     pub file: Option<i64>,
     pub part: FilePart,
     /// Starts a new version of the file with this batch.
     pub new_version: bool,
     pub segments: Vec<Segment>,
-    /// Bytes of the file that the archive did not have before.
+    /// Bytes that the archive does not have yet.
     pub new_bytes: u64,
-    /// Captured bytes after this batch.
+    /// Total captured bytes after this batch.
     pub size: u64,
     /// The file as it is on disk, once all of it is captured.
     pub stat: Option<Stat>,
     pub owner: RowsOwner,
-    /// The file's rows so far are dropped.
+    /// Drops the existing rows of the file.
     pub drops_rows: bool,
     /// Another file whose rows these replace.
     pub supersedes: Option<i64>,
-    /// None where the batch has only bytes: rows stay where they are.
+    /// `None` if the batch has only bytes: existing rows stay.
     pub rows: Option<ReadRows>,
     pub reader_version: u32,
     /// Hashes of the imported texts that this batch adds to the file.
@@ -40,7 +40,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Nothing yet, of a file whose rows are its own.
+    /// An empty batch for a file that owns its rows.
     pub fn new(instance: i64, file: Option<i64>, part: FilePart) -> Batch {
         Batch {
             instance,
@@ -61,20 +61,20 @@ impl Batch {
     }
 }
 
-/// What a reader found in a stretch of a file, and where it stands now.
+/// What a reader found in a part of a file, and its position after it.
 #[derive(Debug, Default)]
 pub struct ReadRows {
     pub items: Vec<Item>,
     pub counts: Vec<Count>,
     /// Lines that are not JSON, and why.
     pub malformed: Vec<(Span, String)>,
-    /// What the file says about each session so far. The higher rank wins.
+    /// Facts about each session from this file so far. The higher rank wins.
     pub facts: Vec<(Arc<str>, u8, SessionFacts)>,
-    /// Content up to here is read.
+    /// Content is read up to here.
     pub parsed: u64,
     /// Decoded bytes so far.
     pub content_size: u64,
-    /// What the reader remembers.
+    /// The state of the reader.
     pub state: String,
 }
 
@@ -89,7 +89,7 @@ pub enum RowsOwner {
 }
 
 impl RowsOwner {
-    /// As the column has it: null, the other file, 0.
+    /// The value of the column: null, the other file, or 0.
     pub(crate) fn stored(self) -> Option<i64> {
         match self {
             RowsOwner::This => None,
@@ -111,15 +111,15 @@ impl RowsOwner {
 #[derive(Debug, Clone)]
 pub struct FilePart {
     pub path: String,
-    /// The same for two files that are forms of one thing.
+    /// The same for two forms of one file, such as plain and compressed.
     pub logical_path: String,
     pub store: &'static str,
     pub reader: &'static str,
     pub framing: Framing,
     pub encoding: Encoding,
-    /// Made from a database row; not a file on disk.
+    /// Generated from a database row; not a file on disk.
     pub document: bool,
-    /// Its records end when they vanish from it, or it from the home.
+    /// Its records end when they disappear from the file, or the file from the home.
     pub mutable: bool,
 }
 
@@ -139,7 +139,7 @@ pub struct Count {
     pub bytes: u64,
 }
 
-/// A file as the archive knows it.
+/// A file as it was last captured.
 #[derive(Debug, Clone)]
 pub struct CapturedFile {
     pub id: i64,
@@ -165,18 +165,18 @@ pub struct VersionRow {
     pub size: u64,
     pub modified: Option<Time>,
     pub captured_at: Time,
-    /// When the client no longer had it, for a version that was the last one then.
+    /// When the client deleted the file, for its last version at that time.
     pub gone_at: Option<Time>,
 }
 
-/// What collectors compare with the disk and go on from, by ids that they know: no question of a member leads here.
+/// For collectors, by ids that they already have. Never called on behalf of a member.
 impl Store {
     /// All files of an instance, for comparison with the disk.
     pub fn captured_files(&self, instance: i64) -> Result<Vec<CapturedFile>> {
         self.captured_files_below(instance, "")
     }
 
-    /// Those whose path begins so, in the order of their paths.
+    /// Files whose path starts with `prefix`, ordered by path.
     pub fn captured_files_below(&self, instance: i64, prefix: &str) -> Result<Vec<CapturedFile>> {
         let behind = format!("{prefix}\u{10ffff}");
         let text = format!("{CAPTURED} where instance = ?1 and path >= ?2 and path < ?3 order by path");
@@ -185,14 +185,14 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// One file by its path.
+    /// Finds a file by its path.
     pub fn captured_file(&self, instance: i64, path: &str) -> Result<Option<CapturedFile>> {
         let text = format!("{CAPTURED} where instance = ?1 and path = ?2");
         let mut statement = self.connection.prepare_cached(&text)?;
         Ok(statement.query_row(params![instance, path], captured_file).optional()?)
     }
 
-    /// Whether a text with this hash was added to the file by an import.
+    /// Whether an import added a text with this hash to the file.
     pub fn has_capture(&self, file: i64, hash: &[u8; 16]) -> Result<bool> {
         let mut statement = self
             .connection
@@ -206,7 +206,7 @@ impl Store {
         Ok(statement.query_row([file], |row| row.get(0)).optional()?.unwrap_or_default())
     }
 
-    /// Place, length and hash of a version's segments, in order.
+    /// Offset, length and hash of each segment of a version, in order.
     pub fn segment_hashes(&self, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select segment.place, segment.length, blob.hash
@@ -237,8 +237,8 @@ impl Store {
         Ok(edges)
     }
 
-    /// What a new version of the file may be stored as the difference from: the bytes of this version at the start of a
-    /// segment, or those that they are themselves the difference from.
+    /// The base for a delta in a new version of the file: the blob of this version at `place`, a segment boundary, or
+    /// the base of that blob if it is a delta.
     pub fn base_blob(&self, file: i64, version: i64, place: u64) -> Result<Option<BaseBlob>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select base.hash, base.length, base.packing, base.data
@@ -272,15 +272,23 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// A version's bytes as they were captured, from first to last.
+    /// Reads the captured bytes of a version.
     pub fn bytes<'s>(&'s self, file: i64, version: i64) -> impl Read + 's {
         let unpacker = Unpacker::default();
-        Stored { connection: &self.connection, unpacker, file, version, next: 0, piece: Vec::new(), at: 0 }
+        VersionReader {
+            connection: &self.connection,
+            unpacker,
+            file,
+            version,
+            next: 0,
+            piece: Vec::new(),
+            at: 0,
+        }
     }
 }
 
 impl<'s> Archive<'s> {
-    /// Reads rows' bytes back, best asked in the order of their places.
+    /// Reads the bytes of rows; fastest in the order of their offsets.
     pub fn contents(&self) -> Contents<'s> {
         Contents {
             archive: *self,
@@ -292,7 +300,7 @@ impl<'s> Archive<'s> {
         }
     }
 
-    /// A transcript as it was captured, from first to last.
+    /// Reads the captured bytes of a transcript.
     pub fn transcript_bytes(&self, file: &TranscriptFile) -> impl Read + use<'s> {
         self.store().bytes(file.id, file.version)
     }
@@ -349,8 +357,8 @@ pub fn encoding(name: &str) -> Encoding {
     if name == "zstd" { Encoding::Zstd } else { Encoding::Plain }
 }
 
-/// Reads one segment after another.
-struct Stored<'s> {
+/// Reads a version segment by segment.
+struct VersionReader<'s> {
     connection: &'s Connection,
     unpacker: Unpacker,
     file: i64,
@@ -360,7 +368,7 @@ struct Stored<'s> {
     at: usize,
 }
 
-impl Read for Stored<'_> {
+impl Read for VersionReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {
             let (unpacker, piece) = (&mut self.unpacker, &mut self.piece);
@@ -375,17 +383,17 @@ impl Read for Stored<'_> {
     }
 }
 
-/// Ranges in order, those that touch or nearly touch made one.
-fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+/// Sorts ranges and joins those that touch or nearly touch.
+fn join_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     ranges.sort_unstable();
-    let mut joined: Vec<(u64, u64)> = Vec::new();
+    let mut join_ranges: Vec<(u64, u64)> = Vec::new();
     for (start, end) in ranges {
-        match joined.last_mut() {
+        match join_ranges.last_mut() {
             Some(last) if start < last.1 + NEAR => last.1 = last.1.max(end),
-            _ => joined.push((start, end)),
+            _ => join_ranges.push((start, end)),
         }
     }
-    joined
+    join_ranges
 }
 
 /// Unpacks the segment that covers `place`, and returns where it starts.
@@ -415,41 +423,41 @@ fn segment_at(
     Ok(Some(start))
 }
 
-/// Segments that are kept unpacked, and those that are unpacked ahead.
+/// Segments that are cached unpacked, and segments that are loaded ahead.
 const SEGMENTS: usize = 4;
 const LOADED: usize = 32;
-/// Bytes between two ranges that are most likely in a segment of one of them.
+/// Ranges closer than this most likely share a segment.
 const NEAR: u64 = 64 << 10;
 
-/// Bytes that are going to be read: of a row, or of the version of a file that a record points into.
+/// A span to load ahead: of a row, or of the version of a file that a record points into.
 #[derive(Debug, Clone, Copy)]
-pub struct WantedBytes {
+pub struct SpanRequest {
     pub file: i64,
     pub version: Option<(i64, Encoding)>,
     pub span: Span,
 }
 
-/// Bytes of rows. Keeps the last few segments, or the running decoder of a compressed transcript.
+/// Reads bytes of rows. Caches the last few segments, or the running decoder of a compressed transcript.
 pub struct Contents<'s> {
     archive: Archive<'s>,
     unpacker: Unpacker,
-    /// Files that the asker may see: the version that rows point into, and how it is encoded.
+    /// Visible files: the version that rows point into, and its encoding.
     files: HashMap<i64, (i64, Encoding)>,
-    /// The newest first: what belongs together is close to each other.
-    segments: VecDeque<Unpacked>,
-    /// How many of them are kept.
+    /// Most recently used first.
+    segments: VecDeque<CachedSegment>,
+    /// The number of segments to cache.
     room: usize,
-    stream: Option<Stream<'s>>,
+    stream: Option<DecodedStream<'s>>,
 }
 
-struct Unpacked {
+struct CachedSegment {
     file: i64,
     version: i64,
     start: u64,
     bytes: Vec<u8>,
 }
 
-struct Stream<'s> {
+struct DecodedStream<'s> {
     file: i64,
     version: i64,
     decoder: Box<dyn Read + 's>,
@@ -474,34 +482,33 @@ impl<'s> Contents<'s> {
         self.read(file, version, encoding, span)
     }
 
-    /// Unpacks what these bytes are in, each segment once and in two statements. What does not fit is read when it is
-    /// asked for.
-    pub fn load(&mut self, wanted: &[WantedBytes]) -> Result<()> {
-        self.load_files(wanted)?;
+    /// Loads the segments of these spans, each once, with two statements. What does not fit is read on demand.
+    pub fn load(&mut self, requests: &[SpanRequest]) -> Result<()> {
+        self.load_files(requests)?;
         let mut ranges: BTreeMap<(i64, i64), Vec<(u64, u64)>> = BTreeMap::new();
-        for wanted in wanted {
-            let Some(rows) = self.files.get(&wanted.file) else { continue };
-            let (version, encoding) = wanted.version.unwrap_or(*rows);
+        for request in requests {
+            let Some(rows) = self.files.get(&request.file) else { continue };
+            let (version, encoding) = request.version.unwrap_or(*rows);
             // A compressed transcript is one stream, and a long line would push out all others.
-            if encoding == Encoding::Plain && wanted.span.length <= (LOADED * SEGMENT / 2) as u64 {
-                let range = (wanted.span.offset, wanted.span.offset + wanted.span.length);
-                ranges.entry((wanted.file, version)).or_default().push(range);
+            if encoding == Encoding::Plain && request.span.length <= (LOADED * SEGMENT / 2) as u64 {
+                let range = (request.span.offset, request.span.offset + request.span.length);
+                ranges.entry((request.file, version)).or_default().push(range);
             }
         }
         let ranges: Vec<(i64, i64, u64, u64)> = ranges
             .into_iter()
             .flat_map(|((file, version), ranges)| {
-                joined(ranges).into_iter().map(move |(start, end)| (file, version, start, end))
+                join_ranges(ranges).into_iter().map(move |(start, end)| (file, version, start, end))
             })
             .collect();
-        let is_wanted = |kept: &Unpacked| {
+        let is_requested = |kept: &CachedSegment| {
             ranges.iter().any(|(file, version, start, end)| {
                 (kept.file, kept.version) == (*file, *version)
                     && kept.start < *end
                     && *start < kept.start + kept.bytes.len() as u64
             })
         };
-        self.segments.retain(is_wanted);
+        self.segments.retain(is_requested);
         if !ranges.is_empty() {
             self.load_segments(&serde_json::to_string(&ranges)?)?;
         }
@@ -529,7 +536,7 @@ impl<'s> Contents<'s> {
             }
             let (file, version) = (row.get(0)?, row.get(1)?);
             let (start, length) = (row.get::<_, i64>(2)? as u64, row.get::<_, i64>(3)? as usize);
-            let is_kept = |kept: &Unpacked| {
+            let is_kept = |kept: &CachedSegment| {
                 (kept.file, kept.version, kept.start) == (file, version, start) && kept.bytes.len() >= length
             };
             if self.segments.iter().any(is_kept) {
@@ -539,13 +546,14 @@ impl<'s> Contents<'s> {
             let packed = PackedRow { length, packing: row.get(4)?, base: row.get(5)?, data };
             let mut bytes = Vec::new();
             self.unpacker.unpack(connection, &packed, &mut bytes)?;
-            self.segments.push_front(Unpacked { file, version, start, bytes });
+            self.segments.push_front(CachedSegment { file, version, start, bytes });
         }
         Ok(())
     }
 
-    fn load_files(&mut self, wanted: &[WantedBytes]) -> Result<()> {
-        let unknown = wanted.iter().map(|wanted| wanted.file).filter(|file| !self.files.contains_key(file));
+    fn load_files(&mut self, requests: &[SpanRequest]) -> Result<()> {
+        let unknown =
+            requests.iter().map(|request| request.file).filter(|file| !self.files.contains_key(file));
         let unknown: BTreeSet<i64> = unknown.collect();
         if unknown.is_empty() {
             return Ok(());
@@ -564,7 +572,7 @@ impl<'s> Contents<'s> {
         Ok(())
     }
 
-    /// A file that the asker may not see is not there.
+    /// Fails as if the file did not exist when it is not visible.
     fn visible_file(&mut self, file: i64) -> Result<(i64, Encoding)> {
         if let Some(known) = self.files.get(&file) {
             return Ok(*known);
@@ -591,12 +599,12 @@ impl<'s> Contents<'s> {
         let end = span.offset + span.length;
         let mut at = span.offset;
         while at < end {
-            let covers = |kept: &Unpacked| {
+            let covers = |kept: &CachedSegment| {
                 (kept.file, kept.version) == (file, version)
                     && (kept.start..kept.start + kept.bytes.len() as u64).contains(&at)
             };
             let Some(kept) = self.segments.iter().position(covers) else {
-                // The oldest makes room, and its memory is used again.
+                // Evict the least recently used segment and reuse its buffer.
                 let full = self.segments.len() >= self.room;
                 let oldest = if full { self.segments.pop_back() } else { None };
                 let mut data = oldest.map(|oldest| oldest.bytes).unwrap_or_default();
@@ -604,13 +612,13 @@ impl<'s> Contents<'s> {
                 match segment_at(connection, &mut self.unpacker, file, version, at, &mut data)? {
                     // A damaged segment may be shorter than it should be.
                     Some(start) if at < start + data.len() as u64 => {
-                        self.segments.push_front(Unpacked { file, version, start, bytes: data });
+                        self.segments.push_front(CachedSegment { file, version, start, bytes: data });
                     }
                     Some(_) | None => break,
                 }
                 continue;
             };
-            let Unpacked { start, bytes: data, .. } = &self.segments[kept];
+            let CachedSegment { start, bytes: data, .. } = &self.segments[kept];
             let from = (at - start) as usize;
             let to = ((end - start) as usize).min(data.len());
             bytes.extend_from_slice(&data[from..to]);
@@ -629,7 +637,7 @@ impl<'s> Contents<'s> {
             _ => {
                 let stored = self.archive.store().bytes(file, version);
                 let decoder = Box::new(zstd::stream::read::Decoder::new(stored)?);
-                Stream { file, version, decoder, position: 0 }
+                DecodedStream { file, version, decoder, position: 0 }
             }
         };
         let ahead = span.offset - stream.position;

@@ -15,10 +15,10 @@ pub struct ForeignRow {
     pub document: String,
 }
 
-/// Why a database gave no rows. All but the first are worth telling the person.
+/// Why a database has no rows to read. All but the first are reported to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unreadable {
-    /// The table is not there: another version of the client.
+    /// The table does not exist: another version of the client.
     NoTable,
     /// Locked, corrupt, or not readable.
     Broken(String),
@@ -32,10 +32,10 @@ pub fn read_table(
     scratch: &Path,
 ) -> Result<Vec<ForeignRow>, Unreadable> {
     let broken = |error: &dyn std::fmt::Display| Unreadable::Broken(error.to_string());
-    let copy = Copy::make(database, scratch).map_err(|error| broken(&error))?;
+    let copy = DatabaseCopy::make(database, scratch).map_err(|error| broken(&error))?;
     let connection = copy.open().map_err(|error| broken(&error))?;
     let columns = columns(&connection, table).map_err(|error| broken(&error))?;
-    let place = |wanted: &str| columns.iter().position(|column| column == wanted);
+    let place = |name: &str| columns.iter().position(|column| column == name);
     let Some(key_at) = key_column.split(',').map(place).collect::<Option<Vec<_>>>() else {
         let tables = tables(&connection).map_err(|error| broken(&error))?;
         return Err(match (columns.is_empty(), tables) {
@@ -47,10 +47,10 @@ pub fn read_table(
     read_rows(&connection, table, &columns, &key_at).map_err(|error| broken(&error))
 }
 
-/// Every table of a database, and its rows.
+/// The number of rows in every table.
 pub fn count_tables(database: &Path, scratch: &Path) -> Result<Vec<(String, i64)>, Unreadable> {
     let broken = |error: &dyn std::fmt::Display| Unreadable::Broken(error.to_string());
-    let copy = Copy::make(database, scratch).map_err(|error| broken(&error))?;
+    let copy = DatabaseCopy::make(database, scratch).map_err(|error| broken(&error))?;
     let connection = copy.open().map_err(|error| broken(&error))?;
     count_rows(&connection).map_err(|error| broken(&error))
 }
@@ -69,16 +69,16 @@ fn count_rows(connection: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
     Ok(counts)
 }
 
-/// A copied database that goes away when it is dropped.
-struct Copy {
+/// A copy of a database, deleted on drop.
+struct DatabaseCopy {
     folder: PathBuf,
     database: PathBuf,
 }
 
-impl Copy {
-    fn make(database: &Path, scratch: &Path) -> std::io::Result<Copy> {
-        // One collector at a time: whatever is there was left by one that was killed, and an old log beside a new
-        // database would be merged into it.
+impl DatabaseCopy {
+    fn make(database: &Path, scratch: &Path) -> std::io::Result<DatabaseCopy> {
+        // Only one collector runs at a time, so existing files are left over from a killed one, and SQLite would merge
+        // an old log into a new database.
         match std::fs::remove_dir_all(scratch) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -86,7 +86,7 @@ impl Copy {
         let folder = scratch.join("copy");
         std::fs::create_dir_all(&folder)?;
         crate::set_mode(&folder, 0o700)?;
-        let copy = Copy { database: folder.join("copy.sqlite"), folder };
+        let copy = DatabaseCopy { database: folder.join("copy.sqlite"), folder };
         std::fs::copy(database, &copy.database)?;
         for suffix in ["-wal", "-shm"] {
             let mut side = database.as_os_str().to_owned();
@@ -97,7 +97,7 @@ impl Copy {
                 Ok(metadata) if metadata.is_file() => {
                     std::fs::copy(&side, &target)?;
                 }
-                // A link may lead anywhere and a pipe never ends: neither is a log of this database.
+                // A link may point anywhere and a pipe never ends: neither is the log of this database.
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -116,9 +116,9 @@ impl Copy {
     }
 }
 
-impl Drop for Copy {
+impl Drop for DatabaseCopy {
     fn drop(&mut self) {
-        // What is left of a copy after a crash is removed by the next one.
+        // The next copy removes what a crash leaves behind.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

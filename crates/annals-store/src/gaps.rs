@@ -8,22 +8,22 @@ use crate::write::Writer;
 use crate::{Archive, Store, sql};
 use annals_core::{Attempts, FailureKind, Raw, RetryStep, Time, next_step, urgency};
 
-/// A try that failed.
+/// A failed attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct Failure<'f> {
     pub instance: i64,
     pub stream: &'f str,
     pub key: &'f str,
-    /// How to ask for it directly: whatever its connector understands. Never a secret.
+    /// How to request it directly, in a form that its connector understands. Never a secret.
     pub locator: &'f str,
     pub why: FailureKind,
-    /// What was seen, in words.
+    /// What happened, as text.
     pub reason: &'f str,
-    /// Of the connector or reader that tried.
+    /// The version of the connector or reader that failed.
     pub version: &'f str,
 }
 
-/// A gap that somebody may try now.
+/// A gap that is due for a retry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueGap {
     pub id: i64,
@@ -34,15 +34,15 @@ pub struct DueGap {
     pub attempts: u32,
 }
 
-/// Who takes gaps, and until when they are theirs. A holder that died loses them then, or when the next run of its
-/// instance begins.
+/// Who claims gaps, and until when. The claims of a dead holder end then, or when the next run of the instance
+/// starts.
 #[derive(Debug, Clone, Copy)]
 pub struct Lease<'l> {
     pub holder: &'l str,
     pub until: Time,
 }
 
-/// What could not be fetched, as it is listed.
+/// A gap in a list.
 #[derive(Debug, Clone)]
 pub struct GapRow {
     pub id: i64,
@@ -69,7 +69,7 @@ pub struct GapFilter<'f> {
 }
 
 impl Archive<'_> {
-    /// What could not be fetched, in the order of its finding, after one.
+    /// Lists gaps after an id, in the order in which they were opened.
     pub fn gaps(&self, filter: &GapFilter<'_>, after: i64, limit: i64, now: Time) -> Result<Vec<GapRow>> {
         let mut statement = self.prepare(sql!(
             "select gap.id, instance.source, stream, gap.key, gap.why, gap.reason,
@@ -105,7 +105,7 @@ impl Archive<'_> {
 }
 
 impl Store {
-    /// Keys of a stream that could not be read yet, for the collector of a home.
+    /// Keys of open gaps of a stream, for the collector of a home.
     pub fn open_gaps(&self, instance: i64, stream: &str) -> Result<Vec<String>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select key from gap where instance = $1 and stream = $2 and status in ('pending', 'in_progress')
@@ -117,7 +117,7 @@ impl Store {
 }
 
 impl Writer<'_> {
-    /// A try failed: opens a gap, or counts the try and says what becomes of the gap that is there.
+    /// Records a failed attempt: opens a gap or counts the attempt, and returns what happens next.
     pub fn fail(&mut self, failure: &Failure<'_>, now: Time) -> Result<RetryStep> {
         self.open_or_count(failure, 1, now)
     }
@@ -147,7 +147,7 @@ impl Writer<'_> {
             RetryStep::NotBefore(time) => ("pending", Some(time.micros()), None),
             RetryStep::GivenUp(end) => ("terminal", None, Some(end.name())),
         };
-        // It was recovered and is missing again: its age and its attempts start over.
+        // It was recovered and fails again: age and attempts start over.
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into gap (instance, stream, key, locator, why, reason, attempts, refusals, version, status,
                               next_try, ended, first_seen, last_tried)
@@ -177,7 +177,7 @@ impl Writer<'_> {
         Ok(step)
     }
 
-    /// A file, folder or database could not be read: the next run tries again, whichever version it is.
+    /// Opens a gap for an unreadable file, folder or database. The next run retries it, whatever its version.
     pub fn open_gap(
         &mut self,
         instance: i64,
@@ -190,7 +190,7 @@ impl Writer<'_> {
         self.fail(&failure, now).map(|_| ())
     }
 
-    /// It was had, whoever got it. Answers whether there was a gap.
+    /// Closes a gap, whoever recovered it. Returns whether there was one.
     pub fn close_gap(&mut self, instance: i64, stream: &str, key: &str, now: Time) -> Result<bool> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update gap set status = 'recovered', last_tried = $4, next_try = null, ended = null, leased_to = null,
@@ -200,8 +200,8 @@ impl Writer<'_> {
         Ok(statement.execute(params![instance, stream, key, now.micros()])? > 0)
     }
 
-    /// The cursor moves past what failed, which from now on is a gap: both or neither. There is no other way for a
-    /// cursor to pass by something that was not had.
+    /// Moves a cursor past a failure and records its gap: both or neither. There is no other way for a cursor to pass
+    /// something that was not fetched.
     pub fn pass(
         &mut self,
         instance: i64,
@@ -215,7 +215,7 @@ impl Writer<'_> {
         self.set_cursor(instance, cursor.0, cursor.1)
     }
 
-    /// Takes due gaps, the most urgent first: they are in progress until the lease ends.
+    /// Claims due gaps, the most urgent first, until the lease ends.
     pub fn claim_gaps(
         &mut self,
         instance: i64,
@@ -224,7 +224,7 @@ impl Writer<'_> {
         now: Time,
     ) -> Result<Vec<DueGap>> {
         let mut statement = self.transaction.prepare_cached(DUE)?;
-        let mut gaps = due(&mut statement, instance, now)?;
+        let mut gaps = due_gaps(&mut statement, instance, now)?;
         drop(statement);
         gaps.truncate(limit);
         for gap in &gaps {
@@ -236,8 +236,8 @@ impl Writer<'_> {
         Ok(gaps)
     }
 
-    /// Gives back what was taken and not tried. Without a holder: of all, by a run that begins and holds the lock of
-    /// collectors, so that whoever had them is dead.
+    /// Releases gaps that were claimed but not attempted. Without a holder, releases those of all holders: the caller
+    /// has the collector lock, so every other holder is dead.
     pub fn release_gaps(&mut self, instance: i64, holder: Option<&str>) -> Result<usize> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update gap set status = 'pending', leased_to = null, leased_until = null
@@ -246,7 +246,7 @@ impl Writer<'_> {
         Ok(statement.execute(params![instance, holder])?)
     }
 
-    /// Lets a newer connector or reader try what an older one gave up; answers how much that is.
+    /// Reopens what an older connector or reader gave up, for a newer one. Returns the number of gaps.
     pub fn reopen_gaps(&mut self, instance: i64, running: &str, now: Time) -> Result<usize> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select id, why, attempts, refusals, version from gap where instance = $1 and status = 'terminal'"
@@ -272,7 +272,7 @@ impl Writer<'_> {
         Ok(reopened)
     }
 
-    /// The owner wants it tried by the next run, whatever was decided. What was given up starts over.
+    /// Makes the next run retry a gap, at the owner's request. Attempts start over if it was given up.
     pub fn retry_gap(&mut self, id: i64) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update gap set next_try = null, refusals = case when status = 'terminal' then 0 else refusals end,
@@ -284,14 +284,14 @@ impl Writer<'_> {
     }
 }
 
-/// A try that is yet to come was noted by a clock that was wrong.
+/// An attempt in the future was recorded by a wrong clock.
 const DUE: &str = sql!(
     "select id, stream, key, locator, why, attempts, first_seen, last_tried from gap
      where instance = $1 and (next_try is null or next_try <= $2 or last_tried > $2)
      and (status = 'pending' or status = 'in_progress' and leased_until <= $2)"
 );
 
-fn due(statement: &mut rusqlite::CachedStatement<'_>, instance: i64, now: Time) -> Result<Vec<DueGap>> {
+fn due_gaps(statement: &mut rusqlite::CachedStatement<'_>, instance: i64, now: Time) -> Result<Vec<DueGap>> {
     let rows = statement.query_map(params![instance, now.micros()], |row| {
         let gap = DueGap {
             id: row.get(0)?,
@@ -309,7 +309,7 @@ fn due(statement: &mut rusqlite::CachedStatement<'_>, instance: i64, now: Time) 
     Ok(gaps.into_iter().map(|(_, gap)| gap).collect())
 }
 
-/// An archive of a newer annals may know more reasons.
+/// An archive of a newer annals may contain other reasons.
 fn why(row: &Row<'_>, column: usize) -> rusqlite::Result<FailureKind> {
     Ok(FailureKind::from_name(&row.get::<_, String>(column)?).unwrap_or(FailureKind::Failed))
 }
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn few_tries_and_old_age_are_served_first_and_only_what_is_due() {
+    fn due_gaps_with_few_attempts_come_first_then_the_oldest() {
         let mut bench = bench();
         bench.fail("often", FailureKind::SignIn, 0);
         for minutes in 0..6 {
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn weather_between_refusals_neither_counts_nor_forgives() {
+    fn transient_failures_between_refusals_neither_count_nor_reset() {
         let mut bench = bench();
         for why in [
             FailureKind::NotFound,
@@ -443,7 +443,7 @@ mod tests {
         }
         assert!(matches!(bench.fail("thing", FailureKind::NotFound, 0), RetryStep::GivenUp(_)));
         assert_eq!(bench.status("thing", 0), "terminal");
-        // What was had in between starts over.
+        // A success in between resets attempts.
         let instance = bench.instance;
         bench.write(|writer| writer.close_gap(instance, "things", "thing", at(1)));
         assert!(!matches!(bench.fail("thing", FailureKind::NotFound, 2), RetryStep::GivenUp(_)));

@@ -16,7 +16,7 @@ pub use archive::Archive;
 pub use blobs::{BaseBlob, Packer, Packing, SEGMENT, Segment};
 pub use error::{Result, StoreError};
 pub use files::{
-    Batch, CapturedFile, Contents, Count, FilePart, ReadRows, RowsOwner, Stat, VersionRow, WantedBytes,
+    Batch, CapturedFile, Contents, Count, FilePart, ReadRows, RowsOwner, SpanRequest, Stat, VersionRow,
 };
 pub use foreign::{Unreadable, count_tables, read_table};
 pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
@@ -72,10 +72,10 @@ const fn numbered<const N: usize>(text: &str) -> [u8; N] {
     out
 }
 
-/// A step from one form of the archive to the next.
+/// A step from one schema version to the next.
 enum Migration {
     Sql(&'static str),
-    /// Takes many transactions; resumes where it was stopped.
+    /// Runs in many transactions and resumes where it stopped.
     MoveSegments,
 }
 
@@ -93,21 +93,21 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Sql(include_str!("migrations/0010_changes.sql")),
 ];
 
-/// The open file of the archive. Collectors write to it and keep their own notes in it; questions about its content
-/// are answered by an [`Archive`]. Readers never wait for the writer.
+/// The open archive file. Collectors write to it and keep their state in it; an [`Archive`] reads its content.
+/// Readers never wait for the writer.
 pub struct Store {
     connection: Database,
     path: PathBuf,
-    counted: RefCell<Option<read::sessions::Counted>>,
+    counted: RefCell<Option<read::sessions::CachedCount>>,
 }
 
 impl Store {
-    /// Opens the archive for writing and brings its tables up to date; makes folder and file when there are none.
+    /// Opens the archive for writing and migrates it. Creates directory and file if they do not exist.
     pub fn open(home: &Path) -> Result<Store> {
         Store::open_watched(home, &mut |_, _| {})
     }
 
-    /// The same; `advance` hears how far a long migration has come, in steps done and steps in all.
+    /// Like [`Store::open`]. `advance` gets the progress of a long migration: steps done and total steps.
     pub fn open_watched(home: &Path, advance: &mut dyn FnMut(u64, u64)) -> Result<Store> {
         make_private_folder(home)?;
         let path = home.join("annals.db");
@@ -122,12 +122,12 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens an archive that is there; `None` when there is none yet.
+    /// Opens an existing archive; `None` if there is none.
     pub fn open_existing(home: &Path) -> Result<Option<Store>> {
         if home.join("annals.db").is_file() { Store::open(home).map(Some) } else { Ok(None) }
     }
 
-    /// A handle that can only read, for an archive that was opened before; many of them stay small.
+    /// Opens a read-only handle on an archive that was opened before. Cheap enough to have many of them.
     pub fn open_reader(home: &Path) -> Result<Store> {
         let path = home.join("annals.db");
         #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
@@ -146,7 +146,7 @@ impl Store {
         self.connection.pragma_update(None, "wal_autocheckpoint", 2_000)?;
         self.connection.busy_timeout(std::time::Duration::from_secs(10))?;
         self.connection.set_prepared_statement_cache_capacity(128);
-        // Without this, binding another value makes SQLite plan a statement anew: a tenth of a first sync.
+        // Without this, SQLite replans a statement when another value is bound: a tenth of the time of a first sync.
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(())
     }
@@ -168,7 +168,7 @@ impl Store {
             }
             let transaction =
                 self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-            // Another process may have been first.
+            // Another process may have migrated already.
             let done: i64 = transaction.query_row("pragma user_version", [], |row| row.get(0))?;
             if done > number as i64 {
                 continue;
@@ -190,7 +190,7 @@ fn cannot_open(path: &Path, error: rusqlite::Error) -> StoreError {
         .into()
 }
 
-/// The archive's folder, for its owner alone.
+/// Creates the archive's directory, accessible only to its owner.
 pub fn make_private_folder(folder: &Path) -> Result<()> {
     let hint = "use a writable directory with --home DIR or ANNALS_HOME";
     let failed = |error: std::io::Error| {

@@ -14,10 +14,10 @@ pub struct MemberRow {
     pub role: MemberRole,
     pub added_at: Time,
     pub removed_at: Option<Time>,
-    /// Tokens that may be used.
+    /// Valid tokens.
     pub tokens: i64,
     pub last_used: Option<Time>,
-    /// Homes whose sessions are theirs.
+    /// Homes that belong to the member.
     pub homes: i64,
 }
 
@@ -28,7 +28,7 @@ pub struct NewMember<'a> {
     pub role: MemberRole,
 }
 
-/// Whose token it is.
+/// The member a token belongs to.
 #[derive(Debug, Clone)]
 pub struct TokenHolder {
     pub token: i64,
@@ -36,9 +36,9 @@ pub struct TokenHolder {
     pub last_used: Option<Time>,
 }
 
-/// Members are managed by the person at this machine alone: no question of a member leads here.
+/// Only the owner of this machine manages members. Never called on behalf of a member.
 impl Store {
-    /// With a first token; also who was removed before and comes back.
+    /// Adds a member with a first token, or restores one that was removed.
     pub fn add_member(&mut self, member: &NewMember<'_>, hash: &[u8; 32], now: Time) -> Result<()> {
         let NewMember { name, organisation, role } = *member;
         let known = self.member(name)?;
@@ -78,7 +78,7 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Whether anybody but the owner may ask.
+    /// Whether anyone but the owner has access.
     pub fn has_members(&self) -> Result<bool> {
         let mut statement = self
             .connection
@@ -86,7 +86,7 @@ impl Store {
         Ok(statement.query_row([], |row| row.get(0))?)
     }
 
-    /// Their tokens end with them; their sessions stay.
+    /// Revokes the member's tokens; their sessions stay.
     pub fn remove_member(&self, name: &str, now: Time) -> Result<()> {
         let member = self.member_named(name)?;
         let mut statement =
@@ -105,13 +105,13 @@ impl Store {
         Ok(())
     }
 
-    /// Ends all tokens of a member; answers how many.
+    /// Revokes all tokens of a member. Returns how many.
     pub fn revoke_tokens(&self, name: &str, now: Time) -> Result<usize> {
         let member = self.member_named(name)?;
         self.revoke(member.id, now)
     }
 
-    /// Whose token this is: what gives a request its scope.
+    /// Finds the member of a token, which gives a request its scope.
     pub fn token_holder(&self, hash: &[u8; 32]) -> Result<Option<TokenHolder>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select token.id, member.role, member.id, member.organisation, token.last_used
@@ -130,15 +130,15 @@ impl Store {
         Ok(holder.optional()?)
     }
 
-    pub fn token_used(&self, token: i64, now: Time) -> Result<()> {
+    pub fn record_token_use(&self, token: i64, now: Time) -> Result<()> {
         let mut statement =
             self.connection.prepare_cached(sql!("update token set last_used = $2 where id = $1"))?;
         statement.execute([token, now.micros()])?;
         Ok(())
     }
 
-    /// Whose homes these are from now on.
-    pub fn give_homes(&self, instances: &[i64], name: &str) -> Result<()> {
+    /// Assigns homes to a member.
+    pub fn assign_homes(&self, instances: &[i64], name: &str) -> Result<()> {
         let member = self.member_named(name)?;
         let mut statement =
             self.connection.prepare_cached(sql!("update instance set member = $2 where id = $1"))?;

@@ -7,7 +7,7 @@ use crate::json::Line;
 use crate::{Facts, FileContext, Reader};
 use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
 
-/// A whole file as one record of a stream.
+/// Reads a whole file as one record of a stream.
 pub struct WholeFileReader {
     stream: &'static str,
     key: String,
@@ -50,24 +50,24 @@ impl Reader for WholeFileReader {
     }
 }
 
-/// Archived files of repositories are below this folder, which no home has.
+/// Archived files of repositories are below this folder, which no home contains.
 pub const REPOSITORIES: &str = "repositories";
 
-/// Splits `repositories/<folder>/<inner>`; the inner path starts behind a marker folder, or is the file's name.
+/// Splits `repositories/<folder>/<inner>`. The inner path starts after a marker folder, or is the file name.
 pub fn in_repository<'p>(path: &'p str, markers: &[&str]) -> Option<(&'p str, &'p str)> {
     let rest = path.strip_prefix(REPOSITORIES).filter(|rest| rest.starts_with('/'))?;
     let last = markers.iter().filter_map(|marker| rest.rfind(marker).map(|at| (at, marker))).max();
-    // Worktrees that the client makes are repositories within its folder.
+    // The client creates worktrees inside its own folder; each is a repository.
     let inner = last.map(|(at, marker)| (&rest[..at], &rest[at + marker.len()..]));
     let inner = inner.filter(|(_, inner)| !inner.starts_with("worktrees/"));
     inner.or_else(|| rest.rsplit_once('/'))
 }
 
-/// A Markdown document: the usual fields by their own names, all front matter beside them, and the body.
+/// A Markdown document: the usual fields by name, all front matter, and the body.
 pub fn markdown(key: &str, bytes: &[u8]) -> Value {
     let text = String::from_utf8_lossy(bytes);
     let (fields, body) = front_matter::split(&text);
-    let named = |name: &str| fields.get(name).map_or(Value::Null, in_words);
+    let named = |name: &str| fields.get(name).map_or(Value::Null, to_text);
     let last = key.rsplit(['/', '#']).next().unwrap_or(key);
     let name = named("name");
     json!({
@@ -80,8 +80,8 @@ pub fn markdown(key: &str, bytes: &[u8]) -> Value {
     })
 }
 
-/// A value as it was written, where people expect words: `[name]` is a list to YAML, and a hint to everybody else.
-fn in_words(value: &Value) -> Value {
+/// Turns a value back into text where text is expected: `[name]` is a list in YAML, but a hint to its author.
+fn to_text(value: &Value) -> Value {
     match value {
         Value::Null | Value::String(_) => value.clone(),
         Value::Array(items) => {
@@ -93,18 +93,18 @@ fn in_words(value: &Value) -> Value {
     }
 }
 
-/// Where a skill is, beside what its key says.
+/// The location of a skill.
 pub struct SkillPlace<'k> {
-    /// Its folders below `skills/`, and its file unless that is `SKILL.md`.
+    /// The folders below `skills/`, and the file unless it is `SKILL.md`.
     pub name: &'k str,
-    /// user, project, or where else it comes from.
+    /// `user`, `project` or another origin.
     pub scope: &'static str,
-    /// The folder of all skills, with a slash behind it.
+    /// The folder of all skills, with a trailing slash.
     pub folder: String,
     pub installed_from: Option<&'static str>,
 }
 
-/// A skill, or a file beside one.
+/// A skill, or a file next to one.
 pub fn skill(key: &str, place: &SkillPlace<'_>, bytes: &[u8]) -> Value {
     let mut skill = markdown(key, bytes);
     let front = |names: &[&str]| {
@@ -132,7 +132,7 @@ pub fn skill(key: &str, place: &SkillPlace<'_>, bytes: &[u8]) -> Value {
     skill
 }
 
-/// A file that is run, as it is; `path` is where it stands in its folder.
+/// An executable file, unchanged; `path` is relative to its folder.
 pub fn script(key: &str, path: String, bytes: &[u8]) -> Value {
     json!({
         "id": key,
@@ -143,7 +143,7 @@ pub fn script(key: &str, path: String, bytes: &[u8]) -> Value {
     })
 }
 
-/// JSON settings with the values of every `env` masked: names tell enough.
+/// JSON settings with the values of every `env` masked; only names are kept.
 pub fn settings(key: &str, bytes: &[u8]) -> Value {
     match serde_json::from_slice::<Value>(bytes) {
         Ok(value) => json!({"id": key, "settings": without_environments(value)}),
@@ -158,7 +158,7 @@ pub fn without_environments(value: Value) -> Value {
             let fields = fields.into_iter().map(|(name, value)| {
                 let value = match (name.as_str(), value) {
                     ("env" | "headers" | "http_headers" | "env_http_headers", Value::Object(inside)) => {
-                        masked(inside)
+                        mask_values(inside)
                     }
                     (_, value) => without_environments(value),
                 };
@@ -171,7 +171,7 @@ pub fn without_environments(value: Value) -> Value {
     }
 }
 
-fn masked(fields: Map<String, Value>) -> Value {
+fn mask_values(fields: Map<String, Value>) -> Value {
     Value::Object(fields.into_iter().map(|(name, _)| (name, Value::from("[masked]"))).collect())
 }
 

@@ -1,6 +1,6 @@
 //! Makes the paths of calls absolute.
 
-/// A path from the folder it was named in; Windows paths with a drive are whole already.
+/// Resolves a path against a folder. Windows paths with a drive are already absolute.
 pub fn absolute(path: &str, folder: Option<&str>) -> String {
     let drive = path.as_bytes().get(1) == Some(&b':');
     match folder {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::yaml;
 
-/// Fields and body. A file without front matter is all body; what is not understood stays as text.
+/// Splits a file into fields and body. A file without front matter is all body; invalid YAML stays as text.
 pub fn split(text: &str) -> (Map<String, Value>, &str) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Some(after) = text.strip_prefix("---").and_then(|rest| rest.split_once('\n')) else {

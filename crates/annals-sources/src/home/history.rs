@@ -1,4 +1,4 @@
-//! Lists of everything that was typed: an entry, as both a record and a prompt that transcripts may lack.
+//! Prompt histories: each entry is a record, and a prompt that transcripts may lack.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use super::title::title_of;
 use crate::{Facts, Reader, each_object, json::Line, json::Object};
 use annals_core::{ContentKey, Document, Item, MessageKind, Span, Time, TypedPrompt, Verdict};
 
-/// One entry, as its client's format has it.
+/// One entry in the client's format.
 pub struct HistoryEntry {
     /// The key of its record.
     pub key: String,
     pub at: Time,
     pub session: Option<Arc<str>>,
     pub project: Option<String>,
-    /// What was typed, with pasted texts where they are at hand.
+    /// The typed text, with pasted texts if available.
     pub text: String,
 }
 
 /// Reads a history file: one entry per line, or one list of them.
 pub struct HistoryReader {
-    /// The entry of a line, or what it lacks.
+    /// Parses the entry of a line, or returns what it lacks.
     pub entry: fn(&Object<'_>) -> Result<HistoryEntry, &'static str>,
 }
 
@@ -96,7 +96,7 @@ mod tests {
     use annals_core::MessageKind;
 
     #[test]
-    fn commands_are_told_from_paths() {
+    fn commands_are_distinguished_from_paths() {
         for command in ["/exit", "/exit ", "/ns:hello world", "!ls -l"] {
             assert_eq!(kind_of(command), MessageKind::Command, "{command}");
         }

@@ -1,17 +1,17 @@
 //! One-line titles from long texts.
 
-/// A line shorter than this says little by itself.
+/// Shorter lines are joined with the next one.
 const SHORT: usize = 30;
 
-/// The first line with something in it, at most 200 characters.
+/// The first non-blank line, at most 200 characters.
 pub fn in_a_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    shortened(line)
+    shorten(line)
 }
 
-/// The first line that says something, joined with the next ones while it is short; at most 200 characters.
+/// The first line with words, joined with the next ones while it is short; at most 200 characters.
 pub fn title_of(text: &str) -> String {
-    let mut lines = text.lines().map(str::trim).filter(|line| says_something(line));
+    let mut lines = text.lines().map(str::trim).filter(|line| has_words(line));
     let Some(first) = lines.next() else { return in_a_line(text) };
     let mut title = first.to_owned();
     while title.chars().count() < SHORT {
@@ -19,23 +19,23 @@ pub fn title_of(text: &str) -> String {
         title.push(' ');
         title.push_str(line);
     }
-    shortened(&title)
+    shorten(&title)
 }
 
-/// Rules, fences and brackets alone are no words.
-fn says_something(line: &str) -> bool {
+/// False for lines of only rules, fences or brackets.
+fn has_words(line: &str) -> bool {
     !line.starts_with("```") && line.chars().any(char::is_alphanumeric)
 }
 
-fn shortened(line: &str) -> String {
+fn shorten(line: &str) -> String {
     match line.char_indices().nth(200) {
-        Some((cut, _)) => format!("{}…", whole_words(&line[..cut])),
+        Some((cut, _)) => format!("{}…", drop_cut_word(&line[..cut])),
         None => line.to_owned(),
     }
 }
 
-/// Half of a key would be shown: what is left of it does not look like one.
-fn whole_words(text: &str) -> &str {
+/// Drops a word that was cut: half of a secret would not be recognised and masked.
+fn drop_cut_word(text: &str) -> &str {
     let within = |c: char| c.is_ascii_alphanumeric() || "_-.+=:@%".contains(c);
     text.trim_end_matches(within)
 }

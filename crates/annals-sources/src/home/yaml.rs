@@ -1,5 +1,5 @@
-//! The YAML that people write above their Markdown: maps, lists, quoted and block scalars, in block and in flow style. What is
-//! not valid stays as text, because it is common: an unquoted `argument-hint: [name] [mode]`, a colon within a sentence.
+//! The YAML of front matter: maps, lists, quoted and block scalars, in block and flow style. Invalid YAML is common and
+//! stays as text: an unquoted `argument-hint: [name] [mode]`, a colon within a sentence.
 
 use serde_json::{Map, Number, Value};
 
@@ -11,7 +11,7 @@ pub fn fields(text: &str) -> Map<String, Value> {
     let mut lines: Vec<Line<'_>> = text.lines().map(Line::of).collect();
     let mut parser = Parser { lines: &mut lines, at: 0 };
     let mut fields = Map::new();
-    // A line that is no field, at the start or less indented than the others, does not hide those behind it.
+    // A line that is not a field, at the start or less indented than the others, does not hide the fields after it.
     while let Some(line) = parser.next_line() {
         match parser.map(line.indent, 0) {
             found if found.is_empty() => parser.at += 1,
@@ -24,9 +24,9 @@ pub fn fields(text: &str) -> Map<String, Value> {
 #[derive(Clone, Copy)]
 struct Line<'t> {
     indent: usize,
-    /// Without the indent and blanks at the end.
+    /// Without indent and trailing blanks.
     text: &'t str,
-    /// As it is, for block scalars.
+    /// The unchanged line, for block scalars.
     whole: &'t str,
 }
 
@@ -51,7 +51,7 @@ struct Parser<'p, 't> {
 }
 
 impl<'t> Parser<'_, 't> {
-    /// The next line that says something.
+    /// The next line that is not blank.
     fn next_line(&mut self) -> Option<Line<'t>> {
         while let Some(line) = self.lines.get(self.at) {
             if !line.is_blank() && !line.text.starts_with('#') {
@@ -68,7 +68,7 @@ impl<'t> Parser<'_, 't> {
         while let Some(line) = self.next_line().filter(|line| line.indent >= indent) {
             let Some((name, value)) = key_of(line.text).filter(|_| line.indent == indent && !line.is_item())
             else {
-                // A sentence that goes on without an indent.
+                // A sentence that continues without an indent.
                 let Some(Value::String(text)) = last.as_deref().and_then(|last| fields.get_mut(last)) else {
                     break;
                 };
@@ -92,7 +92,7 @@ impl<'t> Parser<'_, 't> {
             let inner = indent + line.text.len() - rest.len();
             let nested = rest.starts_with("- ") || key_of(rest).is_some();
             if nested && depth < DEEPEST {
-                // What stands behind the dash is the first line of a block.
+                // The text after the dash is the first line of a block.
                 self.lines[self.at] = Line { indent: inner, text: rest, whole: line.whole };
                 items.push(self.block(inner, depth + 1));
             } else {
@@ -103,7 +103,7 @@ impl<'t> Parser<'_, 't> {
         Value::Array(items)
     }
 
-    /// The map or list that begins at the next line.
+    /// The map or list that starts at the next line.
     fn block(&mut self, indent: usize, depth: usize) -> Value {
         let Some(line) = self.next_line() else { return Value::Null };
         if line.is_item() {
@@ -118,12 +118,12 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    /// A value whose text begins behind a name or a dash at `indent`.
+    /// A value whose text starts after a name or a dash at `indent`.
     fn value(&mut self, text: &'t str, indent: usize, depth: usize, of_map: bool) -> Value {
         let text = if text.starts_with('#') { "" } else { text };
         if text.is_empty() {
             let Some(next) = self.next_line() else { return Value::Null };
-            // A list may be as far left as the name it belongs to.
+            // A list may have the same indent as its name.
             let is_below = next.indent > indent || of_map && next.indent == indent && next.is_item();
             return match (is_below, depth < DEEPEST) {
                 (false, _) => Value::Null,
@@ -147,7 +147,7 @@ impl<'t> Parser<'_, 't> {
                     let mut flow = Flow { text: whole, at: 0 };
                     flow.value(depth).filter(|_| is_nothing(flow.rest()))
                 };
-                // The closing bracket may be as far left as the name.
+                // The closing bracket may have the same indent as the name.
                 let closing = self.lines.get(self.at).filter(|line| line.text.starts_with([']', '}']));
                 let closed = closing.map(|line| format!("{whole} {}", line.text));
                 match (read(&whole), closed.as_deref().and_then(read)) {
@@ -170,7 +170,7 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    /// The texts of all lines that are further right, blank ones included.
+    /// All lines that are indented further, including blank ones.
     fn below(&mut self, indent: usize) -> Vec<&'t str> {
         let mut below = Vec::new();
         while let Some(line) = self.lines.get(self.at) {
@@ -237,7 +237,7 @@ fn is_nothing(text: &str) -> bool {
     text.is_empty() || text.starts_with('#')
 }
 
-/// Lines become one; a blank line becomes a line break, and lines that are further right stay as they are.
+/// Joins lines into one. A blank line becomes a line break, and lines that are indented further stay separate.
 fn fold(lines: &[&str]) -> String {
     let mut text = String::new();
     let mut before: Option<&str> = None;
@@ -262,7 +262,7 @@ fn folded(first: &str, below: &[&str]) -> String {
     fold(&lines)
 }
 
-/// The name before `: `, and what is behind.
+/// Splits at `: ` into name and rest.
 fn key_of(text: &str) -> Option<(String, &str)> {
     if text.starts_with(['"', '\'']) {
         let end = end_of_quoted(text)?;
@@ -293,7 +293,7 @@ fn without_comment(text: &str) -> &str {
     comment.map_or(text, |at| text[..at].trim_end())
 }
 
-/// Numbers are numbers only when they are written as one would write them: `1.10` is a version.
+/// A number counts as one only in its canonical form: `1.10` is a version.
 fn plain(text: &str) -> Value {
     match text {
         "true" | "True" | "TRUE" => return Value::Bool(true),
@@ -309,7 +309,7 @@ fn plain(text: &str) -> Value {
     number.filter(|number| number.to_string() == text).map_or_else(|| Value::from(text), Value::Number)
 }
 
-/// Behind the closing quote.
+/// The offset after the closing quote.
 fn end_of_quoted(text: &str) -> Option<usize> {
     let quote = text.as_bytes()[0];
     let bytes = text.as_bytes();
@@ -326,7 +326,7 @@ fn end_of_quoted(text: &str) -> Option<usize> {
     None
 }
 
-/// The text within quotes, when nothing but a comment follows them.
+/// The text within quotes, if only a comment follows.
 fn quoted(text: &str) -> Option<String> {
     let end = end_of_quoted(text)?;
     let inner = &text[1..end - 1];
@@ -360,7 +360,7 @@ fn quoted(text: &str) -> Option<String> {
                 let code: String = letters.by_ref().take(digits).collect();
                 char::from_u32(u32::from_str_radix(&code, 16).ok()?)?
             }
-            // Not an escape: both stay.
+            // Not an escape: keep both characters.
             _ => {
                 unescaped.push('\\');
                 kind
@@ -386,10 +386,10 @@ impl<'t> Flow<'t> {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    fn accept(&mut self, wanted: char) -> bool {
+    fn accept(&mut self, expected: char) -> bool {
         self.skip_blank();
-        let found = self.rest().starts_with(wanted);
-        self.at += if found { wanted.len_utf8() } else { 0 };
+        let found = self.rest().starts_with(expected);
+        self.at += if found { expected.len_utf8() } else { 0 };
         found
     }
 
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_from_versions() {
+    fn numbers_are_distinguished_from_versions() {
         assert_eq!(
             read(
                 "a: 3\nb: -2\nc: 1.5\nd: 1.10\ne: 007\nf: 2026-03-02\ng: true\nh: yes\ni: 1e3\nj: '3'\nk: -\n"

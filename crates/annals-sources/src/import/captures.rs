@@ -13,18 +13,18 @@ pub struct Header {
     pub container: String,
     pub member: String,
     pub captured_at: Option<Time>,
-    /// All of it.
+    /// All fields.
     pub fields: Value,
 }
 
-/// Tells headers from texts: they come in turns.
+/// Distinguishes headers from texts, which alternate.
 #[derive(Debug, Default)]
 pub struct Captures {
     header: Option<Header>,
 }
 
 impl Captures {
-    /// Nothing for a header, which is remembered; the header for the text that follows it.
+    /// Returns `None` for a header, and the header for the text that follows it.
     pub fn next(&mut self, bytes: &[u8]) -> Option<Header> {
         if self.header.is_some() {
             return self.header.take();
@@ -54,7 +54,7 @@ pub fn header_verdict() -> Verdict {
     Verdict::Kept("capture header".into())
 }
 
-/// The account of an import: a record of what was in the container and what became of it.
+/// Reads the account of an import: what the container had, and how it was handled.
 struct ImportReader {
     captures: Captures,
     key: String,
@@ -92,7 +92,7 @@ impl Reader for ImportReader {
     }
 }
 
-/// What no source took: counted as unknown, so that the audit shows it.
+/// Reads what no source took. It counts as unknown, so that the audit shows it.
 struct AsideReader;
 
 impl Reader for AsideReader {
@@ -112,7 +112,7 @@ impl Reader for AsideReader {
     }
 }
 
-/// The stream that accounts of imports are records of.
+/// The stream of import accounts.
 pub const IMPORTS: Stream = Stream::mutable_records(
     "imports",
     "what was in each container that was imported, and what became of it",

@@ -1,8 +1,8 @@
 //! What a source imports: exports, traces, drop directories.
 //!
-//! A container (file, folder, zip) has members, a member has elements. For each import a source makes an `Intake`, which
-//! says of each member what it is, and of each element where it goes: to a file of the archive, which grows with every
-//! capture. What was captured before, byte for byte, is not captured again.
+//! A container (file, folder, zip) has members, a member has elements. For each import a source makes an `Intake`,
+//! which identifies each member and assigns each element to a file of the archive. That file grows with every capture;
+//! equal bytes are captured once.
 
 pub(crate) mod captures;
 
@@ -16,47 +16,47 @@ use crate::json::Json;
 use annals_core::{Result, Time};
 
 pub trait Import: Sync {
-    /// One for each container, or for the whole import when it looks first; it may remember what it saw.
-    fn intake(&self, wish: IntakeOptions, settings: &dyn Settings) -> Box<dyn Intake>;
+    /// Creates an intake for one container, or for the whole import if it surveys elements first. It may have state.
+    fn intake(&self, options: IntakeOptions, settings: &dyn Settings) -> Box<dyn Intake>;
 
-    /// Folders that `sync` looks into for new files.
+    /// Folders that `sync` checks for new files.
     fn drop_folders(&self, settings: &dyn Settings) -> Vec<PathBuf>;
 }
 
-/// What the person asked for.
+/// Options of the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IntakeOptions {
-    /// Also images, audio and other files, which are large.
+    /// Also take images, audio and other files, which are large.
     pub with_files: bool,
 }
 
 pub trait Intake {
-    /// The names of all members, before the first is judged; those of zips within come later.
+    /// Receives the names of all members before the first is judged; those of nested zips come later.
     fn names(&mut self, _names: &[&str]) {}
 
-    /// Why a member is not even opened, by its name alone.
+    /// Why a member must not be opened, decided by its name.
     fn leaves_closed(&self, _name: &str) -> Option<&'static str> {
         None
     }
 
-    /// What a member is, by its name and its first bytes. Every source is asked, in the order of the registry, until
-    /// one knows it.
+    /// Identifies a member by its name and first bytes. Sources are tried in the order of the registry until one
+    /// recognises it.
     fn judge(&mut self, member: &Member<'_>) -> Judgement;
 
-    /// What headers say of the container whose members come now.
+    /// Receives the header fields of the container whose members follow.
     fn begin(&mut self, _container: &Map<String, Value>) {}
 
-    /// Whether `look` wants to see all elements, of all containers of an import, before the first is taken; `finish` is
-    /// then asked at the end of the import, and its captures carry the header of their container.
-    fn looks_first(&self) -> bool {
+    /// Whether `survey` gets all elements of all containers before the first is taken. `finish` is then called at the
+    /// end of the import, and its captures have the header of their container.
+    fn surveys_first(&self) -> bool {
         false
     }
 
-    /// An element before any is taken: what elements have to know of each other.
-    fn look(&mut self, _member: &Member<'_>, _element: &[u8]) {}
+    /// Receives an element before any is taken, for an intake whose elements depend on each other.
+    fn survey(&mut self, _member: &Member<'_>, _element: &[u8]) {}
 
-    /// What becomes of an element. Nothing that is not in a capture is kept. An element that is not what its member
-    /// was taken for gives `None`, and is kept aside as it is, unless its member has secrets.
+    /// Turns an element into captures; nothing else of it is kept. Returns `None` for an element that is not what its
+    /// member was taken for. It is then kept aside unchanged, unless its member has secrets.
     fn take<'e>(
         &mut self,
         member: &Member<'_>,
@@ -64,36 +64,36 @@ pub trait Intake {
         archive: &dyn KnownRecords,
     ) -> Result<Option<Vec<Capture<'e>>>>;
 
-    /// What is known only when all was seen.
+    /// Returns captures that need all elements.
     fn finish(&mut self, _archive: &dyn KnownRecords) -> Result<Vec<Capture<'static>>> {
         Ok(Vec::new())
     }
 
-    /// What to tell the person besides, since the last time it was asked.
-    fn problems(&mut self) -> Vec<String> {
+    /// Takes the warnings for the user since the last call.
+    fn take_warnings(&mut self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Members that the container itself says it has, and that are not there.
+    /// Members that the container lists but does not contain.
     fn missing(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Records that are archived already.
+/// Records that are already archived.
 pub trait KnownRecords {
-    /// The session of a record of this source, if there is such a record.
+    /// The session of a record of this source, if the record exists.
     fn session_of(&self, stream: &str, key: &str) -> Result<Option<String>>;
 }
 
 /// A file in a container, before it is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Member<'m> {
-    /// Its path in the container, with `/`. Containers in it have their own names before it.
+    /// Its path in the container, with `/`. Nested containers prepend their names.
     pub name: &'m str,
     pub size: u64,
     pub modified: Option<Time>,
-    /// Its first bytes when it is judged, 64 KiB at most.
+    /// Its first bytes while it is judged, at most 64 KiB.
     pub head: &'m [u8],
 }
 
@@ -102,8 +102,8 @@ impl<'m> Member<'m> {
         self.name.rsplit('/').next().unwrap_or(self.name)
     }
 
-    /// Names and values of the first object in the head: the document, the first of its elements, or the first line. The
-    /// last value is missing where the head ends within it.
+    /// Names and values of the first object in the head: the document, its first element, or the first line. A value
+    /// that the head cuts off is missing.
     pub fn first_fields(&self) -> Vec<(&'m [u8], Option<Json<'m>>)> {
         let text = self.head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(self.head);
         let open = text.iter().position(|byte| !matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b'['));
@@ -111,67 +111,67 @@ impl<'m> Member<'m> {
     }
 }
 
-/// What a member is to a source.
+/// How a source judges a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
-    /// Somebody else may know it.
+    /// Another source may recognise it.
     Unknown,
     Take(Taking),
-    /// Known, and not kept, with the reason.
+    /// Recognised but not kept, with the reason.
     LeaveOut(&'static str),
-    /// A zip to look into.
+    /// A nested zip to open.
     Open,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taking {
-    /// What it is, in a word for people: `conversations`.
+    /// A user-facing word for its content, such as `conversations`.
     pub what: &'static str,
     pub shape: Shape,
-    /// Members are read in the order of this, then of their names, numbers in them as numbers.
+    /// Members are read in this order, then by name with numbers compared as numbers.
     pub order: u8,
-    /// It holds secrets that `take` removes: what is not taken is not kept at all.
+    /// It contains secrets that `take` removes: what is not taken is not kept at all.
     pub has_secrets: bool,
 }
 
-/// How a member comes apart.
+/// How a member is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// The elements of an array, or values one after another: one object, lines.
+    /// The elements of an array, or a sequence of values: one object, or lines.
     Elements,
-    /// The elements of an array that is behind these names.
+    /// The elements of the array at this path of names.
     Within(&'static [&'static str]),
     /// One document, up to 256 MiB.
     Whole,
-    /// Bytes of any length. `take` sees the first of them, and answers with a capture of `ElementBody::Member`.
+    /// Bytes of any length. `take` gets the first of them, and returns a capture with `ElementBody::Member`.
     Bytes,
 }
 
-/// Something to keep.
+/// Something to archive.
 #[derive(Debug)]
 pub struct Capture<'e> {
     /// The file of the archive that it goes to.
     pub path: String,
-    /// What such files are, in words of the audit.
+    /// A description of such files in the audit.
     pub store: &'static str,
     /// The source's reader for it.
     pub reader: &'static str,
-    /// Told in the header of the capture, beside where it came from.
+    /// Further fields for the header of the capture.
     pub header: Map<String, Value>,
     pub body: ElementBody<'e>,
-    /// Whether people count it: a conversation, and not a note about a file in it.
+    /// Whether it is counted for the user: a conversation is, a note about a file in it is not.
     pub counts: bool,
 }
 
 #[derive(Debug)]
 pub enum ElementBody<'e> {
-    /// Added to the file, behind its header and those before it.
+    /// Appended to the file after its header.
     Text(Cow<'e, [u8]>),
     /// The whole member is the file.
     Member,
 }
 
-/// A name that is a single part of a path on every system; other names are replaced by a hash of themselves.
+/// A name that is a single path component on every system. Other names are replaced by their hash.
 pub fn path_part(name: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let safe = !name.is_empty() && name.len() <= 100 && !name.starts_with('.') && name.chars().all(plain);

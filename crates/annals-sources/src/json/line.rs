@@ -1,17 +1,17 @@
-//! Lines that are scanned once, whoever reads them and how often.
+//! Lines that are scanned once, however often they are read.
 
 use std::cell::{Cell, OnceCell};
 
 use super::scan::{Mark, mark_value, skip_space, skip_value};
 use super::{Json, Object};
 
-/// Values that are marked in one line. Beyond that, as many bytes again would be needed to remember them.
+/// The most values that are marked in one line. More marks would need as much memory as the line.
 const MOST_MARKS: usize = 1 << 20;
 
-/// Finds all values of a line in one pass, the first time somebody wants to know.
+/// Finds all values of a line in one pass, on first use.
 pub struct Scan<'a> {
     bytes: &'a [u8],
-    /// Of all values, parents before their children; empty if there are too many.
+    /// Marks of all values, parents before children; empty if there are too many.
     marks: OnceCell<Vec<Mark>>,
     room: Cell<Vec<Mark>>,
 }
@@ -21,7 +21,7 @@ impl<'a> Scan<'a> {
         Scan::within(bytes, ScanRoom::default())
     }
 
-    /// Scans into memory that an earlier scan gave back.
+    /// Scans with the memory of an earlier scan.
     pub fn within(bytes: &'a [u8], room: ScanRoom) -> Scan<'a> {
         Scan { bytes, marks: OnceCell::new(), room: Cell::new(room.0) }
     }
@@ -33,7 +33,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The whole of it.
+    /// The whole line.
     pub fn line(&self) -> Line<'_> {
         Line { bytes: self.bytes, start: 0, scan: self }
     }
@@ -73,11 +73,11 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Memory of scans, for the next one.
+/// Reusable memory of a scan.
 #[derive(Debug, Default)]
 pub struct ScanRoom(Vec<Mark>);
 
-/// A line, or a part of one, which shares its scan.
+/// A line, or a part of one that shares its scan.
 #[derive(Clone, Copy)]
 pub struct Line<'a> {
     bytes: &'a [u8],
@@ -90,14 +90,14 @@ impl<'a> Line<'a> {
         self.bytes
     }
 
-    /// A stretch of the line; nothing if it is longer than that.
+    /// A part of the line; `None` if it is out of range.
     pub fn part(self, start: u64, length: u64) -> Option<Line<'a>> {
         let start = usize::try_from(start).ok()?;
         let bytes = self.bytes.get(start..start.checked_add(usize::try_from(length).ok()?)?)?;
         Some(Line { bytes, start: self.start + start, scan: self.scan })
     }
 
-    /// The one value that this is, with nothing but space around it.
+    /// The single value of the line, surrounded only by whitespace.
     pub fn json(self) -> Option<Json<'a>> {
         let start = skip_space(self.bytes, 0);
         let json = self.scan.value_at(self.start + start)?;
@@ -105,12 +105,12 @@ impl<'a> Line<'a> {
         (end <= self.bytes.len() && skip_space(self.bytes, end) == self.bytes.len()).then_some(json)
     }
 
-    /// The objects on the line (nearly always one); a failure gives the offset of what is not an object.
+    /// The objects on the line (nearly always one). An error has the offset of what is not an object.
     pub fn objects(self) -> Objects<'a> {
         Objects { line: self, at: 0 }
     }
 
-    /// True for one object or more and nothing else.
+    /// True for one or more objects and nothing else.
     pub fn is_complete(self) -> bool {
         let mut objects = self.objects();
         objects.next().is_some_and(|first| first.is_ok()) && objects.all(|object| object.is_ok())

@@ -1,4 +1,5 @@
-//! Lazy JSON over bytes: finds fields without building trees, never recurses on input, keeps what is not quite JSON.
+//! Lazy JSON over bytes: finds fields without building trees, never recurses on input, tolerates what is not quite
+//! JSON.
 //!
 //! Transcripts are mostly long strings that no row needs. Scanning past them runs at memory speed, and a line that
 //! nests 10,000 deep, holds lone surrogates or raw control bytes is read like any other. A `Scan` remembers where all
@@ -15,15 +16,15 @@ pub use line::{Line, Objects, Scan, ScanRoom};
 pub use scan::unescape;
 use scan::{Mark, skip_space, skip_string, skip_value};
 
-/// One JSON value as it is in the file.
+/// One JSON value, as in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Json<'a> {
     bytes: &'a [u8],
-    /// Of the value and of all values in it; none if nobody looked for them.
+    /// Marks of the value and of all values in it; empty if it was not scanned.
     marks: &'a [Mark],
 }
 
-/// An object with its fields found: one pass over its bytes serves all questions to it.
+/// An object with its fields, found in one pass over its bytes.
 #[derive(Debug, Clone)]
 pub struct Object<'a> {
     json: Json<'a>,
@@ -39,7 +40,7 @@ impl<'a> Object<'a> {
         &self.fields
     }
 
-    /// The first field of that name that is not null.
+    /// The first field with this name that is not null.
     pub fn get(&self, name: &str) -> Option<Json<'a>> {
         let found = self.fields.iter().find(|(key, _)| *key == name.as_bytes());
         found.map(|(_, value)| *value).filter(|value| !value.is_null())
@@ -62,13 +63,13 @@ pub struct Opened<'a> {
 }
 
 impl<'a> Opened<'a> {
-    /// One value with nothing but space around it, and the objects in it down to `depth`.
+    /// Parses one value surrounded only by whitespace, and opens the objects in it down to `depth`.
     pub fn parse(bytes: &'a [u8], depth: usize) -> Option<Opened<'a>> {
         let (opened, end) = Opened::read(bytes, skip_space(bytes, 0), depth)?;
         (skip_space(bytes, end) == bytes.len()).then_some(opened)
     }
 
-    /// A name and its value as they are in an object.
+    /// Parses a name and its value, as in an object.
     pub fn parse_pair(bytes: &'a [u8], depth: usize) -> Option<(&'a [u8], Opened<'a>)> {
         let name_end = skip_string(bytes, 0).filter(|_| bytes.first() == Some(&b'"'))?;
         let colon = skip_space(bytes, name_end);
@@ -110,13 +111,13 @@ impl<'a> Opened<'a> {
         self.fields
     }
 
-    /// The first field of that name that is not null.
+    /// The first field with this name that is not null.
     pub fn get(&self, name: &str) -> Option<&Opened<'a>> {
         let found = self.fields.iter().find(|(key, _)| *key == name.as_bytes());
         found.map(|(_, value)| value).filter(|value| !value.json.is_null())
     }
 
-    /// That field alone, for its own sake.
+    /// Takes a field out of the object.
     pub fn take(self, name: &str) -> Option<Opened<'a>> {
         let mut fields = self.fields.into_iter();
         fields.find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| value)
@@ -130,7 +131,7 @@ impl<'a> Opened<'a> {
         self.get(name)?.json.text()
     }
 
-    /// Its own fields alone.
+    /// Its direct fields.
     pub fn object(&self) -> Object<'a> {
         let fields = self.fields.iter().map(|(name, value)| (*name, value.json)).collect();
         Object { json: self.json, fields }
@@ -146,21 +147,21 @@ impl<'a> Json<'a> {
         Json { bytes, marks }
     }
 
-    /// The value in this one that has the mark at this place.
+    /// The value inside this one with this mark.
     fn inside(self, at: usize) -> Json<'a> {
         let (start, mark) = (self.marks[0].start, self.marks[at]);
         let bytes = &self.bytes[(mark.start - start) as usize..(mark.end - start) as usize];
         Json { bytes, marks: &self.marks[at..at + mark.count as usize] }
     }
 
-    /// Any one value, with nothing but space around it.
+    /// Parses one value surrounded only by whitespace.
     pub fn parse(bytes: &'a [u8]) -> Option<Json<'a>> {
         let start = skip_space(bytes, 0);
         let end = skip_value(bytes, start)?;
         (skip_space(bytes, end) == bytes.len()).then(|| Json::plain(&bytes[start..end]))
     }
 
-    /// The value that these bytes start with.
+    /// Parses the value that these bytes start with.
     pub fn parse_first(bytes: &'a [u8]) -> Option<Json<'a>> {
         let start = skip_space(bytes, 0);
         skip_value(bytes, start).map(|end| Json::plain(&bytes[start..end]))
@@ -186,12 +187,12 @@ impl<'a> Json<'a> {
         self.bytes == b"null"
     }
 
-    /// Names and values of an object, in order; nothing for any other value.
+    /// Names and values of an object, in order; empty for any other value.
     pub fn fields(self) -> Fields<'a> {
         Fields { json: self, at: if self.is_object() { 1 } else { self.bytes.len() } }
     }
 
-    /// The fields of an object of which only the start is there; the value that it ends within is missing.
+    /// The fields of a truncated object. The value that is cut off is missing.
     pub fn fields_of_start(start: &'a [u8]) -> Vec<(&'a [u8], Option<Json<'a>>)> {
         let mut fields = Vec::new();
         let mut at = if start.first() == Some(&b'{') { skip_space(start, 1) } else { start.len() };
@@ -199,7 +200,7 @@ impl<'a> Json<'a> {
             let Some(name_end) = skip_string(start, at) else { break };
             let name = &start[at + 1..name_end - 1];
             let value = skip_space(start, skip_space(start, name_end) + 1);
-            // A number or a word that reaches to the end may go on.
+            // A number or a word at the end may be cut off.
             let Some(end) = skip_value(start, value).filter(|end| *end < start.len()) else {
                 fields.push((name, None));
                 break;
@@ -213,7 +214,7 @@ impl<'a> Json<'a> {
         fields
     }
 
-    /// Its fields, found once; an object without any for every other value.
+    /// Finds its fields; an object without fields for any other value.
     pub fn object(self) -> Object<'a> {
         Object { json: self, fields: self.fields().collect() }
     }
@@ -222,7 +223,7 @@ impl<'a> Json<'a> {
         Items { json: self, at: if self.is_array() { 1 } else { self.bytes.len() } }
     }
 
-    /// The first field of that name that is not null.
+    /// The first field with this name that is not null.
     pub fn get(self, name: &str) -> Option<Json<'a>> {
         self.fields()
             .find(|(key, _)| *key == name.as_bytes())
@@ -242,7 +243,7 @@ impl<'a> Json<'a> {
         self.get(name)?.text()
     }
 
-    /// The bytes between the quotes, escapes and all.
+    /// The bytes between the quotes, including escapes.
     pub fn inner(self) -> Option<&'a [u8]> {
         (self.is_string() && self.bytes.len() >= 2).then(|| &self.bytes[1..self.bytes.len() - 1])
     }
@@ -268,7 +269,7 @@ impl<'a> Json<'a> {
         unescape(&inner[..at])
     }
 
-    /// About the last `limit` bytes of a string. The cut may fall into an escape, whose rest then shows as text.
+    /// About the last `limit` bytes of a string. The cut may be inside an escape, whose rest is then shown as text.
     pub fn tail(self, limit: usize) -> String {
         let Some(inner) = self.inner() else { return String::new() };
         let mut at = inner.len().saturating_sub(limit);
@@ -297,7 +298,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// A tree for small values. What nests deeper than 64 stays as its own text.
+    /// Builds a tree, for small values. Values nested deeper than 64 stay as text.
     pub fn value(self) -> Value {
         self.value_within(64)
     }
@@ -328,7 +329,7 @@ impl<'a> Json<'a> {
 
 pub struct Fields<'a> {
     json: Json<'a>,
-    /// The next mark, or the next byte where there are no marks.
+    /// The next mark, or the next byte if there are no marks.
     at: usize,
 }
 
@@ -415,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_json_from_what_is_not() {
+    fn distinguishes_json_from_what_is_not() {
         for good in [r#"{}"#, r#" {"a":[]} "#, r#"{"a":{"b":"\\"}}"#, "{\"a\":\"\u{0}\u{1b}\"}"] {
             assert!(Scan::new(good.as_bytes()).line().is_complete(), "{good}");
         }
@@ -460,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn opens_objects_as_deep_as_asked() {
+    fn opens_objects_down_to_the_given_depth() {
         let bytes = br#" {"a": {"b": {"c": "x"}, "d": null}, "e": [1]} "#;
         let opened = Opened::parse(bytes, 2).unwrap();
         assert_eq!(opened.get("a").unwrap().get_json("b").unwrap().bytes(), br#"{"c": "x"}"#);
@@ -493,7 +494,7 @@ mod tests {
             prop_assert_eq!(json(&written).value(), value);
         }
 
-        /// Texts of JSON's own characters: whatever they make up, marks lead to the same values as the bytes do.
+        /// For any text of JSON characters, marks lead to the same values as bytes.
         #[test]
         fn a_scan_agrees_with_the_bytes(text in r#"[\[\]{}:, "\\ab1\-]{0,60}"#, space in " {0,2}") {
             for bytes in [text.clone(), format!("{space}{{\"a\":[{text}],\"b\":{{\"c\":[]}}}}{space}")] {

@@ -34,7 +34,7 @@ pub fn unescape(inner: &[u8]) -> String {
     }
 }
 
-/// The character after `\u`, and how many bytes it took.
+/// The character after `\u`, and the number of bytes it took.
 fn unescape_unicode(rest: &[u8]) -> (char, usize) {
     let unit = |at: usize| -> Option<u32> {
         let digits = std::str::from_utf8(rest.get(at..at + 4)?).ok()?;
@@ -61,7 +61,7 @@ pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// From an opening quote to behind the closing one. Raw control bytes are let through: they are data.
+/// Skips from an opening quote past the closing one. Raw control bytes are accepted: they are data.
 pub(super) fn skip_string(bytes: &[u8], open: usize) -> Option<usize> {
     let mut at = open + 1;
     loop {
@@ -91,13 +91,13 @@ pub(super) fn skip_word(bytes: &[u8], at: usize) -> Option<usize> {
 pub(super) struct Mark {
     pub start: u32,
     pub end: u32,
-    /// Marks of everything in the value, this one included.
+    /// The number of marks in the value, including this one.
     pub count: u32,
 }
 
-/// What becomes of the values that a walk comes across.
+/// Receives the values of a walk.
 trait Visitor {
-    /// A string, number or word; also a name of an object.
+    /// A string, number or literal; also the name of a field.
     fn leaf(&mut self, start: usize, end: usize);
     fn open(&mut self, start: usize, is_object: bool);
     fn close(&mut self, end: usize);
@@ -105,7 +105,7 @@ trait Visitor {
     fn in_object(&self) -> bool;
 }
 
-/// Which containers are open, as bits: a set bit is an object. No allocation until depth 64.
+/// Open containers as bits: a set bit is an object. No allocation until depth 64.
 #[derive(Default)]
 struct Open {
     bits: u64,
@@ -142,7 +142,7 @@ impl Visitor for Open {
     }
 }
 
-/// Marks of all values, parents before their children.
+/// Marks all values, parents before children.
 struct Marker<'m> {
     open: Open,
     marks: &'m mut Vec<Mark>,
@@ -183,12 +183,12 @@ impl Visitor for Marker<'_> {
     }
 }
 
-/// From the first byte of a value to behind its last, checking structure; `None` if it is not JSON.
+/// Skips from the first byte of a value past its last, checking structure; `None` if it is not JSON.
 pub(super) fn skip_value(bytes: &[u8], start: usize) -> Option<usize> {
     walk(bytes, start, &mut Open::default())
 }
 
-/// The same, with a mark for every value until there are `limit`. The bytes are fewer than 4 GiB.
+/// Like `skip_value`, marking up to `limit` values. The input must be smaller than 4 GiB.
 pub(super) fn mark_value(bytes: &[u8], start: usize, marks: &mut Vec<Mark>, limit: usize) -> Option<usize> {
     walk(bytes, start, &mut Marker { open: Open::default(), marks, parents: Vec::new(), limit })
 }
@@ -241,7 +241,7 @@ fn walk(bytes: &[u8], start: usize, visitor: &mut impl Visitor) -> Option<usize>
     }
 }
 
-/// Over `"name" :`.
+/// Skips `"name" :`.
 fn walk_name(bytes: &[u8], at: usize, visitor: &mut impl Visitor) -> Option<usize> {
     if bytes.get(at)? != &b'"' {
         return None;

@@ -7,7 +7,7 @@ use super::{steps, stream, tools};
 use crate::json::{Json, Object, unescape};
 use annals_core::Block;
 
-/// Blocks of what is at a row's place: a value, one in a string, or a stretch of a stream.
+/// Blocks of the bytes of a row: a value, a value within a string, or part of a stream.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     if let Some(value) = Json::parse(bytes) {
         return value_blocks(value);
@@ -22,8 +22,8 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     }
     if let Some(choice) = stream::choice_from(text.as_bytes()) {
         let thinking = some(choice.reasoning).map(Block::Thinking);
-        let said = [choice.text, choice.refusal].into_iter().filter_map(some).map(Block::Text);
-        return thinking.into_iter().chain(said).collect();
+        let spoken = [choice.text, choice.refusal].into_iter().filter_map(some).map(Block::Text);
+        return thinking.into_iter().chain(spoken).collect();
     }
     match stream::call_from(text.as_bytes()) {
         Some(call) => {
@@ -33,7 +33,7 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     }
 }
 
-/// What a message or an item says beside its content.
+/// Fields of a message or an item besides its content.
 pub fn native(bytes: &[u8]) -> Map<String, Value> {
     let text = unescape(bytes);
     let value = Json::parse(bytes).or_else(|| Json::parse(text.as_bytes()));
@@ -175,7 +175,7 @@ fn image(url: Option<Json<'_>>, file: Option<String>) -> Block {
     }
 }
 
-/// An error, or an item of a type that is new.
+/// An error, or an item of an unknown type.
 fn event(object: &Object<'_>, kind: &str) -> Block {
     let inside =
         object.get("error").filter(|error| error.is_object()).map_or_else(|| object.clone(), Json::object);

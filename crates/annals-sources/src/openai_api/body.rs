@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use crate::json::{Json, unescape};
 use annals_core::Span;
 
-/// A request or a response. Logs keep many of them as text in a string: rows then point at the escaped bytes.
+/// A request or a response. Logs often keep them as text in a string; rows then point to the escaped bytes.
 pub struct TraceBody<'a> {
     text: Cow<'a, [u8]>,
-    /// Where the text starts in the file.
+    /// Offset of the text in the file.
     start: u64,
-    /// Behind each escape: the place in the text, and in the escaped bytes.
+    /// After each escape: the offset in the text and in the escaped bytes.
     steps: Vec<(usize, usize)>,
 }
 
@@ -30,12 +30,12 @@ impl<'a> TraceBody<'a> {
         &self.text
     }
 
-    /// `None` for text that is no JSON: a stream of events, or one that was cut.
+    /// `None` for text that is not JSON: a stream of events, or truncated text.
     pub fn json(&self) -> Option<Json<'_>> {
         Json::parse(&self.text)
     }
 
-    /// Where a part of the text is in the file.
+    /// The span of a part of the text in the file.
     pub fn span(&self, part: &[u8]) -> Span {
         let from = within(&self.text, part);
         let (first, last) = (self.place(from), self.place(from + part.len()));
@@ -65,7 +65,7 @@ fn unescape_with_places(escaped: &[u8]) -> (Vec<u8>, Vec<(usize, usize)>) {
             _ => 2,
         };
         let mut end = at + one(at);
-        // Two escapes may be one character.
+        // Two escapes may form one character.
         let unit = escaped.get(at + 2..at + 4).unwrap_or_default().to_ascii_lowercase();
         if one(at) == 6 && matches!(unit.as_slice(), b"d8" | b"d9" | b"da" | b"db") {
             end += 6;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_values_stand_where_they_are() {
+    fn plain_values_keep_their_offsets() {
         let element = br#"{"text": {"a":1}}"#;
         let body = TraceBody::new(element, 7, Json::parse(element).unwrap().get("text").unwrap());
         let one = body.json().unwrap().get("a").unwrap();

@@ -8,10 +8,10 @@ use crate::json::{Json, Object, unescape};
 use annals_core::from_base64;
 use annals_redact::Redactor;
 
-/// Deeper than this no log has headers.
+/// No log has headers deeper than this.
 const DEEPEST: usize = 48;
 
-/// Fields whose values are the conversation itself: nothing is taken out of what people and models said.
+/// Fields with the conversation itself, from which nothing is removed.
 const CONTENT: &[&str] = &[
     "messages",
     "input",
@@ -24,8 +24,8 @@ const CONTENT: &[&str] = &[
     "prompt",
 ];
 
-/// The element without headers, cookies, parameters and fields that carry credentials. Bodies that HAR files keep in
-/// base64 become text: what is in them could not be seen otherwise.
+/// Removes headers, cookies, parameters and fields with credentials. Base64 bodies of HAR files are decoded to text so
+/// that they can be cleaned as well.
 pub fn clean(element: &[u8]) -> Cow<'_, [u8]> {
     let Some(json) = Json::parse(element) else { return Cow::Borrowed(element) };
     let mut cleaner = Cleaner { whole: element, edits: Vec::new() };
@@ -35,7 +35,7 @@ pub fn clean(element: &[u8]) -> Cow<'_, [u8]> {
 
 struct Cleaner<'a> {
     whole: &'a [u8],
-    /// In the order of their places; none overlap.
+    /// Ordered by offset, without overlaps.
     edits: Vec<(Range<usize>, Vec<u8>)>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Cleaner<'a> {
             let of_server = object.get_text("type").is_some_and(|kind| kind == "mcp");
             let removes = |name: &str, value: Json<'_>| {
                 let opens = is_credential(name) && !matches!(value.bytes(), b"null" | b"\"\"");
-                // Headers of a tool's own server are there to open its door.
+                // Headers for a tool's server are credentials.
                 opens || of_server && name == "headers" || name == "encoding" && decoded.is_some()
             };
             let fields: Vec<(String, Json<'a>)> = fields(&object).collect();
@@ -104,7 +104,7 @@ impl<'a> Cleaner<'a> {
         } else if matches!(name, "queryString" | "params") {
             self.items(value, &items(), &|item| pair(item, |name, _| is_credential_parameter(name)), depth);
         } else if name == "tools" {
-            // Schemas of functions may have a field for anything.
+            // Schemas of functions may have fields with any name.
             let servers =
                 items().into_iter().filter(|tool| tool.get_text("type").is_some_and(|kind| kind == "mcp"));
             servers.for_each(|tool| self.value(tool, depth));
@@ -150,12 +150,12 @@ impl<'a> Cleaner<'a> {
         self.members(open, &members, |cleaner, number| cleaner.value(items[number], depth));
     }
 
-    /// Removes members of an object or an array with one comma each, and looks into the others.
-    fn members(&mut self, open: usize, members: &[Member], mut look: impl FnMut(&mut Cleaner<'a>, usize)) {
+    /// Removes members of an object or array with one comma each, and visits the others.
+    fn members(&mut self, open: usize, members: &[Member], mut visit: impl FnMut(&mut Cleaner<'a>, usize)) {
         let kept = members.iter().rposition(|member| !member.removed);
         for (number, member) in members.iter().enumerate() {
             match (member.removed, members.get(number + 1)) {
-                (false, _) => look(self, number),
+                (false, _) => visit(self, number),
                 (true, Some(next)) if kept.is_some_and(|kept| number < kept) => {
                     self.edits.push((member.start..next.start, Vec::new()));
                 }
@@ -169,7 +169,7 @@ impl<'a> Cleaner<'a> {
         }
     }
 
-    /// A string may hold JSON or a stream, or be an address.
+    /// Cleans a string, which may contain JSON, a stream or an address.
     fn text(&mut self, value: Json<'a>) {
         let Some(inner) = value.inner() else { return };
         let cleaned = match inner.trim_ascii_start().first() {
@@ -201,13 +201,13 @@ fn fields<'a>(object: &Object<'a>) -> impl Iterator<Item = (String, Json<'a>)> {
     object.fields().iter().map(|(name, value)| (unescape(name), *value))
 }
 
-/// The bytes of the name of this very value.
+/// The bytes of the name of this value.
 fn name_bytes<'a>(object: &Object<'a>, value: Json<'a>) -> &'a [u8] {
     let same = |other: &Json<'a>| other.bytes().as_ptr() == value.bytes().as_ptr();
     object.fields().iter().find(|(_, other)| same(other)).map_or(&[], |(name, _)| *name)
 }
 
-/// JSON or a stream of it, cleaned; `None` when nothing had to be.
+/// Cleans JSON or a stream of it; `None` if nothing had to be removed.
 fn clean_text(text: &[u8]) -> Option<Vec<u8>> {
     if Json::parse(text).is_some() {
         return match clean(text) {
@@ -234,7 +234,7 @@ fn clean_text(text: &[u8]) -> Option<Vec<u8>> {
     changed.then_some(out)
 }
 
-/// A body in base64 that is text.
+/// Decodes a base64 body that is text.
 fn decoded(value: Json<'_>) -> Option<Vec<u8>> {
     let bytes = from_base64(value.text()?.as_bytes())?;
     std::str::from_utf8(&bytes).is_ok().then_some(bytes)
@@ -244,7 +244,7 @@ fn in_quotes(text: &[u8]) -> Vec<u8> {
     serde_json::to_vec(&String::from_utf8_lossy(text)).unwrap_or_else(|_| b"\"\"".to_vec())
 }
 
-/// Without a password before the host, and without keys in the query.
+/// Removes a password before the host and keys in the query.
 fn clean_address(address: &str) -> Option<String> {
     let (address_start, query) =
         address.split_once('?').map_or((address, None), |(start, query)| (start, Some(query)));
@@ -308,7 +308,7 @@ fn is_credential_header(name: &str, value: &str) -> bool {
     !counts && is_distinctive.iter().any(|word| name.contains(word)) || secret(value)
 }
 
-/// A value that is nothing but a key, under whatever name.
+/// A value that consists of a key, whatever its name.
 fn is_key(value: &[u8]) -> bool {
     let starts = |word: &[u8]| value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
     let one_word = !value.iter().skip(7).any(u8::is_ascii_whitespace);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_looked_into() {
+    fn bodies_are_cleaned() {
         let text = r#"{"postData":{"text":"{\"model\":\"m\",\"tools\":[{\"type\":\"mcp\",\"headers\":{\"Authorization\":\"Bearer zzz\"},\"authorization\":\"zzz\"}]}"}}"#;
         assert_eq!(
             cleaned(text),
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_not_touched() {
+    fn the_conversation_is_not_touched() {
         for text in [
             r#"{"messages":[{"role":"user","content":"my api_key","api_key":"x"}],"usage":{"total_tokens":3}}"#,
             r#"{"tools":[{"type":"function","function":{"parameters":{"properties":{"api_key":{"type":"string"}}}}}]}"#,

@@ -12,7 +12,7 @@ use annals_core::{MessageKind, Role, Time};
 pub struct ModelRequest<'t> {
     pub steps: Vec<TraceStep<'t>>,
     pub model: Option<String>,
-    /// The response that this goes on from.
+    /// The id of the previous response.
     pub previous: Option<String>,
     pub conversation: Option<String>,
 }
@@ -21,7 +21,7 @@ impl<'t> ModelRequest<'t> {
     pub fn read(body: &'t TraceBody<'_>) -> ModelRequest<'t> {
         let mut request = ModelRequest::default();
         let Some(json) = body.json() else {
-            // What LiteLLM was asked may be text alone.
+            // Requests in LiteLLM logs may be plain text.
             if !stream::is_stream(body.text()) && !body.text().trim_ascii().is_empty() {
                 steps::plain(body.text(), &mut request.steps);
             }
@@ -66,13 +66,13 @@ pub struct ModelResponse<'t> {
     pub at: Option<Time>,
     pub previous: Option<String>,
     pub conversation: Option<String>,
-    /// What it says that it was told to be.
+    /// The instructions that the response repeats.
     pub instructions: Vec<TraceStep<'t>>,
     /// One list of steps for each choice; responses have one.
     pub choices: Vec<Vec<TraceStep<'t>>>,
     /// The stream broke off.
     pub unfinished: bool,
-    /// Items of a list that was asked for.
+    /// Items of a list that was requested.
     pub listed: Vec<TraceStep<'t>>,
     pub failures: Vec<TraceStep<'t>>,
     pub usage: Option<Json<'t>>,
@@ -116,18 +116,18 @@ impl<'t> ModelResponse<'t> {
             instructions.items().for_each(|item| steps::item(item, &mut self.instructions));
         }
         for choice in object.get("choices").into_iter().flat_map(Json::items) {
-            let mut said = Vec::new();
+            let mut steps_of_choice = Vec::new();
             if let Some(message) = choice.get("message") {
-                steps::chat_message(message, &mut said);
+                steps::chat_message(message, &mut steps_of_choice);
             } else if let Some(text) = choice.get("text") {
-                steps::text(text, Role::Assistant, MessageKind::Answer, &mut said);
+                steps::text(text, Role::Assistant, MessageKind::Answer, &mut steps_of_choice);
             }
-            self.choices.push(said);
+            self.choices.push(steps_of_choice);
         }
         if let Some(output) = object.get("output") {
-            let mut said = Vec::new();
-            output.items().for_each(|item| steps::item(item, &mut said));
-            self.choices.push(said);
+            let mut steps_of_choice = Vec::new();
+            output.items().for_each(|item| steps::item(item, &mut steps_of_choice));
+            self.choices.push(steps_of_choice);
         }
         if let Some(cut) = object.get("incomplete_details") {
             steps::failure(cut, &mut self.failures);
@@ -146,10 +146,10 @@ impl<'t> ModelResponse<'t> {
         if let Some(error) = streamed.error {
             steps::failure(error, &mut self.failures);
         }
-        let mut said = Vec::new();
-        streamed.items.iter().for_each(|item| steps::item(*item, &mut said));
-        streamed.unfinished.iter().for_each(|bytes| steps::unfinished(bytes, &mut said));
-        self.choices.extend(Some(said).filter(|said| !said.is_empty()));
+        let mut steps_of_choice = Vec::new();
+        streamed.items.iter().for_each(|item| steps::item(*item, &mut steps_of_choice));
+        streamed.unfinished.iter().for_each(|bytes| steps::unfinished(bytes, &mut steps_of_choice));
+        self.choices.extend(Some(steps_of_choice).filter(|steps_of_choice| !steps_of_choice.is_empty()));
         for (event, _) in stream::events(text) {
             let object = event.object();
             if object.get("choices").is_none() {
@@ -166,9 +166,9 @@ impl<'t> ModelResponse<'t> {
         }
         for choice in stream::choices(text).values() {
             self.unfinished = !choice.finished;
-            let mut said = Vec::new();
-            steps::streamed_choice(choice, &mut said);
-            self.choices.push(said);
+            let mut steps_of_choice = Vec::new();
+            steps::streamed_choice(choice, &mut steps_of_choice);
+            self.choices.push(steps_of_choice);
         }
     }
 }

@@ -7,21 +7,21 @@ use super::trace::Trace;
 use annals_core::{SessionFacts, Time};
 
 #[derive(Default)]
-pub struct Noted {
+pub struct SessionNotes {
     facts: SessionFacts,
-    /// The model that was asked for, where no answer names one.
-    asked_for: Option<String>,
+    /// The requested model, used if no response names one.
+    requested_model: Option<String>,
 }
 
-impl Noted {
+impl SessionNotes {
     pub fn note(
         &mut self,
         trace: &Trace<'_>,
         answer: &ModelResponse<'_>,
         moments: [Option<Time>; 2],
-        asked_for: Option<&str>,
+        requested_model: Option<&str>,
     ) {
-        self.asked_for = self.asked_for.take().or_else(|| asked_for.map(str::to_owned));
+        self.requested_model = self.requested_model.take().or_else(|| requested_model.map(str::to_owned));
         let facts = &mut self.facts;
         for at in moments.into_iter().flatten() {
             facts.started_at = Some(facts.started_at.map_or(at, |first| first.min(at)));
@@ -51,7 +51,7 @@ impl Noted {
         facts.native.extend(trace.native.clone());
     }
 
-    /// The first prompt serves as a title.
+    /// Uses the first prompt as the title.
     pub fn note_prompt(&mut self, line: &str) {
         if self.facts.first_prompt.is_none() && !line.is_empty() {
             self.facts.first_prompt = Some(line.to_owned());
@@ -61,7 +61,7 @@ impl Noted {
     pub fn facts(&self) -> SessionFacts {
         let mut facts = self.facts.clone();
         if facts.models.is_empty() {
-            facts.models.extend(self.asked_for.clone());
+            facts.models.extend(self.requested_model.clone());
         }
         facts
     }

@@ -2,7 +2,7 @@
 
 use crate::json::Object;
 
-/// What one element of a file is.
+/// The form of one element of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
     /// An entry of a HAR.
@@ -14,7 +14,7 @@ pub enum Form {
     Helicone,
     Langfuse,
     Completion,
-    /// A message that was sent for a stored completion.
+    /// A message of a stored completion.
     StoredMessage,
     Response,
     Conversation,
@@ -23,14 +23,14 @@ pub enum Form {
 }
 
 impl Form {
-    /// The first that fits; logs wrap objects of the API, so they come first.
+    /// The first form that matches. Logs wrap objects of the API, so they come first.
     pub fn of(object: &Object<'_>) -> Option<Form> {
         Form::by_names(&|name| object.get(name).is_some(), &|name| {
             object.get_text(name).unwrap_or_default().into_owned()
         })
     }
 
-    /// `has` tells whether there is such a field, `text` what it says.
+    /// `has` returns whether a field exists, `text` its text.
     pub fn by_names(has: &dyn Fn(&str) -> bool, text: &dyn Fn(&str) -> String) -> Option<Form> {
         let all = |names: &[&str]| names.iter().all(|name| has(name));
         let any = |names: &[&str]| names.iter().any(|name| has(name));
@@ -63,7 +63,7 @@ impl Form {
         Some(found)
     }
 
-    /// In a word for people.
+    /// A user-facing name.
     pub fn name(self) -> &'static str {
         match self {
             Form::Har => "HAR entry",
@@ -80,7 +80,7 @@ impl Form {
         }
     }
 
-    /// Why it is not read.
+    /// Why elements of this form are not kept.
     pub fn left_out(self) -> Option<&'static str> {
         match self {
             Form::Helicone => Some("Helicone exports are not supported yet"),
@@ -106,7 +106,7 @@ pub fn stored_message(id: &str) -> Option<&str> {
         .then_some(completion)
 }
 
-/// Items have ids that begin with a word for their type: `msg_`, `fc_`, `rs_`, `ws_`, `mcp_` and others.
+/// Ids of items start with their type: `msg_`, `fc_`, `rs_`, `ws_`, `mcp_` and others.
 fn item_id(id: &str) -> bool {
     let known = [
         "msg", "fc", "fco", "rs", "ws", "fs", "ci", "ig", "mcp", "mcpl", "mcpr", "mcpa", "cu", "cuo", "lsh",
@@ -121,7 +121,7 @@ mod tests {
     use crate::json::Json;
 
     #[test]
-    fn forms_are_told_apart() {
+    fn forms_are_distinguished() {
         let cases = [
             (r#"{"startedDateTime":"x","request":{},"response":{}}"#, Some(Form::Har)),
             (

@@ -1,4 +1,4 @@
-//! What `import` takes: trace files recognised by content, without credentials, each trace with its session.
+//! Imports trace files: recognises them by content, removes credentials, and assigns each trace to a session.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -15,44 +15,44 @@ use crate::json::Json;
 use crate::{Capture, ElementBody, Intake, Judgement, KnownRecords, Member, Shape, Taking, path_part};
 use annals_core::{ContentKey, Result, Time};
 
-/// Traces are put in the order of their times as far as so many bytes of them reach.
+/// Traces are sorted by time within a buffer of this many bytes.
 const HELD: usize = 64 << 20;
 
 pub struct TraceIntake {
-    /// Hosts of gateways, beside the provider's own.
+    /// Hosts of gateways, besides those of the provider.
     gateways: Vec<String>,
-    /// What headers say of the container at hand.
+    /// Header fields of the current container.
     container: Map<String, Value>,
     sessions: Sessions,
-    /// The first and the last item of each file that says of no item where it belongs.
-    lists: HashMap<String, List>,
-    waiting: Vec<Waiting>,
+    /// The first and the last item of each file whose items do not name their conversation.
+    lists: HashMap<String, ItemList>,
+    waiting: Vec<PendingTrace>,
     waiting_bytes: usize,
     taken: i64,
     left_out: BTreeMap<String, u64>,
 }
 
-struct List {
+struct ItemList {
     name: String,
     first: Option<Time>,
     last: Option<Time>,
 }
 
-struct Waiting {
+struct PendingTrace {
     session: String,
     at: Option<Time>,
-    /// What has no time is before its answer.
+    /// Sorts a request without a time before its response.
     answers: bool,
     number: i64,
     header: Map<String, Value>,
     text: Vec<u8>,
 }
 
-/// What an entry or a line is to be.
-enum Wanted<'e> {
+/// The classification of an element.
+enum Classified<'e> {
     Trace(Box<Trace<'e>>),
-    /// Known, and not kept, with the reason.
-    Not(&'static str),
+    /// Recognised but not kept, with the reason.
+    LeftOut(&'static str),
     Unknown,
 }
 
@@ -70,32 +70,32 @@ impl TraceIntake {
         }
     }
 
-    fn wanted<'e>(&self, member: &Member<'_>, element: &'e [u8]) -> Wanted<'e> {
+    fn classify<'e>(&self, member: &Member<'_>, element: &'e [u8]) -> Classified<'e> {
         let Some(object) = Json::parse(element).filter(|json| json.is_object()).map(Json::object) else {
-            return Wanted::Unknown;
+            return Classified::Unknown;
         };
-        let Some(form) = Form::of(&object) else { return Wanted::Unknown };
+        let Some(form) = Form::of(&object) else { return Classified::Unknown };
         if let Some(why) = form.left_out() {
-            return Wanted::Not(why);
+            return Classified::LeftOut(why);
         }
         if form == Form::Har {
             let request = object.get("request").map(Json::object);
             let url = request.as_ref().and_then(|request| request.get_text("url")).unwrap_or_default();
-            if let Some(why) = self.foreign(&url) {
-                return Wanted::Not(why);
+            if let Some(why) = self.reason_if_foreign(&url) {
+                return Classified::LeftOut(why);
             }
         }
         match Trace::read(element, 0, member.name) {
-            Some(trace) if form == Form::Har && trace.request.is_none() && !tells(&trace) => {
-                Wanted::Not("calls without a request or response")
+            Some(trace) if form == Form::Har && trace.request.is_none() && !has_content(&trace) => {
+                Classified::LeftOut("calls without a request or response")
             }
-            Some(trace) => Wanted::Trace(Box::new(trace)),
-            None => Wanted::Unknown,
+            Some(trace) => Classified::Trace(Box::new(trace)),
+            None => Classified::Unknown,
         }
     }
 
-    /// Why a call of a HAR is none of this source's.
-    fn foreign(&self, url: &str) -> Option<&'static str> {
+    /// Why a call in a HAR file does not belong to this source.
+    fn reason_if_foreign(&self, url: &str) -> Option<&'static str> {
         let (host, path) = host_and_path(url);
         let host = host.to_ascii_lowercase();
         let own = host == "api.openai.com"
@@ -110,11 +110,11 @@ impl TraceIntake {
         (!called).then_some("calls to other endpoints")
     }
 
-    fn released(&mut self) -> Vec<Capture<'static>> {
+    fn release(&mut self) -> Vec<Capture<'static>> {
         self.waiting_bytes = 0;
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_by(|a, b| {
-            let order = |waiting: &Waiting| (waiting.at, waiting.answers, waiting.number);
+            let order = |waiting: &PendingTrace| (waiting.at, waiting.answers, waiting.number);
             a.session.cmp(&b.session).then_with(|| order(a).cmp(&order(b)))
         });
         let captures = waiting.into_iter().map(|waiting| Capture {
@@ -167,7 +167,7 @@ impl Intake for TraceIntake {
         let found = Form::by_names(&has, &text).or_else(|| among_first(member.head));
         match found.map(|form| (form, form.left_out())) {
             Some((_, Some(why))) => Judgement::LeaveOut(why),
-            Some((form, None)) => take(what(form), Shape::Elements),
+            Some((form, None)) => take(plural_name(form), Shape::Elements),
             None => Judgement::Unknown,
         }
     }
@@ -176,19 +176,19 @@ impl Intake for TraceIntake {
         self.container.clone_from(container);
     }
 
-    fn looks_first(&self) -> bool {
+    fn surveys_first(&self) -> bool {
         true
     }
 
-    fn look(&mut self, member: &Member<'_>, element: &[u8]) {
-        let Wanted::Trace(trace) = self.wanted(member, element) else { return };
+    fn survey(&mut self, member: &Member<'_>, element: &[u8]) {
+        let Classified::Trace(trace) = self.classify(member, element) else { return };
         let request = trace.request.as_ref().map(ModelRequest::read).unwrap_or_default();
         let answer = trace.response.as_ref().map(ModelResponse::read).unwrap_or_default();
         let mut references = References::of(&trace, &request, &answer);
         let at = time_of(&trace, &answer);
         if trace.form == Form::Item {
             let name = references.names.last().cloned().unwrap_or_default();
-            let list = self.lists.entry(list_name(member)).or_insert(List { name, first: at, last: at });
+            let list = self.lists.entry(list_name(member)).or_insert(ItemList { name, first: at, last: at });
             list.last = at;
             if trace.of.is_none() {
                 references.names.push(format!("items:{}", list.name));
@@ -207,13 +207,13 @@ impl Intake for TraceIntake {
         element: &'e [u8],
         archive: &dyn KnownRecords,
     ) -> Result<Option<Vec<Capture<'e>>>> {
-        let trace = match self.wanted(member, element) {
-            Wanted::Trace(trace) => trace,
-            Wanted::Not(why) => {
+        let trace = match self.classify(member, element) {
+            Classified::Trace(trace) => trace,
+            Classified::LeftOut(why) => {
                 *self.left_out.entry(format!("{}: {why}", member.name)).or_default() += 1;
                 return Ok(Some(Vec::new()));
             }
-            Wanted::Unknown => return Ok(None),
+            Classified::Unknown => return Ok(None),
         };
         let key = ContentKey::of(&[element]);
         let Some(home) = self.sessions.home(key, archive)? else { return Ok(None) };
@@ -234,24 +234,24 @@ impl Intake for TraceIntake {
         let text = clean(element).into_owned();
         self.waiting_bytes += text.len();
         let answers = trace.response.is_some();
-        self.waiting.push(Waiting { session: home.session, at, answers, number, header, text });
-        let released = if self.waiting_bytes > HELD { self.released() } else { Vec::new() };
+        self.waiting.push(PendingTrace { session: home.session, at, answers, number, header, text });
+        let released = if self.waiting_bytes > HELD { self.release() } else { Vec::new() };
         Ok(Some(released))
     }
 
     fn finish(&mut self, _archive: &dyn KnownRecords) -> Result<Vec<Capture<'static>>> {
-        Ok(self.released())
+        Ok(self.release())
     }
 
-    fn problems(&mut self) -> Vec<String> {
+    fn take_warnings(&mut self) -> Vec<String> {
         let left_out = std::mem::take(&mut self.left_out).into_iter();
         let left_out = left_out.map(|(what, count)| format!("{what}: {count} skipped"));
-        left_out.chain(std::mem::take(&mut self.sessions.problems)).collect()
+        left_out.chain(std::mem::take(&mut self.sessions.warnings)).collect()
     }
 }
 
-/// Whether the response alone is worth keeping: an answer that was asked for again, or items of a conversation.
-fn tells(trace: &Trace<'_>) -> bool {
+/// Whether the response is worth keeping without a request: a retrieved response, or items of a conversation.
+fn has_content(trace: &Trace<'_>) -> bool {
     let answer = trace.response.as_ref().map(ModelResponse::read).unwrap_or_default();
     let listed = trace.of.is_some() && !answer.listed.is_empty();
     listed || answer.id.is_some() || answer.usage.is_some()
@@ -264,12 +264,12 @@ fn time_of(trace: &Trace<'_>, answer: &ModelResponse<'_>) -> Option<Time> {
     })
 }
 
-/// Files of one name may be in several containers.
+/// Includes the container, as several containers may have files with the same name.
 fn list_name(member: &Member<'_>) -> String {
     format!("{} {}", member.size, member.name)
 }
 
-fn what(form: Form) -> &'static str {
+fn plural_name(form: Form) -> &'static str {
     match form {
         Form::Har => "HAR entries",
         Form::BatchRequest => "batch requests",
@@ -285,7 +285,7 @@ fn what(form: Form) -> &'static str {
     }
 }
 
-/// The first form among the whole objects of the head: a file may begin with something else.
+/// The first form among the complete objects of the head; a file may start with something else.
 fn among_first(head: &[u8]) -> Option<Form> {
     let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
     if text.starts_with(b"[") {
@@ -303,7 +303,7 @@ fn among_first(head: &[u8]) -> Option<Form> {
     text.split(|byte| *byte == b'\n').find_map(|line| Form::of(&Json::parse_first(line)?.object()))
 }
 
-/// Names and texts of the first object of `data`, as far as the head reaches.
+/// Names and texts of the first object in `data`, as far as the head has them.
 fn fields_in_data(head: &[u8]) -> Vec<(String, Option<String>)> {
     let Some(at) = memchr::memmem::find(head, b"\"data\"") else { return Vec::new() };
     let rest = &head[at + b"\"data\"".len()..];
@@ -319,7 +319,7 @@ fn fields_in_data(head: &[u8]) -> Vec<(String, Option<String>)> {
     read.collect()
 }
 
-/// mitmproxy writes lengths before its values.
+/// Recognises flow files of mitmproxy, which have lengths before values.
 fn is_flow_file(head: &[u8]) -> bool {
     let digits = head.iter().take_while(|byte| byte.is_ascii_digit()).count();
     (1..10).contains(&digits) && head.get(digits) == Some(&b':') && contains(head, b"7:version;")

@@ -68,7 +68,7 @@ impl Source for OpenAiApi {
 }
 
 impl Import for OpenAiApi {
-    fn intake(&self, _wish: IntakeOptions, settings: &dyn Settings) -> Box<dyn Intake> {
+    fn intake(&self, _options: IntakeOptions, settings: &dyn Settings) -> Box<dyn Intake> {
         let hosts =
             settings.list("OPENAI_TRACES_HOSTS").iter().map(|host| host.to_ascii_lowercase()).collect();
         Box::new(intake::TraceIntake::new(hosts))

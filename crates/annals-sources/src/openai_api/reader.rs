@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::body::TraceBody;
 use super::exchange::{ModelRequest, ModelResponse};
-use super::facts::Noted;
+use super::facts::SessionNotes;
 use super::references;
 use super::references::References;
-use super::steps::{Ran, TraceStep, What};
+use super::steps::{CallOutcome, StepKind, TraceStep};
 use super::trace::{Trace, time_in_id};
 use super::usage::{UsageLedger, usage};
 use crate::import::captures::{Captures, Header, header_verdict};
@@ -22,7 +22,7 @@ use annals_core::{
 
 pub struct TraceReader {
     captures: Captures,
-    /// The element at hand, by its bytes.
+    /// The key of the current element.
     element: ContentKey,
     last_row: Option<Span>,
     session: Arc<str>,
@@ -31,21 +31,21 @@ pub struct TraceReader {
 
 #[derive(Default)]
 struct State {
-    noted: Noted,
-    /// All that was told, by its place in a line of steps, by the provider's id, or by its response.
+    noted: SessionNotes,
+    /// Everything emitted, by its position in a chain of steps, by the provider's id, or by its response.
     seen: BTreeSet<ContentKey>,
-    /// Words in the order in which they were told, and the line of steps that ends with them.
-    told: Vec<(ContentKey, ContentKey)>,
-    /// Where the line of steps is behind each response.
+    /// Contents in the order in which they were emitted, and the chain of steps that ends with each.
+    emitted: Vec<(ContentKey, ContentKey)>,
+    /// The chain of steps after each response.
     behind: BTreeMap<String, ContentKey>,
-    /// Behind the last element.
+    /// The chain after the last element.
     last: Option<ContentKey>,
-    /// Prompts that came with an id, and those that came without: a list tells again what a request told.
+    /// Prompts with an id, and those without: a list repeats the prompts of requests.
     named: BTreeMap<ContentKey, u32>,
     unnamed: BTreeMap<ContentKey, u32>,
-    /// Places of calls by their id.
+    /// Offsets of calls by id.
     calls: BTreeMap<String, u64>,
-    /// Where answers stand whose stream broke off, by their response.
+    /// Offsets of answers whose stream broke off, by response.
     unfinished: BTreeMap<String, u64>,
     ledger: UsageLedger,
 }
@@ -55,9 +55,9 @@ struct Context<'c, 'b> {
     body: &'c TraceBody<'b>,
     at: Option<Time>,
     model: Option<Arc<str>>,
-    /// The response that they are of, and the number of the choice.
+    /// The response they belong to, and the number of the choice.
     response: Option<(&'c str, usize)>,
-    /// They are items of a list, and not of a call.
+    /// They are items of a list, not of a call.
     listed: bool,
 }
 
@@ -101,25 +101,25 @@ impl TraceReader {
         if let Some(body) = &trace.request {
             let listed = trace.is_dump();
             let context = Context { body, at: at.filter(|_| !listed), model: None, response: None, listed };
-            line = self.tell(&request.steps, &context, base, out);
+            line = self.emit_new(&request.steps, &context, base, out);
         }
         self.last_row = None;
         if let Some(body) = &trace.response {
             let context = Context { body, at, model: None, response: None, listed: true };
-            self.tell(&answer.instructions, &context, line, out);
-            self.tell(&answer.listed, &Context { at: None, ..context }, line, out);
+            self.emit_new(&answer.instructions, &context, line, out);
+            self.emit_new(&answer.listed, &Context { at: None, ..context }, line, out);
             let mut ends = Vec::new();
             for (number, choice) in answer.choices.iter().enumerate() {
                 let response = id.as_deref().filter(|_| !answer.unfinished).map(|id| (id, number));
                 let context = Context { body, at: ended_at, model: model.clone(), response, listed: false };
-                ends.push(self.tell(choice, &context, line, out));
+                ends.push(self.emit_new(choice, &context, line, out));
             }
             line = ends.first().copied().unwrap_or(line);
             self.note_unfinished(&answer, id.as_deref(), out);
             let context = Context { body, at: ended_at, model: None, response: None, listed: false };
-            // What was used is told with the last row of the answer.
+            // Usage is on the last row of the answer.
             let last_row = self.last_row;
-            self.tell(&answer.failures, &context, line, out);
+            self.emit_new(&answer.failures, &context, line, out);
             self.last_row = last_row.or(self.last_row);
         }
         if let Some(body) = &trace.error {
@@ -129,7 +129,7 @@ impl TraceReader {
                 None => super::steps::plain_failure(body.text(), &mut failures),
             }
             let context = Context { body, at: ended_at, model: None, response: None, listed: false };
-            self.tell(&failures, &context, line, out);
+            self.emit_new(&failures, &context, line, out);
         }
         if let Some(id) = &id {
             self.state.behind.insert(id.clone(), line);
@@ -148,7 +148,7 @@ impl TraceReader {
         Verdict::Kept(trace.form.name().into())
     }
 
-    /// The end of an answer may come in another file than its start: the start is no answer then.
+    /// Another file may have the complete answer; the incomplete one then becomes a notice.
     fn note_unfinished(&mut self, answer: &ModelResponse<'_>, id: Option<&str>, out: &mut Vec<Item>) {
         let Some(id) = id else { return };
         if answer.unfinished {
@@ -161,7 +161,7 @@ impl TraceReader {
         }
     }
 
-    /// Where the line of steps stands that a request goes on with.
+    /// The chain of steps that a request continues.
     fn base(&self, request: &ModelRequest<'_>, answer: &ModelResponse<'_>, trace: &Trace<'_>) -> ContentKey {
         let previous = request.previous.as_ref().or(answer.previous.as_ref());
         if let Some(line) = previous.and_then(|id| self.state.behind.get(id)) {
@@ -175,7 +175,7 @@ impl TraceReader {
         }
     }
 
-    /// Requests repeat what was said. Some leave out its start: then the longest stretch that was told before counts.
+    /// Requests repeat the conversation. If one leaves out the start, finds the longest part that was emitted before.
     fn align(&self, steps: &[TraceStep<'_>]) -> ContentKey {
         let contents: Vec<ContentKey> =
             steps.iter().filter(|step| references::counts(step)).map(|step| step.content).collect();
@@ -185,22 +185,22 @@ impl TraceReader {
         if known {
             return start;
         }
-        let told = &self.state.told;
+        let emitted = &self.state.emitted;
         let shared = |from: usize| {
-            told[from..].iter().zip(&contents).take_while(|((told, _), new)| told == *new).count()
+            emitted[from..].iter().zip(&contents).take_while(|((old, _), new)| old == *new).count()
         };
-        let best = (0..told.len()).map(|from| (shared(from), from)).max();
+        let best = (0..emitted.len()).map(|from| (shared(from), from)).max();
         match best {
             Some((length, from)) if length >= 2 => match from.checked_sub(1) {
-                Some(before) => told[before].1,
+                Some(before) => emitted[before].1,
                 None => start,
             },
             _ => start,
         }
     }
 
-    /// Tells what was not told before; answers where the line of steps stands then.
-    fn tell(
+    /// Emits new steps and returns the chain that ends with them.
+    fn emit_new(
         &mut self,
         steps: &[TraceStep<'_>],
         context: &Context<'_, '_>,
@@ -211,14 +211,14 @@ impl TraceReader {
         let mut message = None;
         for (number, step) in steps.iter().enumerate() {
             let counts = references::counts(step);
-            // What is beside the line is known by its words alone.
-            let place = match &step.what {
+            // Steps outside of the chain are identified by their content.
+            let place = match &step.kind {
                 _ if counts => references::next(line, step.content),
-                // The same may happen again.
-                What::Said { kind: MessageKind::Notice, .. } => {
+                // The same notice may occur again.
+                StepKind::Message { kind: MessageKind::Notice, .. } => {
                     step.content.then(self.element.hex().as_bytes())
                 }
-                What::Said { .. } | What::Called { .. } | What::Returned { .. } => step.content,
+                StepKind::Message { .. } | StepKind::Call { .. } | StepKind::Result { .. } => step.content,
             };
             let named = step.id.as_deref().map(|id| ContentKey::of(&[b"item", id.as_bytes()]));
             let of_response = context.response.map(|(id, choice)| {
@@ -230,12 +230,12 @@ impl TraceReader {
             if counts {
                 line = place;
             }
-            old = old || self.told_otherwise(step, named.is_some(), context.listed);
+            old = old || self.is_listed_twice(step, named.is_some(), context.listed);
             if old {
                 continue;
             }
             if counts {
-                self.state.told.push((step.content, line));
+                self.state.emitted.push((step.content, line));
             }
             let own = ContentKey::of(&[self.session.as_bytes(), place.hex().as_bytes()]);
             let key = of_response.or(named).unwrap_or(own);
@@ -244,9 +244,9 @@ impl TraceReader {
         line
     }
 
-    /// A list has ids for what requests told without: the same words then are the same prompt.
-    fn told_otherwise(&mut self, step: &TraceStep<'_>, named: bool, listed: bool) -> bool {
-        if !matches!(step.what, What::Said { kind: MessageKind::Prompt, .. }) {
+    /// Lists have ids for prompts that requests have without: the same text is then the same prompt.
+    fn is_listed_twice(&mut self, step: &TraceStep<'_>, named: bool, listed: bool) -> bool {
+        if !matches!(step.kind, StepKind::Message { kind: MessageKind::Prompt, .. }) {
             return false;
         }
         let state = &mut self.state;
@@ -277,8 +277,8 @@ impl TraceReader {
         let span = context.body.span(step.bytes);
         let at = context.at.or_else(|| step.id.as_deref().filter(|_| context.listed).and_then(time_in_id));
         let (session, model) = (self.session.clone(), context.model.clone());
-        match &step.what {
-            What::Said { role, kind, line } => {
+        match &step.kind {
+            StepKind::Message { role, kind, line } => {
                 if *kind == MessageKind::Prompt {
                     self.state.noted.note_prompt(line);
                 }
@@ -297,7 +297,7 @@ impl TraceReader {
                     tally,
                 }));
             }
-            What::Called { call_id, name, kind, title, within, ran } => {
+            StepKind::Call { call_id, name, kind, title, within, ran } => {
                 let message = message.filter(|_| *within);
                 if message.is_none() {
                     self.last_row = Some(span);
@@ -321,7 +321,7 @@ impl TraceReader {
                     out.push(result(session, span.offset, span, at, *ran));
                 }
             }
-            What::Returned { call_id, ran } => match self.state.calls.get(call_id) {
+            StepKind::Result { call_id, ran } => match self.state.calls.get(call_id) {
                 Some(call) => out.push(result(session, *call, span, at, *ran)),
                 None => {
                     let (role, kind) = (annals_core::Role::Tool, MessageKind::Result);
@@ -342,7 +342,7 @@ impl TraceReader {
         }
     }
 
-    /// The names under which later traces may look for this session.
+    /// Records the names by which later traces find this session.
     #[allow(clippy::too_many_arguments, reason = "the parts of one trace, used once")]
     fn refer(
         &self,
@@ -360,7 +360,7 @@ impl TraceReader {
         }
         names.extend(header.fields.get("element").and_then(Value::as_str).map(str::to_owned));
         for key in names {
-            // One version of a name is enough: it is the session that counts.
+            // One version of a name is enough: only its session matters.
             let content = ContentKey::of(&[key.as_bytes(), self.session.as_bytes()]);
             let session = Some(self.session.clone());
             out.push(Item::Document(Document { stream: "references", key, session, at, span, content }));
@@ -378,7 +378,7 @@ impl Reader for TraceReader {
     }
 
     fn save(&self) -> String {
-        // Readers of captures see all of them again.
+        // Readers of captures get all of them again.
         String::new()
     }
 
@@ -392,7 +392,7 @@ impl Reader for TraceReader {
     }
 }
 
-fn result(session: Arc<str>, call: u64, output: Span, at: Option<Time>, ran: Ran) -> Item {
+fn result(session: Arc<str>, call: u64, output: Span, at: Option<Time>, ran: CallOutcome) -> Item {
     Item::Result(CallResult {
         session,
         call,

@@ -2,34 +2,34 @@
 
 use super::exchange::{ModelRequest, ModelResponse};
 use super::form::Form;
-use super::steps::{TraceStep, What};
+use super::steps::{StepKind, TraceStep};
 use super::trace::Trace;
 use annals_core::{ContentKey, MessageKind, from_base64};
 
-/// What a trace tells of the session that it belongs to.
+/// What identifies the session of a trace.
 #[derive(Debug, Default)]
 pub struct References {
-    /// Everything that has one of these names is of one session; the first is the best name for a new one.
+    /// Traces that share a name are in one session; the first is the best name for a new session.
     pub names: Vec<String>,
-    /// What was said before, up to each answer that the request repeats, the longest first.
+    /// The conversation up to each answer that the request repeats, longest first.
     pub before: Vec<ContentKey>,
-    /// What was said when this trace ended, for each choice.
+    /// The conversation at the end of this trace, for each choice.
     pub after: Vec<ContentKey>,
     pub batch: Option<BatchPart>,
 }
 
-/// Half of a call that was made in a batch.
+/// The request or response of a call in a batch.
 #[derive(Debug)]
 pub struct BatchPart {
     pub custom_id: String,
     pub model: Option<String>,
-    pub half: Half,
-    /// The folder of its file within what is imported.
+    pub half: BatchHalf,
+    /// The folder of its file within the import.
     pub folder: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Half {
+pub enum BatchHalf {
     Request,
     Response,
 }
@@ -47,7 +47,7 @@ impl References {
         let batch = trace.custom_id.as_ref().map(|custom_id| BatchPart {
             custom_id: custom_id.clone(),
             model: answer.model.as_ref().or(request.model.as_ref()).cloned(),
-            half: if trace.form == Form::BatchRequest { Half::Request } else { Half::Response },
+            half: if trace.form == Form::BatchRequest { BatchHalf::Request } else { BatchHalf::Response },
             folder: String::new(),
         });
         let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -72,12 +72,12 @@ impl References {
         References { names: names.collect(), before, after, batch }
     }
 
-    /// All names under which this trace is looked for later.
+    /// All names by which later traces find this one.
     pub fn names(&self, session: &str) -> Vec<String> {
         let mut names = self.names.clone();
-        names.extend(self.after.iter().map(|line| said(*line)));
+        names.extend(self.after.iter().map(|line| chain_name(*line)));
         if let Some(batch) = &self.batch {
-            names.push(half(batch.half, &batch.custom_id));
+            names.push(half_name(batch.half, &batch.custom_id));
             names.push(half_of(batch.half, &batch.custom_id, session));
         }
         names.dedup();
@@ -85,7 +85,7 @@ impl References {
     }
 }
 
-/// Before anything was said.
+/// The empty chain of steps.
 pub fn start() -> ContentKey {
     ContentKey::of(&[b"start"])
 }
@@ -94,32 +94,32 @@ pub fn next(line: ContentKey, content: ContentKey) -> ContentKey {
     line.then(content.hex().as_bytes())
 }
 
-/// Whether a step is part of the line. Requests repeat what was said and called; instructions change on the way, and
-/// thoughts are often left out.
+/// Whether a step is part of the chain. Requests repeat messages and calls; instructions may change, and reasoning is
+/// often left out.
 pub fn counts(step: &TraceStep<'_>) -> bool {
-    match &step.what {
-        What::Said { kind, .. } => matches!(kind, MessageKind::Prompt | MessageKind::Answer),
-        What::Called { .. } | What::Returned { .. } => true,
+    match &step.kind {
+        StepKind::Message { kind, .. } => matches!(kind, MessageKind::Prompt | MessageKind::Answer),
+        StepKind::Call { .. } | StepKind::Result { .. } => true,
     }
 }
 
-/// The name of what was said up to somewhere.
-pub fn said(line: ContentKey) -> String {
+/// The name of a chain of steps.
+pub fn chain_name(line: ContentKey) -> String {
     format!("said:{}", line.hex())
 }
 
-pub fn half(half: Half, custom_id: &str) -> String {
+pub fn half_name(half: BatchHalf, custom_id: &str) -> String {
     match half {
-        Half::Request => format!("batch_request:{custom_id}"),
-        Half::Response => format!("batch_response:{custom_id}"),
+        BatchHalf::Request => format!("batch_request:{custom_id}"),
+        BatchHalf::Response => format!("batch_response:{custom_id}"),
     }
 }
 
-pub fn half_of(side: Half, custom_id: &str, session: &str) -> String {
-    format!("{}@{session}", half(side, custom_id))
+pub fn half_of(side: BatchHalf, custom_id: &str, session: &str) -> String {
+    format!("{}@{session}", half_name(side, custom_id))
 }
 
-/// More than one batch has an open request of this name.
+/// The name that marks a custom id as open in several batches.
 pub fn several(custom_id: &str) -> String {
     format!("batch_several:{custom_id}")
 }
@@ -133,9 +133,9 @@ pub fn plain_id(id: &str) -> String {
 }
 
 fn is_answer(step: &TraceStep<'_>) -> bool {
-    match &step.what {
-        What::Said { kind, .. } => *kind == MessageKind::Answer,
-        What::Called { .. } => true,
-        What::Returned { .. } => false,
+    match &step.kind {
+        StepKind::Message { kind, .. } => *kind == MessageKind::Answer,
+        StepKind::Call { .. } => true,
+        StepKind::Result { .. } => false,
     }
 }

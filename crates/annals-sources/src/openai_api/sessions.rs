@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::references::{BatchPart, Half, References, half, half_of, said, several};
+use super::references::{BatchHalf, BatchPart, References, chain_name, half_name, half_of, several};
 use crate::KnownRecords;
 use annals_core::{ContentKey, Result, Time};
 
-/// All traces of a container, tied to each other by what they say.
+/// All traces of a container, joined into sessions by their references.
 #[derive(Default)]
 pub struct Sessions {
     traces: Vec<KnownTrace>,
@@ -15,14 +15,14 @@ pub struct Sessions {
     /// The traces of a session, once all are known.
     parts: Option<BTreeMap<usize, Vec<usize>>>,
     decided: HashMap<usize, SessionFile>,
-    pub problems: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
-/// Where a trace goes.
+/// The session that a trace is added to.
 #[derive(Debug, Clone)]
 pub struct SessionFile {
     pub session: String,
-    /// Another batch has an open request of the same name.
+    /// Another batch has an open request with the same custom id.
     pub several: bool,
 }
 
@@ -50,17 +50,17 @@ impl Sessions {
         }
     }
 
-    /// Whether nothing but its bytes tells an element from others.
+    /// Whether an element can only be identified by its bytes.
     pub fn is_nameless(&self, element: ContentKey) -> bool {
         let trace = self.by_element.get(&element).map(|number| &self.traces[*number]);
         trace.is_some_and(|trace| trace.references.names.is_empty())
     }
 
-    /// The session of an element that was added.
+    /// Decides the session of an element that was added.
     pub fn home(&mut self, element: ContentKey, archive: &dyn KnownRecords) -> Result<Option<SessionFile>> {
         let Some(number) = self.by_element.get(&element).copied() else { return Ok(None) };
         if self.parts.is_none() {
-            self.join_what_goes_on();
+            self.join_continuations();
             self.join_batches();
             let mut parts: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
             for number in 0..self.traces.len() {
@@ -94,23 +94,23 @@ impl Sessions {
             }
         }
         for line in part.iter().flat_map(|number| &self.traces[*number].references.before) {
-            if let Some(session) = find(&said(*line))? {
+            if let Some(session) = find(&chain_name(*line))? {
                 return Ok(SessionFile { session, several: false });
             }
         }
-        let halves: HashSet<Half> =
-            part.iter().filter_map(|number| self.half(*number)).map(|batch| batch.half).collect();
+        let halves: HashSet<BatchHalf> =
+            part.iter().filter_map(|number| self.batch_part(*number)).map(|batch| batch.half).collect();
         let mut open_elsewhere = false;
         if halves.len() == 1 {
             for batch in part.iter().filter_map(|number| self.traces[*number].references.batch.as_ref()) {
                 let other = match batch.half {
-                    Half::Request => Half::Response,
-                    Half::Response => Half::Request,
+                    BatchHalf::Request => BatchHalf::Response,
+                    BatchHalf::Response => BatchHalf::Request,
                 };
                 if find(&several(&batch.custom_id))?.is_some() {
-                    if batch.half == Half::Response {
+                    if batch.half == BatchHalf::Response {
                         let id = &batch.custom_id;
-                        self.problems.push(format!(
+                        self.warnings.push(format!(
                             "{id}: several batches use this id, so its response is a separate session"
                         ));
                     }
@@ -122,11 +122,11 @@ impl Sessions {
         }
         Ok(SessionFile {
             session: self.new_name(part),
-            several: open_elsewhere && halves.contains(&Half::Request),
+            several: open_elsewhere && halves.contains(&BatchHalf::Request),
         })
     }
 
-    /// A conversation's id, a session's, the id of the first response, or what can be had.
+    /// The id of a conversation, of a session or of the first response, or whatever is available.
     fn new_name(&self, part: &[usize]) -> String {
         let names = || part.iter().flat_map(|number| &self.traces[*number].references.names);
         let session = || names().find_map(|name| name.strip_prefix("session:"));
@@ -142,8 +142,8 @@ impl Sessions {
         }
     }
 
-    /// A request that repeats what was said when another trace ended goes on with it: with the last one before it.
-    fn join_what_goes_on(&mut self) {
+    /// A request that repeats the conversation of another trace continues it: the last such trace before it.
+    fn join_continuations(&mut self) {
         let mut ends: HashMap<ContentKey, Vec<usize>> = HashMap::new();
         for (number, trace) in self.traces.iter().enumerate() {
             for line in &trace.references.after {
@@ -166,24 +166,25 @@ impl Sessions {
         }
     }
 
-    /// Halves of one name belong together where there is one of each that fit.
+    /// Joins a request and a response with the same custom id if there is exactly one matching pair.
     fn join_batches(&mut self) {
         let mut halves: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for number in 0..self.traces.len() {
-            if let Some(batch) = self.half(number) {
+            if let Some(batch) = self.batch_part(number) {
                 halves.entry(batch.custom_id.clone()).or_default().push(number);
             }
         }
         for (custom_id, numbers) in halves {
-            let of = |half: Half| {
-                let of_half = |number: &usize| self.half(*number).is_some_and(|batch| batch.half == half);
+            let of = |half: BatchHalf| {
+                let of_half =
+                    |number: &usize| self.batch_part(*number).is_some_and(|batch| batch.half == half);
                 numbers.iter().copied().filter(of_half).collect::<Vec<_>>()
             };
-            let (requests, responses) = (of(Half::Request), of(Half::Response));
+            let (requests, responses) = (of(BatchHalf::Request), of(BatchHalf::Response));
             let mut apart = 0;
             for response in &responses {
-                let folder = |number: usize| self.half(number).map(|batch| batch.folder.as_str());
-                // A batch's files lie together more often than those of two batches.
+                let folder = |number: usize| self.batch_part(number).map(|batch| batch.folder.as_str());
+                // Files in one folder are more likely to be of the same batch.
                 let fitting = |with: &[usize], one: usize| {
                     let mut found: Vec<usize> =
                         with.iter().copied().filter(|other| self.fit(*other, one)).collect();
@@ -199,23 +200,23 @@ impl Sessions {
                 }
             }
             if apart > 0 {
-                self.problems.push(format!(
+                self.warnings.push(format!(
                     "{custom_id}: several batches use this id, so its responses are separate sessions; import each batch with its responses"
                 ));
             }
         }
     }
 
-    /// A response names the model that was asked, perhaps with its date.
+    /// Whether the models match: a response names the requested model, perhaps with a date.
     fn fit(&self, one: usize, other: usize) -> bool {
-        let model = |number: usize| self.half(number).and_then(|batch| batch.model.as_deref());
+        let model = |number: usize| self.batch_part(number).and_then(|batch| batch.model.as_deref());
         match (model(one), model(other)) {
             (Some(one), Some(other)) => one.starts_with(other) || other.starts_with(one),
             _ => true,
         }
     }
 
-    fn half(&self, number: usize) -> Option<&BatchPart> {
+    fn batch_part(&self, number: usize) -> Option<&BatchPart> {
         self.traces[number].references.batch.as_ref()
     }
 
@@ -234,18 +235,22 @@ impl Sessions {
     }
 }
 
-/// What has no name is known by its hash.
+/// The name of an element without references: its hash.
 pub fn element_name(element: ContentKey) -> String {
     format!("element:{}", element.hex())
 }
 
-/// The session that has this half of a batch's call, and not the other.
-fn open(find: &dyn Fn(&str) -> Result<Option<String>>, has: Half, custom_id: &str) -> Result<Option<String>> {
+/// The session that has this half of a batch call, but not the other.
+fn open(
+    find: &dyn Fn(&str) -> Result<Option<String>>,
+    has: BatchHalf,
+    custom_id: &str,
+) -> Result<Option<String>> {
     let other = match has {
-        Half::Request => Half::Response,
-        Half::Response => Half::Request,
+        BatchHalf::Request => BatchHalf::Response,
+        BatchHalf::Response => BatchHalf::Request,
     };
-    let Some(session) = find(&half(has, custom_id))? else { return Ok(None) };
+    let Some(session) = find(&half_name(has, custom_id))? else { return Ok(None) };
     let closed = find(&half_of(other, custom_id, &session))?.is_some();
     Ok(Some(session).filter(|_| !closed))
 }

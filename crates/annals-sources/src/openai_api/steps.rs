@@ -7,49 +7,49 @@ use crate::home::title::in_a_line;
 use crate::json::{Json, Object};
 use annals_core::{CallKind, ContentKey, MessageKind, Role};
 
-/// One step as it is in a request or a response.
+/// One step of a request or a response.
 #[derive(Debug)]
 pub struct TraceStep<'t> {
     pub bytes: &'t [u8],
     /// The provider's id of the item.
     pub id: Option<String>,
-    /// Equal for the same words, whoever wrote them down.
+    /// Equal for the same content, whatever its source.
     pub content: ContentKey,
-    pub what: What,
+    pub kind: StepKind,
 }
 
 #[derive(Debug)]
-pub enum What {
-    Said {
+pub enum StepKind {
+    Message {
         role: Role,
         kind: MessageKind,
         /// The first line, for a title.
         line: String,
     },
-    Called {
+    Call {
         call_id: String,
         name: String,
         kind: CallKind,
         title: String,
-        /// The step before it is the message that it belongs to.
+        /// It belongs to the message before it.
         within: bool,
-        /// The provider ran it: what came of it is in the same item.
-        ran: Option<Ran>,
+        /// The provider ran it: the result is in the same item.
+        ran: Option<CallOutcome>,
     },
-    Returned {
+    Result {
         call_id: String,
-        ran: Ran,
+        ran: CallOutcome,
     },
 }
 
-/// What became of a call, where that is told.
+/// The outcome of a call, if known.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Ran {
+pub struct CallOutcome {
     pub ok: Option<bool>,
     pub exit_code: Option<i64>,
 }
 
-/// A message of Chat Completions: words, calls, or a tool's result.
+/// A message of Chat Completions: text, calls, or a tool result.
 pub fn chat_message<'t>(message: Json<'t>, out: &mut Vec<TraceStep<'t>>) {
     let object = message.object();
     let role = object.get_text("role").unwrap_or_default();
@@ -59,14 +59,14 @@ pub fn chat_message<'t>(message: Json<'t>, out: &mut Vec<TraceStep<'t>>) {
     if matches!(role.as_ref(), "tool" | "function") {
         let call_id = object.get_text("tool_call_id").or_else(|| object.get_text("name")).unwrap_or_default();
         let content = ContentKey::of(&[b"returned", call_id.as_bytes(), text.as_bytes()]);
-        let what = What::Returned { call_id: call_id.into_owned(), ran: Ran::default() };
-        out.push(TraceStep { bytes, id, content, what });
+        let kind = StepKind::Result { call_id: call_id.into_owned(), ran: CallOutcome::default() };
+        out.push(TraceStep { bytes, id, content, kind });
         return;
     }
     let (role, kind) = role_and_kind(&role);
-    let told = !text.trim().is_empty() || has_attachment(object.get("content"));
-    if told {
-        let mut step = said(bytes, id, role, kind, &text);
+    let has_message = !text.trim().is_empty() || has_attachment(object.get("content"));
+    if has_message {
+        let mut step = message_step(bytes, id, role, kind, &text);
         let attached = attachments(object.get("content"));
         if !attached.is_empty() {
             step.content = step.content.then(&attached);
@@ -82,32 +82,32 @@ pub fn chat_message<'t>(message: Json<'t>, out: &mut Vec<TraceStep<'t>>) {
             .as_ref()
             .and_then(|function| function.get_text("arguments").or_else(|| function.get_text("input")));
         let call_id = called.get_text("id").unwrap_or_default();
-        out.push(called_function(call.bytes(), &call_id, &name, &arguments.unwrap_or_default(), told));
+        out.push(called_function(call.bytes(), &call_id, &name, &arguments.unwrap_or_default(), has_message));
     }
     // Before tools there were functions; a result then names the function.
     if let Some(call) = object.get("function_call").filter(|call| call.is_object()) {
         let (name, arguments) = (call.get_text("name"), call.get_text("arguments"));
         let name = name.unwrap_or_default();
-        out.push(called_function(call.bytes(), &name, &name, &arguments.unwrap_or_default(), told));
+        out.push(called_function(call.bytes(), &name, &name, &arguments.unwrap_or_default(), has_message));
     }
 }
 
 /// A choice of a streamed completion.
 pub fn streamed_choice<'t>(choice: &StreamChoice<'t>, out: &mut Vec<TraceStep<'t>>) {
     let text = [choice.text.as_str(), &choice.refusal].concat();
-    let told = !text.trim().is_empty();
-    if told {
-        out.push(said(choice.bytes, None, Role::Assistant, MessageKind::Answer, &text));
+    let has_message = !text.trim().is_empty();
+    if has_message {
+        out.push(message_step(choice.bytes, None, Role::Assistant, MessageKind::Answer, &text));
     }
     for call in &choice.calls {
-        out.push(called_function(call.bytes, &call.id, &call.name, &call.arguments, told));
+        out.push(called_function(call.bytes, &call.id, &call.name, &call.arguments, has_message));
     }
 }
 
 /// An answer whose stream broke off.
 pub fn unfinished<'t>(bytes: &'t [u8], out: &mut Vec<TraceStep<'t>>) {
     let text = stream::unfinished_text(bytes);
-    out.push(said(bytes, None, Role::Assistant, MessageKind::Answer, &text));
+    out.push(message_step(bytes, None, Role::Assistant, MessageKind::Answer, &text));
 }
 
 /// An item of the Responses API, from an input, an output or a conversation.
@@ -121,13 +121,13 @@ pub fn item<'t>(item: Json<'t>, out: &mut Vec<TraceStep<'t>>) {
         "reasoning" => {
             let text = tools::reasoning(&object);
             if !text.trim().is_empty() {
-                out.push(said(bytes, id, Role::Assistant, MessageKind::Thinking, &text));
+                out.push(message_step(bytes, id, Role::Assistant, MessageKind::Thinking, &text));
             }
         }
-        "compaction" => out.push(said(bytes, id, Role::System, MessageKind::Notice, "compaction")),
+        "compaction" => out.push(message_step(bytes, id, Role::System, MessageKind::Notice, "compaction")),
         "mcp_approval_request" | "mcp_approval_response" => {
             let text = object.get_text("name").or_else(|| object.get_text("approval_request_id"));
-            out.push(said(bytes, id, Role::System, MessageKind::Notice, &text.unwrap_or_default()));
+            out.push(message_step(bytes, id, Role::System, MessageKind::Notice, &text.unwrap_or_default()));
         }
         kind => match tools::of_item(kind) {
             Some(Tool::Call { kind, ran }) => {
@@ -139,9 +139,9 @@ pub fn item<'t>(item: Json<'t>, out: &mut Vec<TraceStep<'t>>) {
                 let content =
                     ContentKey::of(&[b"called", call_id.as_bytes(), name.as_bytes(), title.as_bytes()]);
                 let ran = ran.then(|| tools::outcome(&object));
-                let what =
-                    What::Called { call_id: call_id.into_owned(), name, kind, title, within: false, ran };
-                out.push(TraceStep { bytes, id, content, what });
+                let kind =
+                    StepKind::Call { call_id: call_id.into_owned(), name, kind, title, within: false, ran };
+                out.push(TraceStep { bytes, id, content, kind });
             }
             Some(Tool::Output) => {
                 let call_id =
@@ -153,47 +153,47 @@ pub fn item<'t>(item: Json<'t>, out: &mut Vec<TraceStep<'t>>) {
                     bytes,
                     id,
                     content,
-                    what: What::Returned { call_id: call_id.into_owned(), ran },
+                    kind: StepKind::Result { call_id: call_id.into_owned(), ran },
                 });
             }
             // A list of tools, or a setting: kept in the bytes.
             None if drift::ASIDE.contains(&kind) => {}
-            None => out.push(said(bytes, id, Role::System, MessageKind::Notice, kind)),
+            None => out.push(message_step(bytes, id, Role::System, MessageKind::Notice, kind)),
         },
     }
 }
 
-/// Instructions and other text that is alone.
+/// Instructions and other plain text.
 pub fn text<'t>(value: Json<'t>, role: Role, kind: MessageKind, out: &mut Vec<TraceStep<'t>>) {
     let text = value.text().unwrap_or_default();
     if !text.trim().is_empty() {
-        out.push(said(value.bytes(), None, role, kind, &text));
+        out.push(message_step(value.bytes(), None, role, kind, &text));
     }
 }
 
-/// A prompt that is no JSON at all.
+/// A prompt that is not JSON.
 pub fn plain<'t>(bytes: &'t [u8], out: &mut Vec<TraceStep<'t>>) {
-    out.push(said(bytes, None, Role::User, MessageKind::Prompt, &String::from_utf8_lossy(bytes)));
+    out.push(message_step(bytes, None, Role::User, MessageKind::Prompt, &String::from_utf8_lossy(bytes)));
 }
 
-/// Something went wrong, in the provider's words.
+/// An error message of the provider.
 pub fn failure<'t>(error: Json<'t>, out: &mut Vec<TraceStep<'t>>) {
-    let told = error.text().is_none_or(|text| !text.trim().is_empty());
-    if told && error.bytes() != b"{}" {
+    let has_text = error.text().is_none_or(|text| !text.trim().is_empty());
+    if has_text && error.bytes() != b"{}" {
         let text = String::from_utf8_lossy(error.bytes());
-        out.push(said(error.bytes(), None, Role::System, MessageKind::Notice, &text));
+        out.push(message_step(error.bytes(), None, Role::System, MessageKind::Notice, &text));
     }
 }
 
-/// The same as text alone.
+/// An error message that is not JSON.
 pub fn plain_failure<'t>(bytes: &'t [u8], out: &mut Vec<TraceStep<'t>>) {
     if !bytes.trim_ascii().is_empty() {
         let text = String::from_utf8_lossy(bytes);
-        out.push(said(bytes, None, Role::System, MessageKind::Notice, &text));
+        out.push(message_step(bytes, None, Role::System, MessageKind::Notice, &text));
     }
 }
 
-/// The text of a message, whatever its parts are.
+/// The text of a message.
 pub fn words(message: &Object<'_>) -> String {
     let mut text = message.get("content").map(text_of).unwrap_or_default();
     if text.is_empty() {
@@ -208,7 +208,7 @@ pub fn words(message: &Object<'_>) -> String {
     text
 }
 
-/// Text of a string, or of the parts of a list.
+/// The text of a string, or of the parts of a list.
 pub fn text_of(content: Json<'_>) -> String {
     if let Some(text) = content.text() {
         return text.into_owned();
@@ -221,7 +221,7 @@ pub fn text_of(content: Json<'_>) -> String {
     words
 }
 
-/// What is no text is told apart by what it is.
+/// The bytes of parts that are not text, to distinguish messages by them.
 fn attachments(content: Option<Json<'_>>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in content.into_iter().flat_map(Json::items).filter(|part| part.get("text").is_none()) {
@@ -244,9 +244,15 @@ fn has_attachment(content: Option<Json<'_>>) -> bool {
     content.into_iter().flat_map(Json::items).any(|part| part.is_object())
 }
 
-fn said<'t>(bytes: &'t [u8], id: Option<String>, role: Role, kind: MessageKind, text: &str) -> TraceStep<'t> {
+fn message_step<'t>(
+    bytes: &'t [u8],
+    id: Option<String>,
+    role: Role,
+    kind: MessageKind,
+    text: &str,
+) -> TraceStep<'t> {
     let content = ContentKey::of(&[b"said", role.name().as_bytes(), kind.name().as_bytes(), text.as_bytes()]);
-    TraceStep { bytes, id, content, what: What::Said { role, kind, line: in_a_line(text) } }
+    TraceStep { bytes, id, content, kind: StepKind::Message { role, kind, line: in_a_line(text) } }
 }
 
 fn called_function<'t>(
@@ -263,17 +269,17 @@ fn called_function<'t>(
         bytes,
         id: None,
         content,
-        what: What::Called { call_id, name, kind, title, within, ran: None },
+        kind: StepKind::Call { call_id, name, kind, title, within, ran: None },
     }
 }
 
-/// The argument that tells most, in a line.
+/// The most informative argument, in one line.
 fn title_of(input: &serde_json::Value) -> String {
     let opened = input.as_str().and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
     let value = opened.as_ref().filter(|value| value.is_object()).unwrap_or(input);
-    let is_distinctive =
+    let informative =
         ["command", "commands", "query", "queries", "path", "file_path", "url", "prompt", "code"];
-    let found = is_distinctive.iter().find_map(|name| value.get(name)).unwrap_or(value);
+    let found = informative.iter().find_map(|name| value.get(name)).unwrap_or(value);
     let line = match found {
         serde_json::Value::String(text) => in_a_line(text),
         serde_json::Value::Array(words) if words.iter().all(serde_json::Value::is_string) => {

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use crate::json::Json;
 
-/// The first object of bytes that go on with something else.
+/// The first object of these bytes, and the rest.
 pub fn first_object(text: &[u8]) -> Option<(Json<'_>, &[u8])> {
     let start = text.iter().position(|byte| !byte.is_ascii_whitespace())?;
     let object = Json::parse_first(&text[start..]).filter(|first| first.is_object())?;
     Some((object, &text[start + object.bytes().len()..]))
 }
 
-/// Text that a server sends event by event.
+/// Recognises a stream of server-sent events.
 pub fn is_stream(text: &[u8]) -> bool {
     let start = text.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
     [&b"data:"[..], b"event:", b"id:", b"retry:", b":"].iter().any(|word| text[start..].starts_with(word))
 }
 
-/// What each event carries, with everything from it to the end of the stream. An event that was cut is no JSON.
+/// The data of each event, with everything from it to the end of the stream. Truncated events are skipped.
 pub fn events(text: &[u8]) -> impl Iterator<Item = (Json<'_>, &[u8])> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -34,10 +34,10 @@ pub fn events(text: &[u8]) -> impl Iterator<Item = (Json<'_>, &[u8])> {
     })
 }
 
-/// One choice of a streamed completion, put together.
+/// One assembled choice of a streamed completion.
 #[derive(Debug, Default, PartialEq)]
 pub struct StreamChoice<'t> {
-    /// From its first piece to the end of the stream.
+    /// The bytes from its first piece to the end of the stream.
     pub bytes: &'t [u8],
     pub text: String,
     pub refusal: String,
@@ -49,7 +49,7 @@ pub struct StreamChoice<'t> {
 /// A call whose arguments came in pieces.
 #[derive(Debug, Default, PartialEq)]
 pub struct StreamedCall<'t> {
-    /// From its first piece to the end of the stream.
+    /// The bytes from its first piece to the end of the stream.
     pub bytes: &'t [u8],
     pub number: i64,
     pub id: String,
@@ -57,7 +57,7 @@ pub struct StreamedCall<'t> {
     pub arguments: String,
 }
 
-/// The choices of a streamed completion by their numbers.
+/// The choices of a streamed completion, by number.
 pub fn choices(text: &[u8]) -> BTreeMap<i64, StreamChoice<'_>> {
     let mut choices = BTreeMap::new();
     for (event, _) in events(text) {
@@ -68,7 +68,7 @@ pub fn choices(text: &[u8]) -> BTreeMap<i64, StreamChoice<'_>> {
     choices
 }
 
-/// The choice that begins at the start of these bytes: its first piece, then the rest of the stream.
+/// The choice at the start of these bytes: its first piece, then the rest of the stream.
 pub fn choice_from(bytes: &[u8]) -> Option<StreamChoice<'_>> {
     let (first, rest) = first_object(bytes).filter(|(first, _)| first.get("delta").is_some())?;
     let mut choices = BTreeMap::new();
@@ -81,7 +81,7 @@ pub fn choice_from(bytes: &[u8]) -> Option<StreamChoice<'_>> {
     choices.remove(&number_of(first))
 }
 
-/// The call that begins at the start of these bytes: its first piece, then the rest of the stream.
+/// The call at the start of these bytes: its first piece, then the rest of the stream.
 pub fn call_from(bytes: &[u8]) -> Option<StreamedCall<'_>> {
     let (first, rest) = first_object(bytes)?;
     let mut calls = Vec::new();
@@ -97,14 +97,14 @@ pub fn call_from(bytes: &[u8]) -> Option<StreamedCall<'_>> {
     calls.into_iter().next()
 }
 
-/// What a stream of `response.*` events says: the whole response where it came to its end, else what there was.
+/// The content of a stream of `response.*` events: the whole response if it is complete, otherwise its parts.
 #[derive(Debug, Default)]
 pub struct Streamed<'t> {
     pub finished: bool,
     pub response: Option<Json<'t>>,
-    /// Items that were finished before the stream broke off.
+    /// Items that were complete when the stream broke off.
     pub items: Vec<Json<'t>>,
-    /// From the first piece of an unfinished answer to the end of the stream.
+    /// The bytes from the first piece of an unfinished answer to the end of the stream.
     pub unfinished: Option<&'t [u8]>,
     pub error: Option<Json<'t>>,
 }
@@ -131,7 +131,7 @@ pub fn response(text: &[u8]) -> Streamed<'_> {
     streamed
 }
 
-/// The words of an answer that was cut: the pieces of its text.
+/// The text of an unfinished answer.
 pub fn unfinished_text(text: &[u8]) -> String {
     let mut words = String::new();
     for (event, _) in events(text) {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_broke_off_tells_what_it_had() {
+    fn a_broken_stream_keeps_what_it_has() {
         let text = "event: response.created\r\n\
             data: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_1\"}}\r\n\r\n\
             data: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"reasoning\"}}\n\n\

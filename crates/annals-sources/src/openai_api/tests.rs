@@ -90,7 +90,7 @@ fn show(element: &[u8], offset: u64, span: Span) {
 }
 
 #[test]
-fn what_comes_again_tells_nothing_new() {
+fn repeated_elements_add_nothing() {
     let elements: Vec<Vec<u8>> = elements().iter().map(|element| clean(element).into_owned()).collect();
     let once = read(&elements);
     let twice = read(&[elements.clone(), elements].concat());

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::steps::{Ran, text_of};
+use super::steps::{CallOutcome, text_of};
 use crate::json::{Json, Object};
 use annals_core::CallKind;
 
 pub enum Tool {
-    /// `ran`: the provider ran it, and the item tells what came of it.
+    /// `ran`: the provider ran it, and the item has the result.
     Call {
         kind: CallKind,
         ran: bool,
@@ -31,7 +31,7 @@ pub fn of_item(kind: &str) -> Option<Tool> {
         "tool_search_call" => call(CallKind::Search),
         "program" => call(CallKind::Script),
         "tool_search_output" | "program_output" => Some(Tool::Output),
-        // New tools are named in the same way.
+        // Unknown tools follow the same naming.
         other if other.ends_with("_call_output") => Some(Tool::Output),
         other if other.ends_with("_call") => call(CallKind::Function),
         _ => None,
@@ -50,7 +50,7 @@ pub fn name(item: &Object<'_>) -> String {
     }
 }
 
-/// What was asked of the tool.
+/// The input of the tool.
 pub fn input(item: &Object<'_>) -> Value {
     for name in ["arguments", "input", "action", "actions", "operation", "code"] {
         if let Some(value) = item.get(name) {
@@ -66,7 +66,7 @@ pub fn input(item: &Object<'_>) -> Value {
     }
 }
 
-/// What came of it, as text; `None` when the item does not tell.
+/// The output as text; `None` if the item has none.
 pub fn output(item: &Object<'_>) -> Option<String> {
     if let Some(error) = item.get("error") {
         return Some(error.text().map_or_else(|| plain(error), |text| text.into_owned()));
@@ -84,8 +84,8 @@ pub fn output(item: &Object<'_>) -> Option<String> {
     Some(addresses.collect::<Vec<_>>().join("\n"))
 }
 
-/// Whether it went well, where the item tells.
-pub fn outcome(item: &Object<'_>) -> Ran {
+/// Whether it succeeded, if the item has a status.
+pub fn outcome(item: &Object<'_>) -> CallOutcome {
     let exits = item.get("output").into_iter().flat_map(Json::items);
     let exit_code = exits.filter_map(|part| part.get("outcome")?.get_integer("exit_code")).last();
     let ok = match item.get_text("status").as_deref() {
@@ -95,10 +95,10 @@ pub fn outcome(item: &Object<'_>) -> Ran {
         Some("completed") => Some(true),
         _ => None,
     };
-    Ran { ok, exit_code }
+    CallOutcome { ok, exit_code }
 }
 
-/// A reasoning item's summary, or its text where the provider gave it.
+/// The summary of a reasoning item, or its text if available.
 pub fn reasoning(item: &Object<'_>) -> String {
     let parts = ["summary", "content"].into_iter().filter_map(|name| item.get(name));
     let texts =
@@ -116,13 +116,13 @@ fn output_text(output: Json<'_>) -> String {
     let mut text = String::new();
     for part in output.items() {
         let part_object = part.object();
-        let told =
+        let texts =
             ["text", "logs", "stdout", "stderr"].map(|name| part_object.get_text(name).unwrap_or_default());
         if let Some(name) = part_object.get_text("filename") {
             text.push_str(&format!("{name}\n"));
         }
-        match told.iter().all(|told| told.is_empty()) {
-            false => told.iter().for_each(|told| text.push_str(told)),
+        match texts.iter().all(|text| text.is_empty()) {
+            false => texts.iter().for_each(|part| text.push_str(part)),
             true if part_object.get("stdout").is_some() => {}
             true => text.push_str(&plain(part)),
         }
@@ -133,7 +133,7 @@ fn output_text(output: Json<'_>) -> String {
     text
 }
 
-/// JSON as it stands, long data left out.
+/// JSON as text, without long data.
 fn plain(value: Json<'_>) -> String {
     let kind = value.get_text("type").unwrap_or_default();
     match value.bytes().len() > 20_000 && kind.contains("image") {

@@ -7,12 +7,12 @@ use super::form::{Form, stored_message};
 use crate::json::{Json, Object};
 use annals_core::Time;
 
-/// What a log says of a call, whatever its form.
+/// A call in a log of any form.
 pub struct Trace<'a> {
     pub form: Form,
     pub request: Option<TraceBody<'a>>,
     pub response: Option<TraceBody<'a>>,
-    /// The log's own word on what went wrong.
+    /// The error in the log.
     pub error: Option<TraceBody<'a>>,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
@@ -20,14 +20,14 @@ pub struct Trace<'a> {
     pub response_id: Option<String>,
     /// The conversation, response or completion that messages and items belong to.
     pub of: Option<String>,
-    /// LiteLLM's session, or the requests that it counts as one.
+    /// The session of LiteLLM, or its group of requests.
     pub session: Option<String>,
     pub custom_id: Option<String>,
     pub model: Option<String>,
     pub cost: Option<f64>,
-    /// Tokens that are in the log and not in the response.
+    /// Tokens from the log, as opposed to the response.
     pub usage: Option<Json<'a>>,
-    /// What else is worth telling, for the session.
+    /// Further native fields for the session.
     pub native: Map<String, Value>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Trace<'a> {
         Some(trace)
     }
 
-    /// The element is a list of messages or items, and no call.
+    /// Whether the element is a list of messages or items, not a call.
     pub fn is_dump(&self) -> bool {
         match self.form {
             Form::StoredMessage | Form::Item | Form::Conversation => true,
@@ -113,7 +113,7 @@ impl<'a> Trace<'a> {
         let sent =
             request.as_ref().and_then(|request| request.get("postData")).and_then(|post| post.get("text"));
         let got = response.as_ref().and_then(|response| response.get("content")).and_then(|c| c.get("text"));
-        // What is embedded was said to nobody.
+        // The input of an embedding is not a conversation.
         self.request = sent.filter(|_| !path.ends_with("/embeddings")).map(|sent| place.body(sent));
         self.response = got.map(|got| place.body(got));
         self.model = id_behind(path, "deployments").map(str::to_owned);
@@ -144,10 +144,10 @@ impl<'a> Trace<'a> {
         let filled = |value: &Json<'a>| value.bytes().len() > 4;
         let proxied = log.get("proxy_server_request").filter(|request| request.is_object());
         let proxied = proxied.and_then(|request| request.get("body").or(Some(request)));
-        let said = log.get("messages").filter(filled).or_else(|| log.get("input").filter(filled));
+        let input = log.get("messages").filter(filled).or_else(|| log.get("input").filter(filled));
         let embeds = text(log, "call_type").is_some_and(|call| call.contains("embedding"));
-        let said = said.or(proxied).filter(|said| filled(said) && !embeds);
-        self.request = said.map(|said| place.body(said));
+        let input = input.or(proxied).filter(|input| filled(input) && !embeds);
+        self.request = input.map(|input| place.body(input));
         self.response = log.get("response").filter(filled).map(|response| place.body(response));
         let failed = text(log, "status").is_some_and(|status| status == "failure");
         let error =
@@ -197,7 +197,7 @@ pub fn host_and_path(url: &str) -> (&str, &str) {
     (host.split(':').next().unwrap_or(host), path)
 }
 
-/// Seconds since 1970, or any of the ways in which logs write times.
+/// Reads seconds since 1970, or any format in which logs write times.
 pub fn moment(value: Json<'_>) -> Option<Time> {
     if let Some(text) = value.text() {
         return read_time(&text);
@@ -206,7 +206,7 @@ pub fn moment(value: Json<'_>) -> Option<Time> {
     Some(Time::from_micros((seconds * 1e6).round() as i64))
 }
 
-/// A conversation, response or completion that a name or an address tells of.
+/// The id of a conversation, response or completion in a file name or address.
 pub fn id_in(name: &str) -> Option<String> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     let words = name.split(|letter: char| !plain(letter));
@@ -220,11 +220,11 @@ pub fn id_in(name: &str) -> Option<String> {
     })
 }
 
-/// Ids of responses and items begin with the second of their making, in hexadecimal digits.
+/// Ids of responses and items start with their creation time in seconds, in hexadecimal.
 pub fn time_in_id(id: &str) -> Option<Time> {
     let (_, rest) = id.split_once('_')?;
     let seconds = i64::from_str_radix(rest.get(..8)?, 16).ok()?;
-    // From 2023 on, and for as long as eight digits last.
+    // From 2023 until eight digits overflow.
     (rest.len() >= 32 && seconds > 1_672_531_200).then(|| Time::from_seconds(seconds))
 }
 
@@ -237,7 +237,7 @@ fn text(object: &Object<'_>, name: &str) -> Option<String> {
     object.get_text(name).map(|text| text.into_owned())
 }
 
-/// Logs leave out the `T` and the offset; it is UTC then.
+/// Logs may leave out the `T` and the offset, which means UTC.
 fn read_time(text: &str) -> Option<Time> {
     let text = text.trim().replacen(' ', "T", 1);
     let offset = text.get(19..).is_some_and(|rest| rest.contains(['+', '-', 'Z', 'z']));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_what_items_belong_to() {
+    fn names_contain_the_conversation_of_items() {
         assert_eq!(id_in("dump/conv_12ab.items.json").as_deref(), Some("conv_12ab"));
         assert_eq!(id_in("/v1/responses/resp_9/input_items").as_deref(), Some("resp_9"));
         assert_eq!(id_in("/v1/chat/completions/chatcmpl-Ab-1/messages").as_deref(), Some("chatcmpl-Ab-1"));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_come_apart() {
+    fn addresses_are_split() {
         assert_eq!(
             host_and_path("https://api.openai.com/v1/responses?x=1"),
             ("api.openai.com", "/v1/responses")

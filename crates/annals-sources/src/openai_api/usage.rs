@@ -8,24 +8,24 @@ use annals_core::{ContentKey, Span, Time, Tokens, Usage};
 
 #[derive(Default)]
 pub struct UsageLedger {
-    counted: BTreeMap<ContentKey, Counted>,
+    counted: BTreeMap<ContentKey, CountedResponse>,
     reported_cost: f64,
 }
 
 /// A response whose tokens were counted.
-struct Counted {
+struct CountedResponse {
     place: u64,
-    /// By the response itself, and not by a log, which does not tell cached tokens.
+    /// CountedResponse from the response itself, not from a log, which has no cached tokens.
     exactly: bool,
     with_cost: bool,
 }
 
 impl UsageLedger {
-    /// The row to write, if there is something new: a response, or its numbers from the response itself.
+    /// Returns a row to write if there is something new: a response, or exact numbers from the response itself.
     pub fn count(&mut self, mut usage: Usage, exactly: bool, cost: Option<f64>) -> Option<Usage> {
         let with_cost = cost.is_some();
         let Some(counted) = self.counted.get_mut(&usage.key) else {
-            self.counted.insert(usage.key, Counted { place: usage.span.offset, exactly, with_cost });
+            self.counted.insert(usage.key, CountedResponse { place: usage.span.offset, exactly, with_cost });
             self.reported_cost += cost.unwrap_or(0.0);
             return Some(usage);
         };
@@ -41,10 +41,10 @@ impl UsageLedger {
         Some(usage)
     }
 
-    /// What logs say that all of it cost; nothing when they do not tell it of every response.
+    /// The total cost in logs; `None` unless every response has one.
     pub fn reported_cost(&self) -> Option<f64> {
-        let told = !self.counted.is_empty() && self.counted.values().all(|counted| counted.with_cost);
-        Some(self.reported_cost).filter(|_| told)
+        let is_complete = !self.counted.is_empty() && self.counted.values().all(|counted| counted.with_cost);
+        Some(self.reported_cost).filter(|_| is_complete)
     }
 }
 

@@ -60,12 +60,12 @@ impl Reader for WireReader {
     }
 }
 
-/// What may be counted under its own name: a line can say anything.
+/// Whether a type from a line may be used as a name in counts; a line can contain anything.
 fn is_kind(name: &str) -> bool {
     name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
 
-/// Equal data is the same version, however it was written down.
+/// The key of a version: equal data is the same version, however it is formatted.
 pub fn content_key(data: &Value) -> ContentKey {
     ContentKey::of(&[data.to_string().as_bytes()])
 }

@@ -2,7 +2,7 @@
 
 use annals_core::{FileRegion, Range};
 
-/// A diff while its lines come. Without a start the lines have no numbers.
+/// Collects a diff line by line. Without a start, lines have no numbers.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// The next line before and after the change.
@@ -20,20 +20,20 @@ struct Side {
 }
 
 impl Changes {
-    /// A hunk begins at these lines.
+    /// Starts a hunk at these lines.
     pub fn start(&mut self, before: u32, after: u32) {
         self.close();
         self.next = Some((before, after));
     }
 
-    /// A hunk begins somewhere.
+    /// Starts a hunk at an unknown line.
     pub fn start_anywhere(&mut self) {
         self.close();
         self.next = None;
     }
 
     pub fn removed(&mut self, line: &str) {
-        // What was added above belongs to another change.
+        // Lines added above belong to another change.
         if self.added.lines > 0 {
             self.close();
         }
@@ -51,7 +51,7 @@ impl Changes {
         self.next = self.next.map(|(before, after)| (before.saturating_add(1), after.saturating_add(1)));
     }
 
-    /// Before and after of each place.
+    /// Returns each change as the region before and after.
     pub fn finish(mut self) -> Vec<(FileRegion, FileRegion)> {
         self.close();
         self.found
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn each_run_is_a_place_of_its_own() {
+    fn each_run_is_a_separate_change() {
         let mut changes = Changes::default();
         changes.start(3, 3);
         changes.unchanged();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn places_without_numbers_have_no_range() {
+    fn changes_without_numbers_have_no_range() {
         let mut changes = Changes::default();
         changes.added("x");
         changes.start_anywhere();

@@ -6,41 +6,41 @@ pub(crate) mod shell_read;
 use crate::json::Line;
 use annals_core::FileWork;
 
-/// How one provider's lines are told as a tape. Pure: the same bytes give the same answers.
+/// Converts one provider's lines to a tape. Pure: the same bytes give the same results.
 pub trait Recorder: Sync {
     fn form(&self) -> &'static TapeForm;
 
-    /// A name for lines that come without a file: what the client would have called it.
+    /// A file name for lines without a file, as the client would have named it.
     fn name_of(&self, line: &[u8]) -> Option<String>;
 
-    /// The folder that this line says it was written in.
+    /// The working directory on this line.
     fn folder(&self, line: &[u8]) -> Option<String>;
 
-    /// What a line of a known type has to have and lacks.
+    /// A required field that a line of a known type lacks.
     fn missing(&self, line: &[u8]) -> Option<&'static str>;
 
-    /// The arguments of a call in the client's own words.
+    /// The arguments of a call, as the client wrote them.
     fn arguments(&self, call: &[u8]) -> String;
 
     fn printed(&self, lines: &CallLines<'_>) -> Printed;
 
-    /// What a call that succeeded did to files or saw of them; nothing where that cannot be proven.
+    /// What a successful call did to files or read from them; empty if that cannot be proven.
     fn work(&self, lines: &CallLines<'_>) -> Vec<FileWork>;
 
-    /// Texts that a call puts into files, as far as the call itself tells.
+    /// Texts that a call writes to files, as far as the call itself contains them.
     fn written(&self, call: Line<'_>) -> Vec<String>;
 
-    /// Lines that were put into files and that only the client's record of the call tells.
+    /// Lines written to files that only the client's record of the call contains.
     fn written_besides(&self, detail: Line<'_>) -> Vec<String>;
 
-    /// The session that a kept copy of a file belongs to, and the record that says which file it was.
+    /// The session of a copy of a file that the client kept, and the record that names the file.
     fn snapshot(&self, path: &str) -> Option<Snapshot>;
 
-    /// A line of an output as it is in the file that was read.
+    /// A line of an output without the line number that the client added.
     fn unnumbered<'l>(&self, line: &'l str) -> &'l str;
 }
 
-/// Whose copy of a file it is.
+/// The origin of a copy of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     pub session: String,
@@ -48,22 +48,22 @@ pub struct Snapshot {
     pub key: String,
 }
 
-/// What a provider's tapes are called.
+/// Names in a provider's tapes.
 #[derive(Debug)]
 pub struct TapeForm {
-    /// Name of the native lines, as `annals record --format` takes it.
+    /// The name of the native format, for `annals record --format`.
     pub format: &'static str,
     pub harness: &'static str,
-    /// Who makes the models, where a format wants models named with their makers.
+    /// The vendor of the models, for formats that name models with their vendor.
     pub vendor: &'static str,
-    /// Stands before the words that say what could not be known.
+    /// Prefix of explanations of what could not be determined.
     pub flag: &'static str,
     /// The reader of such lines, and of a file that is one document.
     pub lines_reader: &'static str,
     pub document_reader: Option<&'static str>,
 }
 
-/// The bytes that tell of one call, as far as they are there.
+/// The lines of one call, as far as they are available.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallLines<'a> {
     pub call: &'a [u8],

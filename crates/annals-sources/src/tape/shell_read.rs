@@ -5,9 +5,9 @@ use annals_core::{FileRegion, FileWork, Operation};
 
 /// The lines that a command prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum PrintedLines {
     All,
-    /// At most so many, from the start.
+    /// At most N lines from the start.
     First(u32),
     /// From this line to the end.
     From(u32),
@@ -15,21 +15,23 @@ enum Wanted {
     Between(u32, u32),
 }
 
-/// True for a command that `shell_read` may be sure of.
+/// True for a command that `shell_read` can analyse.
 pub fn is_read(command: &str) -> bool {
-    wanted_lines(command).is_some()
+    printed_lines(command).is_some()
 }
 
-/// What a command that ended well read, when it is `cat`, `head -n`, `tail -n +` or `sed -n` of one file without any
-/// syntax of the shell, and when what it printed fits.
+/// What a successful command read, if it is `cat`, `head -n`, `tail -n +` or `sed -n` of one file without any other
+/// shell syntax, and if its output matches.
 pub fn shell_read(command: &str, printed: &str, folder: Option<&str>) -> Option<FileWork> {
-    let (path, wanted) = wanted_lines(command)?;
+    let (path, lines) = printed_lines(command)?;
     let count = u32::try_from(printed.lines().count()).ok().filter(|count| *count > 0)?;
-    let start = match wanted {
-        Wanted::All => 1,
-        Wanted::First(most) => (count <= most).then_some(1)?,
-        Wanted::From(line) => line,
-        Wanted::Between(from, to) => (count <= to.checked_sub(from)?.checked_add(1)?).then_some(from)?,
+    let start = match lines {
+        PrintedLines::All => 1,
+        PrintedLines::First(most) => (count <= most).then_some(1)?,
+        PrintedLines::From(line) => line,
+        PrintedLines::Between(from, to) => {
+            (count <= to.checked_sub(from)?.checked_add(1)?).then_some(from)?
+        }
     };
     let whole = path.starts_with('/') || folder.is_some();
     let mut work = FileWork::new(absolute(&path, folder.filter(|_| whole)), Operation::Read);
@@ -37,34 +39,34 @@ pub fn shell_read(command: &str, printed: &str, folder: Option<&str>) -> Option<
     whole.then_some(work)
 }
 
-fn wanted_lines(command: &str) -> Option<(String, Wanted)> {
+fn printed_lines(command: &str) -> Option<(String, PrintedLines)> {
     let words = plain_words(command.trim())?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let (path, wanted) = match words.as_slice() {
-        ["cat", path] | ["cat", "--", path] => (path, Wanted::All),
-        ["head", "-n", count, path] => (path, Wanted::First(count.parse().ok()?)),
+    let (path, lines) = match words.as_slice() {
+        ["cat", path] | ["cat", "--", path] => (path, PrintedLines::All),
+        ["head", "-n", count, path] => (path, PrintedLines::First(count.parse().ok()?)),
         ["head", count, path] => {
             let digits = count.strip_prefix("-n").or_else(|| count.strip_prefix('-'))?;
-            (path, Wanted::First(digits.parse().ok()?))
+            (path, PrintedLines::First(digits.parse().ok()?))
         }
-        ["tail", "-n", from, path] => (path, Wanted::From(from.strip_prefix('+')?.parse().ok()?)),
+        ["tail", "-n", from, path] => (path, PrintedLines::From(from.strip_prefix('+')?.parse().ok()?)),
         ["sed", "-n", script, path] => {
             let lines = script.strip_suffix('p')?;
             match lines.split_once(',') {
-                Some((from, "$")) => (path, Wanted::From(from.parse().ok()?)),
-                Some((from, to)) => (path, Wanted::Between(from.parse().ok()?, to.parse().ok()?)),
+                Some((from, "$")) => (path, PrintedLines::From(from.parse().ok()?)),
+                Some((from, to)) => (path, PrintedLines::Between(from.parse().ok()?, to.parse().ok()?)),
                 None => {
                     let line = lines.parse().ok()?;
-                    (path, Wanted::Between(line, line))
+                    (path, PrintedLines::Between(line, line))
                 }
             }
         }
         _ => return None,
     };
-    (!path.starts_with('-')).then(|| ((*path).to_owned(), wanted))
+    (!path.starts_with('-')).then(|| ((*path).to_owned(), lines))
 }
 
-/// The words of a command in which nothing means more than it says; quotes only around whole words.
+/// The words of a command without shell syntax, except for quotes around whole words.
 fn plain_words(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = command;
@@ -93,21 +95,21 @@ fn plain_words(command: &str) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Wanted, shell_read, wanted_lines};
+    use super::{PrintedLines, printed_lines, shell_read};
     use annals_core::Range;
 
     #[test]
     fn only_what_is_certain_is_read() {
         let table = [
-            ("cat src/a.rs", Some(("src/a.rs", Wanted::All))),
-            ("cat 'a file.txt'", Some(("a file.txt", Wanted::All))),
-            ("head -n 20 a", Some(("a", Wanted::First(20)))),
-            ("head -20 a", Some(("a", Wanted::First(20)))),
-            ("tail -n +5 a", Some(("a", Wanted::From(5)))),
-            ("sed -n '3,9p' a", Some(("a", Wanted::Between(3, 9)))),
-            ("sed -n 3,9p a", Some(("a", Wanted::Between(3, 9)))),
-            ("sed -n '3,$p' a", Some(("a", Wanted::From(3)))),
-            ("sed -n 7p a", Some(("a", Wanted::Between(7, 7)))),
+            ("cat src/a.rs", Some(("src/a.rs", PrintedLines::All))),
+            ("cat 'a file.txt'", Some(("a file.txt", PrintedLines::All))),
+            ("head -n 20 a", Some(("a", PrintedLines::First(20)))),
+            ("head -20 a", Some(("a", PrintedLines::First(20)))),
+            ("tail -n +5 a", Some(("a", PrintedLines::From(5)))),
+            ("sed -n '3,9p' a", Some(("a", PrintedLines::Between(3, 9)))),
+            ("sed -n 3,9p a", Some(("a", PrintedLines::Between(3, 9)))),
+            ("sed -n '3,$p' a", Some(("a", PrintedLines::From(3)))),
+            ("sed -n 7p a", Some(("a", PrintedLines::Between(7, 7)))),
             ("cat a b", None),
             ("cat a | head", None),
             ("cat a > b", None),
@@ -125,8 +127,8 @@ mod tests {
             ("", None),
         ];
         for (command, expected) in table {
-            let expected = expected.map(|(path, wanted)| (path.to_owned(), wanted));
-            assert_eq!(wanted_lines(command), expected, "{command}");
+            let expected = expected.map(|(path, lines)| (path.to_owned(), lines));
+            assert_eq!(printed_lines(command), expected, "{command}");
         }
     }
 

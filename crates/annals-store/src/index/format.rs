@@ -9,9 +9,9 @@ pub(crate) struct Doc {
     pub place: i64,
     pub epoch: i64,
     pub kind: u8,
-    /// Minutes since 1970; 0 when nobody knows.
+    /// Minutes since 1970; 0 if unknown.
     pub minutes: i64,
-    /// How often the number of its terms can be halved.
+    /// Base-2 logarithm of the number of terms.
     pub length: u8,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn write_docs(docs: &[Doc]) -> Vec<u8> {
     out
 }
 
-/// A table that is broken ends where it breaks.
+/// A damaged table ends where the damage starts.
 pub(crate) fn read_docs(mut bytes: &[u8]) -> impl Iterator<Item = Doc> {
     let mut before = Doc::default();
     std::iter::from_fn(move || {
@@ -82,7 +82,7 @@ fn read_doc(bytes: &mut &[u8], before: &Doc) -> Option<Doc> {
     Some(Doc { session, file, place, epoch, kind, minutes, length })
 }
 
-/// Terms in order with their passages; a block is begun anew when it is large enough.
+/// Writes sorted terms with their passages, starting a new block when one is large enough.
 pub(crate) struct BlockWriter {
     data: Vec<u8>,
     first: Vec<u8>,
@@ -96,7 +96,7 @@ impl BlockWriter {
         BlockWriter { data: Vec::with_capacity(BLOCK + 1024), first: Vec::new(), last: Vec::new() }
     }
 
-    /// The passages are in order; a block that is full comes back.
+    /// Passages must be sorted. Returns a block when it is full.
     pub(crate) fn add(&mut self, term: &[u8], passages: &[u32]) -> Option<(Vec<u8>, Vec<u8>)> {
         let full = if self.data.len() >= BLOCK { self.finish() } else { None };
         if self.data.is_empty() {
@@ -107,7 +107,7 @@ impl BlockWriter {
         self.data.extend([shared as u8, (term.len() - shared) as u8]);
         self.data.extend_from_slice(&term[shared..]);
         put(&mut self.data, passages.len() as u64);
-        // Where the numbers end is known once they are written: most lists are short.
+        // The length is known only once the numbers are written; most lists are short.
         let mut numbers = std::mem::take(&mut self.last);
         numbers.clear();
         let mut before = 0;
@@ -144,7 +144,7 @@ impl<'b> BlockReader<'b> {
         BlockReader { rest: block, term: Vec::new(), count: 0, numbers: &[] }
     }
 
-    /// Goes to the next term, if there is one.
+    /// Moves to the next term. Returns false at the end.
     pub(crate) fn advance(&mut self) -> bool {
         self.read().is_some()
     }

@@ -10,17 +10,17 @@ use crate::read::{MESSAGES, MessageRow, message_row, optional_raw};
 use crate::{Archive, Store, sql};
 use annals_core::{CallKind, FingerprintTerm, GRAM_MARK, LINE_MARK, MessageKind, PassageKind, Raw, Time};
 
-/// A print that more passages hold than this tells nothing of where it comes from.
+/// A fingerprint in more passages than this does not show where a line comes from.
 pub const MOST_HOLDERS: usize = 256;
 
-/// Calls by their file and place, with their session.
+/// Sessions of calls by file and place.
 pub type PlacedCalls = BTreeMap<(i64, u64), i64>;
 
-/// Prints, and the passages that hold them.
+/// Fingerprints and the passages that contain them.
 #[derive(Debug, Default)]
 pub struct FingerprintHits {
     pub places: Vec<FingerprintPlace>,
-    /// Numbers of places, by print. A print that too many hold has its count alone.
+    /// Indices of `places` by fingerprint; only a count for a fingerprint in too many passages.
     pub holders: HashMap<FingerprintTerm, Holders>,
 }
 
@@ -30,7 +30,7 @@ pub struct Holders {
     pub places: Vec<u32>,
 }
 
-/// A copy of a file that a client kept.
+/// A copy of a file, kept by a client.
 #[derive(Debug, Clone)]
 pub struct KeptCopy {
     pub source: String,
@@ -40,26 +40,26 @@ pub struct KeptCopy {
     pub at: Option<Time>,
 }
 
-/// What a passage is about: a call by its place in a file, or the whole of a file when there is no session.
+/// What a passage belongs to: a call by its place in a file, or a whole file if there is no session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FingerprintPlace {
     pub session: i64,
     pub file: i64,
     pub place: u64,
-    /// What was seen, and not written, unless the client's record of an edit says so.
+    /// Lines that were read, not written, unless the client's record of an edit says otherwise.
     pub result: bool,
     pub minutes: i64,
 }
 
 impl Archive<'_> {
-    /// Who holds these prints; they are sorted, and each is there once.
-    pub fn fingerprint_hits(&self, wanted: &[FingerprintTerm]) -> Result<FingerprintHits> {
+    /// Finds the passages that contain these fingerprints, which must be sorted and distinct.
+    pub fn fingerprint_hits(&self, sorted: &[FingerprintTerm]) -> Result<FingerprintHits> {
         let (index, visible) = (self.store(), self.visible_files()?);
         let epochs = index.search_epochs()?;
         let mut hits = FingerprintHits::default();
         let mut known: HashMap<FingerprintPlace, u32> = HashMap::new();
         for (segment, _) in index.segments()? {
-            let found = index.fingerprints_in(segment, wanted)?;
+            let found = index.fingerprints_in(segment, sorted)?;
             let mut passages: Vec<u32> = found.iter().flat_map(|(_, list)| list.iter().copied()).collect();
             passages.sort_unstable();
             passages.dedup();
@@ -72,10 +72,10 @@ impl Archive<'_> {
                 .prepare_cached(sql!("select table_data from search_segment where id = $1"))?;
             statement.query_row([segment], |row| {
                 let table = row.get_ref(0)?.as_blob().unwrap_or_default();
-                let mut wanted = passages.iter().peekable();
+                let mut remaining = passages.iter().peekable();
                 for (number, doc) in read_docs(table).enumerate() {
-                    match wanted.peek() {
-                        Some(next) if **next as usize == number => wanted.next(),
+                    match remaining.peek() {
+                        Some(next) if **next as usize == number => remaining.next(),
                         Some(_) => continue,
                         None => break,
                     };
@@ -107,7 +107,7 @@ impl Archive<'_> {
                 Ok(())
             })?;
             for (at, list) in found {
-                let holders = hits.holders.entry(wanted[at]).or_default();
+                let holders = hits.holders.entry(sorted[at]).or_default();
                 for passage in list {
                     let Some(place) = numbers.get(&passage) else { continue };
                     holders.count += 1;
@@ -123,7 +123,7 @@ impl Archive<'_> {
         Ok(hits)
     }
 
-    /// Calls that worked on a file, by its whole path, in the order of their times: session, file and place.
+    /// Calls that touched a file, by its full path, ordered by time: session, file and place.
     pub fn calls_on_file(&self, path: &str, most: i64) -> Result<Vec<(i64, i64, u64)>> {
         let mut statement = self.prepare(sql!(
             "select touch.session, touch.file, touch.place, max(tool_call.at) as at
@@ -143,7 +143,7 @@ impl Archive<'_> {
         Ok(calls)
     }
 
-    /// Calls that worked on files with these names, wherever the files are: file and place, with the session.
+    /// Calls that touched files with these names, in any directory: file and place, with the session.
     pub fn calls_by_file_name(&self, names: &HashSet<String>) -> Result<HashMap<String, PlacedCalls>> {
         let mut calls: HashMap<String, PlacedCalls> = HashMap::new();
         let mut of_path: HashMap<i64, &String> = HashMap::new();
@@ -183,7 +183,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// A file that was kept as a whole.
+    /// Describes a file of the archive that is a copy kept by a client.
     pub fn kept_copy(&self, file: i64) -> Result<Option<KeptCopy>> {
         let mut statement = self.prepare(sql!(
             "select instance.source, instance.id, file.path, file.content_size, file.modified
@@ -201,7 +201,7 @@ impl Archive<'_> {
         Ok(found.optional()?)
     }
 
-    /// A session's row by its id in a home.
+    /// Finds the row of a session by its id in a home.
     pub fn session_in(&self, instance: i64, key: &str) -> Result<Option<i64>> {
         let mut statement = self.prepare(sql!(
             "select id from session where instance = $1 and key = $2 and {visible_instance}"
@@ -209,7 +209,7 @@ impl Archive<'_> {
         Ok(statement.query_row(params![instance, key], |row| row.get(0)).optional()?)
     }
 
-    /// The source of a session and the folder that it ran in.
+    /// The source of a session and its working directory.
     pub fn session_home(&self, session: i64) -> Result<Option<(String, Option<String>)>> {
         let mut statement = self.prepare(sql!(
             "select instance.source, session.cwd from session join instance on instance.id = session.instance
@@ -226,7 +226,7 @@ impl Archive<'_> {
         Ok(statement.query_row([session], |row| optional_raw(row, 0)).optional()?.flatten())
     }
 
-    /// The last words of the person, or of whoever started a sub-agent, before a place.
+    /// The last prompt before a place, written by the user or by whoever started a sub-agent.
     pub fn prompt_before(&self, session: i64, file: i64, place: u64) -> Result<Option<MessageRow>> {
         let text = format!(
             "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place < ?3
@@ -238,7 +238,7 @@ impl Archive<'_> {
         Ok(row.optional()?)
     }
 
-    /// Bytes of the index that are prints, of all homes together; a block that holds words too counts where it begins.
+    /// Bytes of fingerprints in the index, for all homes. A block that also contains words counts by its first term.
     pub fn fingerprint_size(&self) -> Result<i64> {
         let mut statement = self.store().connection.prepare_cached(sql!(
             "select cast(coalesce(sum(length(data)), 0) as bigint) from search_block
@@ -249,11 +249,11 @@ impl Archive<'_> {
     }
 }
 
-/// The index is one for all homes.
+/// The index is shared by all homes.
 impl Store {
-    /// The wanted prints of a segment with their passages, by their place in `wanted`. Both are sorted, so blocks are
-    /// read once and in order, and those between two wanted prints not at all.
-    fn fingerprints_in(&self, segment: i64, wanted: &[FingerprintTerm]) -> Result<Vec<(usize, Vec<u32>)>> {
+    /// The fingerprints that a segment contains with their passages, by their index in `sorted`. Terms of a segment are
+    /// sorted as well, so each block is read at most once and blocks between two fingerprints are skipped.
+    fn fingerprints_in(&self, segment: i64, sorted: &[FingerprintTerm]) -> Result<Vec<(usize, Vec<u32>)>> {
         let mut found = Vec::new();
         let mut statement = self.connection.prepare_cached(sql!(
             "select id, first_term from search_block where segment = $1 and first_term < $3
@@ -270,10 +270,10 @@ impl Store {
         for (number, (block, _)) in blocks.iter().enumerate() {
             let next = blocks.get(number + 1).map(|(_, first)| first.as_slice());
             let before_next = |term: &FingerprintTerm| next.is_none_or(|next| &term[..] < next);
-            if at >= wanted.len() {
+            if at >= sorted.len() {
                 break;
             }
-            if !before_next(&wanted[at]) {
+            if !before_next(&sorted[at]) {
                 continue;
             }
             let mut statement =
@@ -281,13 +281,13 @@ impl Store {
             statement.query_row([block], |row| {
                 let mut reader = BlockReader::new(row.get_ref(0)?.as_blob().unwrap_or_default());
                 while reader.advance() {
-                    while at < wanted.len() && &wanted[at][..] < reader.term() {
+                    while at < sorted.len() && &sorted[at][..] < reader.term() {
                         at += 1;
                     }
-                    if at >= wanted.len() {
+                    if at >= sorted.len() {
                         break;
                     }
-                    if &wanted[at][..] == reader.term() {
+                    if &sorted[at][..] == reader.term() {
                         let mut passages = Vec::new();
                         reader.passages(&mut passages);
                         found.push((at, passages));
@@ -295,7 +295,7 @@ impl Store {
                 }
                 Ok(())
             })?;
-            while at < wanted.len() && before_next(&wanted[at]) {
+            while at < sorted.len() && before_next(&sorted[at]) {
                 at += 1;
             }
         }

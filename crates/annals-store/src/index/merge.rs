@@ -9,11 +9,11 @@ use crate::error::Result;
 use crate::sql;
 use crate::write::Writer;
 
-/// So many segments of a size are merged.
+/// The number of segments of one size that are merged.
 const FAN: usize = 8;
 /// Passages of the smallest size; each size holds `FAN` times as many.
 const SMALLEST: i64 = 64;
-/// Larger ones are left alone: to rewrite them costs more than to read several.
+/// Larger segments are not merged: rewriting them costs more than reading several.
 const LARGEST: i64 = 40_000;
 
 impl Writer<'_> {
@@ -60,7 +60,7 @@ impl Writer<'_> {
                     docs.push(doc);
                 }
             }
-            sources.push(Source::new(self, *segment, numbers)?);
+            sources.push(SegmentReader::new(self, *segment, numbers)?);
         }
         let mut heap = BinaryHeap::new();
         for (at, source) in sources.iter_mut().enumerate() {
@@ -83,7 +83,7 @@ impl Writer<'_> {
             }
             let more = heap.peek().is_some_and(|Reverse((next, _))| *next == term);
             if !more {
-                // Sources come in their order, and so do the new numbers.
+                // Sources are in order, and so are the new numbers.
                 if !passages.is_empty() {
                     segment.add(&term, &passages)?;
                 }
@@ -94,7 +94,7 @@ impl Writer<'_> {
         self.remove_segments(chosen)
     }
 
-    /// Makes room in small segments, half of whose passages are dead: a file that is rewritten again and again leaves little
+    /// Rewrites small segments in which half of the passages are dead, so that a file that changes often leaves little
     /// behind.
     pub(crate) fn compact_segments(&mut self) -> Result<()> {
         let epochs = self.epochs()?;
@@ -140,25 +140,25 @@ impl Writer<'_> {
     }
 }
 
-/// A segment that is read from its first term to its last, a block at a time.
-struct Source {
+/// Reads a segment from first term to last, one block at a time.
+struct SegmentReader {
     blocks: std::vec::IntoIter<i64>,
-    /// What is left of the block at hand: terms with their passages, last first.
+    /// The rest of the current block: terms with their passages, last first.
     lists: Vec<(Vec<u8>, Vec<u32>)>,
     numbers: Vec<Option<u32>>,
     term: Vec<u8>,
     passages: Vec<u32>,
 }
 
-impl Source {
-    fn new(writer: &Writer<'_>, segment: i64, numbers: Vec<Option<u32>>) -> Result<Source> {
+impl SegmentReader {
+    fn new(writer: &Writer<'_>, segment: i64, numbers: Vec<Option<u32>>) -> Result<SegmentReader> {
         let mut statement = writer
             .transaction
             .prepare_cached(sql!("select id from search_block where segment = $1 order by first_term"))?;
         let blocks: Vec<i64> =
             statement.query_map([segment], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         let blocks = blocks.into_iter();
-        Ok(Source { blocks, lists: Vec::new(), numbers, term: Vec::new(), passages: Vec::new() })
+        Ok(SegmentReader { blocks, lists: Vec::new(), numbers, term: Vec::new(), passages: Vec::new() })
     }
 
     fn advance(&mut self, writer: &Writer<'_>) -> Result<bool> {

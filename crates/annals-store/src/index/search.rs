@@ -11,34 +11,34 @@ use annals_core::PassageKind;
 
 /// Terms that a prefix may expand to.
 const MOST_TERMS: usize = 5_000;
-/// Hits whose files are looked up one by one; to read all files at once is cheaper for more.
+/// Up to this many hits, epochs are read per file; beyond, reading those of all files is cheaper.
 const FEW: usize = 1_000;
 
-/// One thing that is asked for: any of these terms, or of the terms that begin so.
+/// One word of a query: any of these terms, or any term with one of these prefixes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TermGroup {
     pub terms: Vec<Vec<u8>>,
     pub prefixes: Vec<Vec<u8>>,
 }
 
-/// What passages must hold, and must not.
+/// What passages must contain, and what they must not.
 #[derive(Debug, Clone, Default)]
 pub struct TermQuery {
-    pub wanted: Vec<TermGroup>,
-    pub unwanted: Vec<TermGroup>,
-    /// So many of the wanted are enough.
+    pub groups: Vec<TermGroup>,
+    pub excluded: Vec<TermGroup>,
+    /// The number of groups that a passage must contain.
     pub least: usize,
-    /// Terms of which one call has to hold each: its input, output and files are then let through.
+    /// Groups that one call must contain, all of them; only its input, output and files match.
     pub of_calls: Vec<TermGroup>,
-    /// Whose words; all when there is none.
+    /// Kinds of passages to include; all if `None`.
     pub kinds: Option<Vec<PassageKind>>,
     pub since_minute: Option<i64>,
     pub until_minute: Option<i64>,
-    /// Sessions that are let through; all when there is none. 0 represents records of files.
+    /// Sessions to include; all if `None`. 0 represents records of files.
     pub sessions: Option<HashSet<i64>>,
 }
 
-/// A passage that fits.
+/// A matching passage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PassageHit {
     pub session: i64,
@@ -46,16 +46,17 @@ pub struct PassageHit {
     pub place: u64,
     pub kind: PassageKind,
     pub minutes: i64,
-    /// Rarity of the terms that it holds, summed up.
+    /// Sum of the rarities of the groups that it contains.
     pub weight: f32,
-    /// A bit for each of the wanted that it holds.
+    /// One bit per group that it contains.
     pub held: u64,
-    /// How often the number of its terms can be halved.
+    /// Base-2 logarithm of the number of terms.
     pub length: u8,
 }
 
 impl Archive<'_> {
-    /// The passages that fit with their scores, in no order: all, or at least the `most` best. Tells whether it is all.
+    /// Matching passages with their scores, unordered: all, or at least the `most` best. Also returns whether
+    /// these are all.
     pub fn passages(
         &self,
         query: &TermQuery,
@@ -65,13 +66,13 @@ impl Archive<'_> {
         let (index, visible) = (self.store(), self.visible_files()?);
         let segments = index.segments()?;
         let all: i64 = segments.iter().map(|(_, count)| count).sum();
-        // All lists first: how rare a term is shows only over all segments.
+        // Read all lists first: the rarity of a term depends on all segments.
         let mut found: Vec<Vec<Vec<u32>>> = Vec::with_capacity(segments.len());
-        let mut counts = vec![0usize; query.wanted.len()];
+        let mut counts = vec![0usize; query.groups.len()];
         for (segment, _) in &segments {
-            let mut lists = Vec::with_capacity(query.wanted.len());
-            for (wanted, count) in query.wanted.iter().zip(&mut counts) {
-                let list = index.list(*segment, wanted)?;
+            let mut lists = Vec::with_capacity(query.groups.len());
+            for (group, count) in query.groups.iter().zip(&mut counts) {
+                let list = index.list(*segment, group)?;
                 *count += list.len();
                 lists.push(list);
             }
@@ -81,32 +82,32 @@ impl Archive<'_> {
             counts.iter().map(|count| (1.0 + all as f32 / (*count as f32 + 1.0)).ln()).collect();
         let few = !counts.is_empty() && counts.iter().sum::<usize>() <= FEW;
         let mut epochs = match few {
-            true => Epochs::Asked(HashMap::new()),
+            true => Epochs::Cached(HashMap::new()),
             false => Epochs::All(index.search_epochs()?),
         };
         let calls = match query.of_calls.as_slice() {
             [] => None,
-            wanted => Some(index.calls_with(wanted, &segments)?),
+            groups => Some(index.calls_with(groups, &segments)?),
         };
         let better = |(left, _): &(f32, PassageHit), (right, _): &(f32, PassageHit)| right.total_cmp(left);
-        let (mut hits, mut board, mut complete) = (Vec::new(), Board::default(), true);
+        let (mut hits, mut matches, mut complete) = (Vec::new(), SegmentMatches::default(), true);
         for ((segment, count), lists) in segments.iter().zip(&found) {
             let held = lists.iter().filter(|list| !list.is_empty()).count();
-            if held < query.least || held == 0 && !query.wanted.is_empty() {
+            if held < query.least || held == 0 && !query.groups.is_empty() {
                 continue;
             }
-            board.fill(usize::try_from(*count).unwrap_or(0), lists, &rarity);
-            for unwanted in &query.unwanted {
-                board.strike(&index.list(*segment, unwanted)?);
+            matches.fill(usize::try_from(*count).unwrap_or(0), lists, &rarity);
+            for excluded in &query.excluded {
+                matches.exclude(&index.list(*segment, excluded)?);
             }
-            board.seen.retain(|seen| !seen.struck && seen.held.count_ones() as usize >= query.least);
-            // Passages of a file are beside each other.
+            matches.seen.retain(|seen| !seen.excluded && seen.held.count_ones() as usize >= query.least);
+            // Passages of a file are adjacent.
             let mut last = (0, 0);
-            index.visit_docs(*segment, &board.seen, |doc, seen| {
+            index.visit_docs(*segment, &matches.seen, |doc, seen| {
                 if doc.file != last.0 {
                     last = (doc.file, index.epoch_of(doc.file, &mut epochs)?);
                 }
-                // An output that was kept apart is in a file of its own; whose it is, is seen when it is read.
+                // An output in a separate file is matched with its call only when it is read.
                 let apart = doc.kind == PassageKind::Output.stored();
                 let of_calls = calls.as_ref().is_none_or(|calls| calls.contains(&(doc.file, doc.place)));
                 let alive = last.1 == doc.epoch && (apart || of_calls);
@@ -125,7 +126,7 @@ impl Archive<'_> {
         Ok((hits, complete))
     }
 
-    /// The files that the asker may see; nothing when they may see all.
+    /// The visible files; `None` if all files are visible.
     pub(super) fn visible_files(&self) -> Result<Option<HashSet<i64>>> {
         if self.is_whole() {
             return Ok(None);
@@ -137,7 +138,7 @@ impl Archive<'_> {
         Ok(Some(rows.collect::<rusqlite::Result<_>>()?))
     }
 
-    /// Sessions that a filter lets through, by their rows.
+    /// Rows of sessions that match a filter.
     pub fn session_rows(&self, filter: &crate::SessionFilter) -> Result<HashSet<i64>> {
         let (conditions, values) = crate::read::sessions::session_conditions(filter);
         let text = format!(
@@ -150,7 +151,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Sessions whose title holds each of these words; `like` ignores case.
+    /// Sessions whose title contains every one of these words, ignoring case.
     pub fn titled_sessions(&self, words: &[&str]) -> Result<Vec<i64>> {
         let conditions: Vec<String> = (1..=words.len())
             .map(|number| format!("title like '%' || ?{number} || '%' escape '\\'"))
@@ -166,7 +167,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// How much is indexed, of all homes together: segments, passages, bytes.
+    /// The size of the index for all homes: segments, passages, bytes.
     pub fn index_size(&self) -> Result<(i64, i64, i64)> {
         let mut statement = self.store().connection.prepare_cached(sql!(
             "select count(*), cast(coalesce(sum(passages), 0) as bigint),
@@ -178,19 +179,19 @@ impl Archive<'_> {
     }
 }
 
-/// The index is one for all homes: what is read here is handed out as far as the asker may see its files.
+/// The index is shared by all homes: callers must filter results by visible files.
 impl Store {
-    /// Files and places of calls that hold every one of these.
-    fn calls_with(&self, wanted: &[TermGroup], segments: &[(i64, i64)]) -> Result<HashSet<(i64, i64)>> {
+    /// Files and places of calls that contain every one of these groups.
+    fn calls_with(&self, groups: &[TermGroup], segments: &[(i64, i64)]) -> Result<HashSet<(i64, i64)>> {
         let mut calls: Option<HashSet<(i64, i64)>> = None;
-        for one in wanted {
+        for one in groups {
             let mut with = HashSet::new();
             for (segment, _) in segments {
                 let list = self.list(*segment, one)?;
                 if list.is_empty() {
                     continue;
                 }
-                let seen: Vec<Seen> = list.into_iter().map(Seen::new).collect();
+                let seen: Vec<PassageMatch> = list.into_iter().map(PassageMatch::new).collect();
                 self.visit_docs(*segment, &seen, |doc, _| {
                     with.insert((doc.file, doc.place));
                     Ok(())
@@ -211,12 +212,12 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Shows the passages of a segment that were seen; their table is read as far as the last of them.
+    /// Visits the passages in `seen`. Reads the table of the segment up to the last of them.
     fn visit_docs(
         &self,
         segment: i64,
-        seen: &[Seen],
-        mut visit: impl FnMut(&Doc, &Seen) -> rusqlite::Result<()>,
+        seen: &[PassageMatch],
+        mut visit: impl FnMut(&Doc, &PassageMatch) -> rusqlite::Result<()>,
     ) -> Result<()> {
         if seen.is_empty() {
             return Ok(());
@@ -249,7 +250,7 @@ impl Store {
     fn epoch_of(&self, file: i64, epochs: &mut Epochs) -> rusqlite::Result<i64> {
         let known = match epochs {
             Epochs::All(known) => return Ok(known.get(&file).copied().unwrap_or(0)),
-            Epochs::Asked(known) => known,
+            Epochs::Cached(known) => known,
         };
         if let Some(epoch) = known.get(&file) {
             return Ok(*epoch);
@@ -261,16 +262,16 @@ impl Store {
         Ok(found)
     }
 
-    /// Passages of a segment that hold any of the terms, in order.
-    fn list(&self, segment: i64, wanted: &TermGroup) -> Result<Vec<u32>> {
+    /// Passages of a segment that contain any term of the group, sorted.
+    fn list(&self, segment: i64, group: &TermGroup) -> Result<Vec<u32>> {
         let mut passages = Vec::new();
-        for term in &wanted.terms {
+        for term in &group.terms {
             self.exact(segment, term, &mut passages)?;
         }
-        for prefix in &wanted.prefixes {
+        for prefix in &group.prefixes {
             self.beginning(segment, prefix, &mut passages)?;
         }
-        if wanted.terms.len() + wanted.prefixes.len() > 1 || !wanted.prefixes.is_empty() {
+        if group.terms.len() + group.prefixes.len() > 1 || !group.prefixes.is_empty() {
             passages.sort_unstable();
             passages.dedup();
         }
@@ -323,50 +324,50 @@ impl Store {
     }
 }
 
-/// Epochs of files: of all, or of those that were asked for.
+/// Epochs of files: of all, or of those requested so far.
 enum Epochs {
     All(HashMap<i64, i64>),
-    Asked(HashMap<i64, i64>),
+    Cached(HashMap<i64, i64>),
 }
 
-/// What is known of the passages of a segment that hold anything.
+/// The passages of a segment that contain any group.
 #[derive(Default)]
-struct Board {
+struct SegmentMatches {
     /// In the order of the passages.
-    seen: Vec<Seen>,
+    seen: Vec<PassageMatch>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct PassageMatch {
     passage: u32,
     weight: f32,
     held: u64,
-    struck: bool,
+    excluded: bool,
 }
 
-impl Seen {
-    fn new(passage: u32) -> Seen {
-        Seen { passage, ..Seen::default() }
+impl PassageMatch {
+    fn new(passage: u32) -> PassageMatch {
+        PassageMatch { passage, ..PassageMatch::default() }
     }
 
-    fn hold(&mut self, number: usize, rarity: f32) {
+    fn add_group(&mut self, number: usize, rarity: f32) {
         self.weight += rarity;
         self.held |= 1 << number.min(63);
     }
 }
 
-impl Board {
+impl SegmentMatches {
     fn fill(&mut self, passages: usize, lists: &[Vec<u32>], rarity: &[f32]) {
         self.seen.clear();
         let lists = lists.iter().zip(rarity).enumerate().filter(|(_, (list, _))| !list.is_empty());
         let held: usize = lists.clone().map(|(_, (list, _))| list.len()).sum();
-        // A place for each passage when many hold something, or nothing is asked for: else only for those that do.
+        // One entry per passage if many match or there are no groups; otherwise only for those that match.
         if held == 0 || held > passages / 8 && lists.clone().count() > 1 {
-            self.seen.extend((0..passages as u32).map(Seen::new));
+            self.seen.extend((0..passages as u32).map(PassageMatch::new));
             for (number, (list, rarity)) in lists {
                 for passage in list {
                     if let Some(seen) = self.seen.get_mut(*passage as usize) {
-                        seen.hold(number, *rarity);
+                        seen.add_group(number, *rarity);
                     }
                 }
             }
@@ -374,8 +375,8 @@ impl Board {
         }
         for (number, (list, rarity)) in lists {
             self.seen.extend(list.iter().map(|passage| {
-                let mut seen = Seen::new(*passage);
-                seen.hold(number, *rarity);
+                let mut seen = PassageMatch::new(*passage);
+                seen.add_group(number, *rarity);
                 seen
             }));
         }
@@ -390,17 +391,17 @@ impl Board {
         });
     }
 
-    /// Both are in order.
-    fn strike(&mut self, list: &[u32]) {
+    /// Both are sorted.
+    fn exclude(&mut self, list: &[u32]) {
         let mut list = list.iter().peekable();
         for seen in &mut self.seen {
             while list.next_if(|passage| **passage < seen.passage).is_some() {}
-            seen.struck |= list.peek().is_some_and(|passage| **passage == seen.passage);
+            seen.excluded |= list.peek().is_some_and(|passage| **passage == seen.passage);
         }
     }
 }
 
-fn hit(query: &TermQuery, doc: &Doc, seen: &Seen) -> Option<PassageHit> {
+fn hit(query: &TermQuery, doc: &Doc, seen: &PassageMatch) -> Option<PassageHit> {
     let kind = PassageKind::from_stored(doc.kind)?;
     let fits = query.kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind))
         && query.since_minute.is_none_or(|since| doc.minutes >= since)

@@ -8,15 +8,15 @@ use crate::sql;
 use crate::write::Writer;
 use annals_core::{Passage, Time, hash_term};
 
-/// Passages among which one that is told again is looked for.
+/// The number of recent passages in which repetitions are detected.
 const RECENT: usize = 16;
 
-/// A term by its hash. All that a comparison needs is here or among the letters: what is farther is not in the cache.
+/// A term by its hash. A comparison needs only the slot and the letters, which stay in the CPU cache.
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    /// The upper half of the hash; the lower half led here.
+    /// The upper half of the hash; the lower half is the index.
     tag: u32,
-    /// From 1; an empty slot has none.
+    /// Starts at 1; 0 marks an empty slot.
     number: u32,
     start: u32,
     length: u32,
@@ -44,7 +44,7 @@ impl IndexBuilder {
         let key = |doc: &Doc| (doc.file, doc.epoch, doc.place, doc.kind);
         let same = |known: &Doc| key(known) == key(&doc);
         let recent = self.docs.len().saturating_sub(RECENT);
-        // An output that is told twice is one passage, and so is a message of several lines.
+        // A repeated output is one passage, and so is a message of several lines.
         let number = match self.docs[recent..].iter().rposition(same) {
             Some(at) => {
                 let known = &mut self.docs[recent + at];
@@ -104,7 +104,7 @@ impl IndexBuilder {
         &self.letters[start as usize..start as usize + usize::from(length)]
     }
 
-    /// Numbers of terms in the order of their letters.
+    /// Term numbers, sorted by the letters of the terms.
     fn sorted(&self) -> Vec<u32> {
         let mut order: Vec<(u64, u32)> = (0..self.spans.len() as u32)
             .map(|number| {
@@ -115,15 +115,15 @@ impl IndexBuilder {
                 (u64::from_be_bytes(first), number)
             })
             .collect();
-        // Eight letters decide nearly always.
+        // Eight letters are nearly always enough.
         order.sort_unstable_by(|(left, a), (right, b)| {
             left.cmp(right).then_with(|| self.term(*a).cmp(self.term(*b)))
         });
         order.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// Shows each term in order with its passages.
-    fn each_list(&self, mut see: impl FnMut(&[u8], &[u32]) -> Result<()>) -> Result<()> {
+    /// Visits each term with its passages, in order.
+    fn visit_lists(&self, mut visit: impl FnMut(&[u8], &[u32]) -> Result<()>) -> Result<()> {
         let mut starts = vec![0u32; self.spans.len() + 1];
         for (term, _) in &self.pairs {
             starts[*term as usize + 1] += 1;
@@ -141,14 +141,14 @@ impl IndexBuilder {
         for term in self.sorted() {
             let range = starts[term as usize] as usize..ends[term as usize] as usize;
             let list = &mut lists[range];
-            // Pairs come in the order of passages, but for those that were told twice.
+            // Pairs are ordered by passage, except for repeated ones.
             if list.is_sorted_by(|before, next| before < next) {
-                see(self.term(term), list)?;
+                visit(self.term(term), list)?;
             } else {
                 list.sort_unstable();
                 let mut distinct = list.to_vec();
                 distinct.dedup();
-                see(self.term(term), &distinct)?;
+                visit(self.term(term), &distinct)?;
             }
         }
         Ok(())
@@ -156,16 +156,22 @@ impl IndexBuilder {
 }
 
 impl Writer<'_> {
-    /// Passages of this file are alive while it has this number.
+    /// Passages of this file are alive while its epoch stays the same.
     pub(crate) fn epoch(&self, file: i64) -> Result<i64> {
         let mut statement =
             self.transaction.prepare_cached(sql!("select search_epoch from file where id = $1"))?;
         Ok(statement.query_row([file], |row| row.get(0))?)
     }
 
-    pub(crate) fn passage(&mut self, instance: i64, file: i64, epoch: i64, passage: &Passage) -> Result<()> {
+    pub(crate) fn write_passage(
+        &mut self,
+        instance: i64,
+        file: i64,
+        epoch: i64,
+        passage: &Passage,
+    ) -> Result<()> {
         let session = match &passage.session {
-            Some(session) => self.session(instance, session)?,
+            Some(session) => self.session_id(instance, session)?,
             None => 0,
         };
         let doc = Doc {
@@ -184,7 +190,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Further lines of a message, and files of a call, have its time.
+    /// The time of the message or call at a place, for its further lines and files.
     fn minutes_of(&self, session: i64, file: i64, place: i64) -> Result<i64> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select coalesce((select at from message where session = $1 and file = $2 and place = $3),
@@ -195,7 +201,7 @@ impl Writer<'_> {
     }
 
     pub(crate) fn write_index(&mut self) -> Result<()> {
-        // First, so that what is written takes the room of what goes.
+        // First, so that new segments reuse the space of removed ones.
         if std::mem::take(&mut self.dropped_passages) {
             self.compact_segments()?;
         }
@@ -204,7 +210,7 @@ impl Writer<'_> {
             return Ok(());
         }
         let mut segment = SegmentWriter::new(self, &builder.docs, builder.pairs.len())?;
-        builder.each_list(|term, passages| segment.add(term, passages))?;
+        builder.visit_lists(|term, passages| segment.add(term, passages))?;
         segment.finish()?;
         self.merge_segments()
     }

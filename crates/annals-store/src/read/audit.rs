@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::{Archive, Store, sql};
 use annals_core::{Rows, Span};
 
-/// Names of cursors that hold the tables of a client's database begin so.
+/// Prefix of the names of cursors that contain row counts of a client's database.
 pub const TABLES: &str = "tables/";
 
 impl Archive<'_> {
-    /// What a sync counted in the databases of a source's homes: the pattern of each, and a JSON object.
+    /// Row counts of the databases of a source's homes, from the last sync: pattern and JSON object.
     pub fn table_counts(&self, source: &str) -> Result<Vec<(String, String)>> {
         let mut statement = self.prepare(sql!(
             "select substr(cursor.name, length($2) + 1), cursor.value
@@ -24,8 +24,8 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Types of lines that no reader knows, and of what is new inside of known lines: lines or occurrences, bytes, and the
-    /// oldest client in whose files they are.
+    /// Types of lines that no reader knows, and of unknown content in known lines: lines or occurrences, bytes, and the
+    /// oldest client version that wrote them.
     pub fn unknown_types(&self, source: &str) -> Result<Vec<UnknownType>> {
         let mut statement = self.prepare(sql!(
             "select coverage.kind, cast(sum(coverage.lines) as bigint), cast(sum(coverage.bytes) as bigint),
@@ -46,8 +46,8 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Where lines are broken.
-    pub fn problems(&self, source: &str) -> Result<Vec<(String, Span, String)>> {
+    /// Malformed lines: path, span and reason.
+    pub fn malformed_lines(&self, source: &str) -> Result<Vec<(String, Span, String)>> {
         let mut statement = self.prepare(sql!(
             "select file.path, problem.place, problem.length, problem.what
              from problem join file on file.id = problem.file join instance on instance.id = file.instance
@@ -84,18 +84,17 @@ impl Archive<'_> {
     }
 }
 
-/// Checks of the whole file, whoever its homes belong to: for the person at this machine, never for a member.
+/// Checks of the whole file, for the owner of this machine and never for a member.
 impl Store {
-    /// What SQLite itself finds wrong with the database file.
-    pub fn integrity(&self) -> Result<Vec<String>> {
+    /// Runs SQLite's check_integrity check.
+    pub fn check_integrity(&self) -> Result<Vec<String>> {
         let mut statement = self.connection.prepare("pragma quick_check(20)")?;
         let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
         let found = rows.collect::<rusqlite::Result<Vec<_>>>()?;
         Ok(found.into_iter().filter(|line| line != "ok").collect())
     }
 
-    /// Unpacks every blob and compares it with its hash, and every segment with its blob; reports each place that is
-    /// damaged.
+    /// Unpacks every blob, compares it with its hash and every segment with its blob, and visits all damage.
     pub fn check_segments(&self, visit: &mut dyn FnMut(Damage)) -> Result<u64> {
         let mut statement = self
             .connection
@@ -167,7 +166,7 @@ impl Store {
     }
 }
 
-/// A segment that is not what it was.
+/// A damaged segment.
 #[derive(Debug)]
 pub struct Damage {
     pub path: String,

@@ -7,13 +7,13 @@ use crate::error::Result;
 use crate::{Archive, sql};
 use annals_core::{Span, Time};
 
-/// One version of an authored thing.
+/// One version of a library item.
 #[derive(Debug, Clone)]
 pub struct ItemRow {
     pub key: String,
     pub version: i64,
     pub versions: i64,
-    /// When it became so: the file's own time, or when it was first seen.
+    /// When this version began: the modification time of the file, or when it was first seen.
     pub changed_at: Time,
     pub deleted_at: Option<Time>,
     pub path: String,
@@ -23,8 +23,8 @@ pub struct ItemRow {
 }
 
 impl Archive<'_> {
-    /// Working directories of all sessions in the home that a file is of.
-    pub fn folders_beside(&self, file: i64) -> Result<Vec<String>> {
+    /// Working directories of all sessions in the home of a file.
+    pub fn session_folders_of_home(&self, file: i64) -> Result<Vec<String>> {
         let mut statement = self.prepare(sql!(
             "select distinct session.cwd from session
              where session.instance = (select instance from file where id = $1) and session.cwd is not null
@@ -34,8 +34,8 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Size and BLAKE3 of another file of the same home, as it was captured last.
-    pub fn content_beside(&self, file: i64, path: &str) -> Result<Option<(u64, String)>> {
+    /// Size and BLAKE3 hash of another file in the same home, as last captured.
+    pub fn content_in_home(&self, file: i64, path: &str) -> Result<Option<(u64, String)>> {
         let mut statement = self.prepare(sql!(
             "select other.id, version.version, version.size from file other
              join version on version.file = other.id
@@ -58,7 +58,7 @@ impl Archive<'_> {
         Ok(Some((u64::try_from(size).unwrap_or(0), hash)))
     }
 
-    /// What was in force then, by key.
+    /// Items in effect at a time, ordered by key.
     pub fn items_in_force(&self, source: &str, stream: &str, then: Time) -> Result<Vec<ItemRow>> {
         let mut statement = self.prepare(sql!(
             "select record.key, record.version,
@@ -78,7 +78,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The keys of a stream, also of what is gone.
+    /// All keys of a stream, including those of deleted items.
     pub fn item_keys(&self, source: &str, stream: &str) -> Result<Vec<String>> {
         let mut statement = self.prepare(sql!(
             "select distinct record.key from record join instance on instance.id = record.instance
@@ -88,7 +88,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Moments at which records of these streams changed or ended, oldest first; of very many, the last.
+    /// Times at which records of these streams changed or ended, oldest first, limited to the latest.
     pub fn item_moments(&self, streams: &[&str], limit: i64) -> Result<Vec<Time>> {
         let streams = serde_json::to_string(streams)?;
         let mut statement = self.prepare(sql!(
@@ -108,7 +108,7 @@ impl Archive<'_> {
         Ok(moments.into_iter().map(Time::from_micros).collect())
     }
 
-    /// All versions of one thing, oldest first.
+    /// All versions of an item, oldest first.
     pub fn item_versions(&self, source: &str, stream: &str, key: &str) -> Result<Vec<ItemRow>> {
         let mut statement = self.prepare(sql!(
             "select record.key, record.version, 0, coalesce(record.at, record.seen_at), record.deleted_at, file.path,

@@ -34,7 +34,7 @@ pub struct InstanceRow {
     pub gaps: i64,
 }
 
-/// A home as the last run left it.
+/// A home, as of the last run.
 #[derive(Debug, Clone)]
 pub struct HomeRow {
     pub root: Raw,
@@ -160,7 +160,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The homes of a source, or of all.
+    /// The homes of a source, or of all sources.
     pub fn homes(&self, source: Option<&str>) -> Result<Vec<HomeRow>> {
         let mut statement = self.prepare(sql!(
             "select root, status, reason, last_scanned,
@@ -180,8 +180,8 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The newest version of a small file, whole.
-    pub fn captured_whole(&self, instance: i64, path: &str) -> Result<Option<Raw>> {
+    /// The newest version of a small file.
+    pub fn newest_content(&self, instance: i64, path: &str) -> Result<Option<Raw>> {
         let mut statement = self.prepare(sql!(
             "select id, version from file where instance = $1 and path = $2 and {visible_instance}"
         ))?;
@@ -194,7 +194,7 @@ impl Archive<'_> {
         Ok(Some(Raw::new(bytes)))
     }
 
-    /// Where the further lines of a message stand.
+    /// Spans of the further lines of a message.
     pub fn message_lines(&self, session: i64, file: i64, place: u64) -> Result<Vec<Span>> {
         let mut statement = self.prepare(sql!(
             "select line, length from message_line
@@ -281,7 +281,7 @@ pub(crate) const RECORD_COLUMNS: &str =
     "record.key, record.version, record.session, record.at, record.file, record.file_version, file.encoding,
     record.place, record.length, record.deleted_at, record.id";
 
-/// With the columns of `RECORD_COLUMNS`.
+/// Expects the columns of `RECORD_COLUMNS`.
 pub(crate) fn record_row(row: &Row<'_>) -> rusqlite::Result<RecordRow> {
     Ok(RecordRow {
         key: row.get(0)?,
@@ -357,7 +357,7 @@ pub(crate) fn optional_raw(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<
     Ok(row.get_ref(at)?.as_bytes_or_null()?.map(Raw::new))
 }
 
-/// Six columns in the order of the fields.
+/// Reads six columns in the order of the fields.
 pub(crate) fn tokens(row: &Row<'_>, at: usize) -> rusqlite::Result<Tokens> {
     Ok(Tokens {
         input: row.get(at)?,

@@ -1,4 +1,4 @@
-//! Queries for a page of a conversation: its steps, and all that belongs to them, in a handful of statements.
+//! Queries for a page of a conversation: its steps and everything that belongs to them, in a handful of statements.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::{Archive, sql};
 use annals_core::{CallKind, ContentKey, Span};
 
-/// A step of a conversation: a message, or a call that is no block of one.
+/// A step of a conversation: a message, or a call that is not a block of one.
 #[derive(Debug, Clone)]
 pub enum StepRow {
     Message(MessageRow),
@@ -38,7 +38,7 @@ impl StepRow {
     }
 }
 
-/// What belongs to steps of one file: further lines of messages, their calls, and what calls refer to.
+/// What belongs to the steps of one file: further lines of messages, their calls, and what calls refer to.
 #[derive(Debug, Default)]
 pub struct StepParts {
     /// By the place of the message.
@@ -54,7 +54,7 @@ pub struct StepParts {
 }
 
 impl StepParts {
-    /// Where the further lines of a message are.
+    /// Spans of the further lines of a message.
     pub fn lines(&self, message: &MessageRow) -> &[Span] {
         self.lines.get(&message.span.offset).map(Vec::as_slice).unwrap_or_default()
     }
@@ -69,7 +69,7 @@ impl StepParts {
         self.touches.get(&call.span.offset).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The key of the call whose script made this one.
+    /// The key of the call whose script made this call.
     pub fn parent(&self, call: &CallRow) -> Option<ContentKey> {
         self.keys.get(&parent_of(call)?).copied()
     }
@@ -79,7 +79,7 @@ impl StepParts {
         self.agents.get(&call.call_id).filter(|_| call.kind == CallKind::Agent).map(String::as_str)
     }
 
-    /// The record of an output that the client keeps apart.
+    /// The record of an output that the client keeps in a separate file.
     pub fn output(&self, call: &CallRow) -> Option<&RecordRow> {
         self.outputs.get(call.full_output.as_deref()?)
     }
@@ -90,18 +90,18 @@ fn parent_of(call: &CallRow) -> Option<u64> {
 }
 
 impl Archive<'_> {
-    /// Steps of one file of a session behind a place, in order; as many as the stretch says, if there are.
+    /// Steps of one file of a session after a place, in order, up to the limit of the stretch.
     pub fn steps_in(&self, stretch: &Stretch) -> Result<Vec<StepRow>> {
         let messages = self.messages_in(stretch)?.into_iter().map(StepRow::Message);
         let mut steps: Vec<StepRow> = messages.collect();
         steps.extend(self.lone_calls_in(stretch)?.into_iter().map(StepRow::Call));
-        // Stable: of two at one place, the message comes first.
+        // The sort is stable: of two at one place, the message comes first.
         steps.sort_by_key(StepRow::place);
         steps.truncate(usize::try_from(stretch.limit).unwrap_or(0));
         Ok(steps)
     }
 
-    /// Messages of a session at these files and places, in no order.
+    /// Messages of a session at these files and places, unordered.
     pub fn messages_at(&self, session: i64, places: &[(i64, u64)]) -> Result<Vec<MessageRow>> {
         let text = format!(
             "{MESSAGES} where message.session = ?1 and {{visible}} and (message.file, message.place) in
@@ -112,7 +112,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// All that belongs to steps, which are of one session and one file.
+    /// Everything that belongs to steps of one session and one file.
     pub fn step_parts(&self, source: &str, steps: &[StepRow]) -> Result<StepParts> {
         let mut parts = StepParts::default();
         let Some((session, file)) = steps.first().map(StepRow::session_and_file) else { return Ok(parts) };
@@ -136,7 +136,7 @@ impl Archive<'_> {
         Ok(StepParts { lines: parts.lines, calls: parts.calls, ..of_calls })
     }
 
-    /// What calls refer to, which are of one session and one file.
+    /// Everything that calls of one session and one file refer to.
     pub fn call_parts(&self, source: &str, calls: &[&CallRow]) -> Result<StepParts> {
         let Some(first) = calls.first() else { return Ok(StepParts::default()) };
         let names: Vec<&str> = calls.iter().filter_map(|call| call.full_output.as_deref()).collect();
@@ -149,7 +149,7 @@ impl Archive<'_> {
         })
     }
 
-    /// Responses of one file of a session that are at or behind a place and before another, with their places.
+    /// Responses in one file of a session from a place up to another, with their places.
     pub fn usage_between(
         &self,
         session: i64,
@@ -172,13 +172,13 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The newest of each of these records, `stream/key`, by that name.
+    /// The newest version of each of these records, by name (`stream/key`).
     pub fn newest_records(&self, source: &str, names: &[&str]) -> Result<HashMap<String, RecordRow>> {
         let names: Vec<(&str, &str)> = names.iter().filter_map(|name| name.split_once('/')).collect();
         if names.is_empty() {
             return Ok(HashMap::new());
         }
-        // Names first, then homes: they are few, and in each a record is found by its name.
+        // Names first, then homes: there are few, and the index finds a record by its name in each.
         let mut statement = self.prepare(&format!(
             "select {RECORD_COLUMNS}, record.stream
              from json_each(?2) wanted cross join instance cross join record join file on file.id = record.file
@@ -203,10 +203,10 @@ impl Archive<'_> {
         let rows = statement.query_map(params![session, file, json!(places).to_string()], |row| {
             Ok((place(row, 2)?, super::span(row, 0)?))
         })?;
-        gather(rows)
+        group_by_place(rows)
     }
 
-    /// Calls of a message are between its start and the end of its last line.
+    /// The calls of a message are between its start and the end of its last line.
     fn calls_of(
         &self,
         session: i64,
@@ -233,7 +233,7 @@ impl Archive<'_> {
         let rows = statement.query_map(params![session, file, json!(ranges).to_string()], |row| {
             Ok((place(row, 22)?, call_row(row)?))
         })?;
-        gather(rows)
+        group_by_place(rows)
     }
 
     fn touches_of(&self, session: i64, file: i64, calls: &[&CallRow]) -> Result<HashMap<u64, Vec<TouchRow>>> {
@@ -247,10 +247,10 @@ impl Archive<'_> {
         let rows = statement.query_map(params![session, file, json!(places).to_string()], |row| {
             Ok((place(row, 6)?, touch_row(row)?))
         })?;
-        gather(rows)
+        group_by_place(rows)
     }
 
-    /// Keys of the calls whose scripts made these.
+    /// Keys of the calls whose scripts made these calls.
     fn keys_at(&self, session: i64, file: i64, calls: &[&CallRow]) -> Result<HashMap<u64, ContentKey>> {
         let places: Vec<u64> = calls.iter().filter_map(|call| parent_of(call)).collect();
         if places.is_empty() {
@@ -291,8 +291,8 @@ fn place(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
     Ok(row.get::<_, i64>(at)? as u64)
 }
 
-/// Rows by their places, in the order they come.
-fn gather<T>(rows: impl Iterator<Item = rusqlite::Result<(u64, T)>>) -> Result<HashMap<u64, Vec<T>>> {
+/// Groups rows by place, keeping their order.
+fn group_by_place<T>(rows: impl Iterator<Item = rusqlite::Result<(u64, T)>>) -> Result<HashMap<u64, Vec<T>>> {
     let mut gathered: HashMap<u64, Vec<T>> = HashMap::new();
     for row in rows {
         let (place, value) = row?;

@@ -16,7 +16,7 @@ use annals_core::{ContentKey, Time};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowPlace(pub i64, pub i64, pub i64);
 
-/// Which rows of a source are wanted.
+/// Selects rows of a source.
 #[derive(Debug, Clone, Copy)]
 pub struct RowsQuery<'q> {
     pub source: &'q str,
@@ -24,12 +24,12 @@ pub struct RowsQuery<'q> {
     pub key: Option<&'q str>,
     /// Only rows of the session with this id.
     pub session: Option<&'q str>,
-    /// Only rows that a later commit changed; all if 0.
+    /// Only rows changed by a later commit; all if 0.
     pub changed_after: i64,
     pub after: RowPlace,
 }
 
-/// A row that is gone.
+/// A row that was removed.
 #[derive(Debug, Clone)]
 pub struct RemovedRow {
     pub id: i64,
@@ -38,7 +38,7 @@ pub struct RemovedRow {
     pub at: Option<Time>,
 }
 
-/// The last commit, and how often the rows were rebuilt: a commit before the last rebuild is no place to go on from.
+/// The last commit, and how often the rows were rebuilt: reading cannot resume from a commit before the last rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveState {
     pub commit: i64,
@@ -55,7 +55,7 @@ impl Archive<'_> {
         Ok(ArchiveState { commit: number("commits")?, rebuilds: number("rebuilds")? })
     }
 
-    /// Sessions by the number of their row.
+    /// Visits sessions, ordered by row id.
     pub fn each_session(
         &self,
         query: &RowsQuery<'_>,
@@ -73,7 +73,7 @@ impl Archive<'_> {
         each(statement.query(values)?, session_row, visit)
     }
 
-    /// Messages by place. One that is in a session twice comes once.
+    /// Visits messages, ordered by place. A message that is in a session twice is visited once.
     pub fn each_message(
         &self,
         query: &RowsQuery<'_>,
@@ -96,7 +96,7 @@ impl Archive<'_> {
         each(statement.query(values)?, message_row, visit)
     }
 
-    /// Calls by place. One that is in a session twice comes once.
+    /// Visits calls, ordered by place. A call that is in a session twice is visited once.
     pub fn each_call(
         &self,
         query: &RowsQuery<'_>,
@@ -121,7 +121,7 @@ impl Archive<'_> {
         each(statement.query(values)?, call_row, visit)
     }
 
-    /// Records of a plain stream by number: all versions of one key, or the newest of every key.
+    /// Visits records of a plain stream, ordered by id: all versions of one key, or the newest of every key.
     pub fn each_record(
         &self,
         source: &str,
@@ -143,7 +143,7 @@ impl Archive<'_> {
         each(statement.query(params![source, stream, key, after])?, record_row, visit)
     }
 
-    /// Rows of a source that later commits removed, by number.
+    /// Rows of a source that later commits removed, ordered by id.
     pub fn removed_rows(
         &self,
         source: &str,
@@ -169,7 +169,7 @@ impl Archive<'_> {
     }
 
     /// The same message at other places of its session.
-    pub fn twins(&self, message: &MessageRow) -> Result<Vec<MessageRow>> {
+    pub fn duplicates(&self, message: &MessageRow) -> Result<Vec<MessageRow>> {
         let mut statement = self.prepare(&format!(
             "{MESSAGES} where message.key = ?1 and message.session = ?2 and {{visible}}
              and (message.file, message.place) <> (?3, ?4) order by message.file, message.place"
@@ -191,7 +191,8 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Where lines of messages and of results of their calls begin in a file of a session, and the message of each.
+    /// Offsets of the lines of messages and of the results of their calls in a file of a session, each with its
+    /// message.
     pub fn line_owners(&self, session: i64, file: i64) -> Result<Vec<(u64, ContentKey)>> {
         let mut statement = self.prepare(sql!(
             "select place, key from message where session = $1 and file = $2 and {visible_session}
@@ -213,7 +214,7 @@ impl Archive<'_> {
     }
 }
 
-/// Rows that changed are in sessions that changed: those are few, and found first.
+/// A condition on changed rows. They are in changed sessions, which are few and found first.
 fn changed(table: &str, after: i64) -> String {
     match after {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! Queries about sessions: lists, counts, what files say about one, and its links to others.
+//! Queries about sessions: lists, counts, facts by file, and links to others.
 
 use rusqlite::{OptionalExtension, Row, ToSql, params};
 
@@ -10,36 +10,36 @@ use annals_core::{Raw, Time, Tokens};
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
     pub source: Option<String>,
-    /// A working folder: the folder itself and everything below it.
+    /// A working directory and everything below it.
     pub project: Option<String>,
     pub since: Option<Time>,
     pub until: Option<Time>,
-    /// An exact id, or the start of one.
+    /// An exact id or a prefix.
     pub id: Option<String>,
     pub exact_id: Option<String>,
     pub branch: Option<String>,
-    /// A part of the working folder's name.
+    /// Part of the name of the working directory.
     pub project_part: Option<String>,
-    /// Only this session's row.
+    /// Only the session with this row id.
     pub row: Option<i64>,
     pub model: Option<String>,
-    /// Words of the title, the folder or the branch.
+    /// Words of the title, the working directory or the branch.
     pub words: Option<String>,
     pub with_agents: bool,
-    /// Only sessions that others started.
+    /// Only sessions started by others.
     pub only_agents: bool,
     /// Only sessions that repeat rows of another.
     pub only_copies: bool,
-    /// Only sessions that this one started, by its key.
+    /// Only sessions started by the session with this key.
     pub parent: Option<String>,
     /// Only sessions in which a call failed.
     pub with_errors: bool,
     pub archived: Option<bool>,
-    /// Only sessions that the client no longer has.
+    /// Only sessions that the client has deleted.
     pub only_gone: bool,
 }
 
-/// Where a page starts: after the last row of the page before.
+/// Where a page starts: after the last row of the previous page.
 #[derive(Debug, Clone)]
 pub struct Page {
     pub limit: i64,
@@ -80,9 +80,9 @@ pub struct LinkRow {
     pub position: Option<String>,
 }
 
-/// How many sessions there were, by the question and the changes of others and of our own until then.
+/// A cached count of sessions, by query and by the changes of this and of other connections at that time.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CachedCount {
     of: (String, i64, u64),
     count: i64,
 }
@@ -102,7 +102,7 @@ impl Archive<'_> {
         values.push(Box::new(key));
         values.push(Box::new(page.limit));
         let count = values.len();
-        // Without the sum, SQLite takes all sessions of a home and sorts them, whatever the limit.
+        // Without the sum, SQLite reads and sorts all sessions of a home, whatever the limit.
         let home = if filter.exact_id.is_some() { "session.instance" } else { "session.instance + 0" };
         let text = format!(
             "select {SESSION_COLUMNS} from session join instance on instance.id = {home}
@@ -118,7 +118,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Every page of a list tells it, so the last count is kept until the archive changes.
+    /// Every page of a list shows the count, so the last one is cached until the archive changes.
     pub fn count_sessions(&self, filter: &SessionFilter) -> Result<i64> {
         let mut statement = self.store().connection.prepare_cached("pragma data_version")?;
         let by_others: i64 = statement.query_row([], |row| row.get(0))?;
@@ -127,12 +127,12 @@ impl Archive<'_> {
         if let Some(counted) = self.store().counted.borrow().as_ref().filter(|counted| counted.of == of) {
             return Ok(counted.count);
         }
-        let count = self.count_anew(filter)?;
-        *self.store().counted.borrow_mut() = Some(Counted { of, count });
+        let count = self.count_uncached(filter)?;
+        *self.store().counted.borrow_mut() = Some(CachedCount { of, count });
         Ok(count)
     }
 
-    fn count_anew(&self, filter: &SessionFilter) -> Result<i64> {
+    fn count_uncached(&self, filter: &SessionFilter) -> Result<i64> {
         let (conditions, values) = session_conditions(filter);
         let text = format!(
             "select count(*) from session join instance on instance.id = session.instance
@@ -172,7 +172,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Sessions of a home whose last word is older, and which the client still has.
+    /// Sessions of a home that the client still has and whose last message is older.
     pub fn count_idle_since(&self, instance: i64, since: Time) -> Result<i64> {
         let mut statement = self.prepare(sql!(
             "select count(*) from session where instance = $1 and last_at < $2 and gone_at is null and {visible_instance}
@@ -181,7 +181,7 @@ impl Archive<'_> {
         Ok(statement.query_row(params![instance, since.micros()], |row| row.get(0))?)
     }
 
-    /// What each file says of a session: `(path, rank, facts)`, strongest first.
+    /// Facts about a session by file: `(path, rank, facts)`, highest rank first.
     pub fn session_parts(&self, session: i64) -> Result<Vec<(String, i64, Raw)>> {
         let mut statement = self.prepare(sql!(
             "select file.path, part.rank, part.facts from session_part part join file on file.id = part.file
@@ -202,7 +202,7 @@ impl Archive<'_> {
     }
 }
 
-/// Sorts behind every real time.
+/// Sorts after every real time.
 const NO_TIME: i64 = i64::MIN + 1;
 
 pub(crate) fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn ToSql>>) {
@@ -281,7 +281,7 @@ pub(crate) fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn
     (conditions.join(" and "), values)
 }
 
-/// Text that `like` takes as it is.
+/// Escapes text for `like`.
 pub(crate) fn like_text(text: &str) -> String {
     text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }

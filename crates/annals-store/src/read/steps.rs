@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::{Archive, sql};
 use annals_core::{ContentKey, MessageKind, Raw, Span, Time};
 
-/// A prompt of a session: the number of its step, and where it stands.
+/// A prompt of a session: the number of its step, and its place.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptPlace {
     pub step: i64,
@@ -17,14 +17,14 @@ pub struct PromptPlace {
     pub at: Option<Time>,
 }
 
-/// Messages that were written on one day.
+/// The number of messages on one day.
 #[derive(Debug, Clone, Copy)]
 pub struct DayCount {
     pub day: i64,
     pub messages: i64,
 }
 
-/// Steps are messages, and calls that are no blocks of one, in the order of their places.
+/// Steps are messages and calls that are not blocks of one, ordered by place.
 const STEPS: &str = "select place from message where session = ?1 and file = ?2 and not copied
      union all select place from tool_call where session = ?1 and file = ?2 and message is null and not copied";
 
@@ -39,7 +39,7 @@ impl Archive<'_> {
         Ok(steps)
     }
 
-    /// The file, in the order of the session's, and the place of the step before the one with this number.
+    /// The index of the file among those of the session, and the place of the step before the one with this number.
     pub fn place_before_step(&self, session: i64, step: i64) -> Result<(usize, i64)> {
         let mut left = step;
         let files = self.transcript_files(session)?;
@@ -128,7 +128,7 @@ impl Archive<'_> {
         Ok(())
     }
 
-    /// Messages by day in UTC since a day, copies left out.
+    /// Messages per UTC day since a day, without copies.
     pub fn messages_by_day(&self, since_day: i64) -> Result<Vec<DayCount>> {
         let text = sql!(
             "select message.at / 86400000000, count(*)
@@ -145,7 +145,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Folders in which sessions ran, the latest first.
+    /// Working directories of sessions, the latest first.
     pub fn projects(&self, limit: i64) -> Result<Vec<Raw>> {
         let text = sql!(
             "select cwd from session join instance on instance.id = session.instance
@@ -156,7 +156,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Models that answered, by name.
+    /// Models that answered, ordered by name.
     pub fn models(&self) -> Result<Vec<Raw>> {
         let text = sql!(
             "select distinct name.text from usage_sum join session on session.id = usage_sum.session

@@ -7,7 +7,7 @@ use crate::Archive;
 use crate::error::Result;
 use annals_core::{Encoding, Framing, Span, Time};
 
-/// Rows of one file of a session behind a place.
+/// Rows of one file of a session after a place.
 #[derive(Debug, Clone, Copy)]
 pub struct Stretch {
     pub session: i64,
@@ -18,7 +18,7 @@ pub struct Stretch {
     pub copies: bool,
 }
 
-/// A record, and where it stands.
+/// A record and its place.
 #[derive(Debug, Clone)]
 pub struct PlacedRecord {
     pub source: String,
@@ -31,7 +31,7 @@ pub struct PlacedRecord {
     pub span: Span,
 }
 
-/// A file with rows of a session, and how its content is read. Only a read of visible sessions returns one.
+/// A file with rows of a session, and how to read its content. Only reads of visible sessions return one.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TranscriptFile {
@@ -47,7 +47,7 @@ pub struct TranscriptFile {
 }
 
 impl Archive<'_> {
-    /// The files that tell of a session, in the order of `transcript_files`.
+    /// The transcripts of a session, in the order of `transcript_files`.
     pub fn transcript_sources(&self, session: i64) -> Result<Vec<TranscriptFile>> {
         let mut statement = self.prepare(crate::sql!(
             "select file.id, file.instance, file.path, file.reader, file.framing, file.encoding, file.rows_version,
@@ -71,7 +71,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The files that a session's rows are in, by name (which begins with their start).
+    /// The files with rows of a session, ordered by name, which starts with a date.
     pub fn transcript_files(&self, session: i64) -> Result<Vec<i64>> {
         let mut statement = self.prepare(crate::sql!(
             "select part.file from session_part part join file on file.id = part.file
@@ -109,7 +109,7 @@ impl Archive<'_> {
         Ok(statement.query_row([session, file, place as i64], call_row).optional()?)
     }
 
-    /// The call whose whole output is kept as this record, `stream/key`.
+    /// The call whose full output is this record (`stream/key`).
     pub fn call_with_output(&self, record: &str) -> Result<Option<CallRow>> {
         let text = format!(
             "select {CALL_COLUMNS} from tool_call {CALL_JOINS}
@@ -119,7 +119,7 @@ impl Archive<'_> {
         Ok(statement.query_row([record], call_row).optional()?)
     }
 
-    /// How many steps of a session are before a place: what its number is when the session is shown.
+    /// The number of steps of a session before a place.
     pub fn steps_before(&self, session: i64, file: i64, place: u64) -> Result<i64> {
         let mut before = 0;
         for other in self.transcript_files(session)? {
@@ -150,7 +150,7 @@ impl Archive<'_> {
         Ok(place.map(|place| place as u64))
     }
 
-    /// The record that is at a place of a file, as it is now.
+    /// The current record at a place of a file.
     pub fn record_at(&self, file: i64, place: u64) -> Result<Option<PlacedRecord>> {
         let mut statement = self.prepare(crate::sql!(
                 "select instance.source, record.stream, record.key, record.at, record.file_version, file.encoding,
@@ -176,7 +176,7 @@ impl Archive<'_> {
         Ok(row.optional()?)
     }
 
-    /// The session that shows an entry of a prompt history; none if a transcript has it.
+    /// The session that shows an entry of a prompt history; `None` if a transcript has it.
     pub fn session_of_typed(&self, file: i64, place: u64) -> Result<Option<i64>> {
         let mut statement = self.prepare(crate::sql!(
             "select typed_prompt.session from typed_prompt join instance on instance.id = typed_prompt.instance
@@ -186,10 +186,10 @@ impl Archive<'_> {
         Ok(session.flatten())
     }
 
-    /// The session that the newest version of a record belongs to.
+    /// The session of the newest version of a record.
     pub fn record_session(&self, source: &str, stream: &str, key: &str) -> Result<Option<String>> {
         let mut statement = self.prepare(crate::sql!(
-            // Homes first: they are few, and in each a record is found by its name.
+            // Homes first: there are few, and the index finds a record by its name in each.
             "select record.session from instance cross join record
                  where record.instance = instance.id and instance.source = $1 and record.stream = $2
                  and record.key = $3 and {visible}

@@ -12,14 +12,14 @@ pub struct NodeRow {
     pub place: u64,
     pub key: ContentKey,
     pub parent: Option<ContentKey>,
-    /// On the branch that the client shows.
+    /// Whether it is on the branch that the client shows.
     pub current: bool,
-    /// A step of its own; the result of a call is told with the call.
-    pub told: bool,
+    /// Whether it is a separate step; the result of a call is shown with the call.
+    pub is_step: bool,
 }
 
 impl Archive<'_> {
-    /// All nodes of a session; none when it does not branch.
+    /// All nodes of a session; empty if it does not branch.
     pub fn tree(&self, session: i64) -> Result<Vec<NodeRow>> {
         let mut statement = self.prepare(sql!(
             "select file, place, key, parent, current, told from node
@@ -38,7 +38,7 @@ impl Archive<'_> {
         Ok(statement.query_row(params![session, file, place as i64], node_row).optional()?)
     }
 
-    /// How many steps of the branch that is shown are before a node; nothing when it is on another one.
+    /// The number of steps before a node on the branch that is shown; `None` if the node is on another one.
     pub fn steps_on_branch(&self, session: i64, file: i64, place: u64) -> Result<Option<i64>> {
         let mut statement = self.prepare(sql!(
             "select (select count(*) from node before
@@ -57,6 +57,6 @@ fn node_row(row: &Row<'_>) -> rusqlite::Result<NodeRow> {
         key: ContentKey::from_stored(row.get(2)?),
         parent: row.get::<_, Option<i64>>(3)?.map(ContentKey::from_stored),
         current: row.get(4)?,
-        told: row.get(5)?,
+        is_step: row.get(5)?,
     })
 }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::{Archive, sql};
 use annals_core::{CallKind, Operation, Raw, Span, Time, Tokens};
 
-/// What sums are made by.
+/// What sums are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum UsageBy {
@@ -32,7 +32,7 @@ impl UsageBy {
 /// Responses of one group, day, model and class of prompt length.
 #[derive(Debug, Clone)]
 pub struct UsageSum {
-    /// A session, model, project or source; nothing for days, and where it is not known.
+    /// A session, model, project or source; `None` for days and if unknown.
     pub group: Option<Raw>,
     pub source: String,
     pub day: i64,
@@ -42,14 +42,14 @@ pub struct UsageSum {
     pub tokens: Tokens,
 }
 
-/// Which responses: those of days on or after `since`, and of a session, model, project or source.
+/// Selects responses on or after the day `since`, and of a session, model, project or source.
 #[derive(Debug, Clone, Default)]
 pub struct ResponseFilter {
     pub source: Option<String>,
     /// The row of a session.
     pub session: Option<i64>,
     pub model: Option<String>,
-    /// A working folder: the folder itself and everything below it.
+    /// A working directory and everything below it.
     pub project: Option<String>,
     pub since_day: Option<i64>,
     pub until_day: Option<i64>,
@@ -68,11 +68,11 @@ pub struct ResponseRow {
     pub model: Option<String>,
     pub tokens: Tokens,
     pub copied: bool,
-    /// The session that it counts in, when this is a copy.
+    /// The session that it counts in, if this is a copy.
     pub counted_in: Option<String>,
 }
 
-/// Which calls analytics look at: of sessions in a folder or below it, where one is named.
+/// Selects calls for analytics, optionally of sessions in or below a directory.
 #[derive(Debug, Clone, Copy)]
 pub struct CallFilter<'f> {
     pub source: &'f str,
@@ -81,24 +81,23 @@ pub struct CallFilter<'f> {
 }
 
 impl CallFilter<'_> {
-    /// In the order of the parameters of a query.
+    /// Values in the order of the parameters of a query.
     fn values(&self) -> (&str, i64, Option<&str>) {
         (self.source, self.since.micros(), self.project.map(|project| project.trim_end_matches('/')))
     }
 }
 
-/// The name of a tool or a path of a file. Names are stored once for all homes: only a read of visible rows returns the
-/// id of one.
+/// The id of a tool name or file path. Names are stored once for all homes; only reads of visible rows return an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(i64);
 
-/// One call, as far as analytics look at it.
+/// The fields of a call that analytics need.
 #[derive(Debug)]
 pub struct CallTally<'r> {
     pub name: NameId,
     pub kind: CallKind,
     pub title: &'r str,
-    /// Made by a script that counts itself.
+    /// Made by a script, which is counted itself.
     pub inner: bool,
     pub ok: Option<bool>,
 }
@@ -141,7 +140,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Responses and copies of responses, after a place.
+    /// Visits responses and copies of responses after a place.
     pub fn each_response(
         &self,
         filter: &ResponseFilter,
@@ -191,8 +190,8 @@ impl Archive<'_> {
         Ok(statement.query_row(values.as_slice(), |row| row.get(0))?)
     }
 
-    /// Every call of a source since then that is no copy. A session ends with its last row, so that one which ended
-    /// before needs no look at its calls.
+    /// Visits every call of a source since a time, without copies. Sessions whose last row is older are skipped without
+    /// reading their calls.
     pub fn each_call_tally(
         &self,
         filter: &CallFilter<'_>,
@@ -221,7 +220,7 @@ impl Archive<'_> {
         Ok(())
     }
 
-    /// Every touch of a file since then, of calls that are no copies.
+    /// Visits every file touch since a time, without those of copied calls.
     pub fn each_touch_tally(
         &self,
         filter: &CallFilter<'_>,
@@ -246,7 +245,7 @@ impl Archive<'_> {
         Ok(())
     }
 
-    /// The text of a name that a read returned.
+    /// The text of a name.
     pub fn name(&self, id: NameId) -> Result<Raw> {
         let mut statement =
             self.store().connection.prepare_cached(sql!("select text from name where id = $1"))?;
@@ -275,7 +274,7 @@ fn conditions(filter: &ResponseFilter, table: &str) -> (String, Vec<Box<dyn ToSq
         let project = project.trim_end_matches('/').to_owned();
         add("(session.cwd = # or substr(session.cwd, 1, length(#) + 1) = # || '/')", Box::new(project));
     }
-    // Sums have days, responses have moments.
+    // Sums have days, responses have times.
     let day = |day: i64| if table == "usage" { Time::from_day(day).micros() } else { day };
     let column = if table == "usage" { "coalesce(usage.at, 0)" } else { "usage_sum.day" };
     if let Some(since) = filter.since_day {

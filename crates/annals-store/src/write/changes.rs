@@ -1,4 +1,4 @@
-//! Numbers commits, and remembers rows that went, so that records can be read from where a reader stopped.
+//! Numbers commits and remembers removed rows, so that a reader of records can resume where it stopped.
 
 use rusqlite::{OptionalExtension, Transaction, params};
 
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::sql;
 use annals_core::ContentKey;
 
-/// A row of which nothing is left.
+/// The kind of a removed row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovedKind {
     Session = 0,
@@ -46,7 +46,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Rows of a file of a session are about to go, or one of them.
+    /// Records that the rows of a file of a session, or one of them, are about to be removed.
     pub(crate) fn note_removed(
         &mut self,
         table: &'static str,
@@ -81,13 +81,13 @@ impl Writer<'_> {
             self.now.micros()
         ])?;
         drop(statement);
-        // A session of this name that comes back in this transaction has another row.
+        // A session with this name that reappears in this transaction gets another row.
         self.sessions.retain(|(of, known), _| *of != instance || known.as_ref() != key);
         self.removed_rows = true;
         Ok(())
     }
 
-    /// The message at this place has another key from now on.
+    /// Records that a message gets another key.
     pub(crate) fn note_rekeyed(&mut self, session: i64, before: ContentKey) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into removed (changed, instance, kind, session, key, at)
@@ -98,7 +98,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// What came back, in this commit or a later one, is not gone.
+    /// Forgets removed rows that reappeared in this commit or a later one.
     fn prune_removed(&self) -> Result<()> {
         self.transaction.execute_batch(
             "delete from removed where kind = 0 and exists (

@@ -1,8 +1,8 @@
-//! Counted once: of rows with one key, one is the original and the others are copies.
+//! Counts rows once: of rows with one key, one is the original and the others are copies.
 //!
 //! Forks, resumes, sub-agents and replays repeat history. Which row is the original must not depend on the order in
-//! which files arrive: a line that is in its own session's stretch goes before one that may be inherited, then
-//! the earlier one, then the session's name decides.
+//! which files arrive: a line in its own session's part of a file wins over one that may be inherited, then the earlier
+//! one, then the session's name decides.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::error::Result;
 use crate::sql;
 use annals_core::{ContentKey, Role, Tally, Time};
 
-/// Where a row stands, and what decides whether it is the original.
+/// The place of a row among rows with one key, and what decides whether it is the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Settled {
+pub(crate) struct CopyCandidate {
     pub session: i64,
     pub file: i64,
     pub place: i64,
@@ -24,12 +24,17 @@ pub(crate) struct Settled {
 }
 
 impl Writer<'_> {
-    /// True when the new row is a copy; when it is the original instead, the row that was becomes a copy.
-    pub(crate) fn settle(&mut self, table: &'static str, key: ContentKey, new: &Settled) -> Result<bool> {
+    /// Returns whether the new row is a copy. If it is the original instead, the previous original becomes a copy.
+    pub(crate) fn resolve_original(
+        &mut self,
+        table: &'static str,
+        key: ContentKey,
+        new: &CopyCandidate,
+    ) -> Result<bool> {
         let Some(old) = self.original(table, key)? else { return Ok(false) };
         if self.precedence(new)? < self.precedence(&old)? {
             self.mark(table, &old, true)?;
-            // All copies have another original now.
+            // All copies now have another original.
             let copies = self.copies(table, key)?;
             self.copying.extend(copies.iter().map(|copy| copy.session));
             return Ok(false);
@@ -38,7 +43,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    /// Rows of this file go; where one was an original, the best of its copies takes its place.
+    /// Removes the rows of a file. The best copy of each removed original becomes the original.
     pub(crate) fn forget_rows(&mut self, file: i64) -> Result<()> {
         let mut statement =
             self.transaction.prepare_cached(sql!("select session from session_part where file = $1"))?;
@@ -70,7 +75,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Remembers which session a session's copies come from: most of them from one.
+    /// Links each session to the one that most of its copies come from.
     pub(crate) fn link_copies(&mut self) -> Result<()> {
         for session in std::mem::take(&mut self.copying) {
             let mut statement = self.transaction.prepare_cached(sql!(
@@ -104,10 +109,10 @@ impl Writer<'_> {
             "select place, key, inherited, at from {table} where session = ?1 and file = ?2 and copied = 0"
         );
         let mut statement = self.transaction.prepare_cached(&text)?;
-        let originals: Vec<(ContentKey, Settled)> = statement
+        let originals: Vec<(ContentKey, CopyCandidate)> = statement
             .query_map([session, file], |row| {
                 let key = ContentKey::from_stored(row.get(1)?);
-                Ok((key, settled(session, file, row.get(0)?, row.get(2)?, row.get(3)?)))
+                Ok((key, candidate(session, file, row.get(0)?, row.get(2)?, row.get(3)?)))
             })?
             .collect::<rusqlite::Result<_>>()?;
         drop(statement);
@@ -126,7 +131,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// One row goes; the best of its copies takes its place.
+    /// Removes a row. If it was an original, the best of its copies becomes the original.
     pub(crate) fn forget_row(
         &mut self,
         table: &'static str,
@@ -140,7 +145,7 @@ impl Writer<'_> {
         let mut statement = self.transaction.prepare_cached(&text)?;
         let found = statement
             .query_row([session, file, place], |row| {
-                let row_at = settled(session, file, place, row.get(1)?, row.get(2)?);
+                let row_at = candidate(session, file, place, row.get(1)?, row.get(2)?);
                 Ok((ContentKey::from_stored(row.get(0)?), row_at, row.get::<_, bool>(3)?))
             })
             .optional()?;
@@ -158,7 +163,7 @@ impl Writer<'_> {
         if copied { Ok(()) } else { self.promote(table, key) }
     }
 
-    /// What counts of copies too goes with them.
+    /// Subtracts what is counted for copies as well.
     fn count_copies_out(&mut self, session: i64, file: i64) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select role, tally, count(*) from message where session = $1 and file = $2 and copied = 1
@@ -177,11 +182,11 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The original with this key is gone: the best of its copies takes its place.
+    /// Makes the best copy the original, after the original with this key was removed.
     fn promote(&mut self, table: &'static str, key: ContentKey) -> Result<()> {
         let mut heirs = self.copies(table, key)?;
         self.copying.extend(heirs.iter().map(|heir| heir.session));
-        let mut best: Option<Settled> = None;
+        let mut best: Option<CopyCandidate> = None;
         for heir in heirs.drain(..) {
             let better = match &best {
                 None => true,
@@ -197,7 +202,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Under its new key a message may be a copy, or the original of copies, that it was not before.
+    /// Changes the key of a message, which may make it a copy or the original of copies.
     pub(crate) fn rekey(
         &mut self,
         instance: i64,
@@ -206,14 +211,14 @@ impl Writer<'_> {
         offset: u64,
         key: ContentKey,
     ) -> Result<()> {
-        let (session, place) = (self.session(instance, session)?, offset as i64);
+        let (session, place) = (self.session_id(instance, session)?, offset as i64);
         let mut statement = self.transaction.prepare_cached(sql!(
             "select key, inherited, at, copied from message where session = $1 and file = $2 and place = $3"
         ))?;
         let found = statement
             .query_row(params![session, file, place], |row| {
-                let settled = settled(session, file, place, row.get(1)?, row.get(2)?);
-                Ok((ContentKey::from_stored(row.get(0)?), settled, row.get::<_, bool>(3)?))
+                let row_at = candidate(session, file, place, row.get(1)?, row.get(2)?);
+                Ok((ContentKey::from_stored(row.get(0)?), row_at, row.get::<_, bool>(3)?))
             })
             .optional()?;
         drop(statement);
@@ -231,14 +236,14 @@ impl Writer<'_> {
         if !copied {
             self.promote("message", before)?;
         }
-        if !self.settle("message", key, &row)? {
+        if !self.resolve_original("message", key, &row)? {
             self.mark("message", &row, false)?;
         }
         Ok(())
     }
 
-    /// From now on its record counts wherever it stands.
-    fn mark_rewritten(&mut self, row: &Settled) -> Result<()> {
+    /// Marks a message as rewritten: from now on its record counts in copies as well.
+    fn mark_rewritten(&mut self, row: &CopyCandidate) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select role, tally, copied from message where session = $1 and file = $2 and place = $3"
         ))?;
@@ -261,26 +266,26 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn original(&self, table: &'static str, key: ContentKey) -> Result<Option<Settled>> {
+    fn original(&self, table: &'static str, key: ContentKey) -> Result<Option<CopyCandidate>> {
         let text = select_by_key(table, 0);
         let mut statement = self.transaction.prepare_cached(text)?;
         let found = statement
             .query_row([key.stored()], |row| {
-                Ok(settled(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+                Ok(candidate(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
             })
             .optional()?;
         Ok(found)
     }
 
-    fn copies(&self, table: &'static str, key: ContentKey) -> Result<Vec<Settled>> {
+    fn copies(&self, table: &'static str, key: ContentKey) -> Result<Vec<CopyCandidate>> {
         let mut statement = self.transaction.prepare_cached(select_by_key(table, 1))?;
         let rows = statement.query_map([key.stored()], |row| {
-            Ok(settled(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+            Ok(candidate(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    fn mark(&mut self, table: &'static str, row: &Settled, copied: bool) -> Result<()> {
+    fn mark(&mut self, table: &'static str, row: &CopyCandidate, copied: bool) -> Result<()> {
         let changed = if table == "usage" { "" } else { ", changed = ?5" };
         let text = format!(
             "update {table} set copied = ?4{changed} where session = ?1 and file = ?2 and place = ?3"
@@ -301,7 +306,7 @@ impl Writer<'_> {
         self.count_row(table, row, by)
     }
 
-    fn tally_of(&self, row: &Settled) -> Result<(Role, Tally)> {
+    fn tally_of(&self, row: &CopyCandidate) -> Result<(Role, Tally)> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select role, tally from message where session = $1 and file = $2 and place = $3"
         ))?;
@@ -310,8 +315,8 @@ impl Writer<'_> {
         })?)
     }
 
-    /// Adds a row to its session's totals, or takes it out.
-    pub(crate) fn count_row(&mut self, table: &'static str, row: &Settled, by: i64) -> Result<()> {
+    /// Adds a row to its session's totals, or subtracts it.
+    pub(crate) fn count_row(&mut self, table: &'static str, row: &CopyCandidate, by: i64) -> Result<()> {
         let place = params![row.session, row.file, row.place];
         match table {
             "message" => {
@@ -345,7 +350,7 @@ impl Writer<'_> {
     }
 
     /// The smaller is the original.
-    fn precedence(&self, row: &Settled) -> Result<(bool, i64, String, i64)> {
+    fn precedence(&self, row: &CopyCandidate) -> Result<(bool, i64, String, i64)> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select session.key || ' ' || file.path || ' ' || instance.root from session, file, instance
              where session.id = $1 and file.id = $2 and instance.id = file.instance"
@@ -355,8 +360,8 @@ impl Writer<'_> {
     }
 }
 
-fn settled(session: i64, file: i64, place: i64, inherited: bool, at: Option<i64>) -> Settled {
-    Settled { session, file, place, inherited, at: at.map(Time::from_micros) }
+fn candidate(session: i64, file: i64, place: i64, inherited: bool, at: Option<i64>) -> CopyCandidate {
+    CopyCandidate { session, file, place, inherited, at: at.map(Time::from_micros) }
 }
 
 fn select_by_key(table: &str, copied: u8) -> &'static str {

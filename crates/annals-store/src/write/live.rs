@@ -1,4 +1,4 @@
-//! What live collection remembers: connected sources, what was seen when, and locators of gaps.
+//! State of live collection: connected sources, what was seen when, and locators of gaps.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -6,7 +6,7 @@ use super::Writer;
 use crate::error::Result;
 use crate::{Archive, Store, sql};
 
-/// Conversations, documents and files of live collection, by what became of them.
+/// Counts of conversations, documents and files of live collection, by outcome.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LiveAccount {
     pub things: u64,
@@ -15,9 +15,9 @@ pub struct LiveAccount {
     pub given_up: u64,
 }
 
-/// Notes of the collector.
+/// State of the collector.
 impl Store {
-    /// Keys and locators of a stream's gaps that are not recovered, those that were given up among them.
+    /// Keys and locators of a stream's gaps that are not recovered, including those that were given up.
     pub fn gap_locators(&self, instance: i64, stream: &str) -> Result<Vec<(String, String)>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select key, locator from gap where instance = $1 and stream = $2 and status <> 'recovered'"
@@ -36,7 +36,7 @@ impl Store {
 }
 
 impl Archive<'_> {
-    /// What was had and what was not, of all that a source was asked for live.
+    /// What live collection of a source fetched, and what it could not fetch.
     pub fn live_account(&self, source: &str) -> Result<LiveAccount> {
         let mut statement = self.prepare(sql!(
                 "select (select count(*) from cursor own where own.instance = instance.id and name like 'seen %'),

@@ -19,9 +19,9 @@ use crate::index::write::IndexBuilder;
 use crate::{Batch, Count, ReadRows, Segment, Store, blobs, sql};
 use annals_core::{Encoding, Framing, Item, SessionFacts, Span, Time, Tokens};
 
-/// Problems of one file that are kept with their places; all are counted.
-const PROBLEMS: i64 = 100;
-/// Words remembered while writing; beyond that the memory is emptied and filled again.
+/// Malformed lines of one file that are stored with their places; all are counted.
+const MALFORMED: i64 = 100;
+/// Words cached while writing; the cache is cleared when it is full.
 const WORDS: usize = 50_000;
 
 /// An open transaction. Dropping it without `commit` undoes everything.
@@ -38,13 +38,13 @@ pub struct Writer<'s> {
     pub(crate) index: IndexBuilder,
     /// The number of this commit.
     pub(crate) commit: i64,
-    /// Rows that a reader of records may have are gone.
+    /// Rows that a reader of records may have seen were removed.
     pub(crate) removed_rows: bool,
-    /// Rows of some file were dropped, and its passages with them.
+    /// Rows of a file were dropped, and its passages with them.
     pub(crate) dropped_passages: bool,
 }
 
-/// How a session's totals change by this transaction.
+/// Changes of a session's totals in this transaction.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Delta {
     pub messages: i64,
@@ -54,10 +54,10 @@ pub(crate) struct Delta {
     pub tokens: Tokens,
 }
 
-/// Where a response's tokens are summed up: session, day, model, class of prompt length.
+/// The sum that a response belongs to: session, day, model, class of prompt length.
 pub(crate) type UsagePlace = (i64, i64, i64, i64);
 
-/// How such a sum changes.
+/// Changes of such a sum.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct UsageDelta {
     pub responses: i64,
@@ -86,12 +86,12 @@ impl Store {
 }
 
 impl Writer<'_> {
-    /// Writes as if it were then: rows that are read again keep the times of their first reading.
-    pub fn pretend(&mut self, now: Time) {
+    /// Writes as if it were `now`, so that rebuilt rows keep the times of their first reading.
+    pub fn set_time(&mut self, now: Time) {
         self.now = now;
     }
 
-    /// Everything of this batch or nothing; answers the file's id.
+    /// Applies a batch and returns the file's id.
     pub fn apply(&mut self, batch: Batch) -> Result<i64> {
         let (file, version) = self.file_row(&batch)?;
         if batch.drops_rows {
@@ -99,14 +99,14 @@ impl Writer<'_> {
         }
         if let Some(other) = batch.supersedes {
             self.forget_rows(other)?;
-            // Should it have rows again one day, they are read from its start.
+            // If it owns rows again later, they are read from its start.
             let mut statement = self.transaction.prepare_cached(sql!(
                 "update file set twin_of = $2, parsed = 0, content_size = 0 where id = $1"
             ))?;
             statement.execute([other, file])?;
         }
         for segment in &batch.segments {
-            self.segment(file, version, segment)?;
+            self.write_segment(file, version, segment)?;
         }
         for capture in &batch.captures {
             let mut statement = self.transaction.prepare_cached(sql!(
@@ -119,12 +119,12 @@ impl Writer<'_> {
             self.apply_items(batch.instance, file, version, rows.items, rows.facts)?;
         }
         if batch.part.mutable && batch.new_version {
-            self.end_unseen(file, version, self.now)?;
+            self.end_unseen_records(file, version, self.now)?;
         }
         Ok(file)
     }
 
-    fn segment(&self, file: i64, version: i64, segment: &Segment) -> Result<()> {
+    fn write_segment(&self, file: i64, version: i64, segment: &Segment) -> Result<()> {
         let place = segment.place as i64;
         let blob = blobs::blob_of(&self.transaction, segment)?;
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -136,14 +136,14 @@ impl Writer<'_> {
              on conflict (file, version, place) do update set length = excluded.length, blob = excluded.blob"
         ))?;
         statement.execute([file, version, place, segment.length as i64, blob])?;
-        // The last segment of a version grows with it.
+        // The last segment of a version grows with the file.
         match before.filter(|before| *before != blob) {
             Some(before) => blobs::remove_unused(&self.transaction, before),
             None => Ok(()),
         }
     }
 
-    /// Rows of a stretch of a file whose bytes are in the archive.
+    /// Applies rows of a part of a file whose bytes are in the archive.
     pub fn apply_rows(
         &mut self,
         instance: i64,
@@ -162,7 +162,7 @@ impl Writer<'_> {
         self.apply_items(instance, file, version, rows.items, rows.facts)
     }
 
-    /// Items alone: of a version that another one replaced.
+    /// Applies only items, of a version that was replaced.
     pub fn apply_items(
         &mut self,
         instance: i64,
@@ -174,12 +174,12 @@ impl Writer<'_> {
         let epoch = self.epoch(file)?;
         for item in items {
             match item {
-                Item::Passage(passage) => self.passage(instance, file, epoch, &passage)?,
-                item => self.item(instance, file, version, item)?,
+                Item::Passage(passage) => self.write_passage(instance, file, epoch, &passage)?,
+                item => self.write_item(instance, file, version, item)?,
             }
         }
         for (session, rank, facts) in facts {
-            let session = self.session(instance, &session)?;
+            let session = self.session_id(instance, &session)?;
             self.touched.insert(session);
             let mut statement = self.transaction.prepare_cached(sql!(
                 "insert into session_part (session, file, rank, facts) values ($1, $2, $3, $4)
@@ -211,7 +211,7 @@ impl Writer<'_> {
                  select $1, $2, $3, $4 where (select count(*) from problem where file = $1) < $5
                  on conflict (file, place) do nothing"
             ))?;
-            statement.execute(params![file, span.offset as i64, span.length as i64, what, PROBLEMS])?;
+            statement.execute(params![file, span.offset as i64, span.length as i64, what, MALFORMED])?;
         }
         Ok(())
     }
@@ -228,7 +228,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Makes sessions and totals agree with the rows, and commits.
+    /// Updates sessions and totals from the rows, and commits.
     pub fn commit(mut self) -> Result<()> {
         self.update_sessions()?;
         self.write_index()?;
@@ -237,7 +237,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Throws away all rows that came from files, so that they can be read again from the bytes.
+    /// Discards all rows that came from files, so that they can be rebuilt from the bytes.
     pub fn forget_everything(&mut self) -> Result<()> {
         for table in [
             "message",
@@ -276,8 +276,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// All rows are there again.
-    pub fn rebuilt(&mut self) -> Result<()> {
+    /// Marks a rebuild as complete.
+    pub fn finish_rebuild(&mut self) -> Result<()> {
         self.transaction.execute_batch("delete from setting where name = 'rebuilding'")?;
         Ok(())
     }
@@ -363,7 +363,7 @@ impl Writer<'_> {
         Ok((file, version))
     }
 
-    pub(crate) fn session(&mut self, instance: i64, key: &Arc<str>) -> Result<i64> {
+    pub(crate) fn session_id(&mut self, instance: i64, key: &Arc<str>) -> Result<i64> {
         if let Some(id) = self.sessions.get(&(instance, Arc::clone(key))) {
             return Ok(*id);
         }
@@ -384,8 +384,8 @@ impl Writer<'_> {
         Ok(id)
     }
 
-    /// The number of a word that repeats.
-    pub(crate) fn word(&mut self, word: Option<&Arc<str>>) -> Result<Option<i64>> {
+    /// The id of a repeated word.
+    pub(crate) fn word_id(&mut self, word: Option<&Arc<str>>) -> Result<Option<i64>> {
         let Some(word) = word else { return Ok(None) };
         if let Some(id) = self.words.get(word) {
             return Ok(Some(*id));

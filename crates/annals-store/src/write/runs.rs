@@ -1,4 +1,4 @@
-//! Homes, runs, cursors and deleted files: what the collector remembers besides files.
+//! Homes, runs, cursors and deleted files: the state of the collector besides files.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -7,10 +7,10 @@ use crate::error::Result;
 use crate::{Store, sql};
 use annals_core::{ContentKey, SourceStatus, Time};
 
-/// What the collector remembers, for the whole archive: no member asks for it.
+/// State of the collector for the whole archive. Never read on behalf of a member.
 impl Store {
     pub fn instance(&self, source: &str, machine: &str, root: &str, now: Time) -> Result<i64> {
-        // A write would empty the caches of all who read, and most looks find what they know.
+        // A write would invalidate the caches of all readers, and most homes are known.
         if let Some(known) = self.known_instance(source, machine, root)? {
             return Ok(known);
         }
@@ -43,7 +43,7 @@ impl Store {
         Ok(statement.query_row(params![instance, name], |row| row.get(0)).optional()?)
     }
 
-    /// All places of an instance to go on from whose names begin so, without that beginning.
+    /// Cursors of an instance whose names start with `prefix`, with the prefix removed from the names.
     pub fn cursors(&self, instance: i64, prefix: &str) -> Result<Vec<(String, String)>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select substr(name, length($2) + 1), value from cursor
@@ -53,7 +53,7 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Whether a record is there with this content, and did not end.
+    /// Whether a record has this content and has not ended.
     pub fn has_record(&self, instance: i64, stream: &str, key: &str, content: ContentKey) -> Result<bool> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select hash, deleted_at is null from record where instance = $1 and stream = $2 and key = $3
@@ -65,7 +65,7 @@ impl Store {
         Ok(newest == Some((content.stored(), true)))
     }
 
-    /// A value made once for this archive, such as the key that masks secrets.
+    /// A value that is generated once per archive, such as the key that masks secrets.
     pub fn setting_or_make(&self, name: &str, make: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>> {
         let mut statement =
             self.connection.prepare_cached(sql!("select value from setting where name = $1"))?;
@@ -79,7 +79,7 @@ impl Store {
         Ok(statement.query_row([name], |row| row.get(0))?)
     }
 
-    /// True when rows must be read again before anything is added: a rebuild was cut off, or readers have changed.
+    /// Whether rows must be rebuilt before anything is added: a rebuild was interrupted, or readers have changed.
     pub fn needs_rebuild(&self, source: &str, reader_version: u32) -> Result<bool> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select exists (select 1 from setting where name = 'rebuilding')
@@ -105,7 +105,7 @@ impl Store {
         Ok(())
     }
 
-    /// Moves the log into the database file, so that the archive is one file at rest.
+    /// Moves the write-ahead log into the database file, so that the archive is one file at rest.
     pub fn checkpoint(&self) -> Result<()> {
         self.connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
         Ok(())
@@ -128,7 +128,7 @@ impl Writer<'_> {
     }
 
     /// Whether a home has sessions, and whether it has transcripts.
-    pub fn content_of(&self, instance: i64) -> Result<(bool, bool)> {
+    pub fn has_sessions_or_transcripts(&self, instance: i64) -> Result<(bool, bool)> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select exists (select 1 from session where instance = $1),
                     exists (select 1 from file where instance = $1 and store = 'transcripts' and content_size > 0)"
@@ -145,7 +145,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The client no longer has these files. Their bytes and rows stay; a record of a mutable thing gets its end.
+    /// Marks files as deleted by the client. Their bytes and rows stay; mutable records end.
     pub fn mark_gone(&mut self, files: &[i64], now: Time) -> Result<()> {
         for file in files {
             let mut statement = self
@@ -153,7 +153,7 @@ impl Writer<'_> {
                 .prepare_cached(sql!("update file set gone_at = $2 where id = $1 and gone_at is null"))?;
             statement.execute([*file, now.micros()])?;
             drop(statement);
-            // Rows can be read again from the bytes; that their source ended cannot.
+            // Rows can be rebuilt from the bytes; that their source ended cannot.
             let mut statement = self.transaction.prepare_cached(sql!(
                 "update version set gone_at = $2 where file = $1 and gone_at is null
                  and version = (select version from file where id = $1 and mutable)"
@@ -167,8 +167,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Records that a new version of their file no longer holds have ended.
-    pub fn end_unseen(&mut self, file: i64, version: i64, at: Time) -> Result<()> {
+    /// Ends records that a new version of their file no longer contains.
+    pub fn end_unseen_records(&mut self, file: i64, version: i64, at: Time) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update record set deleted_at = $3, changed = $4 where file = $1 and deleted_at is null and seen_version < $2
              and not exists (select 1 from record newer where newer.instance = record.instance
@@ -179,7 +179,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Records of a mutable thing end with it; their content stays.
+    /// Ends the records of a mutable file; their content stays.
     pub fn end_records(&mut self, file: i64, at: Time) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update record set deleted_at = $2, changed = $3 where file = $1 and deleted_at is null
@@ -191,7 +191,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A session is gone when all its transcripts are, and back when one is. `gone` are the files of this run.
+    /// Marks sessions as gone if all their transcripts are, and as present if one is back. `gone` are the files of this
+    /// run.
     pub fn mark_sessions(&mut self, instance: i64, gone: &[i64], now: Time) -> Result<()> {
         for file in gone {
             let mut statement = self.transaction.prepare_cached(sql!(
@@ -218,7 +219,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Only what the disk says of it changed; its content did not.
+    /// Updates the path and metadata of a file whose content did not change.
     pub fn restat(&mut self, file: i64, path: &str, stat: crate::Stat) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update file set path = $2, inode = $3, modified = $4, changed = $5, gone_at = null where id = $1"

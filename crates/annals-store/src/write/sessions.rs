@@ -8,13 +8,13 @@ use crate::sql;
 use annals_core::{LinkKind, SessionFacts, Time};
 
 impl Writer<'_> {
-    /// Joins what one file says of another's session: titles, and prompts that no transcript has.
+    /// Joins data about the session of another file: titles, and prompts that no transcript has.
     pub fn resolve(&mut self) -> Result<()> {
         self.resolve_summaries()?;
         self.resolve_typed()
     }
 
-    /// Gives titles that were found to the sessions they name, once both are known.
+    /// Assigns titles to the sessions they name, once both are known.
     fn resolve_summaries(&mut self) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update summary set session = (select min(landmark.session) from landmark
@@ -29,7 +29,7 @@ impl Writer<'_> {
         self.update_sessions()
     }
 
-    /// Brings every session that this transaction touched up to date.
+    /// Updates every session that this transaction touched.
     pub(crate) fn update_sessions(&mut self) -> Result<()> {
         for (session, delta) in std::mem::take(&mut self.deltas) {
             let mut statement = self.transaction.prepare_cached(sql!(
@@ -114,7 +114,7 @@ impl Writer<'_> {
             .collect::<rusqlite::Result<_>>()?;
         drop(statement);
         if parts.is_empty() {
-            // Nothing speaks of it any more: a file was rewritten under another session's name.
+            // No file mentions it any more: one was rewritten with another session's name.
             let mut statement = self.transaction.prepare_cached(sql!(
                 "delete from session where id = $1
                  and not exists (select 1 from message where session = $1)
@@ -132,7 +132,7 @@ impl Writer<'_> {
         }
         let mut facts = merge(&parts);
         if facts.parent.is_none() {
-            // A fork that does not say so: its rows do.
+            // A fork without a parent in its facts; its copied rows show it.
             let mut statement = self
                 .transaction
                 .prepare_cached(sql!("select other from link where session = $1 and kind = 'copy'"))?;
@@ -172,7 +172,7 @@ impl Writer<'_> {
     }
 }
 
-/// Strongest first. Moments come from the transcripts themselves where there are any: a table's row changes when a
+/// Merges facts, highest rank first. Times come from transcripts if there are any: a table's row changes even when a
 /// thread is only renamed.
 fn merge(parts: &[(i64, String)]) -> SessionFacts {
     let read = |text: &str| serde_json::from_str::<SessionFacts>(text).unwrap_or_default();
@@ -184,12 +184,12 @@ fn merge(parts: &[(i64, String)]) -> SessionFacts {
     let lowest: Vec<SessionFacts> =
         parts.iter().filter(|(rank, _)| *rank == 0).map(|(_, text)| read(text)).collect();
     if !lowest.is_empty() {
-        // A history file notes what was typed in a session that never began.
+        // A history file contains prompts of sessions that never started.
         let first = lowest.iter().filter_map(|facts| facts.first_message_at).min();
         merged.first_message_at = first.or(merged.first_message_at);
         merged.started_at = lowest.iter().filter_map(|facts| facts.started_at).min();
         merged.last_at = lowest.iter().filter_map(|facts| facts.last_at).max();
-        // Models in the order of their use, not as the table has the last one first.
+        // Models in the order of their use; the table has the last one first.
         let mut models = Vec::new();
         for model in lowest.iter().flat_map(|facts| &facts.models).chain(&merged.models) {
             if !models.contains(model) {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn stronger_parts_win_and_transcripts_tell_the_time() {
+    fn stronger_parts_win_and_times_come_from_transcripts() {
         let table = SessionFacts {
             title: Some("table".into()),
             models: vec!["b".into()],

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::{OptionalExtension, params};
 
 use super::Writer;
-use super::copies::Settled;
+use super::copies::CopyCandidate;
 use crate::error::Result;
 use crate::sql;
 use annals_core::{
@@ -14,46 +14,52 @@ use annals_core::{
 };
 
 impl Writer<'_> {
-    pub(crate) fn item(&mut self, instance: i64, file: i64, version: i64, item: Item) -> Result<()> {
+    pub(crate) fn write_item(&mut self, instance: i64, file: i64, version: i64, item: Item) -> Result<()> {
         match item {
-            Item::Message(message) => self.message(instance, file, &message),
-            Item::Amend { session, offset, kind } => self.amend(instance, file, &session, offset, kind),
+            Item::Message(message) => self.write_message(instance, file, &message),
+            Item::Amend { session, offset, kind } => {
+                self.amend_message(instance, file, &session, offset, kind)
+            }
             Item::Rekey { session, offset, key } => self.rekey(instance, file, &session, offset, key),
-            Item::Extend { session, message, span } => self.extend(instance, file, &session, message, span),
-            Item::Summary(summary) => self.summary(file, &summary),
-            Item::Landmark { session, row } => self.landmark(instance, file, &session, row),
-            Item::Call(call) => self.call(instance, file, &call),
-            Item::Result(result) => self.result(instance, file, &result),
-            Item::Usage(usage) => self.usage(instance, file, &usage),
-            Item::Touch(touch) => self.touch(instance, file, &touch),
-            Item::Link(link) => self.link(instance, file, &link),
-            Item::Document(document) => self.document(instance, file, version, &document),
+            Item::Extend { session, message, span } => {
+                self.extend_message(instance, file, &session, message, span)
+            }
+            Item::Summary(summary) => self.write_summary(file, &summary),
+            Item::Landmark { session, row } => self.write_landmark(instance, file, &session, row),
+            Item::Call(call) => self.write_call(instance, file, &call),
+            Item::Result(result) => self.write_result(instance, file, &result),
+            Item::Usage(usage) => self.write_usage(instance, file, &usage),
+            Item::Touch(touch) => self.write_touch(instance, file, &touch),
+            Item::Link(link) => self.write_link(instance, file, &link),
+            Item::Document(document) => self.write_record(instance, file, version, &document),
             Item::Ended { stream, key, at } => self.end_record(instance, stream, &key, at),
             Item::Forget { session, offset } => self.forget_message(instance, file, &session, offset),
             Item::Recount { session, offset, tally } => {
                 self.recount_message(instance, file, &session, offset, tally)
             }
-            Item::Typed(prompt) => self.typed(instance, file, &prompt),
-            Item::Spoken { session, offset, words } => self.spoken(instance, file, &session, offset, words),
-            Item::Tree(tree) => self.tree(instance, file, &tree),
-            // Passages go into the index, beside the rows; drift is counted with the lines.
+            Item::Typed(prompt) => self.write_typed_prompt(instance, file, &prompt),
+            Item::Spoken { session, offset, words } => {
+                self.write_spoken(instance, file, &session, offset, words)
+            }
+            Item::Tree(tree) => self.write_tree(instance, file, &tree),
+            // Passages go into the index; drift is counted with the lines.
             Item::Passage(_) | Item::Drift(_) => Ok(()),
         }
     }
 
-    fn message(&mut self, instance: i64, file: i64, message: &Message) -> Result<()> {
-        let session = self.session(instance, &message.session)?;
-        self.message_of(session, file, message)
+    fn write_message(&mut self, instance: i64, file: i64, message: &Message) -> Result<()> {
+        let session = self.session_id(instance, &message.session)?;
+        self.write_message_of(session, file, message)
     }
 
-    /// A message of a session whose row is known.
-    pub(crate) fn message_of(&mut self, session: i64, file: i64, message: &Message) -> Result<()> {
-        let model = self.word(message.model.as_ref())?;
+    /// Writes a message of a session whose row is known.
+    pub(crate) fn write_message_of(&mut self, session: i64, file: i64, message: &Message) -> Result<()> {
+        let model = self.word_id(message.model.as_ref())?;
         let place = message.span.offset as i64;
-        let settled = self.settle(
+        let is_copy = self.resolve_original(
             "message",
             message.key,
-            &Settled { session, file, place, inherited: message.inherited, at: message.at },
+            &CopyCandidate { session, file, place, inherited: message.inherited, at: message.at },
         )?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into message (session, file, place, length, role, kind, at, key, inherited, copied, tally, model,
@@ -70,19 +76,19 @@ impl Writer<'_> {
             message.at.map(Time::micros),
             message.key.stored(),
             message.inherited,
-            settled,
+            is_copy,
             message.tally.stored(),
             model,
             self.commit,
         ])?;
         drop(statement);
-        if !settled {
+        if !is_copy {
             self.count_message(session, message.role, message.tally, 1);
         }
         Ok(())
     }
 
-    fn amend(
+    fn amend_message(
         &mut self,
         instance: i64,
         file: i64,
@@ -90,7 +96,7 @@ impl Writer<'_> {
         offset: u64,
         kind: MessageKind,
     ) -> Result<()> {
-        let session = self.session(instance, session)?;
+        let session = self.session_id(instance, session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "select role, tally, copied from message where session = $1 and file = $2 and place = $3"
         ))?;
@@ -117,7 +123,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn extend(
+    fn extend_message(
         &mut self,
         instance: i64,
         file: i64,
@@ -125,7 +131,7 @@ impl Writer<'_> {
         message: u64,
         span: Span,
     ) -> Result<()> {
-        let session = self.session(instance, session)?;
+        let session = self.session_id(instance, session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into message_line (session, file, place, line, length) values ($1, $2, $3, $4, $5)"
         ))?;
@@ -138,7 +144,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn summary(&mut self, file: i64, summary: &Summary) -> Result<()> {
+    fn write_summary(&mut self, file: i64, summary: &Summary) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into summary (file, place, row_key, text) values ($1, $2, $3, $4)"
         ))?;
@@ -146,8 +152,14 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn landmark(&mut self, instance: i64, file: i64, session: &Arc<str>, row: ContentKey) -> Result<()> {
-        let session = self.session(instance, session)?;
+    fn write_landmark(
+        &mut self,
+        instance: i64,
+        file: i64,
+        session: &Arc<str>,
+        row: ContentKey,
+    ) -> Result<()> {
+        let session = self.session_id(instance, session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into landmark (row_key, session, file) values ($1, $2, $3)
              on conflict (row_key, session, file) do nothing"
@@ -172,15 +184,15 @@ impl Writer<'_> {
         }
     }
 
-    fn call(&mut self, instance: i64, file: i64, call: &Call) -> Result<()> {
-        let session = self.session(instance, &call.session)?;
-        let name = self.word(Some(&call.name))?;
-        let model = self.word(call.model.as_ref())?;
+    fn write_call(&mut self, instance: i64, file: i64, call: &Call) -> Result<()> {
+        let session = self.session_id(instance, &call.session)?;
+        let name = self.word_id(Some(&call.name))?;
+        let model = self.word_id(call.model.as_ref())?;
         let place = call.span.offset as i64;
-        let settled = self.settle(
+        let is_copy = self.resolve_original(
             "tool_call",
             call.key,
-            &Settled { session, file, place, inherited: call.inherited, at: call.at },
+            &CopyCandidate { session, file, place, inherited: call.inherited, at: call.at },
         )?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into tool_call (session, file, place, length, at, key, inherited, copied, call_id, name, kind,
@@ -195,7 +207,7 @@ impl Writer<'_> {
             call.at.map(Time::micros),
             call.key.stored(),
             call.inherited,
-            settled,
+            is_copy,
             call.call_id,
             name,
             call.kind.stored(),
@@ -206,14 +218,14 @@ impl Writer<'_> {
             self.commit,
         ])?;
         drop(statement);
-        if !settled && call.parent.is_none() {
+        if !is_copy && call.parent.is_none() {
             self.deltas.entry(session).or_default().calls += 1;
         }
         Ok(())
     }
 
-    fn result(&mut self, instance: i64, file: i64, result: &CallResult) -> Result<()> {
-        let session = self.session(instance, &result.session)?;
+    fn write_result(&mut self, instance: i64, file: i64, result: &CallResult) -> Result<()> {
+        let session = self.session_id(instance, &result.session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "update tool_call
              set output_place = coalesce($4, output_place), output_length = coalesce($5, output_length),
@@ -241,17 +253,17 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn usage(&mut self, instance: i64, file: i64, usage: &Usage) -> Result<()> {
-        let session = self.session(instance, &usage.session)?;
-        let model = self.word(usage.model.as_ref())?;
+    fn write_usage(&mut self, instance: i64, file: i64, usage: &Usage) -> Result<()> {
+        let session = self.session_id(instance, &usage.session)?;
+        let model = self.word_id(usage.model.as_ref())?;
         let place = usage.span.offset as i64;
         if usage.again {
-            return self.recount(session, file, usage);
+            return self.recount_usage(session, file, usage);
         }
-        let settled = self.settle(
+        let is_copy = self.resolve_original(
             "usage",
             usage.key,
-            &Settled { session, file, place, inherited: usage.inherited, at: usage.at },
+            &CopyCandidate { session, file, place, inherited: usage.inherited, at: usage.at },
         )?;
         let tokens = usage.tokens;
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -267,7 +279,7 @@ impl Writer<'_> {
             usage.at.map(Time::micros),
             usage.key.stored(),
             usage.inherited,
-            settled,
+            is_copy,
             model,
             tokens.input,
             tokens.output,
@@ -277,15 +289,16 @@ impl Writer<'_> {
             tokens.reasoning,
         ])?;
         drop(statement);
-        if !settled {
+        if !is_copy {
             self.count_usage(session, usage.at, model, tokens, 1);
         }
         Ok(())
     }
 
-    /// Early records of a response are partial: the last one has its numbers.
-    fn recount(&mut self, session: i64, file: i64, usage: &Usage) -> Result<()> {
-        let row = Settled { session, file, place: usage.span.offset as i64, inherited: false, at: None };
+    /// Replaces the numbers of a response: early records are partial, the last one is complete.
+    fn recount_usage(&mut self, session: i64, file: i64, usage: &Usage) -> Result<()> {
+        let row =
+            CopyCandidate { session, file, place: usage.span.offset as i64, inherited: false, at: None };
         let mut statement = self.transaction.prepare_cached(sql!(
             "select copied from usage where session = $1 and file = $2 and place = $3"
         ))?;
@@ -317,7 +330,7 @@ impl Writer<'_> {
         if copied { Ok(()) } else { self.count_row("usage", &row, 1) }
     }
 
-    /// Adds a response to the totals of its session, or takes it out.
+    /// Adds a response to the totals of its session, or subtracts it.
     pub(crate) fn count_usage(
         &mut self,
         session: i64,
@@ -335,9 +348,9 @@ impl Writer<'_> {
         sums.tokens += tokens * by;
     }
 
-    fn touch(&mut self, instance: i64, file: i64, touch: &Touch) -> Result<()> {
-        let session = self.session(instance, &touch.session)?;
-        let path = self.word(Some(&touch.path.as_str().into()))?;
+    fn write_touch(&mut self, instance: i64, file: i64, touch: &Touch) -> Result<()> {
+        let session = self.session_id(instance, &touch.session)?;
+        let path = self.word_id(Some(&touch.path.as_str().into()))?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into file_touch (session, file, place, number, path, operation, before_start, before_end,
                                      after_start, after_end)
@@ -358,8 +371,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn link(&mut self, instance: i64, file: i64, link: &Link) -> Result<()> {
-        let session = self.session(instance, &link.session)?;
+    fn write_link(&mut self, instance: i64, file: i64, link: &Link) -> Result<()> {
+        let session = self.session_id(instance, &link.session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into link (session, file, kind, other, position) values ($1, $2, $3, $4, $5)
              on conflict (session, file, kind, other) do update set position = excluded.position"
@@ -368,8 +381,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A record seen again with the same content is the same version; with other content it is the next one.
-    fn document(&mut self, instance: i64, file: i64, version: i64, document: &Document) -> Result<()> {
+    /// Writes a record. The same content is the same version; other content is the next version.
+    fn write_record(&mut self, instance: i64, file: i64, version: i64, document: &Document) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select version, hash, deleted_at from record
              where instance = $1 and stream = $2 and key = $3 order by version desc limit 1"
@@ -382,7 +395,7 @@ impl Writer<'_> {
         drop(statement);
         let number = match last {
             Some((number, hash, None)) if hash == document.content.stored() => {
-                return self.seen_again(instance, document, number, version);
+                return self.mark_seen(instance, document, number, version);
             }
             Some((number, _, _)) => number + 1,
             None => 1,
@@ -422,8 +435,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The same content in a newer version of its file: the record goes on.
-    fn seen_again(&mut self, instance: i64, document: &Document, number: i64, version: i64) -> Result<()> {
+    /// Notes that a record has the same content in a newer version of its file.
+    fn mark_seen(&mut self, instance: i64, document: &Document, number: i64, version: i64) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update record set seen_version = $5 where instance = $1 and stream = $2 and key = $3 and version = $4"
         ))?;

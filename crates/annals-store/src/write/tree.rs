@@ -10,8 +10,8 @@ use crate::sql;
 use annals_core::{ContentKey, Role, Tally, Tree};
 
 impl Writer<'_> {
-    pub(crate) fn tree(&mut self, instance: i64, file: i64, tree: &Tree) -> Result<()> {
-        let session = self.session(instance, &tree.session)?;
+    pub(crate) fn write_tree(&mut self, instance: i64, file: i64, tree: &Tree) -> Result<()> {
+        let session = self.session_id(instance, &tree.session)?;
         let mut statement =
             self.transaction.prepare_cached(sql!("delete from node where session = $1 and file = $2"))?;
         statement.execute([session, file])?;
@@ -40,7 +40,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The row of a message, and of the call in it.
+    /// Removes the row of a message and of the call in it.
     pub(crate) fn forget_message(
         &mut self,
         instance: i64,
@@ -48,7 +48,7 @@ impl Writer<'_> {
         session: &Arc<str>,
         offset: u64,
     ) -> Result<()> {
-        let session = self.session(instance, session)?;
+        let session = self.session_id(instance, session)?;
         let place = offset as i64;
         for table in ["message", "tool_call"] {
             self.forget_row(table, session, file, place)?;
@@ -69,7 +69,7 @@ impl Writer<'_> {
         offset: u64,
         tally: Tally,
     ) -> Result<()> {
-        let session = self.session(instance, session)?;
+        let session = self.session_id(instance, session)?;
         let place = params![session, file, offset as i64];
         let mut statement = self.transaction.prepare_cached(sql!(
             "select role, tally, copied from message where session = $1 and file = $2 and place = $3"
@@ -87,7 +87,7 @@ impl Writer<'_> {
         ))?;
         statement.execute(params![session, file, offset as i64, tally.stored()])?;
         drop(statement);
-        // Of a copy only what counts everywhere was counted.
+        // For a copy, only what counts everywhere was counted.
         let counted = |tally: Tally| if copied { tally.parts().1 } else { tally };
         self.count_message(session, role, counted(before), -1);
         self.count_message(session, role, counted(tally), 1);

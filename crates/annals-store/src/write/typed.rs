@@ -14,28 +14,33 @@ use crate::error::Result;
 use crate::sql;
 use annals_core::{ContentKey, Message, MessageKind, Role, SessionFacts, Span, Tally, Time, TypedPrompt};
 
-/// A prompt is noted in both places within this time; the history of some clients has whole seconds. In microseconds.
+/// The same prompt appears in both files within this time, as some histories have whole seconds. In microseconds.
 const CLOSE: i64 = 2_000_000;
 /// A session may have been open this long before its first row and after its last. In microseconds.
 const AROUND: i64 = 60_000_000;
-/// Entries that are decided at a time.
+/// The number of entries per batch.
 const CHUNK: i64 = 2_000;
-/// Facts from a history file give way to everybody else's.
+/// Facts from a history file have the lowest rank.
 const HISTORY_RANK: i64 = -1;
 
-/// An entry whose place is not decided.
-struct Undecided {
+/// An entry whose session is not decided yet.
+struct UndecidedEntry {
     file: i64,
     instance: i64,
     session: Option<i64>,
     prompt: TypedPrompt,
 }
 
-/// Sessions of a home with a transcript, by folder: when they began and ended, and their ids.
+/// Sessions of a home with a transcript, by directory: start, end and id.
 type ByFolder = HashMap<String, Vec<(i64, i64, Arc<str>)>>;
 
 impl Writer<'_> {
-    pub(crate) fn typed(&mut self, instance: i64, file: i64, prompt: &TypedPrompt) -> Result<()> {
+    pub(crate) fn write_typed_prompt(
+        &mut self,
+        instance: i64,
+        file: i64,
+        prompt: &TypedPrompt,
+    ) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into typed_prompt (file, place, length, instance, session_key, project, at, kind, words, title,
                                        checked)
@@ -60,7 +65,7 @@ impl Writer<'_> {
         }
     }
 
-    pub(crate) fn spoken(
+    pub(crate) fn write_spoken(
         &mut self,
         instance: i64,
         file: i64,
@@ -68,7 +73,7 @@ impl Writer<'_> {
         offset: u64,
         words: ContentKey,
     ) -> Result<()> {
-        let session = self.session(instance, session)?;
+        let session = self.session_id(instance, session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into spoken (session, file, place, instance, at, words)
              select session, file, place, $4, coalesce(at, 0), $5 from message
@@ -85,7 +90,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Rows of a file go: its entries, and what may have hidden those of others.
+    /// Removes the entries of a file, and what may have hidden entries of others.
     pub(crate) fn forget_typed(&mut self, session: i64, file: i64) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "delete from spoken where session = $1 and file = $2 returning instance, at, words"
@@ -100,7 +105,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Decides about every entry that may be in another place now.
+    /// Decides again about every entry that may belong elsewhere now.
     pub(crate) fn resolve_typed(&mut self) -> Result<()> {
         let mut folders: HashMap<i64, ByFolder> = HashMap::new();
         loop {
@@ -108,12 +113,12 @@ impl Writer<'_> {
             if undecided.is_empty() {
                 return Ok(());
             }
-            // Times and folders of sessions decide, too.
+            // The decision also depends on times and directories of sessions.
             self.update_sessions()?;
             let mut changed = BTreeSet::new();
             for entry in undecided {
                 let owner = self.owner(&entry, &mut folders)?;
-                let owner = owner.map(|key| self.session(entry.instance, &key)).transpose()?;
+                let owner = owner.map(|key| self.session_id(entry.instance, &key)).transpose()?;
                 if owner != entry.session {
                     changed.extend([entry.session, owner].into_iter().flatten().map(|row| (row, entry.file)));
                     self.move_entry(&entry, owner)?;
@@ -130,7 +135,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A session with a transcript changed: commands that name it, and entries that name none, may be its own.
+    /// Rechecks entries after a session with a transcript changed: commands that name it, and entries that name none.
     pub(crate) fn recheck_typed(&self, session: i64, facts: &SessionFacts) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update typed_prompt set checked = 0
@@ -168,7 +173,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A session is known: commands typed in it can be shown.
+    /// Rechecks commands of a session that is now known.
     pub(crate) fn recheck_commands(&self, instance: i64, session: &str) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update typed_prompt set checked = 0
@@ -178,14 +183,14 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn undecided(&self) -> Result<Vec<Undecided>> {
+    fn undecided(&self) -> Result<Vec<UndecidedEntry>> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select file, place, length, instance, session_key, project, at, kind, words, title, session
              from typed_prompt where checked = 0 order by file, place limit $1"
         ))?;
         let rows = statement.query_map([CHUNK], |row| {
             let length = row.get::<_, i64>(2)? as u64;
-            Ok(Undecided {
+            Ok(UndecidedEntry {
                 file: row.get(0)?,
                 instance: row.get(3)?,
                 session: row.get(10)?,
@@ -203,8 +208,12 @@ impl Writer<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The id of the session that shows an entry; none if a transcript does, or if it is a command of no session.
-    fn owner(&self, entry: &Undecided, folders: &mut HashMap<i64, ByFolder>) -> Result<Option<Arc<str>>> {
+    /// The id of the session that shows an entry; `None` if a transcript does, or if it is a command without a session.
+    fn owner(
+        &self,
+        entry: &UndecidedEntry,
+        folders: &mut HashMap<i64, ByFolder>,
+    ) -> Result<Option<Arc<str>>> {
         if self.is_spoken(entry)? {
             return Ok(None);
         }
@@ -232,7 +241,7 @@ impl Writer<'_> {
         Ok(is_prompt.then(|| format!("history-{day}-{}", &folder[..8]).into()))
     }
 
-    fn is_spoken(&self, entry: &Undecided) -> Result<bool> {
+    fn is_spoken(&self, entry: &UndecidedEntry) -> Result<bool> {
         let at = entry.prompt.at.micros();
         let early = at.saturating_sub(CLOSE);
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -244,13 +253,13 @@ impl Writer<'_> {
         }
         drop(statement);
         if entry.prompt.session.is_none() {
-            // The first clients noted no times in transcripts.
+            // The first clients wrote no times in transcripts.
             let mut statement = self.transaction.prepare_cached(sql!(
                 "select exists (select 1 from spoken where instance = $1 and at = 0 and words = $2)"
             ))?;
             return Ok(statement.query_row([entry.instance, entry.prompt.words.stored()], |row| row.get(0))?);
         }
-        // What was typed while the assistant was busy is sent later.
+        // Prompts typed while the assistant is busy are sent later.
         let mut statement = self.transaction.prepare_cached(sql!(
             "select exists (select 1 from session join spoken on spoken.session = session.id
                             where session.instance = $1 and session.key = $2 and spoken.words = $3
@@ -289,7 +298,7 @@ impl Writer<'_> {
         Ok(folders)
     }
 
-    fn move_entry(&mut self, entry: &Undecided, owner: Option<i64>) -> Result<()> {
+    fn move_entry(&mut self, entry: &UndecidedEntry, owner: Option<i64>) -> Result<()> {
         let prompt = &entry.prompt;
         if let Some(before) = entry.session {
             self.forget_row("message", before, entry.file, prompt.span.offset as i64)?;
@@ -308,10 +317,10 @@ impl Writer<'_> {
             model: None,
             tally: Tally::of(prompt.kind),
         };
-        self.message_of(owner, entry.file, &message)
+        self.write_message_of(owner, entry.file, &message)
     }
 
-    /// What a history file says of a session, from its entries there; nothing when it has none.
+    /// Writes the facts that a history file has about a session, from its entries; removes them if it has none.
     fn describe(&mut self, session: i64, file: i64) -> Result<()> {
         self.touched.insert(session);
         let mut statement = self.transaction.prepare_cached(sql!(

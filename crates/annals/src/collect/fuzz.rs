@@ -1,4 +1,4 @@
-//! What the fuzzers in `fuzz/` call of this room.
+//! Entry points for the fuzzers in `fuzz/`.
 
 use std::io::{self, Read};
 
@@ -7,7 +7,7 @@ use super::import::containers::Container;
 use super::import::elements::{Piece, split};
 use annals_sources::Shape;
 
-/// What a JSON file is split into when it arrives in pieces of this size.
+/// Splits a JSON file into elements, reading pieces of this size.
 pub fn fuzz_elements(bytes: &[u8], piece: usize) -> Vec<String> {
     let mut found = Vec::new();
     for shape in [Shape::Elements, Shape::Within(&["data", "items"]), Shape::Whole] {
@@ -26,7 +26,7 @@ pub fn fuzz_wire(line: &[u8]) -> bool {
     wire::read(line).is_ok()
 }
 
-/// Opens bytes as a file that somebody imports, with zips inside of zips, and reads all members.
+/// Opens bytes as an imported file, including nested zips, and reads all members.
 pub fn fuzz_containers(bytes: &[u8]) -> io::Result<u64> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("export.zip");
@@ -37,7 +37,7 @@ pub fn fuzz_containers(bytes: &[u8]) -> io::Result<u64> {
         if container.is_zip(at) {
             drop(container.open_nested(at));
         }
-        // What a member's bytes cannot be is the caller's to report.
+        // Reporting unreadable members is up to the caller.
         if let Ok(Ok(count)) = container.read(at, |input| io::copy(&mut input.take(1 << 20), &mut io::sink()))
         {
             read += count;
@@ -47,7 +47,7 @@ pub fn fuzz_containers(bytes: &[u8]) -> io::Result<u64> {
     Ok(read)
 }
 
-/// Gives this many bytes at a time, as a pipe does.
+/// Returns this many bytes at a time, like a pipe.
 struct Pieces<'b> {
     bytes: &'b [u8],
     piece: usize,

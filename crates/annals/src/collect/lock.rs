@@ -1,4 +1,4 @@
-//! One collector at a time: a lock that names its holder and ends with its process, even after `kill -9`.
+//! The collector lock: names its holder and ends with its process, even after `kill -9`.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use annals_core::{Error, Result};
 use annals_store::make_private_folder;
 
-/// Held until dropped. Readers of the archive never ask for it.
+/// Held until dropped. Readers of the archive never take it.
 pub struct Lock {
     _file: File,
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::Lock;
 
     #[test]
-    fn the_second_collector_is_told_who_holds_it() {
+    fn the_second_collector_learns_who_holds_the_lock() {
         let home = tempfile::tempdir().unwrap();
         let first = Lock::take(home.path(), "sync").unwrap();
         let Err(refused) = Lock::take(home.path(), "sync") else { panic!("two locks") };

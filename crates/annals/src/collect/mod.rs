@@ -32,4 +32,4 @@ pub use lock::Lock;
 pub use options::{Environment, Progress, SourceReport, SyncOptions};
 pub use rebuild::{Rebuilt, rebuild};
 pub use restore::{Restored, restore};
-pub use sync::{look_at, survey_homes, sync};
+pub use sync::{survey_home, survey_homes, sync};

@@ -3,10 +3,10 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// Stands before the two digits of a byte that is not UTF-8.
+/// Precedes the two digits of a byte that is not UTF-8.
 const MARK: char = char::REPLACEMENT_CHARACTER;
 
-/// The name as text. Bytes that are no text, and the mark itself, are written as marks with digits.
+/// A file name as text. Bytes that are not UTF-8, and the mark itself, are escaped as the mark and two digits.
 #[cfg(unix)]
 pub fn text_of(name: &OsStr) -> String {
     use std::os::unix::ffi::OsStrExt;
@@ -36,7 +36,7 @@ pub fn text_of(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The path that `text_of` was given. Only bytes beyond ASCII are made here, so no separator and no dot can appear.
+/// The inverse of `text_of`. Only bytes beyond ASCII are unescaped, so no separator and no dot can appear.
 #[cfg(unix)]
 pub fn path_of(text: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;

@@ -9,17 +9,17 @@ use annals_sources::{Settings, Source};
 /// What to collect.
 pub struct SyncOptions {
     pub sources: Vec<&'static dyn Source>,
-    /// Files that changed earlier are left for another run.
+    /// Skips files that changed earlier.
     pub since: Option<Time>,
-    /// Compares every file with the archive's hashes, even when the disk says it is unchanged.
+    /// Compares every file with the archive's hashes, even if its metadata is unchanged.
     pub verify: bool,
-    /// Also the declared files of repositories that sessions ran in.
+    /// Also collects the declared files of repositories that sessions ran in.
     pub repositories: bool,
-    /// Only what could not be read before.
+    /// Retries only what could not be read before.
     pub gaps_only: bool,
-    /// A look on behalf of somebody who asks: when nothing changed, it leaves no trace but a time now and then.
+    /// A refresh on request: if nothing changed, it writes nothing but a timestamp now and then.
     pub opportunistic: bool,
-    /// The member whose homes these are.
+    /// The member who owns the homes.
     pub member: Option<String>,
 }
 
@@ -32,7 +32,7 @@ pub struct Environment<'a> {
     pub now: fn() -> Time,
 }
 
-/// Somebody who watches.
+/// Receives progress.
 pub trait Progress {
     fn begin(&mut self, files: u64, bytes: u64);
     fn advance(&mut self, files: u64, bytes: u64);
@@ -44,7 +44,7 @@ pub struct SourceReport {
     pub source: &'static dyn Source,
     pub homes: Vec<(PathBuf, HomeState)>,
     pub totals: Totals,
-    pub problems: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -70,7 +70,7 @@ pub struct Totals {
     pub links_out: u64,
 }
 
-/// For work that nobody watches.
+/// Discards progress.
 pub struct Nobody;
 
 impl Progress for Nobody {

@@ -17,7 +17,7 @@ pub struct Rebuilt {
     pub bytes: u64,
 }
 
-/// The caller holds the lock. A rebuild that was cut off is done again by the next run that writes.
+/// The caller holds the lock. The next run that writes repeats an interrupted rebuild.
 pub fn rebuild(home: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<Rebuilt> {
     let mut store = Store::open(home)?;
     let source_of_bytes = Store::open(home)?;
@@ -32,7 +32,7 @@ pub fn rebuild(home: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<
         let files = source_of_bytes.captured_files(instance.id)?;
         for file in &files {
             for version in source_of_bytes.versions(file.id)? {
-                let target = Target { instance: instance.id, file, version: &version };
+                let target = RebuildTarget { instance: instance.id, file, version: &version };
                 let bytes = read_version(&source_of_bytes, source, &mut writer, &target, progress)?;
                 done.bytes += bytes;
                 since_commit += bytes;
@@ -48,31 +48,31 @@ pub fn rebuild(home: &Path, now: Time, progress: &mut dyn FnMut(u64)) -> Result<
         let gone: Vec<i64> = files.iter().filter(|file| file.gone).map(|file| file.id).collect();
         writer.mark_sessions(instance.id, &gone, now)?;
     }
-    writer.rebuilt()?;
+    writer.finish_rebuild()?;
     writer.commit()?;
     store.checkpoint()?;
     Ok(done)
 }
 
-struct Target<'a> {
+struct RebuildTarget<'a> {
     instance: i64,
     file: &'a CapturedFile,
     version: &'a VersionRow,
 }
 
-/// All rows of the version that rows belong to; of earlier versions only records, which outlive rewrites.
+/// Reads all rows of the version that rows point into; of earlier versions only records, which survive rewrites.
 fn read_version(
     store: &Store,
     source: &'static dyn annals_sources::Source,
     writer: &mut Writer<'_>,
-    target: &Target<'_>,
+    target: &RebuildTarget<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64> {
     let (file, version) = (target.file, target.version);
     if file.owner != RowsOwner::This {
         return Ok(0);
     }
-    writer.pretend(version.captured_at);
+    writer.set_time(version.captured_at);
     let context = FileContext { path: file.path.clone(), modified: version.modified };
     let reader = source.reader(&file.reader, &context, None);
     let parse = Parse::new(source, reader, file.framing, 0, false);
@@ -92,7 +92,7 @@ fn read_version(
         Ok(())
     })?;
     if file.mutable {
-        writer.end_unseen(file.id, version.version, version.captured_at)?;
+        writer.end_unseen_records(file.id, version.version, version.captured_at)?;
         if let Some(gone_at) = version.gone_at {
             writer.end_records(file.id, gone_at)?;
         }

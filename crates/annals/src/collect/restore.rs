@@ -16,13 +16,13 @@ pub struct Restored {
     pub already_there: u64,
 }
 
-/// The newest version of every captured file. One home goes straight into `target`; several get a folder each.
+/// Restores the newest version of every captured file. One home goes directly into `target`; several get a folder each.
 pub fn restore(store: &Store, source: Option<&str>, target: &Path) -> Result<Restored> {
     let mut files: Vec<FileRow> =
         store.scoped(Scope::Owner).files(source)?.into_iter().filter(|file| !file.document).collect();
     let mut homes: Vec<i64> = files.iter().map(|file| file.instance).collect();
     homes.dedup();
-    // Where a file and a folder had one name at different times, the one that is still there takes it.
+    // If a file and a folder had the same name at different times, the one that still exists gets it.
     files.sort_by_key(|file| file.gone);
     let mut restored = Restored::default();
     for file in &files {
@@ -33,7 +33,7 @@ pub fn restore(store: &Store, source: Option<&str>, target: &Path) -> Result<Res
         if homes.len() > 1 {
             path.push(format!("home-{}", file.instance));
         }
-        let path = free_place(path, &inside(&file.path)?);
+        let path = free_place(path, &relative_path(&file.path)?);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
@@ -42,7 +42,8 @@ pub fn restore(store: &Store, source: Option<&str>, target: &Path) -> Result<Res
     Ok(restored)
 }
 
-/// The file's path below `folder`. A part that is a file where a folder is needed, or the other way, gets another name.
+/// A free path for the file below `folder`. A component that is a file where a folder is needed, or vice versa, is
+/// renamed.
 fn free_place(folder: PathBuf, relative: &Path) -> PathBuf {
     let count = relative.components().count();
     relative.components().enumerate().fold(folder, |folder, (at, part)| {
@@ -61,7 +62,7 @@ fn write(store: &Store, file: &FileRow, path: &Path, restored: &mut Restored) ->
     let mut out = match made {
         Ok(out) => out,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if !holds(path, bytes)? {
+            if !has_content(path, bytes)? {
                 return Err(Error::new(format!(
                     "cannot restore {}: a different file exists",
                     path.display()
@@ -82,7 +83,7 @@ fn write(store: &Store, file: &FileRow, path: &Path, restored: &mut Restored) ->
     Ok(())
 }
 
-fn holds(path: &Path, mut bytes: impl Read) -> Result<bool> {
+fn has_content(path: &Path, mut bytes: impl Read) -> Result<bool> {
     let mut there = File::open(path)?;
     let (mut left, mut right) = (Vec::new(), Vec::new());
     loop {
@@ -99,8 +100,8 @@ fn holds(path: &Path, mut bytes: impl Read) -> Result<bool> {
     }
 }
 
-/// A path that stays below the target, whatever the archive says.
-fn inside(path: &str) -> Result<PathBuf> {
+/// A relative path that stays below the target, whatever the archive contains.
+fn relative_path(path: &str) -> Result<PathBuf> {
     let named = path_of(path);
     let plain = named.components().all(|part| matches!(part, Component::Normal(_)));
     if plain && !path.is_empty() {
@@ -113,13 +114,13 @@ fn inside(path: &str) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::inside;
+    use super::relative_path;
 
     #[test]
     fn paths_stay_below_the_target() {
-        assert!(inside("sessions/2026/a.jsonl").is_ok());
+        assert!(relative_path("sessions/2026/a.jsonl").is_ok());
         for path in ["../a", "a/../../b", "/etc/passwd", ""] {
-            assert!(inside(path).is_err(), "{path}");
+            assert!(relative_path(path).is_err(), "{path}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What every run that writes begins and ends with, whatever it collects.
+//! Start and end of every run that writes.
 
 use super::options::Environment;
 use annals_core::{Result, Time};
 use annals_sources::Source;
 use annals_store::Store;
 
-/// Opens the archive, with rows as today's readers make them. The caller holds the lock.
+/// Opens the archive, rebuilding rows if readers have changed. The caller holds the lock.
 pub fn open(
     environment: &Environment<'_>,
     sources: impl IntoIterator<Item = &'static dyn Source>,
@@ -22,7 +22,7 @@ pub fn open(
     Ok(store)
 }
 
-/// An entry of the table of runs. One that was cut off has no end.
+/// An entry in the table of runs. An interrupted run has no end.
 pub struct Run {
     id: i64,
     now: fn() -> Time,

@@ -23,48 +23,48 @@ const COMMIT_BYTES: u64 = 32 << 20;
 const COMMIT_BATCHES: u32 = 2_000;
 
 /// How often an opportunistic sync that finds nothing new records that it ran.
-const TIME_NOW_AND_THEN: i64 = 60_000_000;
+const IDLE_RECORD_INTERVAL: i64 = 60_000_000;
 
-/// Each source's homes and whether they can be read.
+/// The homes of a source and whether they can be read.
 pub fn survey_homes(source: &'static dyn Source, settings: &dyn Settings) -> Vec<(Home, HomeState)> {
     let homes = source.homes(settings).into_iter();
     homes.map(|home| (home.clone(), state_of(&home))).collect()
 }
 
-/// Looks at a home without touching the archive: for an account of what is there.
-pub fn look_at(source: &'static dyn Source, home: &Home) -> Result<Survey> {
+/// Lists a home in detail without touching the archive.
+pub fn survey_home(source: &'static dyn Source, home: &Home) -> Result<Survey> {
     survey(home, &Rules::of(source.manifest()), Detail::Weighed)
 }
 
 /// The caller holds the lock.
 pub fn sync(
-    ask: &SyncOptions,
+    options: &SyncOptions,
     environment: &Environment<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Vec<SourceReport>> {
-    let mut store = run::open(environment, ask.sources.iter().copied())?;
+    let mut store = run::open(environment, options.sources.iter().copied())?;
     let mut reports = Vec::new();
     let mut visits = Vec::new();
     let mut jobs = VecDeque::new();
-    for source in &ask.sources {
+    for source in &options.sources {
         let mut report = SourceReport {
             source: *source,
             homes: Vec::new(),
             totals: Totals::default(),
-            problems: Vec::new(),
+            warnings: Vec::new(),
         };
         for (home, state) in survey_homes(*source, environment.settings) {
             let place = reports.len();
-            visits.extend(visit(&store, ask, environment, place, home, state, &mut report, &mut jobs)?);
+            visits.extend(visit(&store, options, environment, place, home, state, &mut report, &mut jobs)?);
         }
         reports.push(report);
     }
-    if let Some(member) = &ask.member {
+    if let Some(member) = &options.member {
         let instances: Vec<i64> = visits.iter().map(|visit| visit.instance).collect();
-        store.give_homes(&instances, member)?;
+        store.assign_homes(&instances, member)?;
     }
     let mut run = None;
-    if !ask.opportunistic || !jobs.is_empty() {
+    if !options.opportunistic || !jobs.is_empty() {
         run = Some(Run::start(&store, environment, "sync")?);
     }
     let (files, bytes) = (jobs.len() as u64, jobs.iter().map(|job: &Job| job.found.size).sum());
@@ -72,17 +72,17 @@ pub fn sync(
     let places: BTreeMap<i64, usize> = visits.iter().map(|visit| (visit.instance, visit.place)).collect();
     capture_all(&mut store, environment, jobs, &places, &mut reports, progress)?;
     progress.end();
-    if ask.repositories {
-        let jobs = repository_jobs(&store, ask, &mut visits, &mut reports)?;
+    if options.repositories {
+        let jobs = repository_jobs(&store, options, &mut visits, &mut reports)?;
         capture_all(&mut store, environment, jobs, &places, &mut reports, &mut Nobody)?;
     }
     let mut changed = run.is_some();
-    for report in reports.iter_mut().filter(|_| !ask.gaps_only) {
-        let (source, member) = (report.source, ask.member.as_deref());
+    for report in reports.iter_mut().filter(|_| !options.gaps_only) {
+        let (source, member) = (report.source, options.member.as_deref());
         changed |= import_drops(source, environment, member, report, &mut Nobody)?;
     }
     for visit in &visits {
-        changed |= finish_visit(&mut store, ask, environment, visit, &mut reports[visit.place])?;
+        changed |= finish_visit(&mut store, options, environment, visit, &mut reports[visit.place])?;
     }
     let run = match run {
         Some(run) => run,
@@ -94,10 +94,10 @@ pub fn sync(
     Ok(reports)
 }
 
-/// Sessions say in which folders they ran; those are known once transcripts are captured.
+/// Plans the capture of files in repositories. Their folders are known once transcripts are captured.
 fn repository_jobs(
     store: &Store,
-    ask: &SyncOptions,
+    options: &SyncOptions,
     visits: &mut [Visit],
     reports: &mut [SourceReport],
 ) -> Result<VecDeque<Job>> {
@@ -117,38 +117,45 @@ fn repository_jobs(
             places.extend(repositories::folders_above(path));
         }
         for place in &places {
-            let looked = repositories::look(place, &visit.root, rules, &never);
-            survey.found.extend(looked.found);
-            for link in looked.outside {
-                report.problems.push(format!("{link}: link to outside of the repository not followed"));
+            let found = repositories::survey_folder(place, &visit.root, rules, &never);
+            survey.found.extend(found.found);
+            for link in found.outside {
+                report.warnings.push(format!("{link}: link to outside of the repository not followed"));
             }
         }
-        let looked_at: Vec<String> = places
+        let surveyed: Vec<String> = places
             .iter()
             .map(|place| format!("{}{}/", REPOSITORIES, place.folder.to_string_lossy()))
             .collect();
         survey.found.sort_by(|a, b| a.path.cmp(&b.path));
         survey.found.dedup_by(|a, b| a.path == b.path);
-        // A repository that is not there now says nothing about its files.
+        // Files of a repository that is not present now are not gone.
         let captured = captured
             .into_iter()
-            .filter(|file| looked_at.iter().any(|root| file.path.starts_with(root.as_str())));
+            .filter(|file| surveyed.iter().any(|root| file.path.starts_with(root.as_str())));
         report.totals.found_files += survey.found.len() as u64;
         report.totals.found_bytes += survey.found.iter().map(|found| found.size).sum::<u64>();
-        let plan = plan(visit.instance, visit.source, &mut survey, captured.collect(), ask.since, ask.verify);
+        let plan = plan(
+            visit.instance,
+            visit.source,
+            &mut survey,
+            captured.collect(),
+            options.since,
+            options.verify,
+        );
         report.totals.unchanged_files += plan.unchanged.0;
         report.totals.gone_files += plan.gone.len() as u64;
-        let wanted = Wanted::of(store, ask, visit.instance)?;
-        visit.gone.extend(plan.gone.into_iter().filter(|_| !ask.gaps_only));
-        jobs.extend(wanted.choose(plan.jobs, &mut report.totals));
+        let selection = FileSelection::of(store, options, visit.instance)?;
+        visit.gone.extend(plan.gone.into_iter().filter(|_| !options.gaps_only));
+        jobs.extend(selection.select(plan.jobs, &mut report.totals));
     }
     Ok(jobs)
 }
 
-/// Which files of a home a run is for.
-enum Wanted {
+/// Selects the files of a home that a run captures.
+enum FileSelection {
     All,
-    /// Those that could not be read, and all in folders that could not.
+    /// Files that could not be read, and everything in folders that could not.
     Gaps {
         files: HashSet<String>,
         folders: Vec<String>,
@@ -156,41 +163,42 @@ enum Wanted {
     },
 }
 
-impl Wanted {
-    fn of(store: &Store, ask: &SyncOptions, instance: i64) -> Result<Wanted> {
-        if !ask.gaps_only {
-            return Ok(Wanted::All);
+impl FileSelection {
+    fn of(store: &Store, options: &SyncOptions, instance: i64) -> Result<FileSelection> {
+        if !options.gaps_only {
+            return Ok(FileSelection::All);
         }
         let mut files: HashSet<String> = store.open_gaps(instance, "files")?.into_iter().collect();
         files.extend(store.open_gaps(instance, "content")?);
         let folders = store.open_gaps(instance, "folders")?;
         let databases = !store.open_gaps(instance, "databases")?.is_empty();
-        Ok(Wanted::Gaps { files, folders, databases })
+        Ok(FileSelection::Gaps { files, folders, databases })
     }
 
-    fn is_nothing(&self) -> bool {
+    fn is_empty(&self) -> bool {
         match self {
-            Wanted::All => false,
-            Wanted::Gaps { files, folders, databases } => {
+            FileSelection::All => false,
+            FileSelection::Gaps { files, folders, databases } => {
                 files.is_empty() && folders.is_empty() && !databases
             }
         }
     }
 
-    fn choose(&self, jobs: Vec<Job>, totals: &mut Totals) -> Vec<Job> {
-        let Wanted::Gaps { files, folders, .. } = self else { return jobs };
+    fn select(&self, jobs: Vec<Job>, totals: &mut Totals) -> Vec<Job> {
+        let FileSelection::Gaps { files, folders, .. } = self else { return jobs };
         let found = jobs.len();
         let below = |path: &str, folder: &str| {
             folder == "." || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
         };
-        let wanted = |path: &str| files.contains(path) || folders.iter().any(|folder| below(path, folder));
-        let chosen: Vec<Job> = jobs.into_iter().filter(|job| wanted(&job.found.path)).collect();
-        totals.put_off_files += (found - chosen.len()) as u64;
-        chosen
+        let is_selected =
+            |path: &str| files.contains(path) || folders.iter().any(|folder| below(path, folder));
+        let selected: Vec<Job> = jobs.into_iter().filter(|job| is_selected(&job.found.path)).collect();
+        totals.put_off_files += (found - selected.len()) as u64;
+        selected
     }
 }
 
-/// A home of this run that the archive knows.
+/// A home that is captured by this run.
 struct Visit {
     place: usize,
     instance: i64,
@@ -204,7 +212,7 @@ struct Visit {
 #[allow(clippy::too_many_arguments, reason = "the parts of one run, used once")]
 fn visit(
     store: &Store,
-    ask: &SyncOptions,
+    options: &SyncOptions,
     environment: &Environment<'_>,
     place: usize,
     home: Home,
@@ -222,12 +230,12 @@ fn visit(
         return Ok(None);
     }
     let instance = store.instance(manifest.source, &environment.machine, &root_name, (environment.now)())?;
-    let wanted = Wanted::of(store, ask, instance)?;
-    if wanted.is_nothing() {
+    let selection = FileSelection::of(store, options, instance)?;
+    if selection.is_empty() {
         report.homes.push((home.root, state));
         return Ok(None);
     }
-    let mut looked = match &state {
+    let mut survey = match &state {
         HomeState::Available => survey(&home, &Rules::of(manifest), Detail::Names)?,
         HomeState::Unreadable(why) => {
             Survey { unreadable: vec![(String::new(), why.clone())], ..Survey::default() }
@@ -235,33 +243,33 @@ fn visit(
         HomeState::Missing | HomeState::Empty => Survey::default(),
     };
     let totals = &mut report.totals;
-    totals.found_files += looked.found.len() as u64;
-    totals.found_bytes += looked.found.iter().map(|found| found.size).sum::<u64>();
-    totals.left_out_files += looked.left_out.iter().map(|left| left.files).sum::<u64>();
-    totals.unaccounted_files += looked.unaccounted.len() as u64;
-    totals.links_out += looked.outside.len() as u64;
-    let transcripts = looked.found.iter().any(|found| found.rule.reader.is_some());
+    totals.found_files += survey.found.len() as u64;
+    totals.found_bytes += survey.found.iter().map(|found| found.size).sum::<u64>();
+    totals.left_out_files += survey.left_out.iter().map(|left| left.files).sum::<u64>();
+    totals.unaccounted_files += survey.unaccounted.len() as u64;
+    totals.links_out += survey.outside.len() as u64;
+    let transcripts = survey.found.iter().any(|found| found.rule.reader.is_some());
     let mut captured = store.captured_files(instance)?;
-    // Files of repositories are looked at once it is known which there are.
+    // Repositories are surveyed later, once their folders are known.
     captured.retain(|file| !file.path.starts_with(REPOSITORIES));
     let nothing = !transcripts && captured.is_empty();
     let state = if state == HomeState::Available && nothing { HomeState::Empty } else { state };
     let Plan { jobs: new, unchanged, put_off, gone } =
-        plan(instance, source, &mut looked, captured, ask.since, ask.verify);
-    // What is gone is for a run that looks at everything.
-    let gone = if ask.gaps_only { Vec::new() } else { gone };
+        plan(instance, source, &mut survey, captured, options.since, options.verify);
+    // Only a complete run marks files as gone.
+    let gone = if options.gaps_only { Vec::new() } else { gone };
     totals.unchanged_files += unchanged.0;
     totals.put_off_files += put_off;
     totals.gone_files += gone.len() as u64;
-    for pattern in &looked.unmatched {
-        report.problems.push(format!("{pattern}: no project matches this pattern of the settings"));
+    for pattern in &survey.unmatched {
+        report.warnings.push(format!("{pattern}: no project matches this pattern of the settings"));
     }
-    for path in &looked.outside {
-        report.problems.push(format!("{path}: link to outside of the home not followed"));
+    for path in &survey.outside {
+        report.warnings.push(format!("{path}: link to outside of the home not followed"));
     }
-    jobs.extend(wanted.choose(new, totals));
+    jobs.extend(selection.select(new, totals));
     report.homes.push((home.root, state.clone()));
-    Ok(Some(Visit { place, instance, source, root, state, survey: looked, gone }))
+    Ok(Some(Visit { place, instance, source, root, state, survey, gone }))
 }
 
 fn capture_all(
@@ -301,7 +309,7 @@ fn capture_all(
         drop(sender);
         let written = write_all(store, environment, &receiver, places, reports, progress);
         stop.store(true, Ordering::Relaxed);
-        // Threads that wait for room go on, see the mark and end.
+        // Threads that wait for space in the queue resume, see the mark and end.
         for _ in receiver {}
         written
     })
@@ -337,7 +345,7 @@ fn write_all(
                 writer.open_gap(instance, stream, &path, (why, &reason), now)?;
                 let place = places.get(&instance).copied();
                 if let Some(report) = place.and_then(|place| reports.get_mut(place)) {
-                    report.problems.push(format!("{path}: {reason}"));
+                    report.warnings.push(format!("{path}: {reason}"));
                 }
                 damaged.insert((instance, stream, path));
             }
@@ -356,9 +364,9 @@ fn write_all(
                 if outcome != CaptureOutcome::Failed && !was_damaged("files") {
                     writer.close_gap(instance, "files", &path, now)?;
                 }
-                // Unchanged content is as damaged as it was.
-                let read_anew = outcome == CaptureOutcome::New || outcome == CaptureOutcome::Changed;
-                if read_anew && !was_damaged("content") {
+                // Unchanged content is still damaged.
+                let has_new_content = outcome == CaptureOutcome::New || outcome == CaptureOutcome::Changed;
+                if has_new_content && !was_damaged("content") {
                     writer.close_gap(instance, "content", &path, now)?;
                 }
             }
@@ -386,10 +394,10 @@ fn count(totals: &mut Totals, batch: &Batch) {
     }
 }
 
-/// Databases, what is gone, and the home's status.
+/// Writes databases, deleted files and the status of a home.
 fn finish_visit(
     store: &mut Store,
-    ask: &SyncOptions,
+    options: &SyncOptions,
     environment: &Environment<'_>,
     visit: &Visit,
     report: &mut SourceReport,
@@ -411,18 +419,18 @@ fn finish_visit(
         &scratch,
     )?;
     let broken: Vec<&str> =
-        tables.iter().filter(|table| table.problem.is_some()).map(|table| table.pattern).collect();
+        tables.iter().filter(|table| table.error.is_some()).map(|table| table.pattern).collect();
     let totals = &report.totals;
     let idle = totals.new_files + totals.changed_files + totals.failed_files == 0
         && tables
             .iter()
-            .all(|table| table.batches.is_empty() && table.gone.is_empty() && table.problem.is_none())
+            .all(|table| table.batches.is_empty() && table.gone.is_empty() && table.error.is_none())
         && counted.is_empty()
         && visit.gone.is_empty()
         && visit.survey.unreadable.is_empty()
         && gaps.is_empty();
     let scanned = store.last_scanned(visit.instance)?.map_or(i64::MIN, Time::micros);
-    if ask.opportunistic && idle && now.micros().saturating_sub(scanned) < TIME_NOW_AND_THEN {
+    if options.opportunistic && idle && now.micros().saturating_sub(scanned) < IDLE_RECORD_INTERVAL {
         return Ok(false);
     }
     let mut writer = store.writer(now)?;
@@ -436,13 +444,13 @@ fn finish_visit(
             count(&mut report.totals, &batch);
             writer.apply(batch)?;
         }
-        match table.problem {
-            Some(problem) => {
-                // Several tables may be declared of one database: it is broken once.
-                if !report.problems.contains(&problem) {
-                    let seen = (FailureKind::Unreadable, problem.as_str());
+        match table.error {
+            Some(error) => {
+                // Several tables may be in one database: report it once.
+                if !report.warnings.contains(&error) {
+                    let seen = (FailureKind::Unreadable, error.as_str());
                     writer.open_gap(visit.instance, "databases", table.pattern, seen, now)?;
-                    report.problems.push(problem);
+                    report.warnings.push(error);
                 }
             }
             None => {
@@ -461,7 +469,7 @@ fn finish_visit(
     for (path, why) in &visit.survey.unreadable {
         let path = if path.is_empty() { "." } else { path };
         writer.open_gap(visit.instance, "folders", path, (FailureKind::Unreadable, why), now)?;
-        report.problems.push(format!("{path}: {why}"));
+        report.warnings.push(format!("{path}: {why}"));
     }
     writer.mark_gone(&visit.gone, now)?;
     finish_sessions(&mut writer, visit, now)?;
@@ -474,7 +482,7 @@ fn finish_sessions(writer: &mut Writer<'_>, visit: &Visit, now: Time) -> Result<
     writer.mark_sessions(visit.instance, &visit.gone, now)?;
     let (mut status, mut reason) = visit.state.status(true);
     if status == SourceStatus::Available {
-        (status, reason) = match writer.content_of(visit.instance)? {
+        (status, reason) = match writer.has_sessions_or_transcripts(visit.instance)? {
             (true, _) => (status, reason),
             (false, true) => (SourceStatus::Unsupported, "no line of its transcripts can be read"),
             (false, false) => (SourceStatus::Empty, "no sessions in it"),

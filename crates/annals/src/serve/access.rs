@@ -129,7 +129,7 @@ impl App {
             if now.micros().saturating_sub(last) > LAST_USE {
                 let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
                 // The response does not depend on it.
-                drop(writer.token_used(holder.token, now));
+                drop(writer.record_token_use(holder.token, now));
             }
             Some(holder.scope)
         });

@@ -35,7 +35,7 @@ impl<'a> View<'a> {
 
     /// Runs `work` on a consistent snapshot of the archive.
     pub fn at_once<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.archive.at_once(work)
+        self.archive.in_snapshot(work)
     }
 
     /// The number of the last run that wrote; answers do not change until it does.

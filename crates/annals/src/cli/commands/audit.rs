@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::cli::settings::Declared;
 use crate::cli::ui::table::table;
 use crate::cli::{Context, Outcome};
-use crate::collect::{HomeState, look_at, survey_homes};
+use crate::collect::{HomeState, survey_home, survey_homes};
 use crate::view::format::{counted, number, size};
 use crate::view::{Audit, IndexAudit, OnDisk, View};
 use annals_core::Result;
@@ -51,7 +51,7 @@ fn on_disk(context: &Context, view: &View<'_>, source: &'static dyn Source) -> R
         if state != HomeState::Available {
             continue;
         }
-        let survey = look_at(source, &home)?;
+        let survey = survey_home(source, &home)?;
         disk.found.extend(survey.found.into_iter().map(|found| (found.path, found.size, found.rule.store)));
         let databases = survey.databases.into_iter();
         // Their rows are kept as documents, not the database files.

@@ -120,11 +120,11 @@ pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<Sou
     let mut bar = Bar::new(context.quiet);
     let mut reports = sync(&sync_options, &environment, &mut bar)?;
     // File names may contain anything: they pass the door like all text.
-    let has_warnings = reports.iter().any(|report| !report.problems.is_empty());
+    let has_warnings = reports.iter().any(|report| !report.warnings.is_empty());
     let archive = if has_warnings { context.archive()? } else { None };
     if let Some(store) = archive {
         let door = context.door(&store)?;
-        for warning in reports.iter_mut().flat_map(|report| &mut report.problems) {
+        for warning in reports.iter_mut().flat_map(|report| &mut report.warnings) {
             *warning = door.show(warning).to_string();
         }
     }
@@ -162,12 +162,12 @@ fn print_warnings(context: &mut Context, reports: &[SourceReport]) {
         return;
     }
     for report in reports {
-        let shown = if context.verbose { report.problems.len() } else { 5 };
-        for warning in report.problems.iter().take(shown) {
+        let shown = if context.verbose { report.warnings.len() } else { 5 };
+        for warning in report.warnings.iter().take(shown) {
             context.output.note(format!("warning: {}: {warning}", report.source.manifest().source));
         }
-        if report.problems.len() > shown {
-            let more = report.problems.len() - shown;
+        if report.warnings.len() > shown {
+            let more = report.warnings.len() - shown;
             context
                 .output
                 .note(format!("warning: {} not shown; use --verbose", counted(more, "more warning")));
@@ -264,6 +264,6 @@ fn report_json(report: &SourceReport) -> Value {
         },
         "left_out_files": totals.left_out_files,
         "unaccounted_files": totals.unaccounted_files,
-        "problems": report.problems,
+        "problems": report.warnings,
     })
 }

@@ -97,7 +97,7 @@ impl Session<'_, '_> {
             let path = format!("{}/{number:08}.jsonl", self.options.name);
             let target =
                 Target::archived(self.instance, of_programs(), &path, "what connectors said", "wire");
-            writer.apply(self.appender.lines(&target, &chunk)?)?;
+            writer.apply(self.appender.append_lines(&target, &chunk)?)?;
             chunk = rest;
         }
         let mut failures = Vec::new();

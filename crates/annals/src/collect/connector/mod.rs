@@ -99,7 +99,7 @@ pub fn run_connector(
     let source = of_programs().manifest().source;
     let instance = store.instance(source, &environment.machine, &options.name, now)?;
     if let Some(member) = &options.member {
-        store.give_homes(&[instance], member)?;
+        store.assign_homes(&[instance], member)?;
     }
     let run = Run::start(&store, environment, &format!("sync --connector {}", options.name))?;
     let version = version_of(options);

@@ -12,19 +12,19 @@ use annals_core::{Database, Result};
 use annals_sources::Source;
 use annals_store::{Batch, CapturedFile, Packer, Store, TABLES, Unreadable, count_tables, read_table};
 
-/// What one declared table gave.
+/// The result of reading one declared table.
 pub struct TableReport {
     pub pattern: &'static str,
     pub batches: Vec<Batch>,
     pub unchanged: u64,
-    /// Documents whose row is no longer there; only after a complete reading.
+    /// Documents whose row was deleted; only after a complete read.
     pub gone: Vec<i64>,
-    /// Remembered so that an unchanged database is not opened again.
+    /// Stored so that an unchanged database is not opened again.
     pub cursor: (String, String),
-    pub problem: Option<String>,
+    pub error: Option<String>,
 }
 
-/// The newest database of the pattern, unless nothing about it changed.
+/// Reads the newest database of the pattern, unless it is unchanged.
 pub fn read_database(
     store: &Store,
     instance: i64,
@@ -47,13 +47,13 @@ pub fn read_database(
         unchanged: 0,
         gone: Vec::new(),
         cursor: (name.clone(), fingerprint),
-        problem: None,
+        error: None,
     };
     let rows = match read_table(&newest.disk, declared.table, declared.key_column, scratch) {
         Ok(rows) => rows,
         Err(Unreadable::NoTable) => return Ok(Some(report)),
         Err(Unreadable::Broken(why)) => {
-            report.problem = Some(format!("{}: {why}", newest.path));
+            report.error = Some(format!("{}: {why}", newest.path));
             return Ok(Some(report));
         }
     };
@@ -82,8 +82,8 @@ pub fn read_database(
     Ok(Some(report))
 }
 
-/// The tables of the newest database of each pattern with their rows, as cursors; none for one that did not change or
-/// cannot be read, which the tables themselves report.
+/// Counts the rows of the newest database of each pattern, as cursors. Skips databases that are unchanged, and those
+/// that cannot be read, which `read_database` reports.
 pub fn count_databases(
     store: &Store,
     instance: i64,
@@ -118,7 +118,7 @@ fn newest<'f>(pattern: &str, found: &'f [FoundFile]) -> Option<&'f FoundFile> {
     })
 }
 
-/// Size and times of the database and its log: a change of either is a change.
+/// Size and times of the database and its log, to detect a change of either.
 fn fingerprint(database: &FoundFile) -> String {
     let mut wal = database.disk.as_os_str().to_owned();
     wal.push("-wal");

@@ -1,12 +1,12 @@
 //! Patterns of footprints: `*` matches anything within a component of a path, `**` any number of components, `{a,b}`
-//! either. Every file of a home is matched against all of them, so this has to be fast.
+//! either alternative. Every file of a home is matched against all patterns, so this has to be fast.
 
 use std::collections::HashMap;
 
 pub struct Patterns {
-    /// In their order, each with the number of the one that was given.
+    /// Expanded patterns in order, each with the index of the original.
     all: Vec<(usize, Vec<Part>)>,
-    /// Those that a path may fit, by its first part, and those that any path may.
+    /// Patterns by the first component that a path must have, and patterns that any path may match.
     by_first: HashMap<String, Vec<usize>>,
     others: Vec<usize>,
 }
@@ -16,7 +16,7 @@ enum Part {
     /// `**`
     Any,
     Plain(String),
-    /// What is before, between and behind stars.
+    /// The text before, between and after stars.
     Starred(Vec<String>),
 }
 
@@ -24,7 +24,7 @@ impl Patterns {
     pub fn of<'p>(patterns: impl Iterator<Item = &'p str>) -> Patterns {
         let mut all: Vec<(usize, Vec<Part>)> = Vec::new();
         for (number, pattern) in patterns.enumerate() {
-            all.extend(choices(pattern).iter().map(|text| (number, text.split('/').map(Part::of).collect())));
+            all.extend(expand(pattern).iter().map(|text| (number, text.split('/').map(Part::of).collect())));
         }
         let first = |at: usize| match all[at].1.first() {
             Some(Part::Plain(name)) => Some(name.as_str()),
@@ -39,38 +39,42 @@ impl Patterns {
         Patterns { all, by_first, others }
     }
 
-    /// The first that fits a path, with `/` between its parts.
+    /// The first pattern that matches a path with `/` between its components.
     pub fn first(&self, path: &str) -> Option<usize> {
         let parts: Vec<&str> = path.split('/').collect();
         let may_fit = self.by_first.get(parts[0]).unwrap_or(&self.others);
-        may_fit.iter().map(|at| &self.all[*at]).find(|(_, pattern)| fits(pattern, &parts)).map(|(at, _)| *at)
+        may_fit
+            .iter()
+            .map(|at| &self.all[*at])
+            .find(|(_, pattern)| matches_parts(pattern, &parts))
+            .map(|(at, _)| *at)
     }
 }
 
-/// `a{b,c}d` is `abd` and `acd`.
-fn choices(pattern: &str) -> Vec<String> {
+/// Expands `a{b,c}d` to `abd` and `acd`.
+fn expand(pattern: &str) -> Vec<String> {
     let Some((before, rest)) = pattern.split_once('{') else { return vec![pattern.to_owned()] };
     let Some((within, behind)) = rest.split_once('}') else { return vec![pattern.to_owned()] };
-    let behind = choices(behind);
+    let behind = expand(behind);
     within
         .split(',')
         .flat_map(|choice| behind.iter().map(move |behind| format!("{before}{choice}{behind}")))
         .collect()
 }
 
-fn fits(pattern: &[Part], path: &[&str]) -> bool {
+fn matches_parts(pattern: &[Part], path: &[&str]) -> bool {
     let Some((first, others)) = pattern.split_first() else { return path.is_empty() };
     if !matches!(first, Part::Any) {
         let Some((name, rest)) = path.split_first() else { return false };
-        return first.is(name) && fits(others, rest);
+        return first.is(name) && matches_parts(others, rest);
     }
-    // What is below a folder is not the folder.
+    // `folder/**` matches what is below the folder, not the folder.
     let least = others.len().max(1);
     let Some(most) = path.len().checked_sub(least) else { return false };
     match others.iter().any(|part| matches!(part, Part::Any)) {
-        true => (0..path.len()).any(|skipped| fits(others, &path[skipped..])),
-        // As many parts as are left are at the end.
-        false => others.is_empty() || fits(others, &path[most..]),
+        true => (0..path.len()).any(|skipped| matches_parts(others, &path[skipped..])),
+        // The remaining parts must match the end of the path.
+        false => others.is_empty() || matches_parts(others, &path[most..]),
     }
 }
 
@@ -110,7 +114,7 @@ mod tests {
     fn declared() -> Vec<&'static str> {
         let footprints = registry().iter().map(|source| &source.manifest().footprint);
         footprints
-            .flat_map(|told| told.rules.iter().chain(told.repository_rules))
+            .flat_map(|footprint| footprint.rules.iter().chain(footprint.repository_rules))
             .map(|rule| rule.pattern)
             .collect()
     }
@@ -124,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_fit_what_they_say() {
+    fn patterns_match_as_documented() {
         let table = [
             ("a/*.json", "a/b.json", true),
             ("a/*.json", "a/b/c.json", false),
@@ -160,13 +164,13 @@ mod tests {
     }
 
     proptest! {
-        /// Paths made of what the patterns themselves are made of fit the same as by another's hand.
+        /// Paths built from parts of the patterns match the same as with globset.
         #[test]
-        fn all_declared_patterns_fit_as_globs_do(picks in proptest::collection::vec((0..4000_usize, "[a-z.]{0,3}"), 1..6)) {
+        fn all_declared_patterns_match_like_globs(picks in proptest::collection::vec((0..4000_usize, "[a-z.]{0,3}"), 1..6)) {
             let patterns = declared();
             let words: Vec<String> = patterns
                 .iter()
-                .flat_map(|pattern| choices(pattern))
+                .flat_map(|pattern| expand(pattern))
                 .flat_map(|choice| choice.split('/').map(str::to_owned).collect::<Vec<_>>())
                 .collect();
             let part = |(pick, noise): &(usize, String)| words[pick % words.len()].replace('*', noise);

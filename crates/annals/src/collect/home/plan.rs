@@ -7,7 +7,7 @@ use annals_core::{Encoding, Time};
 use annals_sources::Source;
 use annals_store::{CapturedFile, RowsOwner};
 
-/// A file to be looked into.
+/// A file to capture.
 pub struct Job {
     pub instance: i64,
     pub source: &'static dyn Source,
@@ -17,15 +17,15 @@ pub struct Job {
     pub rows: RowsPlan,
     /// Another file with this logical path that has the rows now.
     pub sibling: Option<CapturedFile>,
-    /// The sibling is on disk too. It may change at any time, so that its rows are taken over at once.
+    /// Whether the sibling is on disk as well. It may change at any time, so its rows are taken over at once.
     pub sibling_stays: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowsPlan {
-    /// Its lines become rows.
+    /// Bytes are captured and lines become rows.
     Own,
-    /// A second form of a file whose rows are read from the first: bytes are kept, no more.
+    /// Only bytes are captured: another form of the file has the rows.
     Bytes,
 }
 
@@ -56,7 +56,7 @@ pub fn plan(
     let mut first: HashMap<&str, usize> = HashMap::new();
     for (at, logical_path) in logical_paths.iter().enumerate() {
         let best = first.entry(logical_path).or_insert(at);
-        // Of two copies the one that was written last goes on.
+        // Of two copies, the one that was written last continues.
         let merit = |at: usize| (found[at].rule.encoding == Encoding::Plain, found[at].stat.modified);
         if merit(at) > merit(*best) {
             *best = at;
@@ -75,7 +75,7 @@ pub fn plan(
         let rows = if primaries.contains(&at) { RowsPlan::Own } else { RowsPlan::Bytes };
         let siblings = by_logical_path.get(logical_path.as_str()).map(Vec::as_slice).unwrap_or_default();
         let known = by_path.get(file.path.as_str()).copied().or_else(|| {
-            // The client moved it: the same thing, at another place.
+            // The client moved the file.
             let from = siblings.iter().find(|sibling| {
                 !on_disk.contains(&sibling.path)
                     && sibling.encoding == file.rule.encoding
@@ -122,7 +122,7 @@ pub fn plan(
     plan
 }
 
-/// The usual case: every file is where it was, and no two are forms of one. Both lists are in the order of paths.
+/// The usual case: no file was added or moved, and no two are forms of one. Both lists are sorted by path.
 fn all_known(found: &[FoundFile], captured: &[CapturedFile]) -> bool {
     let mut here = captured.iter().filter(|file| is_here(file));
     let same = found.iter().all(|found| here.next().is_some_and(|known| known.path == found.path));

@@ -7,29 +7,29 @@ use super::walk::{FoundFile, Rules, stat_of};
 use annals_core::Rule;
 use annals_sources::REPOSITORIES;
 
-/// More files than this below one declared folder are not somebody's notes.
+/// A declared folder with more files than this does not contain notes.
 const MOST: usize = 5_000;
 
-/// A `.git` that is a file holds one path.
+/// A `.git` file contains one path.
 const LONGEST_POINTER: u64 = 4_096;
 
-/// What a look at one folder of a repository found.
+/// The declared files in one folder of a repository.
 #[derive(Default)]
-pub struct Looked {
+pub struct FolderSurvey {
     pub found: Vec<FoundFile>,
-    /// Links that lead out of the repository: recorded, not followed.
+    /// Links out of the repository: reported, not followed.
     pub outside: Vec<String>,
 }
 
-/// A folder whose files are in force where a session ran, and the repository that it is in.
+/// A folder whose files apply to a session, and the repository that it is in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RepositoryFolder {
     pub folder: PathBuf,
     pub root: PathBuf,
 }
 
-/// The folder of a session and those above it, up to the root of its repository. A submodule, or a worktree within its
-/// repository, goes on to that repository. Outside of repositories it is the folder alone.
+/// The folder of a session and its parents up to the root of the repository. For a submodule, or a worktree inside its
+/// repository, up to the root of the outer repository. Outside of repositories, only the folder itself.
 pub fn folders_above(start: &Path) -> Vec<RepositoryFolder> {
     let Ok(start) = start.canonicalize() else { return Vec::new() };
     let mut root = None;
@@ -51,7 +51,7 @@ fn is_repository(folder: &Path) -> bool {
     std::fs::symlink_metadata(folder.join(".git")).is_ok()
 }
 
-/// Where Git keeps what belongs to a checkout, when `.git` is a file that says so.
+/// The Git directory of a checkout, if `.git` is a file that points to it.
 fn git_folder(checkout: &Path) -> Option<PathBuf> {
     let pointer = checkout.join(".git");
     if !std::fs::symlink_metadata(&pointer).ok()?.is_file() {
@@ -62,10 +62,15 @@ fn git_folder(checkout: &Path) -> Option<PathBuf> {
     checkout.join(text.trim().strip_prefix("gitdir:")?.trim()).canonicalize().ok()
 }
 
-/// The declared files of one folder. `home` is the client's own folder, which is never a repository's, and `never` has the
-/// rules for what is not opened.
-pub fn look(place: &RepositoryFolder, home: &Path, rules: &'static [Rule], never: &Rules) -> Looked {
-    let mut looked = Looked::default();
+/// Lists the declared files of one folder. `home` is the client's home, which is never part of a repository; `never`
+/// has the rules for files that are never opened.
+pub fn survey_folder(
+    place: &RepositoryFolder,
+    home: &Path,
+    rules: &'static [Rule],
+    never: &Rules,
+) -> FolderSurvey {
+    let mut survey = FolderSurvey::default();
     let is_barred = |path: &Path| {
         let inner = path.strip_prefix(&place.root).unwrap_or(path);
         let parts: Vec<_> = inner.components().map(|part| part.as_os_str().to_string_lossy()).collect();
@@ -90,7 +95,7 @@ pub fn look(place: &RepositoryFolder, home: &Path, rules: &'static [Rule], never
             let name = format!("{REPOSITORIES}{}", path.to_string_lossy());
             let target = path.canonicalize().ok().filter(|target| target.starts_with(&place.root));
             let Some(target) = target else {
-                looked.outside.push(name);
+                survey.outside.push(name);
                 continue;
             };
             if target.starts_with(home) || is_barred(&target) {
@@ -102,13 +107,13 @@ pub fn look(place: &RepositoryFolder, home: &Path, rules: &'static [Rule], never
             } else if let Some(metadata) = std::fs::metadata(&target).ok().filter(std::fs::Metadata::is_file)
             {
                 let (size, stat) = (metadata.len(), stat_of(&metadata));
-                looked.found.push(FoundFile { path: name, disk: target, size, stat, rule });
+                survey.found.push(FoundFile { path: name, disk: target, size, stat, rule });
             }
         }
     }
-    looked.found.sort_by(|a, b| a.path.cmp(&b.path));
-    looked.found.dedup_by(|a, b| a.path == b.path);
-    looked
+    survey.found.sort_by(|a, b| a.path.cmp(&b.path));
+    survey.found.dedup_by(|a, b| a.path == b.path);
+    survey
 }
 
 #[cfg(test)]

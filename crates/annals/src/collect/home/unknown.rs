@@ -1,26 +1,26 @@
-//! Files that no rule names: small texts are kept, and what sounds like a secret is not opened.
+//! Files that no rule names: small texts are kept, and files named like secrets are never opened.
 
 use std::io::Read as _;
 use std::path::Path;
 
-/// Larger files are somebody's data, not notes.
+/// Larger files are data, not notes.
 const LARGEST: u64 = 1_000_000;
 
-/// As much of a file as shows whether it is text.
+/// The number of bytes that are checked for text.
 const START: usize = 4_096;
 
-/// What is done with a file that no rule names.
+/// How a file that no rule names is treated.
 #[derive(Debug, PartialEq, Eq)]
 pub enum UnknownFile {
     Keep,
-    /// Its name promises credentials or a process environment: never opened.
+    /// Its name suggests credentials or a process environment: never opened.
     Secret,
-    /// Large, or no text: reported, not kept.
+    /// Large or binary: reported, not kept.
     Leave,
 }
 
-/// Decides by name and size, and by the first bytes when the name does not tell text from binary.
-pub fn judge(path: &str, disk: &Path, size: u64) -> UnknownFile {
+/// Decides by name and size, and by the first bytes if the name does not show whether it is text.
+pub fn classify(path: &str, disk: &Path, size: u64) -> UnknownFile {
     if sounds_secret(path) {
         return UnknownFile::Secret;
     }
@@ -36,7 +36,7 @@ pub fn judge(path: &str, disk: &Path, size: u64) -> UnknownFile {
     }
 }
 
-/// True for names of credentials and of process environments, and for all below folders of such.
+/// True for names of credentials and process environments, and for everything below folders with such names.
 pub fn sounds_secret(path: &str) -> bool {
     let mut parts = path.rsplit('/');
     let name = parts.next().unwrap_or(path);
@@ -69,7 +69,7 @@ fn starts_as_text(disk: &Path) -> bool {
     let read = std::fs::File::open(disk).and_then(|file| file.take(START as u64).read_to_end(&mut start));
     let is_utf8 = match std::str::from_utf8(&start) {
         Ok(_) => true,
-        // A character may be cut where the start ends.
+        // The last character may be truncated.
         Err(error) => error.error_len().is_none() && start.len() == START,
     };
     read.is_ok() && is_utf8 && !start.contains(&0)
@@ -135,14 +135,14 @@ const SECRET_FOLDERS: &[&str] = &[
     "vault",
 ];
 
-/// Known without opening.
+/// Extensions of text files, which need not be opened.
 const TEXT: &[&str] = &[
     "cfg", "conf", "cjs", "css", "csv", "fish", "html", "ini", "js", "json", "jsonc", "jsonl", "lua", "md",
     "mdc", "mjs", "org", "pl", "ps1", "py", "rb", "rs", "rst", "sh", "sql", "tmpl", "toml", "ts", "tsv",
     "txt", "xml", "yaml", "yml", "zsh",
 ];
 
-/// Never text, whatever they hold at the moment.
+/// Never text, whatever their current content.
 const BINARY: &[&str] = &[
     "7z",
     "a",
@@ -198,7 +198,7 @@ const BINARY: &[&str] = &[
 mod tests {
     use std::path::Path;
 
-    use super::{LARGEST, UnknownFile, judge, sounds_secret};
+    use super::{LARGEST, UnknownFile, classify, sounds_secret};
 
     #[test]
     fn names_of_credentials_and_environments_are_recognised() {
@@ -249,7 +249,7 @@ mod tests {
         let judged = |name: &str, bytes: &[u8], size: u64| {
             let disk = folder.path().join(name);
             std::fs::write(&disk, bytes).expect("written");
-            judge(name, &disk, size)
+            classify(name, &disk, size)
         };
         assert_eq!(judged("statusline", b"#!/bin/sh\n", 10), UnknownFile::Keep);
         assert_eq!(judged("notes.txt", b"a", 1), UnknownFile::Keep);
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(judged("long", &"é".repeat(4_000).into_bytes()[..8_000], 8_000), UnknownFile::Keep);
         assert_eq!(judged("odd", &[b"a", "é".repeat(3_000).as_bytes()].concat(), 6_001), UnknownFile::Keep);
         assert_eq!(judged("cut", b"caf\xc3", 4), UnknownFile::Leave, "a file that ends within a character");
-        assert_eq!(judge("gone", Path::new("/nowhere/gone"), 1), UnknownFile::Leave);
+        assert_eq!(classify("gone", Path::new("/nowhere/gone"), 1), UnknownFile::Leave);
         assert_eq!(judged("token.txt", b"a", 1), UnknownFile::Secret);
     }
 }

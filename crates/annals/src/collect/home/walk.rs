@@ -1,4 +1,4 @@
-//! Lists a home: every file matches a declared rule or is unaccounted. Nothing is opened but files of unknown kind, to see
+//! Lists a home: every file matches a declared rule or is unaccounted. Only files of unknown kind are opened, to check
 //! whether they are text.
 
 use std::collections::HashSet;
@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::patterns::Patterns;
-use super::unknown::{UnknownFile, judge, sounds_secret};
+use super::unknown::{UnknownFile, classify, sounds_secret};
 use crate::collect::names::text_of;
 use annals_core::{Error, Manifest, Result, Rule, SourceStatus, Time, Treatment};
 use annals_sources::{Choice, Home};
 use annals_store::Stat;
 
-/// More files of unknown kind than this are not somebody's notes.
+/// More files of unknown kind than this are not notes.
 const MOST_UNKNOWN: usize = 2_000;
 
 /// Whether a home can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HomeState {
     Available,
-    /// It is there, with nothing of this source in it.
+    /// It exists, but contains nothing of this source.
     Empty,
     Missing,
     Unreadable(String),
@@ -52,15 +52,15 @@ pub struct FoundFile {
     pub rule: &'static Rule,
 }
 
-/// How closely to look at what is left out.
+/// How much detail to collect about what is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     Names,
-    /// Folders that are left out are weighed; those never opened are not looked into either.
+    /// Measures folders that are left out, but not those that are never opened.
     Weighed,
 }
 
-/// What is not kept, on purpose.
+/// What is deliberately not kept.
 #[derive(Debug, Clone)]
 pub struct LeftOut {
     pub path: String,
@@ -77,7 +77,7 @@ pub struct Survey {
     /// Files and bytes by reason and path.
     pub left_out: Vec<LeftOut>,
     pub unaccounted: Vec<(String, u64)>,
-    /// Folders and files that could not be looked at: nothing below them counts as gone.
+    /// Folders and files that could not be read: nothing below them counts as gone.
     pub unreadable: Vec<(String, String)>,
     pub outside: Vec<String>,
     /// Patterns of the settings that match no folder.
@@ -85,7 +85,7 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// True for what is, or is below, something that could not be looked at.
+    /// True for anything unreadable and everything below it.
     pub fn hides(&self, path: &str) -> bool {
         self.unreadable.iter().any(|(at, _)| {
             at.is_empty()
@@ -95,7 +95,7 @@ impl Survey {
     }
 }
 
-/// The rules of one source, of which the first that fits counts.
+/// The rules of one source; the first match counts.
 pub struct Rules {
     rules: &'static [Rule],
     patterns: Patterns,
@@ -111,7 +111,7 @@ impl Rules {
         self.patterns.first(path).map(|at| &self.rules[at])
     }
 
-    /// True for what is not opened wherever it is.
+    /// True for what is never opened, wherever it is.
     pub fn bars(&self, path: &str) -> bool {
         self.decide(path).is_some_and(|rule| rule.treatment == Treatment::Never)
     }
@@ -161,20 +161,21 @@ pub fn survey(home: &Home, rules: &Rules, detail: Detail) -> Result<Survey> {
                 }
             };
             let path = join(&at, &entry.file_name());
-            look(&place, &entry, path, &mut survey, &mut folders);
+            classify_entry(&place, &entry, path, &mut survey, &mut folders);
         }
     }
-    survey.unmatched = home.choice.as_ref().map_or_else(Vec::new, |choice| unmatched(choice, &survey));
+    survey.unmatched =
+        home.choice.as_ref().map_or_else(Vec::new, |choice| unmatched_patterns(choice, &survey));
     leave_excluded_sessions(home, place.chosen.as_ref(), &root, &mut survey);
     survey.found.sort_by(|a, b| a.path.cmp(&b.path));
     survey.databases.sort_by(|a, b| a.path.cmp(&b.path));
-    leave_others(&mut survey);
+    limit_unknown(&mut survey);
     survey.unaccounted.sort();
     Ok(survey)
 }
 
-/// Files of unknown kind are a person's only in a home of the client, and only when they are few.
-fn leave_others(survey: &mut Survey) {
+/// Keeps files of unknown kind only in a home of the client, and only a limited number.
+fn limit_unknown(survey: &mut Survey) {
     let is_unknown = |found: &FoundFile| found.rule.treatment == Treatment::Unknown;
     let is_home = !survey.databases.is_empty() || survey.found.iter().any(|found| !is_unknown(found));
     let mut room = if is_home { MOST_UNKNOWN } else { 0 };
@@ -189,7 +190,7 @@ fn leave_others(survey: &mut Survey) {
     });
 }
 
-/// The home that is looked at.
+/// The home that is listed.
 struct WalkRoot<'a> {
     root: &'a Path,
     prefix: &'a str,
@@ -200,7 +201,7 @@ struct WalkRoot<'a> {
     without: &'static [&'static str],
 }
 
-/// A choice of folders, as patterns that match.
+/// The compiled patterns of a choice of folders.
 struct Chosen {
     below: &'static str,
     include: Option<GlobSet>,
@@ -224,15 +225,15 @@ impl Chosen {
         Ok(Chosen { below: choice.below, include, exclude: set(&choice.exclude)? })
     }
 
-    /// False for a folder that the person's settings leave out.
-    fn wants(&self, path: &str) -> bool {
+    /// False for a folder that is excluded in the settings.
+    fn includes(&self, path: &str) -> bool {
         let name = path.strip_prefix(self.below).and_then(|rest| rest.strip_prefix('/'));
         let Some(name) = name.filter(|name| !name.contains('/')) else { return true };
         self.include.as_ref().is_none_or(|include| include.is_match(name)) && !self.exclude.is_match(name)
     }
 }
 
-fn unmatched(choice: &Choice, survey: &Survey) -> Vec<String> {
+fn unmatched_patterns(choice: &Choice, survey: &Survey) -> Vec<String> {
     let below = |path: &str| path.strip_prefix(choice.below)?.strip_prefix('/').map(str::to_owned);
     let found = survey.found.iter().map(|found| found.path.as_str());
     let paths = found.chain(survey.left_out.iter().map(|left| left.path.as_str()));
@@ -247,17 +248,17 @@ fn unmatched(choice: &Choice, survey: &Survey) -> Vec<String> {
     choice.include.iter().chain(&choice.exclude).filter(|pattern| !matches(pattern)).cloned().collect()
 }
 
-/// What is kept elsewhere in the home of a session in a folder that is left out is left out too.
+/// Also leaves out files elsewhere in the home that belong to sessions in excluded folders.
 fn leave_excluded_sessions(home: &Home, chosen: Option<&Chosen>, root: &Path, survey: &mut Survey) {
     let Some(chosen) = chosen.filter(|_| home.prefix.is_empty()) else { return };
     let mut sessions = HashSet::new();
-    for left in survey.left_out.iter().filter(|left| !chosen.wants(&left.path)) {
+    for left in survey.left_out.iter().filter(|left| !chosen.includes(&left.path)) {
         for entry in std::fs::read_dir(root.join(&left.path)).into_iter().flatten().flatten() {
             let name = text_of(&entry.file_name());
             sessions.insert(name.strip_suffix(".jsonl").unwrap_or(&name).to_owned());
         }
     }
-    // Long enough to be an id, and not a word that any path may have.
+    // Long enough to be an id and not a common word.
     sessions.retain(|session| session.len() >= 32);
     let is_below = |path: &str| path.strip_prefix(chosen.below).is_some_and(|rest| rest.starts_with('/'));
     let ids = |path: &str| -> Vec<String> {
@@ -279,7 +280,7 @@ fn leave_excluded_sessions(home: &Home, chosen: Option<&Chosen>, root: &Path, su
     });
 }
 
-/// A pattern for paths as one for the names that the client gives to folders of them: `/home/ada/x` is `-home-ada-x`.
+/// Turns a pattern for paths into one for the client's folder names: `/home/ada/x` becomes `-home-ada-x`.
 fn as_name(pattern: &str) -> String {
     if !pattern.contains('/') {
         return pattern.to_owned();
@@ -293,15 +294,15 @@ fn join(folder: &str, name: &OsStr) -> String {
     if folder.is_empty() { name } else { format!("{folder}/{name}") }
 }
 
-fn look(
+fn classify_entry(
     place: &WalkRoot<'_>,
     entry: &DirEntry,
     path: String,
     survey: &mut Survey,
     folders: &mut Vec<(PathBuf, String)>,
 ) {
-    let unwanted = place.chosen.as_ref().is_some_and(|chosen| !chosen.wants(&path));
-    if unwanted || place.without.contains(&path.as_str()) {
+    let excluded = place.chosen.as_ref().is_some_and(|chosen| !chosen.includes(&path));
+    if excluded || place.without.contains(&path.as_str()) {
         let (store, why) = ("settings", "excluded in the settings");
         survey.left_out.push(LeftOut { path, store, why, files: 1, bytes: 0 });
         return;
@@ -309,7 +310,7 @@ fn look(
     let rule = place.rules.decide(&path);
     let barred = rule.filter(|rule| matches!(rule.treatment, Treatment::Never | Treatment::LeftOut));
     let barred = barred.map(|rule| (rule.treatment == Treatment::Never, rule.store, rule.why));
-    // A folder's list tells what is a file, a folder or a link: files cost one look, folders none, links more.
+    // The directory listing has the file type: files need one `stat`, folders none, links more.
     let kind = entry.file_type().ok();
     let link = kind.is_some_and(|kind| kind.is_symlink());
     let barred = barred.or_else(|| if link { never_behind(place, &entry.path()) } else { None });
@@ -325,8 +326,8 @@ fn look(
         folders.push((entry.path(), path));
         return;
     }
-    let looked = if link { resolve(place, &entry.path()) } else { entry.metadata().map(Some) };
-    let metadata = match looked {
+    let metadata = if link { resolve(place, &entry.path()) } else { entry.metadata().map(Some) };
+    let metadata = match metadata {
         Ok(Some(metadata)) => metadata,
         Ok(None) => {
             survey.outside.push(path);
@@ -338,7 +339,7 @@ fn look(
         }
     };
     if metadata.is_dir() {
-        // A link to a folder inside the home leads to what is walked anyway.
+        // A link to a folder inside the home points to what is walked anyway.
         if !link {
             folders.push((entry.path(), path));
         }
@@ -350,11 +351,11 @@ fn look(
         }
         return;
     };
-    // A link inside the home is read where it leads.
+    // The target of a link inside the home is captured there.
     let disk = entry.path();
     let disk = if link { disk.canonicalize().unwrap_or(disk) } else { disk };
     if rule.treatment == Treatment::Unknown {
-        match judge(&path, &disk, metadata.len()) {
+        match classify(&path, &disk, metadata.len()) {
             UnknownFile::Keep => {}
             UnknownFile::Leave => {
                 survey.unaccounted.push((path, metadata.len()));
@@ -376,7 +377,7 @@ fn look(
     }
 }
 
-/// How much a file or folder holds.
+/// Counts the files and bytes of a file or folder.
 fn weigh(entry: &DirEntry) -> (u64, u64) {
     let Ok(metadata) = entry.metadata() else { return (1, 0) };
     if !metadata.is_dir() {
@@ -396,10 +397,10 @@ fn weigh(entry: &DirEntry) -> (u64, u64) {
     (files, bytes)
 }
 
-/// That a file is never opened, what it is, and why: its name alone says so.
+/// Never opened, what it is, and why: decided by its name.
 const SOUNDS_SECRET: (bool, &str, &str) = (true, "credentials", "name suggests credentials; never opened");
 
-/// What bars the target of a link: another name does not make a never-opened file another file.
+/// Checks the target of a link: a file that must never be opened stays so under another name.
 fn never_behind(place: &WalkRoot<'_>, disk: &Path) -> Option<(bool, &'static str, &'static str)> {
     let target = disk.canonicalize().ok()?;
     let mut path = place.prefix.to_owned();
@@ -416,15 +417,15 @@ fn never_behind(place: &WalkRoot<'_>, disk: &Path) -> Option<(bool, &'static str
     is_secret.then_some(SOUNDS_SECRET)
 }
 
-/// What a link leads to; `None` when that is out of the root and the person did not ask for it.
+/// The target of a link; `None` if it is outside of the root and following links is not enabled.
 fn resolve(place: &WalkRoot<'_>, disk: &Path) -> io::Result<Option<Metadata>> {
     let target = disk.canonicalize()?;
     let metadata = std::fs::metadata(&target)?;
     let name = target.file_name().map(text_of).unwrap_or_default();
     let never = |rule: &Rule| matches!(rule.treatment, Treatment::Never);
     let barred = place.rules.decide(&name).is_some_and(never) || sounds_secret(&name);
-    let wanted = place.follows_links && metadata.is_file() && !barred;
-    Ok(Some(metadata).filter(|_| target.starts_with(place.root) || wanted))
+    let followed = place.follows_links && metadata.is_file() && !barred;
+    Ok(Some(metadata).filter(|_| target.starts_with(place.root) || followed))
 }
 
 #[cfg(unix)]
@@ -456,7 +457,7 @@ mod tests {
     use annals_core::Treatment;
     use annals_sources::registry;
 
-    /// The treatment of a path by the rules of the source that has a `sessions` folder.
+    /// The treatment of a path by the rules of the source with a `sessions` folder.
     fn treatment(path: &str) -> Option<Treatment> {
         let rules = Rules::of(registry()[0].manifest());
         rules.decide(path).map(|rule| rule.treatment)

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zip::ZipArchive;
 
 use crate::collect::home::walk::stat_of;
-use crate::collect::ingest::content::bomb;
+use crate::collect::ingest::content::bomb_reason;
 use crate::collect::names::text_of;
 use annals_core::{Error, Result, Time};
 
@@ -124,7 +124,7 @@ impl Container {
         })?
     }
 
-    /// Reads a member, unless it is a decompression bomb.
+    /// Reads a member, unless it is a decompression bomb_reason.
     pub fn read<T>(&mut self, at: usize, read: impl FnOnce(&mut dyn Read) -> T) -> io::Result<T> {
         let Some(entry) = self.members.get(at) else { return Err(io::Error::other("no such member")) };
         let packed = entry.packed;
@@ -284,7 +284,7 @@ impl Read for Guarded<'_> {
         let read = self.input.read(into)?;
         self.unpacked += read as u64;
         *self.total += read as u64;
-        if let Some(why) = bomb(self.packed, self.unpacked) {
+        if let Some(why) = bomb_reason(self.packed, self.unpacked) {
             return Err(io::Error::other(why));
         }
         if *self.total > LARGEST_TOTAL {

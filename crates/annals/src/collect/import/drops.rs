@@ -53,10 +53,10 @@ pub fn import_drops(
         report.totals.new_documents += totals.new + totals.changed;
         report.totals.documents += totals.new + totals.changed + totals.unchanged;
         if !container.is_recognised() && !container.failed {
-            report.problems.push(format!("{}: nothing recognised", container.path.display()));
+            report.warnings.push(format!("{}: nothing recognised", container.path.display()));
         }
         let name = container.path.display().to_string();
-        report.problems.extend(container.warnings.iter().map(|warning| format!("{name}: {warning}")));
+        report.warnings.extend(container.warnings.iter().map(|warning| format!("{name}: {warning}")));
         if container.failed {
             report.totals.failed_files += 1;
         } else {
@@ -85,7 +85,7 @@ fn list(folder: &Path, files: &mut Vec<(PathBuf, String)>, report: &mut SourceRe
         let entries = match std::fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) => {
-                report.problems.push(format!("{}: {error}", folder.display()));
+                report.warnings.push(format!("{}: {error}", folder.display()));
                 continue;
             }
         };

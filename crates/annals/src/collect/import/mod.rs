@@ -118,11 +118,11 @@ impl Importer<'_, '_> {
         let mut unused = ContainerReport::default();
         for plan in judge(&mut container, &mut intakes, &mut unused) {
             let intake = &mut intakes[plan.intake];
-            if intake.intake.looks_first() {
+            if intake.intake.surveys_first() {
                 preview(&mut container, &plan, intake, &mut unused);
             }
         }
-        together.extend(intakes.into_iter().filter(|intake| intake.intake.looks_first()));
+        together.extend(intakes.into_iter().filter(|intake| intake.intake.surveys_first()));
     }
 
     /// An intake for every source. Sources that look first keep theirs until the end of the import.
@@ -178,7 +178,7 @@ impl Importer<'_, '_> {
         let unseen = !seen || container.kind == Kind::Zip;
         for plan in &plans {
             let intake = &mut intakes[plan.intake];
-            if intake.intake.looks_first() && unseen {
+            if intake.intake.surveys_first() && unseen {
                 preview(&mut container, plan, intake, &mut report);
             }
         }
@@ -194,16 +194,16 @@ impl Importer<'_, '_> {
             if !known {
                 continue;
             }
-            if !intake.intake.looks_first() {
+            if !intake.intake.surveys_first() {
                 let archive = Committed { store: self.appender.store(), source: intake.source };
                 let last = intake.intake.finish(&archive)?;
                 self.captures(intake.source, &Map::new(), last, &mut report)?;
             }
-            report.warnings.extend(intake.intake.problems());
+            report.warnings.extend(intake.intake.take_warnings());
             self.gaps(intake, &name, &mut report)?;
             self.account(intake.source, &container, &name, &mut report)?;
         }
-        together.extend(intakes.into_iter().filter(|intake| intake.intake.looks_first()));
+        together.extend(intakes.into_iter().filter(|intake| intake.intake.surveys_first()));
         Ok(report)
     }
 
@@ -211,7 +211,7 @@ impl Importer<'_, '_> {
     fn finish(&mut self, intake: &mut SourceIntake, reports: &mut [ContainerReport]) -> Result<()> {
         let archive = Committed { store: self.appender.store(), source: intake.source };
         let last = intake.intake.finish(&archive)?;
-        let warnings = intake.intake.problems();
+        let warnings = intake.intake.take_warnings();
         let Some(end) = reports.len().checked_sub(1) else { return Ok(()) };
         let of = |capture: &Capture<'_>| {
             let container = capture.header.get("container").and_then(Value::as_str);
@@ -363,7 +363,7 @@ impl Importer<'_, '_> {
             let mut writer = self.store.writer(now)?;
             let mut captured = 0;
             let added = container.read(plan.at, |input| {
-                self.appender.stream(&target, &hash, input, &mut |batch| {
+                self.appender.write_stream(&target, &hash, input, &mut |batch| {
                     captured += batch.new_bytes;
                     writer.apply(batch)?;
                     Ok(())
@@ -392,7 +392,7 @@ pub fn instance_of(
     let (name, now) = (source.manifest().source, (environment.now)());
     let instance = store.instance(name, &environment.machine, &root, now)?;
     if let Some(member) = member {
-        store.give_homes(&[instance], member)?;
+        store.assign_homes(&[instance], member)?;
     }
     Ok(instance)
 }

@@ -117,7 +117,7 @@ pub fn preview(
     let read = container.read(plan.at, |input| {
         split(input, &plan.taking.shape, &mut |piece| -> io::Result<()> {
             if let Piece::Element(element) = piece {
-                intake.intake.look(&member, element);
+                intake.intake.survey(&member, element);
             }
             Ok(())
         })

@@ -42,7 +42,7 @@ impl Importer<'_, '_> {
             }
             self.make_room(instance, &path)?;
             let target = Target::archived(instance, source, &path, store, reader);
-            let (added, batch) = self.appender.texts(&target, &texts)?;
+            let (added, batch) = self.appender.append_texts(&target, &texts)?;
             let totals = report.totals.entry(source.manifest().source).or_default();
             if counts {
                 added.into_iter().for_each(|added| totals.count(added));
@@ -71,7 +71,7 @@ impl Importer<'_, '_> {
         let path = format!("aside/{base}/{what}-{hash}");
         self.make_room(instance, &path)?;
         let target = Target::archived(instance, source, &path, "elements nobody knows", "aside");
-        let added = self.appender.whole(&target, bytes)?;
+        let added = self.appender.write_whole(&target, bytes)?;
         let totals = report.totals.entry(source.manifest().source).or_default();
         totals.aside += 1;
         if let Some((_, batch)) = added {

@@ -1,4 +1,4 @@
-//! Appends captures of imports to the archive's own files: header, text, and rows of what is new.
+//! Appends captures of imports to files of the archive: header, text, and rows of what is new.
 
 use std::io::{self, Read};
 
@@ -20,7 +20,7 @@ pub enum Added {
     Changed,
 }
 
-/// Makes batches; sees what is committed.
+/// Builds batches on top of what is committed.
 pub struct Appender {
     store: Store,
     packer: Packer,
@@ -35,14 +35,14 @@ impl Appender {
         &self.store
     }
 
-    /// Adds the texts that the file does not have yet, in one batch; tells of each whether it was new.
-    pub fn texts(
+    /// Adds the texts that the file does not have yet, in one batch. Returns for each text whether it was added.
+    pub fn append_texts(
         &mut self,
         target: &Target,
         texts: &[(Map<String, Value>, &[u8])],
     ) -> Result<(Vec<Option<Added>>, Option<Batch>)> {
         let known = self.store.captured_file(target.instance, &target.part.path)?;
-        let (mut pieces, mut hashes, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut pieces, mut hashes, mut added) = (Vec::new(), Vec::new(), Vec::new());
         for (header, body) in texts {
             let hash = short(&blake3::hash(body));
             let captured = match &known {
@@ -50,10 +50,10 @@ impl Appender {
                 None => false,
             };
             if captured || hashes.contains(&hash) {
-                told.push(None);
+                added.push(None);
                 continue;
             }
-            told.push(Some(if known.is_none() && hashes.is_empty() { Added::New } else { Added::Changed }));
+            added.push(Some(if known.is_none() && hashes.is_empty() { Added::New } else { Added::Changed }));
             pieces.extend(serde_json::to_vec(header)?);
             pieces.push(SEQUENCE_END);
             pieces.extend_from_slice(body);
@@ -61,15 +61,15 @@ impl Appender {
             hashes.push(hash);
         }
         if hashes.is_empty() {
-            return Ok((told, None));
+            return Ok((added, None));
         }
         let mut batch = self.append(target.clone().framed(Framing::Sequence), known.as_ref(), pieces)?;
         batch.captures = hashes;
-        Ok((told, Some(batch)))
+        Ok((added, Some(batch)))
     }
 
-    /// Adds whole lines as they are.
-    pub fn lines(&mut self, target: &Target, lines: &[u8]) -> Result<Batch> {
+    /// Appends complete lines unchanged.
+    pub fn append_lines(&mut self, target: &Target, lines: &[u8]) -> Result<Batch> {
         let known = self.store.captured_file(target.instance, &target.part.path)?;
         self.append(target.clone().framed(Framing::Lines), known.as_ref(), lines.to_vec())
     }
@@ -84,7 +84,7 @@ impl Appender {
         parse.finish();
         let before = known.map_or(0, |known| known.size);
         let start = before - before % SEGMENT as u64;
-        // Most files begin here: nothing has to be copied.
+        // The usual case of a new file: nothing has to be copied.
         if bytes.is_empty() {
             bytes = pieces;
         } else {
@@ -95,11 +95,11 @@ impl Appender {
         Ok(Batch { new_version: known.is_none(), segments, size, new_bytes: size - before, ..batch })
     }
 
-    /// A file of its own: nothing when it is there as it is.
-    pub fn whole(&mut self, target: &Target, body: &[u8]) -> Result<Option<(Added, Batch)>> {
+    /// Writes a separate file; `None` if the archive has it unchanged.
+    pub fn write_whole(&mut self, target: &Target, body: &[u8]) -> Result<Option<(Added, Batch)>> {
         let hash = short(&blake3::hash(body));
         let mut batches = Vec::new();
-        let added = self.stream(target, &hash, &mut &*body, &mut |batch| {
+        let added = self.write_stream(target, &hash, &mut &*body, &mut |batch| {
             batches.push(batch);
             Ok(())
         })?;
@@ -111,13 +111,13 @@ impl Appender {
             first.new_bytes += more.new_bytes;
             first.size = more.size;
             first.captures = more.captures;
-            // A whole document is read when all of it is there.
+            // A whole document is parsed once it is complete.
             first.rows = more.rows;
         }
         Ok(Some((added, first)))
     }
 
-    /// Hash of all bytes of a stream, and their SHA-256.
+    /// Hashes all bytes of a stream; also returns their SHA-256.
     pub fn hash(input: &mut dyn Read) -> io::Result<([u8; 16], String)> {
         let (mut hasher, mut sha256) = (blake3::Hasher::new(), Sha256::new());
         let mut chunk = vec![0; CHUNK];
@@ -132,13 +132,13 @@ impl Appender {
         }
     }
 
-    /// The same in pieces, for a file of any size. All of them belong into one transaction.
-    pub fn stream(
+    /// Like `write_whole`, in chunks, for a file of any size. All batches must be in one transaction.
+    pub fn write_stream(
         &mut self,
         target: &Target,
         hash: &[u8; 16],
         input: &mut dyn Read,
-        see: &mut dyn FnMut(Batch) -> Result<()>,
+        emit: &mut dyn FnMut(Batch) -> Result<()>,
     ) -> Result<Option<Added>> {
         let Some(known) = self.unless_captured(target, hash)? else { return Ok(None) };
         let added = if known.is_some() { Added::Changed } else { Added::New };
@@ -165,14 +165,14 @@ impl Appender {
                 captures: if last { vec![*hash] } else { Vec::new() },
                 ..target.batch(known.as_ref().map(|known| known.id), Some(parse.take()))
             };
-            see(batch)?;
+            emit(batch)?;
             if last {
                 return Ok(Some(added));
             }
         }
     }
 
-    /// The file, if there is one; nothing when it has the text.
+    /// The file, if there is one; the outer `None` if it already has the text.
     fn unless_captured(&self, target: &Target, hash: &[u8; 16]) -> Result<Option<Option<CapturedFile>>> {
         let known = self.store.captured_file(target.instance, &target.part.path)?;
         match &known {
@@ -181,8 +181,8 @@ impl Appender {
         }
     }
 
-    /// The reader sees all earlier captures again: they are what it knows, and few files have many. Answers the bytes of
-    /// the last segment, unless it is full.
+    /// Feeds all earlier captures to the reader to restore its state; few files have many. Returns the bytes of the
+    /// last segment, unless it is full.
     fn replay(&self, known: &CapturedFile, parse: &mut Parse) -> Result<Vec<u8>> {
         let mut stored = self.store.bytes(known.id, known.version);
         let mut chunk = Vec::new();

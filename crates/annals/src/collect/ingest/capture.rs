@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::content::{CHUNK, cannot_decode, decoded, read_content, same_bytes};
+use super::content::{CHUNK, cannot_decode, decoder, read_content, same_bytes};
 use super::parse::Parse;
 use super::target::Target;
 use crate::collect::home::plan::{Job, RowsPlan};
@@ -17,7 +17,7 @@ use annals_store::{
 /// What a worker reports to the writer.
 pub enum Report {
     Batch(Box<Batch>),
-    /// Nothing but the disk's data about the file changed.
+    /// Only the file's metadata changed.
     Restat {
         file: i64,
         path: String,
@@ -30,7 +30,7 @@ pub enum Report {
         why: FailureKind,
         reason: String,
     },
-    /// The file is dealt with; `bytes` of progress were not reported by batches.
+    /// The file is finished; `bytes` of progress were not reported by batches.
     Done {
         instance: i64,
         path: String,
@@ -47,7 +47,7 @@ pub enum CaptureOutcome {
     Failed,
 }
 
-/// A thread's tools, kept over many files.
+/// Captures files. One per thread, reused for many files.
 pub struct Capturer {
     store: Store,
     packer: Packer,
@@ -59,7 +59,7 @@ impl Capturer {
         Ok(Capturer { store, packer: Packer::new()?, buffer: Vec::new() })
     }
 
-    /// Everything that is new in the file, as batches in order.
+    /// Sends everything that is new in the file, as batches in order.
     pub fn capture(&mut self, job: &Job, send: &mut dyn FnMut(Report)) {
         let (instance, path) = (job.instance, job.found.path.clone());
         match self.try_capture(job, send) {
@@ -89,7 +89,7 @@ impl Capturer {
         Ok((CaptureOutcome::Changed, work.change.from()))
     }
 
-    /// What happened to a file that the archive knows, and what that means for its rows.
+    /// Decides how a known file changed, and what that means for its rows.
     fn compare(&mut self, job: &Job, known: &CapturedFile, file: &mut File, disk: Disk) -> io::Result<Work> {
         let is_plain = job.found.rule.encoding == Encoding::Plain;
         let abandoned = match known.owner {
@@ -98,20 +98,20 @@ impl Capturer {
             RowsOwner::Nobody => true,
         };
         let unread = job.rows == RowsPlan::Own && (abandoned || job.sibling_stays);
-        if disk.size == known.size && self.holds(file, known.id, known.version, Reach::All)? {
-            // The bytes are safe; rows that are not complete are read again.
+        if disk.size == known.size && self.matches_segments(file, known.id, known.version, Reach::All)? {
+            // All bytes are stored; incomplete rows are rebuilt.
             let read = !unread && (known.stat.is_some() || is_plain);
             let rows = if read { RowsWork::Keep } else { RowsWork::Replace };
             return Ok(Work { change: Change::Same, rows });
         }
         let in_lines = job.found.rule.framing == Framing::Lines && is_plain;
         let rows_go_on = in_lines && known.rows_version == known.version && !unread;
-        // A client appends in place. Another file under the old name is compared as a whole.
+        // A client appends in place. A different file with the old name is compared in full.
         let in_place = known.stat.is_some_and(|stat| stat.inode == disk.stat.inode);
         let reach = if in_place { Reach::Edges } else { Reach::All };
         // An interrupted capture continues its version: half a file is not a version.
         let grown = disk.size > known.size && known.size > 0 && (rows_go_on || known.stat.is_none());
-        if grown && self.holds(file, known.id, known.version, reach)? {
+        if grown && self.matches_segments(file, known.id, known.version, reach)? {
             let rows =
                 if rows_go_on { RowsWork::Continue { parsed: known.parsed } } else { RowsWork::Replace };
             return Ok(Work { change: Change::Append { from: known.size }, rows });
@@ -127,8 +127,14 @@ impl Capturer {
         Ok(Work { change: Change::Rewritten, rows: RowsWork::Replace })
     }
 
-    /// True when the disk still has the bytes of these segments at their places.
-    fn holds(&mut self, file: &mut File, known: i64, version: i64, reach: Reach) -> io::Result<bool> {
+    /// Whether the file on disk still has the bytes of these segments.
+    fn matches_segments(
+        &mut self,
+        file: &mut File,
+        known: i64,
+        version: i64,
+        reach: Reach,
+    ) -> io::Result<bool> {
         let hashes = match reach {
             Reach::All => self.store.segment_hashes(known, version),
             Reach::Edges => self.store.edge_hashes(known, version),
@@ -144,7 +150,7 @@ impl Capturer {
         Ok(true)
     }
 
-    /// True when the file is an earlier state of what the archive has: cut short, nothing else.
+    /// Whether the file was only truncated: it is a prefix of what the archive has.
     fn is_prefix(&mut self, file: &mut File, size: u64, known: i64, version: i64) -> io::Result<bool> {
         file.seek(SeekFrom::Start(0))?;
         let stored = self.store.bytes(known, version).take(size);
@@ -184,14 +190,14 @@ impl Capturer {
         }
         match parse {
             Some(parse) if decodes || !stores => self.read_stored(parse, &mut run, file, send)?,
-            // Who has the rows is recorded even when nothing else is.
+            // The owner of the rows is recorded even if nothing else changed.
             None if !stores => send(run.batch(Vec::new(), None, true)),
             _ => {}
         }
         Ok(())
     }
 
-    /// The file's bytes from the segment at hand to its end, with the rows of plain lines on the way.
+    /// Stores the file's bytes from the current segment to the end, and reads the rows of plain lines.
     fn store_bytes(
         &mut self,
         run: &mut CaptureRun<'_>,
@@ -226,7 +232,7 @@ impl Capturer {
         }
     }
 
-    /// Rows of content that has to be decoded, or whose bytes are stored already.
+    /// Reads rows of content that has to be decoded, or whose bytes are already stored.
     fn read_stored(
         &mut self,
         parse: Parse,
@@ -286,7 +292,7 @@ impl Capturer {
         Ok(parse)
     }
 
-    /// A version that replaces another is mostly the same: what differs is stored as a difference.
+    /// Packs a chunk. A new version mostly equals the one before, so it is stored as deltas.
     fn pack(&mut self, run: &CaptureRun<'_>, start: u64, chunk: &[u8]) -> io::Result<Vec<Segment>> {
         let Some(known) = run.job.known.as_ref().filter(|_| run.work.change.is_new_version()) else {
             return self.packer.pack(start, chunk);
@@ -300,21 +306,21 @@ impl Capturer {
         Ok(segments)
     }
 
-    /// Another file with this logical path keeps the rows if it has the same content.
+    /// Decides who owns the rows: another file with this logical path keeps them if its content is the same.
     fn owner(&mut self, job: &Job, send: &mut dyn FnMut(Report)) -> io::Result<RowsOwner> {
         let Some(sibling) = job.sibling.as_ref().filter(|_| !job.sibling_stays) else {
             return Ok(RowsOwner::This);
         };
         let stored = self.store.bytes(sibling.id, sibling.rows_version);
-        let theirs = decoded(stored, sibling.encoding)?;
-        let same = same_bytes(decoded(open(&job.found.disk)?, job.found.rule.encoding)?, theirs);
+        let theirs = decoder(stored, sibling.encoding)?;
+        let same = same_bytes(decoder(open(&job.found.disk)?, job.found.rule.encoding)?, theirs);
         let broken = if same.is_err() { decoding_error(job)? } else { None };
         if let Some(error) = broken {
-            // Half a file has less content than the form before it, which keeps the rows.
+            // A partial file has less content than the other form, which keeps the rows.
             send(job.gap("content", FailureKind::Unreadable, cannot_decode(&error)));
             return Ok(RowsOwner::Other(sibling.id));
         }
-        // What cannot be decoded is not the same.
+        // Content that cannot be decoded is not the same.
         Ok(if same.unwrap_or(false) { RowsOwner::Other(sibling.id) } else { RowsOwner::This })
     }
 }
@@ -356,7 +362,7 @@ enum Change {
         from: u64,
     },
     Rewritten,
-    /// Cut short, nothing else.
+    /// Truncated, otherwise unchanged.
     Truncated,
 }
 
@@ -373,7 +379,7 @@ impl Change {
     }
 }
 
-/// What becomes of a file's rows.
+/// What to do with a file's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowsWork {
     Keep,
@@ -412,7 +418,7 @@ struct CaptureRun<'j> {
     owner: RowsOwner,
     is_first: bool,
     captured: u64,
-    /// Bytes that the archive has of this version.
+    /// Bytes of this version in the archive.
     had: u64,
 }
 
@@ -437,7 +443,7 @@ impl CaptureRun<'_> {
     }
 }
 
-/// Opens what the survey saw: not a link that took its place since, and without waiting at a pipe.
+/// Opens a file of the survey without following a link that replaced it since, and without blocking on a pipe.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true);

@@ -8,24 +8,24 @@ use annals_store::{ReadRows, SEGMENT};
 
 /// Raw bytes of a batch: whole segments, so that rows never point at bytes that are not stored yet.
 pub const CHUNK: usize = 4 * SEGMENT;
-/// Content that decompresses to more than this is a bomb.
+/// Content that decompresses to more than this is treated as a zip bomb.
 const LARGEST_CONTENT: u64 = 8 << 30;
 /// So is content beyond this that is more than `LARGEST_RATIO` times its compressed size.
 const USUAL_CONTENT: u64 = 128 << 20;
 const LARGEST_RATIO: u64 = 1_000;
 
-pub fn decoded<'r>(bytes: impl Read + 'r, encoding: Encoding) -> io::Result<Box<dyn Read + 'r>> {
+pub fn decoder<'r>(bytes: impl Read + 'r, encoding: Encoding) -> io::Result<Box<dyn Read + 'r>> {
     Ok(match encoding {
         Encoding::Plain => Box::new(bytes),
         Encoding::Zstd => Box::new(zstd::stream::read::Decoder::new(bytes)?),
     })
 }
 
-/// A chunk of content that was read.
+/// A chunk of content.
 pub struct ReadChunk {
     pub rows: ReadRows,
     pub bytes: u64,
-    /// Why nothing follows, where something should.
+    /// Why the content ends early.
     pub broken: Option<String>,
     pub is_last: bool,
 }
@@ -39,7 +39,7 @@ pub fn read_content(
     buffer: &mut Vec<u8>,
     emit: &mut dyn FnMut(ReadChunk) -> Result<()>,
 ) -> Result<()> {
-    let mut content = decoded(bytes, encoding)?;
+    let mut content = decoder(bytes, encoding)?;
     let mut total = 0;
     loop {
         buffer.clear();
@@ -47,12 +47,12 @@ pub fn read_content(
         total += buffer.len() as u64;
         parse.feed(buffer);
         let broken = match read {
-            Ok(_) if encoding == Encoding::Zstd => bomb(stored, total),
+            Ok(_) if encoding == Encoding::Zstd => bomb_reason(stored, total),
             Ok(_) => None,
             Err(error) => Some(cannot_decode(&error)),
         };
         if let Some(reason) = &broken {
-            parse.broken(reason);
+            parse.end_malformed(reason);
         }
         let is_last = broken.is_some() || buffer.len() < CHUNK;
         if is_last {
@@ -69,8 +69,8 @@ pub fn cannot_decode(error: &io::Error) -> String {
     format!("cannot be decompressed further: {error}")
 }
 
-/// Why content that gave this much so far is decompressed no further.
-pub fn bomb(stored: u64, decoded: u64) -> Option<String> {
+/// Why decompression stops after this many bytes, if it should.
+pub fn bomb_reason(stored: u64, decoded: u64) -> Option<String> {
     if decoded > LARGEST_CONTENT {
         return Some("decompresses to more than 8 GiB".to_owned());
     }

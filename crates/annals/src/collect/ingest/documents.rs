@@ -4,7 +4,7 @@ use super::target::Target;
 use annals_core::Result;
 use annals_store::{Batch, CapturedFile, Packer, SEGMENT, Store};
 
-/// Whether the archive has the bytes as the file's newest version.
+/// Whether the newest version of the file has these bytes.
 pub fn is_same(store: &Store, known: &CapturedFile, bytes: &[u8]) -> Result<bool> {
     let hashes = store.segment_hashes(known.id, known.version)?;
     Ok(hashes.len() == bytes.chunks(SEGMENT).count()

@@ -9,30 +9,30 @@ use annals_sources::json::{Scan, ScanRoom};
 use annals_sources::{Reader, Source};
 use annals_store::{Count, ReadRows};
 
-/// A line longer than this is kept in the bytes and counted, but not read.
+/// Longer lines are stored and counted, but not parsed.
 const LONGEST_LINE: usize = 160 << 20;
-/// A whole document longer than this is kept and not taken apart.
+/// Longer documents are stored, but not parsed.
 const LONGEST_DOCUMENT: usize = 64 << 20;
 /// Ends each text of `Framing::Sequence`.
 pub const SEQUENCE_END: u8 = 0x1E;
-/// What a line says of its own type is counted under this many bytes of it.
+/// The type of an unknown line is truncated to this many bytes.
 const LONGEST_KIND: usize = 200;
-/// Malformed lines that are noted with their offsets between two takes; all are counted.
+/// Malformed lines recorded with their offsets between two calls of `take`; all are counted.
 const MOST_MALFORMED: usize = 100;
-/// Lines beyond this are held by one thread at a time, so that memory does not grow with the number of threads.
+/// Only one thread at a time buffers longer lines, so that memory does not grow with the number of threads.
 const LARGE: usize = 16 << 20;
 static LARGE_LINE: Mutex<()> = Mutex::new(());
 
-/// The reading of one file, from where the last run stopped.
+/// Parses one file from where the last run stopped.
 pub struct Parse {
     reader: Box<dyn Reader>,
     passages: Passages,
     framing: Framing,
-    /// A line that is not complete yet starts here.
+    /// Start of the incomplete line.
     parsed: u64,
     position: u64,
     carry: Vec<u8>,
-    /// The line at hand began before `parsed`: its start was read when the file ended without a newline.
+    /// The current line started before `parsed`: its start was read when the file ended without a newline.
     inside_line: bool,
     too_long: bool,
     large: Option<MutexGuard<'static, ()>>,
@@ -40,11 +40,11 @@ pub struct Parse {
     room: ScanRoom,
     counts: HashMap<(LineStatus, String), (u64, u64)>,
     malformed: Vec<(Span, String)>,
-    /// Bytes of newlines: they belong to no line's type.
+    /// Bytes of newlines, which are counted apart from lines.
     line_ends: u64,
-    /// Lines with nothing in them.
+    /// Empty lines.
     blank_lines: u64,
-    /// What is fed was counted before.
+    /// The content was already counted.
     again: bool,
 }
 
@@ -76,18 +76,18 @@ impl Parse {
         }
     }
 
-    /// The next bytes of the content.
+    /// Parses the next bytes of the content.
     pub fn feed(&mut self, bytes: &[u8]) {
         match self.framing {
             Framing::Whole => {
                 self.position += bytes.len() as u64;
-                self.hold(bytes, LONGEST_DOCUMENT);
+                self.buffer_line(bytes, LONGEST_DOCUMENT);
             }
             Framing::Lines | Framing::Sequence => {
                 let mut rest = bytes;
                 let delimiter = self.delimiter();
                 while let Some(end) = memchr::memchr(delimiter, rest) {
-                    // No reader sees empty lines: a file can hold a billion of them.
+                    // Empty lines are not passed to readers: a file can have a billion of them.
                     if end == 0 && self.carry.is_empty() && !self.too_long && !self.inside_line {
                         let run = rest.iter().take_while(|byte| **byte == delimiter).count();
                         self.blank_lines += run as u64;
@@ -102,12 +102,12 @@ impl Parse {
                     rest = &rest[end + 1..];
                 }
                 self.position += rest.len() as u64;
-                self.hold(rest, LONGEST_LINE);
+                self.buffer_line(rest, LONGEST_LINE);
             }
         }
     }
 
-    /// The content ends here: a last line without newline is read if it is complete.
+    /// Ends the content. A last line without a newline is parsed if it is complete.
     pub fn finish(&mut self) {
         match self.framing {
             Framing::Whole => {
@@ -124,7 +124,7 @@ impl Parse {
             Framing::Lines | Framing::Sequence => {
                 if !self.too_long && Scan::new(&self.carry).line().is_complete() {
                     let line = std::mem::take(&mut self.carry);
-                    // Half of a line's end may be there already.
+                    // The carriage return of a line ending may already be there.
                     let text = line.strip_suffix(b"\r").unwrap_or(&line);
                     self.line_ends += (line.len() - text.len()) as u64;
                     self.read_line(text);
@@ -136,8 +136,7 @@ impl Parse {
         self.release();
     }
 
-    /// Content that was read by an earlier run: the reader sees it again to know where it stands, and nothing comes of
-    /// it a second time.
+    /// Feeds content that an earlier run read, to restore the reader's state. It produces no items and no counts.
     pub fn replay(&mut self, bytes: &[u8]) {
         self.again = true;
         self.feed(bytes);
@@ -154,8 +153,8 @@ impl Parse {
         }
     }
 
-    /// What follows cannot be fetched: the line at hand ends here, broken.
-    pub fn broken(&mut self, reason: &str) {
+    /// Ends the current line as malformed because the rest of the content cannot be read.
+    pub fn end_malformed(&mut self, reason: &str) {
         let length = self.position - self.parsed;
         self.carry = Vec::new();
         self.count(Verdict::Malformed(reason.into()), self.parsed, length, 1);
@@ -163,7 +162,7 @@ impl Parse {
         self.framing = Framing::Lines;
     }
 
-    /// What was read since the last take.
+    /// Takes the rows since the last call.
     pub fn take(&mut self) -> ReadRows {
         if self.line_ends > 0 {
             self.counts
@@ -188,7 +187,7 @@ impl Parse {
         }
     }
 
-    fn hold(&mut self, bytes: &[u8], longest: usize) {
+    fn buffer_line(&mut self, bytes: &[u8], longest: usize) {
         if self.too_long {
             return;
         }
@@ -210,12 +209,12 @@ impl Parse {
         }
     }
 
-    /// `tail` is the line, or what follows the part held so far.
+    /// `tail` is the line, or the rest of it after the buffered part.
     fn end_line(&mut self, tail: &[u8]) {
         if self.carry.is_empty() && !self.too_long {
             self.read_ended(tail);
         } else {
-            self.hold(tail, LONGEST_LINE);
+            self.buffer_line(tail, LONGEST_LINE);
             if self.too_long {
                 let length = self.position - self.parsed - 1;
                 self.note_malformed(Span { offset: self.parsed, length }, "line too long");
@@ -234,7 +233,7 @@ impl Parse {
         self.inside_line = false;
     }
 
-    /// A line with its newline behind it; a carriage return belongs to the newline.
+    /// Reads a line that ends with a newline; a carriage return is part of the newline.
     fn read_ended(&mut self, line: &[u8]) {
         let text = line.strip_suffix(b"\r").unwrap_or(line);
         self.line_ends += (line.len() - text.len()) as u64 + 1;
@@ -271,14 +270,14 @@ impl Parse {
                 at += 1;
                 continue;
             };
-            let kind = shortened(kind.clone());
+            let kind = shorten(kind.clone());
             self.counts.entry((LineStatus::Drift, kind)).or_default().0 += 1;
             self.items.remove(at);
         }
     }
 
     fn count_line(&mut self, verdict: Verdict, bytes: u64) {
-        // A line whose start was counted already adds only its bytes.
+        // If the start of the line was already counted, only bytes are added.
         let lines = u64::from(!self.inside_line);
         self.count(verdict, self.parsed, bytes, lines);
     }
@@ -299,7 +298,7 @@ impl Parse {
                 return;
             }
         };
-        let count = self.counts.entry((status, shortened(kind))).or_default();
+        let count = self.counts.entry((status, shorten(kind))).or_default();
         *count = (count.0 + lines, count.1 + bytes);
     }
 
@@ -310,7 +309,7 @@ impl Parse {
     }
 }
 
-fn shortened(mut kind: String) -> String {
+fn shorten(mut kind: String) -> String {
     let mut end = kind.len().min(LONGEST_KIND);
     while !kind.is_char_boundary(end) {
         end -= 1;

@@ -1,4 +1,4 @@
-//! Makes searchable passages of messages, calls, outputs, paths and library items.
+//! Turns messages, calls, outputs, paths and library items into passages of the text index.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -11,16 +11,16 @@ use annals_core::{
 use annals_sources::Source;
 use annals_sources::json::Line;
 
-/// Outputs that are remembered until they are told again: calls may run beside each other.
+/// Recent outputs to compare repetitions with; calls may run in parallel.
 const REMEMBERED: usize = 4;
 
 pub struct Passages {
     source: &'static dyn Source,
     words: TermSet,
     thoughts: TermSet,
-    /// The last outputs, by the place of their call.
+    /// Recent outputs by the place of their call.
     outputs: VecDeque<(u64, String)>,
-    /// The client keeps a list of everything that was typed: what a person said is compared with it.
+    /// The client keeps a prompt history, with which prompts are compared.
     has_history: bool,
     spoken: Vec<Item>,
 }
@@ -32,11 +32,11 @@ impl Passages {
         Passages { source, words, thoughts, outputs: VecDeque::new(), has_history, spoken: Vec::new() }
     }
 
-    /// Adds the passages of the items behind `from`, all of which came from this line.
+    /// Adds the passages of the items from index `from` on, which all came from this line.
     pub fn gather(&mut self, offset: u64, line: Line<'_>, items: &mut Vec<Item>, from: usize) {
         let mut found = Vec::new();
-        // Results that are found with their call.
-        let told: HashSet<u64> = items
+        // Results that are indexed with their call.
+        let outputs: HashSet<u64> = items
             .iter()
             .skip(from)
             .filter_map(|item| match item {
@@ -48,16 +48,16 @@ impl Passages {
             let within = |span: Span| line.part(span.offset.checked_sub(offset)?, span.length);
             match item {
                 Item::Message(message)
-                    if message.kind == MessageKind::Result && told.contains(&message.span.offset) => {}
+                    if message.kind == MessageKind::Result && outputs.contains(&message.span.offset) => {}
                 Item::Message(message) => self.message(message, within(message.span), &mut found),
                 Item::Extend { session, message, span } => {
                     if let Some(line) = within(*span) {
-                        let said = Said::new(session, *message, PassageKind::Assistant);
-                        self.said(&said, line, &mut found);
+                        let spoken = SpokenLine::new(session, *message, PassageKind::Assistant);
+                        self.add_spoken(&spoken, line, &mut found);
                     }
                 }
                 Item::Call(call) => self.call(call, within(call.span), &mut found),
-                // Of both, the first is shown.
+                // If it has both, the output is shown.
                 Item::Result(result) => {
                     if let Some(span) = result.output.or(result.detail) {
                         let work = items.iter().skip(from).find_map(|item| match item {
@@ -68,10 +68,11 @@ impl Passages {
                         self.output(result, within(span), work.map(|work| (work, detail)), &mut found);
                     }
                 }
-                // What was put before the model turns out to be typed; this line holds the same words.
+                // Injected text turns out to be typed by the user; this line has the same text.
                 Item::Amend { session, offset: place, kind: MessageKind::Prompt } => {
-                    let said = Said { typed: true, ..Said::new(session, *place, PassageKind::User) };
-                    self.said(&said, line, &mut found);
+                    let spoken =
+                        SpokenLine { typed: true, ..SpokenLine::new(session, *place, PassageKind::User) };
+                    self.add_spoken(&spoken, line, &mut found);
                 }
                 Item::Touch(touch) => self.touch(touch, &mut found),
                 Item::Document(document) => self.record(document, within(document.span), &mut found),
@@ -101,7 +102,7 @@ impl Passages {
 
     fn message(&mut self, message: &Message, line: Option<Line<'_>>, found: &mut Vec<Passage>) {
         let kind = match (message.kind, message.role) {
-            // What the client put before the model is in the library, or nobody's words.
+            // Text injected by the client is in the library, or is not anyone's words.
             (MessageKind::Injected, _) => return,
             (MessageKind::Thinking, _) => PassageKind::Thinking,
             // The assistant wrote it, whoever the row says.
@@ -113,23 +114,23 @@ impl Passages {
         };
         let Some(line) = line else { return };
         let before = found.len();
-        let said = Said {
+        let spoken = SpokenLine {
             whole: message.kind == MessageKind::Result,
             typed: kind == PassageKind::User
                 && matches!(message.kind, MessageKind::Prompt | MessageKind::Command | MessageKind::Unsent),
-            ..Said::new(&message.session, message.span.offset, kind)
+            ..SpokenLine::new(&message.session, message.span.offset, kind)
         };
         if let Some(model) = &message.model {
-            self.words.add(&joined(MODEL_MARK, &model.to_lowercase()));
+            self.words.add(&marked_term(MODEL_MARK, &model.to_lowercase()));
         }
-        self.said(&said, line, found);
+        self.add_spoken(&spoken, line, found);
         for passage in &mut found[before..] {
             passage.at = message.at;
         }
     }
 
-    fn said(&mut self, said: &Said<'_>, line: Line<'_>, found: &mut Vec<Passage>) {
-        let mut typed = (said.typed && self.has_history).then(String::new);
+    fn add_spoken(&mut self, spoken: &SpokenLine<'_>, line: Line<'_>, found: &mut Vec<Passage>) {
+        let mut typed = (spoken.typed && self.has_history).then(String::new);
         for block in self.source.line_blocks(&[line]) {
             match block {
                 Block::Text(text) | Block::Event { text, .. } => {
@@ -141,26 +142,26 @@ impl Passages {
                 Block::Thinking(text) => self.thoughts.add_text(&text),
                 Block::Attachment { name } => self.words.add_text(&name),
                 Block::Image { path, .. } => self.words.add_text(path.as_deref().unwrap_or_default()),
-                Block::ToolResult { output, .. } if said.whole => self.words.add_text(&output),
-                // Calls and results have rows of their own; context is nobody's words.
+                Block::ToolResult { output, .. } if spoken.whole => self.words.add_text(&output),
+                // Calls and results have separate rows; context is not anyone's words.
                 Block::Context { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } => {}
             }
         }
         if let Some(typed) = typed {
             let words = ContentKey::of_words(&typed);
-            self.spoken.push(Item::Spoken { session: said.session.clone(), offset: said.place, words });
+            self.spoken.push(Item::Spoken { session: spoken.session.clone(), offset: spoken.place, words });
         }
-        let kinds = [(&mut self.words, said.kind), (&mut self.thoughts, PassageKind::Thinking)];
+        let kinds = [(&mut self.words, spoken.kind), (&mut self.thoughts, PassageKind::Thinking)];
         for (words, kind) in kinds {
             let terms = words.take();
             if terms.length > 0 {
-                let session = Some(said.session.clone());
-                found.push(Passage { session, place: said.place, kind, at: None, terms });
+                let session = Some(spoken.session.clone());
+                found.push(Passage { session, place: spoken.place, kind, at: None, terms });
             }
         }
     }
 
-    /// Which session shows it is decided when all are known.
+    /// The session that shows it is decided once all sessions are known.
     fn typed(&mut self, typed: &TypedPrompt, line: Line<'_>, found: &mut Vec<Passage>) {
         for block in self.source.line_blocks(&[line]) {
             if let Block::Text(text) = block {
@@ -172,9 +173,9 @@ impl Passages {
     }
 
     fn call(&mut self, call: &Call, line: Option<Line<'_>>, found: &mut Vec<Passage>) {
-        self.words.add(&joined(TOOL_MARK, &call.name.to_lowercase()));
+        self.words.add(&marked_term(TOOL_MARK, &call.name.to_lowercase()));
         if let Some(model) = &call.model {
-            self.words.add(&joined(MODEL_MARK, &model.to_lowercase()));
+            self.words.add(&marked_term(MODEL_MARK, &model.to_lowercase()));
         }
         self.words.add_text(&call.name);
         for block in line.map(|line| self.source.line_blocks(&[line])).into_iter().flatten() {
@@ -199,7 +200,7 @@ impl Passages {
         });
     }
 
-    /// `work` is what the call did to a file, with the client's record of it.
+    /// `work` is what the call did to a file, and the client's record of it.
     fn output(
         &mut self,
         result: &CallResult,
@@ -232,7 +233,8 @@ impl Passages {
         }
     }
 
-    /// Clients tell an output twice, once for the model and once for themselves: the second time only what is new.
+    /// Clients write an output twice, once for the model and once for themselves. Of the second, only new text is
+    /// added.
     fn add_output(&mut self, call: u64, output: String) {
         match self.outputs.iter().find(|(of, _)| *of == call) {
             Some((_, before)) => self.words.add_text(not_emitted(before, &output)),
@@ -248,7 +250,7 @@ impl Passages {
 
     fn touch(&mut self, touch: &Touch, found: &mut Vec<Passage>) {
         let last = touch.path.rsplit(['/', '\\']).next().unwrap_or(&touch.path);
-        self.words.add(&joined(FILE_MARK, &last.to_lowercase()));
+        self.words.add(&marked_term(FILE_MARK, &last.to_lowercase()));
         self.words.add_text(&touch.path);
         let (session, place, terms) = (Some(touch.session.clone()), touch.call, self.words.take());
         found.push(Passage { session, place, kind: PassageKind::Files, at: None, terms });
@@ -273,8 +275,8 @@ impl Passages {
     }
 }
 
-/// What a text has between its start and its end that another one begins and ends with as well, with the words that
-/// are cut.
+/// The middle of a text, without the start and end that it shares with another one. Words at the cuts are included
+/// whole.
 fn not_emitted<'t>(before: &str, text: &'t str) -> &'t str {
     let end = text.len() - shared_end(before.as_bytes(), text.as_bytes());
     let start = shared_start(before.as_bytes(), &text.as_bytes()[..end]);
@@ -299,24 +301,24 @@ fn shared_end(before: &[u8], text: &[u8]) -> usize {
     end + rest.take_while(|(before, text)| before == text).count()
 }
 
-/// Whose words a line holds.
-struct Said<'a> {
+/// A line with spoken text, and where its passage belongs.
+struct SpokenLine<'a> {
     session: &'a std::sync::Arc<str>,
     place: u64,
     kind: PassageKind,
-    /// The line is a result that answers no call: its words are found in itself.
+    /// The line is a result without a call, so its output is indexed here.
     whole: bool,
-    /// A person typed it.
+    /// Typed by the user.
     typed: bool,
 }
 
-impl<'a> Said<'a> {
-    fn new(session: &'a std::sync::Arc<str>, place: u64, kind: PassageKind) -> Said<'a> {
-        Said { session, place, kind, whole: false, typed: false }
+impl<'a> SpokenLine<'a> {
+    fn new(session: &'a std::sync::Arc<str>, place: u64, kind: PassageKind) -> SpokenLine<'a> {
+        SpokenLine { session, place, kind, whole: false, typed: false }
     }
 }
 
-fn joined(mark: &[u8], word: &str) -> Vec<u8> {
+fn marked_term(mark: &[u8], word: &str) -> Vec<u8> {
     [mark, word.as_bytes()].concat()
 }
 
@@ -326,7 +328,7 @@ mod tests {
     use annals_core::TermSet;
 
     #[test]
-    fn nothing_new_is_lost_and_little_is_told_again() {
+    fn nothing_new_is_lost_and_little_is_repeated() {
         let long = "some line of output\n".repeat(20);
         let pairs = [
             (long.as_str(), long.clone()),
@@ -347,8 +349,8 @@ mod tests {
         };
         for (before, text) in pairs {
             let new = not_emitted(before, &text);
-            let told = [terms(before), terms(new)].concat();
-            assert!(terms(&text).iter().all(|term| told.contains(term)), "{before:?} {text:?} {new:?}");
+            let indexed = [terms(before), terms(new)].concat();
+            assert!(terms(&text).iter().all(|term| indexed.contains(term)), "{before:?} {text:?} {new:?}");
             assert!(new.len() < 30, "{new:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! A file of the archive that a run adds to: how it is read, and what its batches have in common.
+//! A file of the archive that a run writes to: how it is read, and what its batches have in common.
 
 use super::parse::Parse;
 use annals_core::{Encoding, Framing, Time};
@@ -13,7 +13,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// A file that only the archive has. `store` says what such files are, in words of the audit.
+    /// A file that exists only in the archive. `store` describes such files in the audit.
     pub fn archived(
         instance: i64,
         source: &'static dyn Source,
@@ -39,24 +39,24 @@ impl Target {
         self
     }
 
-    /// Replaced as a whole: what is missing in a new version has ended.
+    /// Marks it as replaced as a whole: records missing from a new version have ended.
     pub fn mutable(mut self) -> Target {
         self.part.mutable = true;
         self
     }
 
-    /// A row of a client's database, and no file.
+    /// Marks it as a row of a client's database.
     pub fn database_row(mut self) -> Target {
         self.part.document = true;
         self
     }
 
-    /// Reads it from its start.
+    /// Parses the file from its start.
     pub fn parse(&self, modified: Option<Time>) -> Parse {
         self.parse_from(modified, None, 0, false)
     }
 
-    /// Goes on at `parsed` with what the reader remembers. `inside_line`: a line was read there without its newline.
+    /// Continues at `parsed` with the state of the reader. `inside_line`: a line was read there without its newline.
     pub fn parse_from(
         &self,
         modified: Option<Time>,

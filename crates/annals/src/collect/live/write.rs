@@ -144,7 +144,7 @@ impl Keeper {
             for capture in &mut group {
                 match &capture.body {
                     ElementBody::Member => {
-                        batch = self.appender.whole(&target, bytes)?.map(|(_, batch)| batch)
+                        batch = self.appender.write_whole(&target, bytes)?.map(|(_, batch)| batch)
                     }
                     ElementBody::Text(body) => {
                         let mut header = Map::from_iter([
@@ -159,7 +159,7 @@ impl Keeper {
                 }
             }
             if !texts.is_empty() {
-                batch = self.appender.texts(&target, &texts)?.1;
+                batch = self.appender.append_texts(&target, &texts)?.1;
             }
             if let Some(batch) = batch {
                 added += batch.new_bytes;

@@ -83,7 +83,7 @@ impl View<'_> {
 
     /// The retention from the client's own settings, as captured.
     fn retention_days(&self, instance: i64, retention: &Retention) -> Result<i64> {
-        let settings = self.archive.captured_whole(instance, retention.file)?;
+        let settings = self.archive.newest_content(instance, retention.file)?;
         let settings =
             settings.and_then(|raw| serde_json::from_slice::<serde_json::Value>(raw.expose()).ok());
         let days =

@@ -18,7 +18,7 @@ pub struct Finding {
 /// Checks the database, segments against their hashes and rows against their bytes; in all homes, for the local user.
 pub fn examine(store: &Store, door: &Door) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let broken = store.integrity()?;
+    let broken = store.check_integrity()?;
     findings.push(finding(
         "database",
         broken.is_empty(),

@@ -175,7 +175,7 @@ impl View<'_> {
         let missing =
             bytes.unaccounted + bytes.gaps + (lines.unknown.bytes + lines.malformed.bytes).max(0) as u64;
         let malformed =
-            self.archive.problems(manifest.source)?.into_iter().map(|(path, span, what)| Malformed {
+            self.archive.malformed_lines(manifest.source)?.into_iter().map(|(path, span, what)| Malformed {
                 path: self.door.text(&path),
                 offset: span.offset,
                 length: span.length,

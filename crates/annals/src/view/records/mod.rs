@@ -261,7 +261,7 @@ fn message_record(
     let native = view.door.json(Value::Object(source.native(bytes.expose())));
     let own = view.door.json(Value::Object(source.message_fields(&row.session, bytes.expose())));
     let mut line_ids = Vec::new();
-    for place in std::iter::once(row.clone()).chain(view.archive.twins(row)?) {
+    for place in std::iter::once(row.clone()).chain(view.archive.duplicates(row)?) {
         let further = view.archive.message_lines(place.session_id, place.file, place.span.offset)?;
         for span in std::iter::once(place.span).chain(further) {
             let line = contents.span(place.file, span)?;
@@ -399,7 +399,7 @@ fn complete(builder: &EntryBuilder<'_>, stream: &str, row: &RecordRow, data: &mu
         data["conversation_id"] = json!(row.session);
     }
     if is_open(data, "project_path") {
-        let folders = archive.folders_beside(row.file)?;
+        let folders = archive.session_folders_of_home(row.file)?;
         data["project_path"] = json!(builder.source.project_of(stream, &row.key, &folders));
     }
     if is_open(data, "tool_use_id") {
@@ -408,7 +408,7 @@ fn complete(builder: &EntryBuilder<'_>, stream: &str, row: &RecordRow, data: &mu
     }
     if is_open(data, "size")
         && let Some(path) = builder.source.content_of(stream, &row.key)
-        && let Some((size, hash)) = archive.content_beside(row.file, &path)?
+        && let Some((size, hash)) = archive.content_in_home(row.file, &path)?
     {
         data["size"] = json!(size);
         data["hash"] = json!(hash);

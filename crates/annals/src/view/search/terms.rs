@@ -34,9 +34,9 @@ impl Searcher<'_> {
                 MatchMode::All => groups.len(),
                 MatchMode::Any => usize::from(!groups.is_empty()),
             },
-            wanted: groups,
+            groups,
             // Excluded phrases are checked in the text.
-            unwanted: query
+            excluded: query
                 .unwanted
                 .iter()
                 .filter(|clause| !clause.is_exact())

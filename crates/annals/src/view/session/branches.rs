@@ -76,7 +76,7 @@ impl Branches {
     /// Steps in order, each with its index among all nodes.
     pub fn steps(&self) -> impl Iterator<Item = (usize, &NodeRow)> {
         let nodes = self.nodes.iter().enumerate();
-        nodes.filter(|(at, node)| node.told && (self.all || self.selected[*at]))
+        nodes.filter(|(at, node)| node.is_step && (self.all || self.selected[*at]))
     }
 
     /// The alternatives at a node, including itself; empty if there are no others.

@@ -8,7 +8,7 @@ use crate::view::door::Extent;
 use annals_core::{Block, ContentKey, Result, Shown, Span, Time};
 use annals_sources::Source;
 use annals_store::{
-    Archive, CallRow, Contents, MessageRow, RecordRow, StepParts, StepRow, TouchRow, WantedBytes,
+    Archive, CallRow, Contents, MessageRow, RecordRow, SpanRequest, StepParts, StepRow, TouchRow,
 };
 
 /// Builds entries from rows.
@@ -39,20 +39,20 @@ impl EntryBuilder<'_> {
         Ok(())
     }
 
-    fn wanted_bytes(&self, steps: &[StepRow], parts: &StepParts) -> Vec<WantedBytes> {
+    fn wanted_bytes(&self, steps: &[StepRow], parts: &StepParts) -> Vec<SpanRequest> {
         let mut wanted = Vec::new();
         for step in steps {
             let calls = match step {
                 StepRow::Message(row) => {
                     let lines = [row.span].into_iter().chain(parts.lines(row).iter().copied());
-                    wanted.extend(lines.map(|span| WantedBytes { file: row.file, version: None, span }));
+                    wanted.extend(lines.map(|span| SpanRequest { file: row.file, version: None, span }));
                     parts.calls(row)
                 }
                 StepRow::Call(row) => std::slice::from_ref(row),
             };
             for call in calls {
                 let kept_apart = parts.output(call);
-                wanted.extend(kept_apart.map(|record| WantedBytes {
+                wanted.extend(kept_apart.map(|record| SpanRequest {
                     file: record.file,
                     version: Some((record.file_version, record.encoding)),
                     span: record.span,
@@ -60,7 +60,7 @@ impl EntryBuilder<'_> {
                 let output = call.output.filter(|_| self.changes || kept_apart.is_none());
                 let detail = call.detail.filter(|_| self.changes || kept_apart.is_none() && output.is_none());
                 let spans = [Some(call.span), output, detail].into_iter().flatten();
-                wanted.extend(spans.map(|span| WantedBytes { file: call.file, version: None, span }));
+                wanted.extend(spans.map(|span| SpanRequest { file: call.file, version: None, span }));
             }
         }
         wanted

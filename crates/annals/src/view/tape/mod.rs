@@ -351,7 +351,7 @@ impl Resolve for FromArchive<'_> {
     }
 
     fn snapshot(&self, path: &str) -> Result<Option<String>> {
-        let kept = self.archive.captured_whole(self.file.instance, path)?;
+        let kept = self.archive.newest_content(self.file.instance, path)?;
         Ok(kept.and_then(|kept| String::from_utf8(kept.expose().to_vec()).ok()))
     }
 }
