@@ -56,6 +56,11 @@ impl Redactor {
         Redactor { key }
     }
 
+    /// Whether a name, such as that of a field, may announce a secret. Errs on the side of yes.
+    pub fn may_name_secret(name: &str) -> bool {
+        scan::has_anchor(name.as_bytes())
+    }
+
     /// Borrowed if nothing was found. Masking masked text changes nothing.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut masked = String::new();

@@ -35,6 +35,11 @@ pub(super) fn scan(bytes: &[u8], emit: &mut dyn FnMut(&'static str, Range<usize>
     }
 }
 
+/// Whether any rule could start here.
+pub(super) fn has_anchor(bytes: &[u8]) -> bool {
+    SCANNER.prefilter.next(bytes, 0).is_some()
+}
+
 pub(super) struct Scanner {
     pub(super) rules: Vec<Rule>,
     pub(super) annotation: Pattern,
