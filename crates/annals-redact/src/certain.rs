@@ -11,7 +11,7 @@ const DESCRIPTIONS: &str = " string str text bytes byte char varchar password pa
     default any object number integer int bool boolean type value field input prompt ask stdin env file plain plaintext \
     md5 sha1 sha256 sha512 bcrypt scrypt argon2 hash hashed hmac base64 basic digest encrypted new old current confirm \
     invalid incorrect wrong weak strong missing example sample self this secretstr option never always foo bar baz \
-    changeme username user email login name admin_password todo tbd n/a void any ";
+    changeme all username user email login name admin_password todo tbd n/a void any ";
 
 /// Words that follow an option in a sentence about it.
 const PROSE: &str = " to and or is flag flags option options argument arguments arg for if when with in as on parameter \
