@@ -13,16 +13,22 @@
 //! assert_eq!(kinds.len(), 1);
 //! ```
 
+mod certain;
+mod commands;
+mod escapes;
 mod plain;
 mod prefilter;
 mod rules;
 mod scan;
 mod slot;
+mod table;
 mod vendors;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+
+use escapes::Decoded;
 
 /// Masks a secret as `[secret:<kind>:<4 hex>]`. The hex digits are keyed: within one archive they show which secrets
 /// are equal, elsewhere they mean nothing.
@@ -50,6 +56,11 @@ impl Redactor {
         Redactor { key }
     }
 
+    /// Whether a name, such as that of a field, may announce a secret. Errs on the side of yes.
+    pub fn may_name_secret(name: &str) -> bool {
+        scan::has_anchor(name.as_bytes())
+    }
+
     /// Borrowed if nothing was found. Masking masked text changes nothing.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut masked = String::new();
@@ -68,9 +79,12 @@ impl Redactor {
 
     /// Emits every secret of a text, in order.
     pub fn each(&self, text: &str, emit: &mut dyn FnMut(SecretMatch)) {
-        scan::scan(text.as_bytes(), &mut |kind, range: Range<usize>| {
-            let hash = blake3::keyed_hash(&self.key, &text.as_bytes()[range.clone()]);
+        let decoded = Decoded::of(text.as_bytes());
+        let bytes = decoded.as_ref().map_or(text.as_bytes(), |decoded| &decoded.bytes);
+        scan::scan(bytes, &mut |kind, range: Range<usize>| {
+            let hash = blake3::keyed_hash(&self.key, &bytes[range.clone()]);
             let [first, second, ..] = *hash.as_bytes();
+            let range = decoded.as_ref().map_or(range.clone(), |decoded| decoded.original(range));
             emit(SecretMatch { kind, hash: [first, second], range });
         });
     }

@@ -22,10 +22,13 @@ const BARE: &[Place] = &[Place::Bare];
 const PLACEHOLDERS: &[(&[Place], &str)] = &[
     (ANYWHERE, r"^[<{\[(^]|^--|^/\^|^[*.xX]+$"),
     (ANYWHERE, r"^\$[{(]|^\$[A-Za-z_][\w:.>\[\]-]*$|^%[sd({]|^%\w+%$"),
-    (ANYWHERE, r"\$\{|\{\{|\{[A-Za-z_.]*\}|%\(|\*\*\*|\.\.\.|://|\[(?:A-Z|a-z|0-9|\^)|\\[dw]|\*/|/\*"),
     (
         ANYWHERE,
-        r"(?i)^your[_-]|^change_?-?me|xxxxx|placeholder|^aws4-hmac|^(?:gs|s3|arn|urn|data|file|sha[0-9]{3}):",
+        r"\$\{|\{\{|\{[A-Za-z_.]*\}|%\(|\*\*\*|\.\.\.|^[a-z][a-z+.-]{1,15}://|\[(?:A-Z|a-z|0-9|\^)|\\[dw]|\*/|/\*",
+    ),
+    (
+        ANYWHERE,
+        r"(?i)^your[_-]|^change_?-?me$|xxxxx|your[ _-](?:password|secret|unique)|placeholder|^aws4-hmac|^(?:gs|s3|arn|urn|data|file|sha[0-9]{3}):",
     ),
     (ANYWHERE, r"(?i)^(?:pass(?:word|wd)?|pwd?|secret|token)$|abcdefghijklmnopqrstuvwxyz"),
     (ANYWHERE, r"%[sd]$"),
@@ -58,6 +61,17 @@ const PLAIN: &[(usize, &[Place], &str)] = &[
     (usize::MAX, ANYWHERE, r"[^0-9=:]*[\x80-\xff][^0-9=:]*"),
 ];
 
+/// What a value refers to instead of being it: paths, calls, constants, public keys, and labels in other scripts.
+const REFERENCES: &[&str] = &[
+    r"(?:~|\.{1,2})?(?:/[a-z0-9_.~-]*|/[A-Za-z_.~-]*)+",
+    r"(?:\w|[.!?-]|::)+\([^=:]*\)",
+    r"(?:[A-Z0-9]*_)*(?:PASSWORD|SECRET|TOKEN|CREDENTIAL|KEY)(?:_[A-Z0-9_]*)?",
+    r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+",
+    r"\w+::\w+|\w+->\w+",
+    r"[^0-9=:]*[\x80-\xff][^0-9=:]*",
+    r"[^A-Za-z0-9]*",
+];
+
 /// Names of types and fields, and joined words: not tokens, but people do use such passwords.
 const NAME: &str = "(?:[A-Z]?[a-z]{2,}[0-9]?|[A-Z][0-9]|[A-Z]{2,4})(?:[A-Z][a-z]{2,}[0-9]?)+\
     |(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,15})(?:[-_./](?:[A-Z]?[a-z]{1,15}|[A-Z]{1,15}|v[0-9]{1,2}|[0-9]))+|\\w+\\[-?[0-9]*\\][\\w.]*";
@@ -68,6 +82,7 @@ pub(super) struct Doubts {
     plain: RegexSet,
     name: RegexSet,
     before_names: RegexSet,
+    references: RegexSet,
 }
 
 impl Doubts {
@@ -76,14 +91,17 @@ impl Doubts {
         let plain = set(PLAIN.iter().map(|(_, _, pattern)| format!("^(?:{pattern})$")));
         let name = set([format!("^(?:{NAME})$")].into_iter());
         let before_names = set(BEFORE_NAMES.iter().map(|pattern| pattern.to_string()));
-        Doubts { placeholders, plain, name, before_names }
+        let references = set(REFERENCES.iter().map(|pattern| format!("^(?:{pattern})$")));
+        Doubts { placeholders, plain, name, before_names, references }
     }
 
     /// Whether all patterns compiled.
     #[cfg(test)]
     pub(super) fn all_compiled(&self) -> bool {
         let lengths = (self.placeholders.len(), self.plain.len(), self.before_names.len());
-        lengths == (PLACEHOLDERS.len(), PLAIN.len(), BEFORE_NAMES.len()) && self.name.len() == 1
+        lengths == (PLACEHOLDERS.len(), PLAIN.len(), BEFORE_NAMES.len())
+            && self.name.len() == 1
+            && self.references.len() == REFERENCES.len()
     }
 
     pub(super) fn is_placeholder(&self, head: &[u8], place: Place) -> bool {
@@ -95,6 +113,21 @@ impl Doubts {
             let (longest, places, _) = PLAIN[index];
             value.len() <= longest && places.contains(&place)
         })
+    }
+
+    pub(super) fn is_reference(&self, value: &[u8]) -> bool {
+        self.references.is_match(value)
+    }
+
+    /// `client_secret` and its like, which are never the name of a secret.
+    pub(super) fn is_owned_secret(&self, name: &[u8]) -> bool {
+        let name = name.to_ascii_lowercase();
+        let owners =
+            ["client", "app", "jwt", "session", "api", "webhook", "consumer", "shared", "signing", "cookie"];
+        let word = name
+            .strip_suffix(b"secret")
+            .map(|owner| owner.strip_suffix(b"_").or_else(|| owner.strip_suffix(b"-")).unwrap_or(owner));
+        word.is_some_and(|word| owners.iter().any(|owner| word.ends_with(owner.as_bytes())))
     }
 
     pub(super) fn is_name(&self, value: &[u8]) -> bool {
@@ -119,7 +152,7 @@ pub(super) fn is_number(value: &[u8]) -> bool {
 }
 
 /// Digits, lower-case and capital letters in a disorder that no name has: `Sha256WithEncryption` is a name.
-fn is_random(value: &[u8]) -> bool {
+pub(super) fn is_random(value: &[u8]) -> bool {
     let has = |class: fn(&u8) -> bool| value.iter().any(class);
     let mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
     mixed && has_disorder(value)

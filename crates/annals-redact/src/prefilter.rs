@@ -4,7 +4,9 @@ use super::rules::Rule;
 
 /// One bit per group of anchors that start alike, and for each of the first four bytes a table of the bits it fits.
 pub(super) struct Prefilter {
-    tables: [[u64; 256]; WIDTH],
+    tables: [[u128; 256]; WIDTH],
+    /// A bit for every hash of the first three bytes of an anchor, in either case.
+    trigrams: Vec<u64>,
     /// The anchors of each bit, in the order of the rules.
     anchors: Vec<Vec<Anchor>>,
 }
@@ -19,38 +21,50 @@ const WIDTH: usize = 4;
 
 impl Prefilter {
     pub(super) fn new(rules: &[Rule]) -> Prefilter {
+        let mut trigrams = vec![0; 1 << (HASH_BITS - 6)];
         let mut tables = [[0; 256]; WIDTH];
-        let mut anchors: Vec<Vec<Anchor>> = (0..u64::BITS).map(|_| Vec::new()).collect();
-        let mut starts = Vec::new();
+        let mut anchors: Vec<Vec<Anchor>> = (0..u128::BITS).map(|_| Vec::new()).collect();
+        // Two anchors that match at one place start alike: they share a bit, and their order is kept. Neighbours in the
+        // alphabet share one too if there are too few.
+        let start_of = |anchor: &str| anchor.as_bytes()[..2].to_ascii_lowercase();
+        let mut starts: Vec<_> =
+            rules.iter().flat_map(|rule| rule.anchors.iter().map(|anchor| start_of(anchor))).collect();
+        starts.sort();
+        starts.dedup();
         for (rule, index) in rules.iter().zip(0..) {
             for anchor in rule.anchors {
                 let bytes = anchor.as_bytes();
-                // Two anchors that match at one place start alike: they share a bit, and their order is kept.
-                let start = bytes[..2].to_ascii_lowercase();
-                let known = starts.iter().position(|known| *known == start).unwrap_or_else(|| {
-                    starts.push(start);
-                    starts.len() - 1
-                });
-                let bit = known % anchors.len();
+                let place = starts.binary_search(&start_of(anchor)).unwrap_or_default();
+                let bit = place * anchors.len() / starts.len();
                 let anchor = Anchor { bytes, ignores_case: rule.ignores_case(), rule: index };
+                let third = bytes.get(2).map_or(0..=u8::MAX, |byte| *byte..=*byte);
+                for hash in third.map(|third| trigram(bytes[0], bytes[1], third)) {
+                    trigrams[hash >> 6] |= 1 << (hash & 63);
+                }
                 for (offset, table) in tables.iter_mut().enumerate() {
                     for (byte, bits) in (0..=u8::MAX).zip(table) {
-                        *bits |= u64::from(anchor.may_match(offset, byte)) << bit;
+                        *bits |= u128::from(anchor.may_match(offset, byte)) << bit;
                     }
                 }
                 anchors[bit].push(anchor);
             }
         }
-        Prefilter { tables, anchors }
+        Prefilter { tables, trigrams, anchors }
     }
 
     /// The next place from `from` on where an anchor may be, and the bits that matched.
-    pub(super) fn next(&self, bytes: &[u8], from: usize) -> Option<(usize, u64)> {
+    pub(super) fn next(&self, bytes: &[u8], from: usize) -> Option<(usize, u128)> {
         let windows = bytes.get(from..)?.windows(WIDTH);
-        windows.zip(from..).map(|(window, at)| (at, self.bits(window))).find(|(_, bits)| *bits != 0)
+        let may_start = |window: &[u8]| {
+            let [first, second, third, ..] = *window else { return false };
+            let hash = trigram(first, second, third);
+            self.trigrams.get(hash >> 6).is_some_and(|bits| bits >> (hash & 63) & 1 != 0)
+        };
+        let mut places = windows.zip(from..).filter(|(window, _)| may_start(window));
+        places.find_map(|(window, at)| Some((at, self.bits(window))).filter(|(_, bits)| *bits != 0))
     }
 
-    pub(super) fn bits(&self, window: &[u8]) -> u64 {
+    pub(super) fn bits(&self, window: &[u8]) -> u128 {
         let [first, second, third, fourth, ..] = *window else { return 0 };
         let [of_first, of_second, of_third, of_fourth] = &self.tables;
         of_first[usize::from(first)]
@@ -64,18 +78,26 @@ impl Prefilter {
         &self,
         bytes: &[u8],
         at: usize,
-        mut bits: u64,
+        mut bits: u128,
     ) -> impl Iterator<Item = (usize, usize)> {
         let indexes = std::iter::from_fn(move || {
             let index = bits.trailing_zeros();
             bits &= bits.wrapping_sub(1);
-            (index < u64::BITS).then_some(index)
+            (index < u128::BITS).then_some(index)
         });
         let rest = bytes.get(at..).unwrap_or_default();
         let anchors = indexes.flat_map(|index| self.anchors.get(index as usize).into_iter().flatten());
         anchors.filter(|anchor| anchor.is_at(rest)).map(move |anchor| (anchor.rule, at + anchor.bytes.len()))
     }
 }
+
+/// A hash that is the same for capital and small letters.
+fn trigram(first: u8, second: u8, third: u8) -> usize {
+    let folded = u32::from_le_bytes([first | 0x20, second | 0x20, third | 0x20, 0]);
+    (folded.wrapping_mul(0x9e37_79b1) >> (u32::BITS - HASH_BITS)) as usize
+}
+
+const HASH_BITS: u32 = 16;
 
 impl Anchor {
     fn may_match(&self, offset: usize, byte: u8) -> bool {

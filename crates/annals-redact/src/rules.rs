@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use regex::bytes::{Regex, RegexBuilder};
 
+use super::commands::{self, CERTAIN, COMMANDS};
 use super::vendors::{BEHIND, REQUIRED_WORDS, SHAPES};
 
 /// Kind, prefixes, and a pattern for the rest.
@@ -44,15 +45,11 @@ const SURROUNDINGS: &[(&str, &str, &str, Accept)] = &[
     ("teams", ".webhook.office.com", r"\\?/webhookb2\\?/([\w@\\/-]{60,})", Accept::Least(60)),
     ("password", "login", r#"(?:[ \t]|\\[nrt]|[\r\n]){1,4}[^\s\\"']{1,100}(?:[ \t]|\\[nrt]|[\r\n]){1,4}password[ \t]+([^\s\\"'`]+)"#, Accept::Least(6)),
     ("password", "sshpass", r#"[ \t]+-p[ \t]*[\\"']{0,4}([^\s\\"'`]+)"#, Accept::Any),
-    ("password", "mysql", r#"\w{0,8}(?:[ \t]+[^\s\\"'`]{1,64}){0,8}?[ \t]+-p[\\"']{0,4}([^\s\\"'`]+)"#, Accept::Least(4)),
-    ("password", " -u", r#"[ \t]*[\\"']{0,4}[^\s:\\"'`$/]{1,100}:([^\s\\"'`]+)"#, Accept::Least(6)),
-    ("password", "--user", r#"[ \t=]+[\\"']{0,4}[^\s:\\"'`$/]{1,100}:([^\s\\"'`]+)"#, Accept::Least(6)),
     ("password", "--proxy-user", r#"[ \t=]+[\\"']{0,4}[^\s:\\"'`$/]{1,100}:([^\s\\"'`]+)"#, Accept::Least(6)),
 ];
 
 /// Contexts that are too weak alone, and the word that must come before them.
-const SURROUNDING_WORDS: &[(&str, &str)] =
-    &[("signature=", "signedheaders"), (" -u", "curl"), ("--user", "curl")];
+const SURROUNDING_WORDS: &[(&str, &str)] = &[("signature=", "signedheaders")];
 
 /// One word per line that ends names which secrets are assigned to: word, kind, how it is read.
 const NAMES: &[(&str, &str, Reading)] = &[
@@ -60,7 +57,32 @@ const NAMES: &[(&str, &str, Reading)] = &[
     ("secret-access-key", "aws", Reading::Always),
     ("secret access key", "aws", Reading::Always),
     ("secretaccesskey", "aws", Reading::Always),
+    ("secret_key_base", "secret", Reading::Always),
+    ("key_base", "secret", Reading::Always),
+    ("secret_key", "secret", Reading::Always),
+    ("secret_token", "secret", Reading::Always),
+    ("secret_old", "secret", Reading::Always),
+    ("secret_new", "secret", Reading::Always),
+    ("secret_1", "secret", Reading::Always),
+    ("secret_2", "secret", Reading::Always),
     ("password", "password", Reading::Always),
+    ("passwort", "password", Reading::Always),
+    ("kennwort", "password", Reading::Always),
+    ("contraseña", "password", Reading::Always),
+    ("CONTRASEÑA", "password", Reading::Always),
+    ("contrasena", "password", Reading::Always),
+    ("senha", "password", Reading::Always),
+    ("mot de passe", "password", Reading::Always),
+    ("wachtwoord", "password", Reading::Always),
+    ("lösenord", "password", Reading::Always),
+    ("hasło", "password", Reading::Always),
+    ("пароль", "password", Reading::Always),
+    ("Пароль", "password", Reading::Always),
+    ("ПАРОЛЬ", "password", Reading::Always),
+    ("密码", "password", Reading::Always),
+    ("密碼", "password", Reading::Always),
+    ("パスワード", "password", Reading::Always),
+    ("비밀번호", "password", Reading::Always),
     ("passwd", "password", Reading::Always),
     ("passphrase", "password", Reading::Always),
     ("passcode", "password", Reading::Always),
@@ -127,6 +149,8 @@ pub(super) enum Trust {
 pub(super) enum Accept {
     /// Any value, words included.
     Any,
+    /// Any value that does not describe one.
+    Certain,
     /// Not a word, and at least this many bytes.
     Least(usize),
     Random,
@@ -173,8 +197,13 @@ pub(super) struct Rule {
 pub(super) enum Check {
     Shape(Pattern),
     Behind(&'static Behind, Pattern),
-    Surrounding { rest: Pattern, accept: Accept },
+    Surrounding {
+        rest: Pattern,
+        accept: Accept,
+    },
     Name(Reading),
+    /// The end of a block whose start is missing.
+    BlockEnd(Pattern),
     Cookie,
 }
 
@@ -182,7 +211,7 @@ impl Rule {
     pub(super) fn ignores_case(&self) -> bool {
         match self.check {
             Check::Surrounding { .. } | Check::Name(_) | Check::Cookie => true,
-            Check::Shape(_) | Check::Behind(..) => false,
+            Check::Shape(_) | Check::Behind(..) | Check::BlockEnd(_) => false,
         }
     }
 }
@@ -198,6 +227,21 @@ pub(super) fn rules() -> Vec<Rule> {
         anchors: one(anchor),
         required_word: required_word(SURROUNDING_WORDS, anchor),
         check: Check::Surrounding { rest: Pattern::new(&format!("(?i){rest}")), accept: *accept },
+    });
+    let certain = CERTAIN.iter().map(|(kind, anchor, rest, words)| Rule {
+        kind,
+        anchors: one(anchor),
+        required_word: Some(*words).filter(|words| !words.is_empty()),
+        check: Check::Surrounding { rest: Pattern::new(&format!("(?i){rest}")), accept: Accept::Certain },
+    });
+    let commands = COMMANDS.iter().map(|(anchor, option)| Rule {
+        kind: "password",
+        anchors: one(anchor),
+        required_word: None,
+        check: Check::Surrounding {
+            rest: Pattern::new(&format!("(?i){}", commands::pattern(option))),
+            accept: Accept::Certain,
+        },
     });
     let shapes = SHAPES.iter().map(|(kind, anchors, rest)| Rule {
         kind,
@@ -217,6 +261,19 @@ pub(super) fn rules() -> Vec<Rule> {
         required_word: None,
         check: Check::Name(*reading),
     });
+    let block_end = Rule {
+        kind: "private-key",
+        anchors: &["-----END "],
+        required_word: None,
+        check: Check::BlockEnd(Pattern::new("[A-Z0-9 ]{0,24}PRIVATE KEY")),
+    };
     let cookie = Rule { kind: "cookie", anchors: &["cookie"], required_word: None, check: Check::Cookie };
-    surroundings.chain(shapes).chain(behind).chain(names).chain([cookie]).collect()
+    surroundings
+        .chain(certain)
+        .chain(commands)
+        .chain(shapes)
+        .chain(behind)
+        .chain(names)
+        .chain([block_end, cookie])
+        .collect()
 }

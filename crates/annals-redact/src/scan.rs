@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::plain::{Doubts, Place, has_disorder, has_random_part, is_made_up, is_number, is_text};
+use super::certain::{self, Setting};
+use super::plain::{Doubts, Place, has_disorder, has_random_part, is_made_up, is_number, is_random, is_text};
 use super::prefilter::Prefilter;
 use super::rules::Trust::{Strong, Weak};
 use super::rules::{
@@ -11,6 +12,7 @@ use super::rules::{
     rules,
 };
 use super::slot::{Slot, is_blank, is_name_byte, is_value_byte, mark_end, run, starts_word, trim_end, until};
+use super::table::Column;
 
 /// The rules are the same for every archive.
 static SCANNER: LazyLock<Scanner> = LazyLock::new(Scanner::new);
@@ -31,6 +33,11 @@ pub(super) fn scan(bytes: &[u8], emit: &mut dyn FnMut(&'static str, Range<usize>
         start += resume;
         from = 0;
     }
+}
+
+/// Whether any rule could start here.
+pub(super) fn has_anchor(bytes: &[u8]) -> bool {
+    SCANNER.prefilter.next(bytes, 0).is_some()
 }
 
 pub(super) struct Scanner {
@@ -63,11 +70,37 @@ impl Rule {
                 let start = starts.next()?;
                 start..end + rest.get()?.find(until(bytes, end, HEAD * 8).get(end..)?)?.end()
             }
-            Check::Surrounding { .. } | Check::Name(_) | Check::Cookie => return None,
+            Check::Surrounding { .. } | Check::Name(_) | Check::BlockEnd(_) | Check::Cookie => return None,
         };
         let random = if range.start < at { range.start } else { end };
         let fits = self.has_required_word(bytes, at, HEAD) && !is_made_up(&bytes[random..range.end]);
         fits.then_some(Secret { kind: self.kind, range })
+    }
+
+    /// The lines of Base64 before the end of a block whose start is missing.
+    fn block_before(&self, bytes: &[u8], at: usize, end: usize, label: &Pattern) -> Option<Secret> {
+        label.get()?.find(until(bytes, end, HEAD).get(end..)?)?;
+        let from = at.saturating_sub(LONGEST / 4);
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=\r\n\\".contains(byte);
+        let length = bytes[from..at].iter().rev().take_while(|byte| is_part(byte)).count();
+        let body = &bytes[at - length..at];
+        let is_line = |line: &[u8]| line.len() >= 40 && is_random(line);
+        let is_block = body.split(|byte| matches!(byte, b'\n' | b'\\')).any(is_line);
+        let lead = body.iter().take_while(|byte| b"\r\n".contains(byte)).count();
+        is_block.then(|| Secret { kind: self.kind, range: at - length + lead..at })
+    }
+
+    /// A shape directly after a letter, `_` or `-`, where the prefix alone says little: the rest must look random. Only
+    /// a short part is read until that is sure.
+    fn shape_in_word(&self, bytes: &[u8], at: usize, end: usize) -> Option<Secret> {
+        let is_joined = matches!(bytes[at - 1], b'_' | b'-');
+        let is_closed = !bytes[end - 1].is_ascii_alphanumeric();
+        let is_prefix = end - at >= 3 && (is_joined || is_closed && end - at >= 4);
+        let head = until(bytes, end, HEAD * 4);
+        let near = self.shape(head, at, end).filter(|_| is_prefix)?;
+        let rest = &bytes[end..near.range.end];
+        let capitals = |rest: &[u8]| is_joined && !rest.iter().any(u8::is_ascii_lowercase);
+        (is_random(rest) || capitals(rest)).then(|| self.shape(bytes, at, end)).flatten()
     }
 
     /// Whether the word that the rule requires comes shortly before.
@@ -75,7 +108,7 @@ impl Rule {
         let before = &bytes[at.saturating_sub(far)..at];
         let contains =
             |word: &str| before.windows(word.len()).any(|near| near.eq_ignore_ascii_case(word.as_bytes()));
-        self.required_word.is_none_or(contains)
+        self.required_word.is_none_or(|words| words.split('|').any(contains))
     }
 }
 
@@ -93,15 +126,21 @@ impl Scanner {
     }
 
     /// Adds the secrets at an anchor to `found` and returns where to continue; None if there are none.
-    fn inspect(&self, bytes: &[u8], at: usize, bits: u64, found: &mut Vec<Secret>) -> Option<usize> {
+    fn inspect(&self, bytes: &[u8], at: usize, bits: u128, found: &mut Vec<Secret>) -> Option<usize> {
         self.prefilter.rules_at(bytes, at, bits).find_map(|(index, end)| {
             let rule = &self.rules[index];
             let secret = match &rule.check {
                 // The order matters: a shape may read far, and inside a word it would do so again and again.
-                Check::Shape(_) if !starts_word(bytes, at) || is_amid_blob(bytes, at, end) => None,
+                Check::Shape(_) if is_amid_blob(bytes, at, end) => None,
+                Check::Shape(_) if !starts_word(bytes, at) => rule.shape_in_word(bytes, at, end),
                 Check::Shape(_) | Check::Behind(..) => rule.shape(bytes, at, end),
                 Check::Surrounding { rest, accept } => {
-                    let after = until(bytes, end, LONGEST).get(end..)?;
+                    // Commands and statements are short; reading far from each of many anchors is slow.
+                    let far = if *accept == Accept::Certain { LINE * 4 } else { LONGEST };
+                    let after = until(bytes, end, far).get(end..)?;
+                    if *accept == Accept::Certain && !rule.has_required_word(bytes, at, LINE) {
+                        return None;
+                    }
                     let rest = rest.get().filter(|rest| rest.is_match(after))?;
                     let group = rest.captures(after)?.get(1)?;
                     let range = end + group.start()..end + group.end();
@@ -113,8 +152,12 @@ impl Scanner {
                 }
                 Check::Name(reading) => match at.checked_sub(1).and_then(|open| mark_end(bytes, open)) {
                     Some(end) => return Some(end),
-                    None => self.check_name(bytes, at..end, rule.kind, *reading),
+                    None => match self.check_name(bytes, at..end, rule.kind, *reading) {
+                        Some(secret) => Some(secret),
+                        None => return self.table(bytes, at..end, rule.kind, *reading, found),
+                    },
                 },
+                Check::BlockEnd(label) => rule.block_before(bytes, at, end, label),
                 Check::Cookie => return self.cookies(bytes, end, found),
             }?;
             let end = secret.range.end;
@@ -165,6 +208,7 @@ impl Scanner {
         let is_word = || self.doubts.is_plain(value, Place::Quoted) || is_number(value);
         let fits = match accept {
             Accept::Any => !value.is_empty(),
+            Accept::Certain => certain::is_secret(value, Place::Environment, &self.doubts),
             Accept::Least(least) => value.len() >= least && !is_word(),
             Accept::Random => {
                 has_random_part(value) || value.len() >= 32 && value.iter().all(u8::is_ascii_hexdigit)
@@ -192,22 +236,57 @@ impl Scanner {
         let slot = assigned
             .or_else(|| Slot::after_flag(bytes, word.clone()))
             .or_else(|| Slot::after_tag(bytes, word.clone()))
+            .or_else(|| Slot::after_comma(bytes, word.clone()))
             .or_else(|| self.after_pair(bytes, word.end));
         let Some(slot) = slot else {
             let slot = Slot::after_space(bytes, word.end)?;
+            if slot.place == Place::Quoted && is_macro(bytes, word.start) {
+                return self.check_certain(bytes, &word, &slot, kind);
+            }
             let quoted = slot.place == Place::Quoted && kind == "password";
             let trust = if quoted { Strong } else { Weak };
             let is_strong = || self.trust(bytes, word.start, reading) == Some(Strong);
             // Names of types come in pairs too, but they are shorter.
-            let long = |secret: &Secret| quoted || secret.range.len() >= 20;
+            let foreign = kind == "password" && Slot::is_foreign(&bytes[word.end..], &bytes[word.clone()]);
+            let trust = if foreign { Strong } else { trust };
+            let digits = |range: &Range<usize>| bytes[range.clone()].iter().any(u8::is_ascii_digit);
+            let long =
+                |secret: &Secret| quoted || secret.range.len() >= 20 || foreign && digits(&secret.range);
             return self.check_value(bytes, &slot, kind, trust).filter(|secret| long(secret) && is_strong());
         };
         let trust = self.trust(bytes, word.start, reading)?;
+        if let Some(secret) = self.check_certain(bytes, &word, &slot, kind) {
+            return Some(secret);
+        }
         self.check_value(bytes, &slot, kind, trust).or_else(|| {
             let annotation = self.annotation.get()?.find(bytes.get(slot.start..)?)?;
             let slot = Slot::after_separator(bytes, slot.start + annotation.end())?;
             self.check_value(bytes, &slot, kind, trust)
         })
+    }
+
+    /// At a place that has nothing but secrets.
+    fn check_certain(
+        &self,
+        bytes: &[u8],
+        word: &Range<usize>,
+        slot: &Slot,
+        kind: &'static str,
+    ) -> Option<Secret> {
+        if !matches!(kind, "password" | "secret") {
+            return None;
+        }
+        let setting = Setting::of(bytes, word.clone(), slot);
+        let is_certain = match kind {
+            "password" => true,
+            "secret" => {
+                setting.shouted
+                    || self.doubts.is_owned_secret(&bytes[word.start.saturating_sub(16)..word.end])
+            }
+            _ => false,
+        };
+        let end = certain::value_end(bytes, slot, &setting, &self.doubts).filter(|_| is_certain)?;
+        longest(Some(Secret { kind, range: slot.start..end }), self.shape_from(bytes, slot.start))
     }
 
     /// As in a list of variables, each with `name` and `value`.
@@ -256,6 +335,40 @@ impl Scanner {
         }
     }
 
+    /// Masks the cells below a header. The first of them decides whether this is a table of secrets.
+    fn table(
+        &self,
+        bytes: &[u8],
+        word: Range<usize>,
+        kind: &'static str,
+        reading: Reading,
+        found: &mut Vec<Secret>,
+    ) -> Option<usize> {
+        let is_certain = matches!(kind, "password" | "secret");
+        let mut column =
+            Column::below(bytes, word.clone()).filter(|column| is_certain || column.is_markdown())?;
+        self.trust(bytes, word.start, reading).filter(|trust| *trust == Strong)?;
+        let is_secret = |cell: &Range<usize>| {
+            let value = &bytes[cell.clone()];
+            let strong =
+                || value.len() >= 8 && !is_number(value) && !self.doubts.is_plain(value, Place::Quoted);
+            let is_free = !cell.clone().chain([cell.end]).any(|at| mark_end(bytes, at).is_some());
+            is_free && certain::is_secret(value, Place::Environment, &self.doubts) && (is_certain || strong())
+        };
+        let first = column.cell(bytes).filter(is_secret)?;
+        let mut from = word.end;
+        let mut next = Some(first);
+        while let Some(cell) = next {
+            if is_secret(&cell) {
+                found.extend(self.shapes(&bytes[..cell.start], from));
+                from = cell.end;
+                found.push(Secret { kind, range: cell });
+            }
+            next = column.cell(bytes);
+        }
+        Some(from)
+    }
+
     /// Masks every pair of the header separately; the attributes of `Set-Cookie` stay readable.
     fn cookies(&self, bytes: &[u8], end: usize, found: &mut Vec<Secret>) -> Option<usize> {
         let mut position = Slot::after_name(bytes, end..end)?.start;
@@ -285,6 +398,13 @@ impl Scanner {
             }
         }
     }
+}
+
+/// Whether a name is defined by the preprocessor.
+fn is_macro(bytes: &[u8], word: usize) -> bool {
+    let before = &bytes[word.saturating_sub(64)..word];
+    let name = before.iter().rev().take_while(|byte| is_name_byte(**byte)).count();
+    before[..before.len() - name].ends_with(b"#define ")
 }
 
 /// Whether an anchor is inside Base64: images are not full of keys.

@@ -29,6 +29,11 @@ impl Slot {
         if let Some(b"%3D" | b"%3d") = bytes.get(separator..separator + 3) {
             return Some(Slot::at(bytes, separator + 3));
         }
+        // Full-width signs.
+        if let Some([0xef, 0xbc, 0x9a | 0x9d]) = bytes.get(separator..separator + 3) {
+            return Some(Slot::at(bytes, run(bytes, separator + 3, is_blank)));
+        }
+        let separator = separator + usize::from(bytes.get(separator..separator + 2) == Some(b"?="));
         let is_path = bytes.get(separator + 1) == Some(&b':');
         if !matches!(bytes.get(separator), Some(b'=' | b':')) || is_path {
             return None;
@@ -54,14 +59,62 @@ impl Slot {
         (is_next && bytes.get(slot.start) != Some(&b'-')).then_some(slot)
     }
 
+    /// After `"name", ` in a call that sets what the name stands for.
+    pub(super) fn after_comma(bytes: &[u8], word: Range<usize>) -> Option<Slot> {
+        let before = &bytes[word.start.saturating_sub(LONGEST_FLAG)..word.start];
+        let length = before.iter().rev().take_while(|byte| is_name_byte(**byte) || **byte == b'.').count();
+        let call = before[..before.len() - length].trim_ascii_end();
+        let call = call.strip_suffix(b"\"").or_else(|| call.strip_suffix(b"'"))?.trim_ascii_end();
+        let call = call.strip_suffix(b"\\").unwrap_or(call).strip_suffix(b"(")?.to_ascii_lowercase();
+        let is_setter = ["define", "env", "setdefault", "property", "put", "set", "putenv"]
+            .iter()
+            .any(|setter| call.ends_with(setter.as_bytes()));
+        let closed = run(until(bytes, word.end, DEEPEST), word.end, |byte| b"\\\"'".contains(&byte));
+        let comma = run(bytes, closed, is_blank);
+        let slot = Slot::at(bytes, run(bytes, comma + 1, is_blank));
+        let fits = is_setter && closed > word.end && bytes.get(comma) == Some(&b',');
+        (fits && slot.place == Place::Quoted).then_some(slot)
+    }
+
+    /// Between backticks, where types and names are mentioned too.
+    pub(super) fn is_code(&self) -> bool {
+        self.quote == b'`'
+    }
+
+    /// The end of a quoted value, which may have blanks if `spaced`.
+    pub(super) fn closing(&self, bytes: &[u8], limit: usize, spaced: bool) -> Option<usize> {
+        let mut escapes = 0;
+        for at in self.start..limit {
+            let byte = bytes[at];
+            if byte == self.quote && escapes <= self.escapes {
+                return Some(at - escapes);
+            }
+            escapes = if byte == b'\\' { escapes + 1 } else { 0 };
+            if byte < b' ' || byte == b' ' && !spaced {
+                return None;
+            }
+        }
+        (limit == bytes.len() && !spaced).then_some(limit)
+    }
+
     /// After `<name>`, if the tag is closed.
     pub(super) fn after_tag(bytes: &[u8], word: Range<usize>) -> Option<Slot> {
         let name = &bytes[word.start.saturating_sub(LONGEST_FLAG)..word.start];
         let length = name.iter().rev().take_while(|byte| is_name_byte(**byte) || **byte == b':').count();
-        let start = word.end + 1;
+        let open = &name[..name.len() - length];
+        // `<name attribute="…">` and `<property name="name">`.
+        let is_named = open.ends_with(b"name=\"") && bytes.get(word.end) == Some(&b'"');
+        let has_attributes = bytes.get(word.end) == Some(&b' ') && open.ends_with(b"<");
+        let attributes = until(bytes, word.end, LONGEST_TEXT);
+        let bracket = match () {
+            () if is_named => word.end + 1,
+            () if has_attributes => run(attributes, word.end, |byte| !b"<>/\n".contains(&byte)),
+            () => word.end,
+        };
+        let start = bracket + 1;
         let value = until(bytes, start, LONGEST_TEXT);
         let close = run(value, start, |byte| byte != b'<');
-        let is_tag = bytes.get(word.end) == Some(&b'>') && name[..name.len() - length].ends_with(b"<");
+        let is_tag = bytes.get(bracket) == Some(&b'>') && (is_named || open.ends_with(b"<"));
         let is_closed = matches!(bytes.get(close + 1), Some(b'/' | b'\\'));
         (is_tag && is_closed).then_some(Slot { start, place: Place::Quoted, quote: b'<', escapes: 0 })
     }
@@ -69,9 +122,24 @@ impl Slot {
     /// After only a space, or "is".
     pub(super) fn after_space(bytes: &[u8], end: usize) -> Option<Slot> {
         let open = run(until(bytes, end, 4), end, is_blank);
-        let is = bytes.get(open..open + 3).filter(|is| *is == b"is ");
+        let rest = bytes.get(open..).unwrap_or_default();
+        let is = ["is ", "ist ", "est ", "es ", "\u{2014} ", "\u{2013} "]
+            .into_iter()
+            .find(|is| rest.starts_with(is.as_bytes()));
+        // No blank is needed here.
+        if let Some(is) = ["是", "为", "為", "は"].into_iter().find(|is| rest.starts_with(is.as_bytes()))
+        {
+            return Some(Slot::at(bytes, run(bytes, open + is.len(), is_blank)));
+        }
         let start = is.map_or(open, |is| open + is.len());
         (open > end && start < bytes.len()).then(|| Slot::at(bytes, start))
+    }
+
+    /// Whether a name in another language is followed by its word for "is", or a dash.
+    pub(super) fn is_foreign(rest: &[u8], name: &[u8]) -> bool {
+        let rest = rest.trim_ascii_start();
+        let is = ["ist ", "est ", "es ", "\u{2014} ", "\u{2013} ", "是", "为", "為", "は"];
+        is.iter().any(|is| rest.starts_with(is.as_bytes())) && !name.eq_ignore_ascii_case(b"password")
     }
 
     fn at(bytes: &[u8], open: usize) -> Slot {

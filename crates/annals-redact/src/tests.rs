@@ -2,6 +2,9 @@
 
 use std::sync::LazyLock;
 
+mod precision;
+mod recall;
+
 use super::rules::Check;
 use super::scan::Scanner;
 use super::*;
@@ -174,9 +177,10 @@ fn every_pattern_compiles() {
     let scanner = Scanner::new();
     for rule in &scanner.rules {
         let compiles = match &rule.check {
-            Check::Shape(rest) | Check::Behind(_, rest) | Check::Surrounding { rest, .. } => {
-                rest.get().is_some()
-            }
+            Check::Shape(rest)
+            | Check::Behind(_, rest)
+            | Check::BlockEnd(rest)
+            | Check::Surrounding { rest, .. } => rest.get().is_some(),
             Check::Name(_) | Check::Cookie => true,
         };
         assert!(compiles && rule.anchors.iter().all(|anchor| anchor.len() > 1), "{:?}", rule.anchors);

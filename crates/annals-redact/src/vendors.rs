@@ -32,7 +32,7 @@ pub(super) const SHAPES: &[Shape] = &[
     ("github", &["ghs_"], r"[A-Za-z0-9]{1,20}_eyJ[\w-]+\.[\w-]+\.[\w-]+"),
     ("github", &["github_pat_"], r"\w{30,}"),
     ("gitlab", &["glpat-", "glptt-", "gldt-", "glrt-", "glrtr-", "glcbt-", "glsoat-", "glft-", "glimt-", "glagent-",
-        "gloas-", "glffct-"], r"[\w-]{20,}(?:\.[a-z0-9]{2}\.[a-z0-9]{9})?"),
+        "gloas-", "glffct-", "glwt-"], r"[\w-]{20,}(?:\.[a-z0-9]{2}\.[a-z0-9]{9})?"),
     ("gitlab", &["GR1348941"], r"[\w-]{20}"),
     ("bitbucket", &["ATBB", "BBDC-"], r"[A-Za-z0-9]{28,}=?|[A-Za-z0-9+/]{44}"),
     ("atlassian", &["ATATT3", "ATCTT3"], r"[\w=-]{60,}"),
@@ -47,7 +47,7 @@ pub(super) const SHAPES: &[Shape] = &[
     ("sonar", &["sqp_", "squ_", "sqa_"], r"[0-9a-f]{40}\b"),
     ("sourcegraph", &["sgp_"], r"(?:[0-9a-f]{16}_|local_)?[0-9a-f]{40}\b"),
     ("postman", &["PMAK-"], r"[0-9a-f]{24}-[0-9a-f]{34}"),
-    ("buildkite", &["bkua_"], r"[0-9a-f]{40}\b"),
+    ("buildkite", &["bkua_", "bkpt_", "bkat_"], r"[0-9a-f]{40}\b"),
     ("circleci", &["CCIPAT_"], r"[A-Za-z0-9]{10,}_[0-9a-f]{40}"),
     // Clouds and hosting.
     ("aws", &["AKIA", "ASIA", "ABIA", "ACCA"], r"[A-Z0-9]{16}\b"),
@@ -85,8 +85,9 @@ pub(super) const SHAPES: &[Shape] = &[
     ("sentry", &["sntrys_"], r"[A-Za-z0-9+/=_-]{60,}"),
     ("sentry", &["sntryu_"], r"[0-9a-f]{60,}"),
     ("dynatrace", &["dt0c01.", "dt0s01."], r"[A-Z0-9]{24}\.[A-Z0-9]{60,}"),
-    ("posthog", &["phx_"], r"[A-Za-z0-9]{40,}"),
+    ("posthog", &["phx_", "phs_", "pha_", "phr_"], r"[A-Za-z0-9]{40,}"),
     // Messages.
+    ("slack", &["xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxc-", "xoxo-"], r"[A-Za-z0-9-]{10,}"),
     ("slack", &["xox"], r"[abceoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}"),
     ("slack", &["xapp-", "xwfp-"], r"[0-9]-?[A-Za-z0-9-]{10,}"),
     ("discord", &["MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"],
@@ -107,10 +108,10 @@ pub(super) const SHAPES: &[Shape] = &[
     ("flutterwave", &["FLWSECK-", "FLWSECK_TEST-"], r"[A-Za-z0-9-]{12,}"),
     ("shippo", &["shippo_live_", "shippo_test_"], r"[0-9a-f]{40}\b"),
     // Productivity.
-    ("linear", &["lin_api_", "lin_oauth_"], r"[A-Za-z0-9]{32,}"),
+    ("linear", &["lin_api_", "lin_oauth_", "lin_wh_"], r"[A-Za-z0-9]{32,}"),
     ("notion", &["secret_"], r"[A-Za-z0-9]{43}\b"),
     ("notion", &["ntn_"], r"[A-Za-z0-9]{40,}"),
-    ("figma", &["figd_", "figo_", "figu_"], r"[\w-]{36,}"),
+    ("figma", &["figd_", "figo_", "figu_", "figor_", "figur_"], r"[\w-]{36,}"),
     ("airtable", &["pat"], r"[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
     ("dropbox", &["sl."], r"(?:[a-z]\.)?[\w-]{120,}"),
     ("typeform", &["tfp_"], r"[\w-]{40,}(?:[.=][\w-]+)*"),
@@ -118,6 +119,81 @@ pub(super) const SHAPES: &[Shape] = &[
     ("prefect", &["pnu_", "pnb_"], r"[A-Za-z0-9]{36}"),
     ("readme", &["rdme_"], r"[a-z0-9]{60,}"),
     ("infracost", &["ico-"], r"[A-Za-z0-9]{32}\b"),
+    // Fewer users, or prefixes that came later.
+    ("openshift", &["sha256~"], r"[\w-]{43}\b"),
+    ("hubspot", &["pat-na1-", "pat-eu1-", "pat-ap1-"], UUID),
+    ("braintree", &["access_token$production$", "access_token$sandbox$"], r"[0-9a-z]{16}\$[0-9a-f]{32}\b"),
+    ("trello", &["ATTA"], r"[0-9a-f]{64}\b|[0-9a-f]{56}[0-9A-F]{8}\b"),
+    ("salesforce", &["00D"], r"[A-Za-z0-9]{12,15}![\w.]{80,}"),
+    ("salesforce", &["5Aep861", "3MVG9"], r"[\w.]{60,}"),
+    ("plaid", &["access-sandbox-", "access-development-", "access-production-"], UUID),
+    ("adobe", &["p8e-"], r"[A-Za-z0-9_-]{32}\b"),
+    ("asana", &["1/120", "1/119", "1/121"], r"[0-9]{13}:[0-9a-f]{32}\b"),
+    ("asana", &["2/120", "2/119", "2/121"], r"[0-9]{13}/[0-9]{16}:[0-9a-f]{32}\b"),
+    ("clickhouse", &["4b1d"], r"[A-Za-z0-9]{38}\b"),
+    ("cloudflare", &["v1.0-"], r"[0-9a-f]{24}-[0-9a-f]{146}"),
+    ("cloudflare", &["cfut_", "cfat_", "cfk_"], r"[A-Za-z0-9]{38,}"),
+    ("defined", &["dnkey-"], r"[A-Z0-9]{26}-[A-Z0-9]{52}\b"),
+    ("duffel", &["duffel_live_", "duffel_test_"], r"[\w=-]{43}"),
+    ("frameio", &["fio-u-"], r"[\w=-]{64}"),
+    ("harness", &["pat.", "sat."], r"[\w-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20}\b"),
+    ("intra42", &["s-s4t2ud-", "s-s4t2af-"], r"[0-9a-f]{64}\b"),
+    ("jfrog", &["cmVmdGtuO", "cmVmd"], r"[A-Za-z0-9]{55,59}\b"),
+    ("launchdarkly", &["sdk-", "mob-", "api-"], UUID),
+    ("lob", &["live_", "test_"], r"[0-9a-f]{35}\b"),
+    ("mapbox", &["sk.eyJ"], r"[\w-]{40,}\.[\w-]{22}\b"),
+    ("octopus", &["API-"], r"[A-Z0-9]{26}\b"),
+    ("scalingo", &["tk-us-"], r"[\w-]{48}"),
+    ("settlemint", &["sm_aat_", "sm_pat_", "sm_sat_"], r"[A-Za-z0-9]{16}\b"),
+    ("yandex", &["t1.9euel"], r"[\w-]{8,}={0,2}\.[\w-]{86}={0,2}"),
+    ("yandex", &["AQVN", "YCA", "YCM", "YCO", "YCP", "YCF"], r"[\w-]{35,38}\b"),
+    ("deno", &["ddp_", "ddo_"], r"[A-Za-z0-9]{36}\b"),
+    ("vercel", &["vercel_blob_rw_"], r"\w{30,}"),
+    ("vercel", &["vcp_", "vci_", "vca_", "vcr_", "vck_"], r"[A-Za-z0-9]{50,}"),
+    ("paddle", &["pdl_live_apikey_", "pdl_sdbx_apikey_", "pdl_ntfset_"], r"\w{30,}"),
+    ("honeycomb", &["hcaik_", "hcaic_", "hcxik_", "hcbik_"], r"[A-Za-z0-9]{50,}"),
+    ("axiom", &["xaat-", "xapt-"], UUID),
+    ("together", &["tgp_v1_"], r"[\w-]{40,}"),
+    ("fireworks", &["fw_"], r"[A-Za-z0-9]{22,24}\b"),
+    ("anyscale", &["esecret_", "aph0_"], r"[A-Za-z0-9]{30,}"),
+    ("runpod", &["rpa_"], r"[A-Za-z0-9]{40,}"),
+    ("apify", &["apify_api_"], r"[A-Za-z0-9]{30,}"),
+    ("browserbase", &["bb_live_"], r"[\w-]{24,}"),
+    ("mailersend", &["mlsn."], r"[0-9a-f]{64}\b"),
+    ("mandrill", &["md-"], r"[\w-]{22}\b"),
+    ("snyk", &["snyk_uat.", "snyk_sat."], r"[\w-]{8,}\.[\w.-]{20,}"),
+    ("netbird", &["nbp_"], r"[A-Za-z0-9]{36}\b"),
+    ("aiven", &["aivenv1"], r"[A-Za-z0-9+/=]{56,}"),
+    ("mongodb", &["mdb_sa_sk_"], r"[\w-]{36,}"),
+    ("cockroach", &["CCDB1_"], r"[A-Za-z0-9]{22}_[A-Za-z0-9]{40}\b"),
+    ("xata", &["xau_"], r"[A-Za-z0-9]{40}\b"),
+    ("tencent", &["AKID"], r"[A-Za-z0-9]{32}\b"),
+    ("baidu", &["bce-v3/ALTAK-"], r"[A-Za-z0-9]{20,24}/[0-9a-f]{40}\b"),
+    ("volcengine", &["AKLT"], r"[\w-]{40,}"),
+    ("scaleway", &["SCW"], r"[A-Z0-9]{17}\b"),
+    ("exoscale", &["EXO"], r"[0-9a-f]{24}\b"),
+    ("upcloud", &["ucat_"], r"[A-Z0-9]{26}\b"),
+    ("pinterest", &["pina_"], r"[A-Za-z0-9]{50,}"),
+    ("instagram", &["IGQV", "IGAA"], r"[\w-]{100,}"),
+    ("socket", &["sktsec_"], r"[\w-]{40,}"),
+    ("deepsource", &["dsp_"], r"[0-9a-f]{40}\b"),
+    ("pydantic", &["pylf_v1_us_", "pylf_v1_eu_"], r"[A-Za-z0-9]{40,}"),
+    ("wandb", &["wandb_v1_"], r"\w{50,}"),
+    ("trigger", &["tr_prod_", "tr_dev_", "tr_stg_"], r"[A-Za-z0-9]{20,}"),
+    ("amazon", &["amzn.mws."], UUID),
+    ("amazon", &["amzn1.oa2-cs.v1."], r"[0-9a-f]{64}\b"),
+    ("clickup", &["pk_"], r"[0-9]{5,9}_[A-Z0-9]{32}\b"),
+    ("twitch", &["oauth:"], r"[a-z0-9]{30}\b"),
+    ("alibaba", &["STS."], r"[A-Za-z0-9]{22,26}\b"),
+    ("huggingface", &["hf_oauth_"], r"[\w-]{30,}"),
+    ("statsig", &["secret-"], r"[A-Za-z0-9]{40,50}\b"),
+    ("zuplo", &["zpka_"], r"[a-z0-9]{30,}_[0-9a-f]{8}\b"),
+    ("rootly", &["rootly_"], r"[0-9a-f]{64}\b"),
+    ("ubidots", &["BBFF-", "BBUS-"], r"[A-Za-z0-9]{30}\b"),
+    ("web3", &["xprv9"], r"[A-Za-z0-9]{100,}"),
+    ("onfido", &["api_live.", "api_sandbox.", "api_live_us.", "api_live_ca."], r"[\w-]{11}\.[\w-]{32}\b"),
+    ("samsara", &["samsara_api_"], r"[A-Za-z0-9]{24,}"),
+    ("voyage", &["pa-"], r"[A-Za-z0-9_-]{43}\b"),
     // Formats without a vendor.
     ("jwt", &["eyJ"], r"[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
     // Five parts: encrypted instead of signed.
@@ -126,16 +202,39 @@ pub(super) const SHAPES: &[Shape] = &[
     // and escaped newlines may be between the lines.
     ("private-key", &["-----BEGIN "],
         "[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:-{0,4}[^- \\[])*[A-Za-z0-9]{6}(?:-{0,4}[^- \\[])*\
-         |(?:-{0,4}[^-\\[])*[A-Za-z0-9+/=]{24}(?:-{0,4}[^-\\[])*)-----END [A-Z0-9 ]+-{0,5}"),
+         |(?:-{0,4}(?:[^-\\[]|\\[[0-9;]{0,12}[mK]))*[A-Za-z0-9+/=]{24}\
+         (?:-{0,4}(?:[^-\\[]|\\[[0-9;]{0,12}[mK]))*)-----END [A-Z0-9 ]+-{0,5}"),
     ("private-key", &["-----BEGIN "],
         "[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:-?[^-\\[]){0,160}?[A-Za-z0-9+/=]{40,}\
          (?:[^-\\[]{1,16}?[A-Za-z0-9+/=]{16,})*(?:[^-\\[]{1,16}?[A-Za-z0-9+/=]+\\z)?"),
+    // The Base64 of the first bytes of a private key: OpenSSH, PKCS #1, PKCS #8 and SEC 1, without a header.
+    ("private-key", &["b3BlbnNzaC1rZXktdjE", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "MIIEvgIBADANBgkqhkiG9w0BAQEFAASC",
+        "MIIEvAIBADANBgkqhkiG9w0BAQEFAASC", "MIIJQgIBADANBgkqhkiG9w0BAQEFAASC", "MIIJQwIBADANBgkqhkiG9w0BAQEFAASC",
+        "MIIEowIBAAKCAQEA", "MIIEpAIBAAKCAQEA", "MIIEpQIBAAKCAQEA", "MIIEogIBAAKCAQEA", "MIIJKAIBAAKCAgEA",
+        "MIIJKQIBAAKCAgEA", "MIIJKgIBAAKCAgEA", "MIICXAIBAAKBgQ", "MIICXQIBAAKBgQ", "MIICWwIBAAKBgQ", "MHcCAQEEI",
+        "MIGkAgEBBD", "MIHcAgEBBEI", "MIGHAgEAMBMGByqGSM49", "MIG2AgEAMBAGByqGSM49", "MC4CAQAwBQYDK2VwBCIEI"],
+        r"[A-Za-z0-9+/=]{30,}(?:(?:\\+[rn]|[ \r\n\t>+]){1,8}[A-Za-z0-9+/=]{20,})*(?:(?:\\+[rn]|[\r\n]){1,4}[A-Za-z0-9+/]{1,64}={0,2}(?:[^\w]|\z))?"),
     // The same for PuTTY, which states the number of lines.
     ("private-key", &["Private-Lines: "], r"[0-9]+(?:\\[rn]|\s)+(?:[A-Za-z0-9+/=]{60,64}(?:\\[rn]|\s)+)+[A-Za-z0-9+/=]{1,64}"),
 ];
 
+const UUID: &str = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}";
+
 /// Shapes that are too weak alone, and the word that must come shortly before them.
-pub(super) const REQUIRED_WORDS: &[(&str, &str)] = &[("SK", "twilio"), ("s.", "vault")];
+pub(super) const REQUIRED_WORDS: &[(&str, &str)] = &[
+    ("SK", "twilio"),
+    ("s.", "vault"),
+    ("live_", "lob"),
+    ("AQVN", "yandex"),
+    ("md-", "mandrill"),
+    ("AKID", "tencent"),
+    ("AKLT", "volc"),
+    ("EXO", "exoscale"),
+    ("oauth:", "twitch"),
+    ("pa-", "voyage"),
+    ("fw_", "fireworks"),
+    ("secret-", "statsig"),
+];
 
 /// Keys recognised by their middle: the bytes before the anchor are checked too.
 pub(super) const BEHIND: &[Behind] = &[
@@ -153,6 +252,25 @@ pub(super) const BEHIND: &[Behind] = &[
         length: 14..=14,
         rest: r"[\w=-]{60,}",
     },
+    Behind {
+        kind: "firebase",
+        anchor: ":APA91b",
+        class: |byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte),
+        length: 11..=22,
+        rest: r"[\w-]{100,}",
+    },
+    Behind {
+        kind: "maxmind",
+        anchor: "_mmk",
+        class: |byte| byte.is_ascii_alphanumeric() || byte == b'_',
+        length: 36..=36,
+        rest: "",
+    },
+    Behind { kind: "azure", anchor: "AZDO", class: is_base64, length: 76..=76, rest: r"[A-Za-z0-9]{4}\b" },
+    Behind { kind: "azure", anchor: "+ASt", class: is_base64, length: 76..=76, rest: r"[A-Za-z0-9+/]{6}==" },
+    Behind { kind: "azure", anchor: "ACDb", class: is_base64, length: 76..=76, rest: r"[A-Za-z0-9+/]{6}==" },
+    Behind { kind: "azure", anchor: "AzSe", class: is_base64, length: 42..=42, rest: r"[A-Za-z0-9]{6}\b" },
+    Behind { kind: "azure", anchor: "AzFu", class: is_base64, length: 44..=44, rest: r"[A-Za-z0-9_-]{6}==" },
     Behind { kind: "mailchimp", anchor: "-us", class: is_small_hex, length: 32..=32, rest: r"[0-9]{1,2}\b" },
     Behind {
         kind: "azure",
@@ -162,6 +280,10 @@ pub(super) const BEHIND: &[Behind] = &[
         rest: r"[\w~.-]{31,34}",
     },
 ];
+
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/_-".contains(&byte)
+}
 
 fn is_small_hex(byte: u8) -> bool {
     byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)

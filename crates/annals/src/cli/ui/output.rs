@@ -59,18 +59,18 @@ impl Output {
     pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
         let written =
             if self.terminal { serde_json::to_vec_pretty(value)? } else { serde_json::to_vec(value)? };
-        self.raw_line(&written)
+        self.raw_line(&visible_json(written))
     }
 
     /// One JSON value on one line.
     pub fn json_line(&mut self, value: &impl Serialize) -> Result<()> {
         let written = serde_json::to_vec(value)?;
-        self.raw_line(&written)
+        self.raw_line(&visible_json(written))
     }
 
     /// Part of a JSON document that is written incrementally.
     pub fn fragment(&mut self, text: &str) -> Result<()> {
-        let wrote = self.stdout.write_all(text.as_bytes());
+        let wrote = self.stdout.write_all(&visible_json(text.as_bytes().to_vec()));
         self.check_write(wrote)
     }
 
@@ -93,7 +93,8 @@ impl Output {
         if json {
             let hint = error.hint.as_deref();
             let document = serde_json::json!({"error": {"message": error.what, "hint": hint}});
-            let _ = writeln!(io::stderr(), "{document}");
+            let document = visible_json(document.to_string().into_bytes());
+            let _ = writeln!(io::stderr(), "{}", String::from_utf8_lossy(&document));
             return;
         }
         self.note(format!("error: {}", error.what));
@@ -132,9 +133,34 @@ const BOLD: &str = "\u{1b}[1m";
 const FAINT: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
+/// Control characters, and those that reverse the direction of text and so hide what it says.
+fn is_hidden(letter: char) -> bool {
+    let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || letter.is_control()
+}
+
+/// Escapes the same characters in JSON, where they can only be part of a string: parsers read them back unchanged.
+fn visible_json(json: Vec<u8>) -> Vec<u8> {
+    // DEL, or the first byte of U+0080–U+009F and of U+2000–U+2FFF.
+    if !json.iter().any(|byte| matches!(byte, 0x7f | 0xc2 | 0xe2)) {
+        return json;
+    }
+    let Ok(text) = std::str::from_utf8(&json) else { return json };
+    let is_shown = |letter: char| !is_hidden(letter) || letter.is_ascii() && letter != '\u{7f}';
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        if is_shown(letter) {
+            escaped.push(letter);
+        } else {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(letter)));
+        }
+    }
+    escaped.into_bytes()
+}
+
 /// Escape sequences in foreign text must not reach the terminal; our own three styles may.
 fn visible(text: &str, styled: bool) -> Cow<'_, str> {
-    let control = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let control = |c: char| is_hidden(c) && c != '\n' && c != '\t';
     if !text.contains(control) {
         return Cow::Borrowed(text);
     }
@@ -152,7 +178,7 @@ fn visible(text: &str, styled: bool) -> Cow<'_, str> {
             c if control(c) => match u32::from(c) {
                 code @ 0..0x20 => out.push(char::from_u32(0x2400 + code).unwrap_or('\u{fffd}')),
                 0x7f => out.push('\u{2421}'),
-                _ => out.push('\u{fffd}'),
+                code => out.push_str(&format!("⟨U+{code:04X}⟩")),
             },
             c => out.push(c),
         }
@@ -163,13 +189,26 @@ fn visible(text: &str, styled: bool) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::visible;
+    use super::{visible, visible_json};
+
+    #[test]
+    fn hidden_characters_are_escaped_in_json() {
+        for hidden in ["\u{7f}", "\u{9b}31m", "\u{202e}", "\u{2069}", "\u{200e}", "\u{1b}["] {
+            let text = format!("é … {hidden} x");
+            let written = visible_json(serde_json::to_vec(&text).unwrap());
+            let shown = std::str::from_utf8(&written).unwrap();
+            assert!(!shown.contains(hidden) && shown.contains("é … \\u"), "{shown}");
+            assert_eq!(serde_json::from_slice::<String>(&written).unwrap(), text);
+        }
+        assert_eq!(visible_json(b"{\n  \"a\": 1\n}".to_vec()), b"{\n  \"a\": 1\n}");
+    }
 
     #[test]
     fn control_bytes_do_not_reach_the_terminal() {
         assert_eq!(visible("plain\ttext\n", false), "plain\ttext\n");
         assert_eq!(visible("a\u{1b}[31mred\u{0}", true), "a\u{241b}[31mred\u{2400}");
-        assert_eq!(visible("a\r\nb\u{9b}x", true), "a\nb\u{fffd}x");
+        assert_eq!(visible("a\r\nb\u{9b}x", true), "a\nb⟨U+009B⟩x");
+        assert_eq!(visible("a\u{7f}\u{202e}b\u{2066}\u{200f}", true), "a\u{2421}⟨U+202E⟩b⟨U+2066⟩⟨U+200F⟩");
         assert_eq!(visible("\u{1b}[1mbold", true), "\u{1b}[1mbold");
         assert_eq!(visible("\u{1b}[1mbold", false), "\u{241b}[1mbold");
     }
