@@ -281,7 +281,8 @@ mod tests {
         ];
         for value in values {
             let shown = door().json(value.clone());
-            let leaked = [secret.as_str(), "sunflower"].iter().any(|word| shown.value().to_string().contains(word));
+            let leaked =
+                [secret.as_str(), "sunflower"].iter().any(|word| shown.value().to_string().contains(word));
             assert!(!leaked, "{value}");
             assert!(shown.value().to_string().contains("[secret:"), "{value}");
         }
