@@ -64,6 +64,7 @@ impl Figures {
         figures
     }
 
+    #[expect(clippy::print_stdout, clippy::disallowed_macros, reason = "figures are printed for people")]
     fn check(&self, name: &str, known: &[&str]) {
         let found = self.planted - self.missed.len();
         println!("{name}: {found} of {} masked", self.planted);
