@@ -87,7 +87,7 @@ pub(super) fn is_secret(value: &[u8], place: Place, doubts: &Doubts) -> bool {
     let is_label = || {
         let words = lower.iter().all(|byte| byte.is_ascii_alphabetic() || b" _-.".contains(byte));
         let named = |label: &&str| lower.windows(label.len()).any(|part| part == label.as_bytes());
-        words && place != Place::Environment && LABELS.iter().any(|label| named(&label))
+        words && place != Place::Environment && LABELS.iter().any(named)
     };
     let is_port = || value.contains(&b':') && is_number(value);
     value.len() >= SHORTEST

@@ -84,8 +84,7 @@ impl Slot {
     /// The end of a quoted value, which may have blanks if `spaced`.
     pub(super) fn closing(&self, bytes: &[u8], limit: usize, spaced: bool) -> Option<usize> {
         let mut escapes = 0;
-        for at in self.start..limit {
-            let byte = bytes[at];
+        for (at, byte) in (self.start..limit).zip(bytes.get(self.start..limit)?.iter().copied()) {
             if byte == self.quote && escapes <= self.escapes {
                 return Some(at - escapes);
             }

@@ -4,9 +4,6 @@ use super::{REDACTOR, made_up};
 
 const CLEAN: &str = include_str!("clean.txt");
 
-/// At most this many false masks in the clean text below, which is what 13 MB of it have.
-const MOST: usize = 0;
-
 fn masks(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     REDACTOR.each(text, &mut |secret| found.push(format!("{}: {}", secret.kind, &text[secret.range])));
@@ -58,7 +55,10 @@ fn generated_text_stays() {
         bytes += text.len();
         wrong.extend(masks(&text));
     }
-    println!("{} false masks in {bytes} bytes of generated text", wrong.len());
-    assert!(wrong.len() <= MOST, "{wrong:#?}");
+    #[expect(clippy::print_stdout, clippy::disallowed_macros, reason = "figures are printed for people")]
+    {
+        println!("{} false masks in {bytes} bytes of generated text", wrong.len());
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(masks(&made_up("\"integrity\": \"sha512-§§==\"")), Vec::<String>::new());
 }

@@ -64,6 +64,7 @@ impl Figures {
         figures
     }
 
+    #[expect(clippy::print_stdout, clippy::disallowed_macros, reason = "figures are printed for people")]
     fn check(&self, name: &str, known: &[&str]) {
         let found = self.planted - self.missed.len();
         println!("{name}: {found} of {} masked", self.planted);
@@ -124,7 +125,7 @@ fn encodings() {
     let escaped: String = token.bytes().map(|byte| format!("\\u00{byte:02x}")).collect();
     let first = format!("\\u0067{}", &token[1..]);
     let underscore = token.replace('_', "\\u005f");
-    let capitals = escaped.replace("\\u006", "\\u006").to_uppercase().replace("\\U", "\\u");
+    let capitals = escaped.to_uppercase().replace("\\U", "\\u");
     let unescaped = [&escaped, &first, &underscore, &capitals].map(|token| {
         let secret = token.get(token.len() - 20..).unwrap_or_default().to_owned();
         ("escaped token", vec![(format!("{{\"text\":\"see {token} there\"}}"), secret)])
