@@ -373,7 +373,8 @@ fn plain_record(
         value => Map::from_iter([("value".to_owned(), value)]),
     };
     // What is unique in the client's file need not be so in the stream.
-    if let Some(own) = data.insert("id".into(), key.clone().into()).filter(|own| *own != Value::from(&*key)) {
+    if let Some(own) = data.insert("id".into(), key.clone().into()).filter(|own| own.as_str() != Some(&*key))
+    {
         data.insert("native_id".into(), own);
     }
     data.entry("at").or_insert(json!(at));
