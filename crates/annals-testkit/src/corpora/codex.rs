@@ -99,6 +99,7 @@ struct Session {
     thread: String,
     turn: String,
     prompt: String,
+    prompt_at: u64,
     usage: [[u64; 3]; 3], // tokens in, out and for reasoning: of the last response, the turn, the thread
 }
 
@@ -184,6 +185,7 @@ impl Session {
         let (own, local_time) = (self.random.uuid(self.now), timestamp(self.now + LOCAL_TIME_AHEAD));
         let model = if self.paginated { "gpt-5.5" } else { "gpt-5.1-codex" };
         self.prompt = self.prose(30, 6);
+        self.prompt_at = self.now;
         play!(self, [PROMPT], own: own, today: &local_time[..10], model: model, text: self.prompt.clone(),
             image: image, pasted: pasted, local: local, kind: kind);
     }
@@ -314,7 +316,7 @@ pub fn write_codex_home(home: &Path, plan: &Plan) -> io::Result<Written> {
         session.turns();
         session.save(home, now)?;
         let (thread, prompt) = (&session.thread, &session.prompt);
-        let (seconds, end) = (session.now / 1_000, timestamp(session.now));
+        let (seconds, end) = (session.prompt_at / 1_000, timestamp(session.now));
         history += &format!("{{\"session_id\":\"{thread}\",\"ts\":{seconds},\"text\":\"{prompt}\"}}\n");
         names +=
             &format!("{{\"id\":\"{thread}\",\"thread_name\":\"Job {index}\",\"updated_at\":\"{end}Z\"}}\n");
