@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct ContentKey(i64);
 
+/// Letters of a long text that are compared.
+const COMPARED: usize = 4_096;
+
 impl ContentKey {
     /// Parts are prefixed with their lengths, so that ("ab", "c") and ("a", "bc") differ.
     pub fn of(parts: &[&[u8]]) -> ContentKey {
@@ -28,7 +31,7 @@ impl ContentKey {
     /// Equal for texts that differ only in case, spacing and signs, as a prompt and the client's note of it do.
     pub fn of_words(text: &str) -> ContentKey {
         let folded = |wanted: fn(char) -> bool| -> String {
-            text.chars().filter(|c| wanted(*c)).flat_map(char::to_lowercase).collect()
+            text.chars().filter(|c| wanted(*c)).take(COMPARED).flat_map(char::to_lowercase).collect()
         };
         let words = folded(char::is_alphanumeric);
         let words = if words.is_empty() { folded(|c| !c.is_whitespace()) } else { words };

@@ -250,7 +250,7 @@ fn absurd_numbers_and_times_are_only_values() {
     let path = bench.transcript(&rollout(ID), &lines);
     let history: String = ["9223372036854775807", "-9223372036854775808", "1e15", "0"]
         .iter()
-        .map(|number| format!("{{\"session_id\":\"{ID}\",\"ts\":{number},\"text\":\"typed\"}}\n"))
+        .map(|number| format!("{{\"session_id\":\"gone\",\"ts\":{number},\"text\":\"typed\"}}\n"))
         .collect();
     std::fs::write(bench.codex().join("history.jsonl"), history).unwrap();
     let database = rusqlite::Connection::open(bench.codex().join("state_5.sqlite")).unwrap();

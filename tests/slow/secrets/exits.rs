@@ -120,6 +120,7 @@ fn runs_of(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
             let streams = bench.streams().into_iter();
             streams.flat_map(|stream| [with("records", &stream), with("records --full", &stream)]).collect()
         }
+        "export" => vec![split("export --format records")],
         "library" => {
             let items = bench.json(&["library"]);
             let items = items["items"].as_array().unwrap().iter().take(400);

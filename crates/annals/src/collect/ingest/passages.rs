@@ -14,6 +14,9 @@ use annals_sources::json::Line;
 /// Recent outputs to compare repetitions with; calls may run in parallel.
 const REMEMBERED: usize = 4;
 
+/// Letters of a prompt that are compared with the client's prompt history, and more.
+const TYPED: usize = 64 << 10;
+
 pub struct Passages {
     source: &'static dyn Source,
     words: TermSet,
@@ -136,7 +139,7 @@ impl Passages {
                 Block::Text(text) | Block::Event { text, .. } => {
                     self.words.add_text(&text);
                     if let Some(typed) = &mut typed {
-                        typed.push_str(&text);
+                        typed.extend(text.chars().take(TYPED.saturating_sub(typed.len())));
                     }
                 }
                 Block::Thinking(text) => self.thoughts.add_text(&text),
