@@ -381,6 +381,10 @@ mod tests {
         assert_eq!(work(call, Some(output), Some(picture)), []);
     }
 
+    fn given(text: &str, region: FileRegion) -> FileRegion {
+        FileRegion { given: Some(text.to_owned()), ..region }
+    }
+
     #[test]
     fn edits_take_their_lines_from_the_patch() {
         let call =
@@ -388,9 +392,9 @@ mod tests {
         let detail = r#"{"filePath":"/w/a.py","oldString":"Hello","newString":"Hi","structuredPatch":[{"oldStart":1,"oldLines":2,"newStart":1,"newLines":2,"lines":[" x","-say Hello","+say Hi"]}]}"#;
         let found = work(call, None, Some(detail));
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].after, FileRegion::lines(2, "say Hi\n".into()));
-        assert_eq!(found[0].before, FileRegion::lines(2, "say Hello\n".into()));
-        assert_eq!(work(call, None, None)[0].after, FileRegion::text("Hi"));
+        assert_eq!(found[0].after, given("Hi", FileRegion::lines(2, "say Hi\n".into())));
+        assert_eq!(found[0].before, given("Hello", FileRegion::lines(2, "say Hello\n".into())));
+        assert_eq!(work(call, None, None)[0].after, given("Hi", FileRegion::text("Hi")));
         assert_eq!(ClaudeTape.written_besides(Scan::new(detail.as_bytes()).line()), ["say Hi"]);
         assert_eq!(ClaudeTape.written(Scan::new(call.as_bytes()).line()), ["Hi"]);
     }
@@ -404,11 +408,17 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert_eq!(
             (&found[0].before, &found[0].after),
-            (&FileRegion::lines(2, "b\n".into()), &FileRegion::lines(2, "B\nC\n".into()))
+            (
+                &given("b", FileRegion::lines(2, "b\n".into())),
+                &given("B\nC", FileRegion::lines(2, "B\nC\n".into()))
+            )
         );
         assert_eq!(
             (&found[1].before, &found[1].after),
-            (&FileRegion::lines(4, "d\n".into()), &FileRegion::lines(4, "D\n".into()))
+            (
+                &given("d", FileRegion::lines(4, "d\n".into())),
+                &given("D", FileRegion::lines(4, "D\n".into()))
+            )
         );
     }
 
@@ -419,13 +429,13 @@ mod tests {
         let found = work(call, None, Some(created));
         assert_eq!(
             (found[0].operation, &found[0].after),
-            (Operation::Create, &FileRegion::lines(1, "x\ny\n".into()))
+            (Operation::Create, &given("x\ny\n", FileRegion::lines(1, "x\ny\n".into())))
         );
         let updated = r#"{"type":"update","filePath":"/w/a","content":"x\ny\n","structuredPatch":[{"oldStart":1,"oldLines":1,"newStart":1,"newLines":2,"lines":[" x","+y"]}]}"#;
         let found = work(call, None, Some(updated));
         assert_eq!(
             (found[0].operation, &found[0].after),
-            (Operation::Update, &FileRegion::lines(2, "y\n".into()))
+            (Operation::Update, &given("x\ny\n", FileRegion::lines(2, "y\n".into())))
         );
     }
 }

@@ -83,7 +83,7 @@ fn kind_of(text: &str) -> MessageKind {
         name.starts_with(char::is_alphabetic)
             && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '.'))
     };
-    let slash = text.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
+    let slash = text.strip_prefix('/').and_then(|rest| rest.split(char::is_whitespace).next());
     match text.starts_with('!') || slash.is_some_and(is_name) {
         true => MessageKind::Command,
         false => MessageKind::Prompt,
