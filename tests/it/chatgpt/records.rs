@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use annals_testkit::Bench;
 use annals_testkit::corpora::chatgpt::{
     Conversation, Export, Generation, bytes_of, export, message, oddities, text_message, workshop, zip,
 };
+use annals_testkit::{Bench, fixtures};
 
 use super::{WORKSHOP, file};
 
@@ -223,4 +223,17 @@ fn the_audit_lists_what_is_left_out_on_purpose() {
     for item in ["memories", "custom GPTs", "projects", "available models", "data controls"] {
         assert_eq!(line(item)["state"], "partial", "{item}");
     }
+}
+
+#[test]
+fn a_restore_says_that_an_import_is_not_the_export() {
+    let (_, case) = fixtures::with_exports().into_iter().find(|(source, _)| *source == "chatgpt").unwrap();
+    let bench = fixtures::imported(&case);
+    let to = bench.folder.path().join("back");
+    let ran = bench.run(&["restore", "--source", "chatgpt", "--to", to.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("not the exports themselves"), "{}", ran.stderr);
+    let again = bench.json(&["restore", "--source", "chatgpt", "--to", to.to_str().unwrap()]);
+    assert!(again["from_imports"].as_u64().unwrap() > 0, "{again}");
+    assert!(bench.run(&["restore", "--help"]).stdout.contains("keep your exports"));
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::names::path_of;
 use annals_core::{Error, Result, Scope, Time};
+use annals_sources::by_name;
 use annals_store::{FileRow, Store};
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -14,6 +15,8 @@ pub struct Restored {
     pub files: u64,
     pub bytes: u64,
     pub already_there: u64,
+    /// Of all these, files that were taken out of imports.
+    pub from_imports: u64,
 }
 
 /// Restores the newest version of every captured file. One home goes directly into `target`; several get a folder each.
@@ -38,6 +41,8 @@ pub fn restore(store: &Store, source: Option<&str>, target: &Path) -> Result<Res
             std::fs::create_dir_all(folder)?;
         }
         write(store, file, &path, &mut restored)?;
+        restored.from_imports +=
+            u64::from(by_name(&file.source).is_some_and(|source| source.import().is_some()));
     }
     Ok(restored)
 }

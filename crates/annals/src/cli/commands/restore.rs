@@ -12,6 +12,10 @@ use crate::view::format::{counted, size};
 use annals_core::Result;
 
 #[derive(Args)]
+#[command(
+    after_help = "An import comes back as the conversations and files that it contained, each byte for byte, not as the \
+                        zip archive or directory that was imported: keep your exports if you need them."
+)]
 pub struct RestoreArguments {
     /// Restore only this source, directly into the directory
     #[arg(long, value_name = "SOURCE")]
@@ -34,6 +38,7 @@ pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome>
             "files": restored.files,
             "bytes": restored.bytes,
             "already_there": restored.already_there,
+            "from_imports": restored.from_imports,
             "to": options.to,
         }))?;
     } else {
@@ -44,6 +49,12 @@ pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome>
             context
                 .output
                 .line(format!("{} already there", counted(restored.already_there, "identical file")))?;
+        }
+        if restored.from_imports > 0 {
+            context.output.note(format!(
+                "note: {} from imports: conversations and files as they were in the exports, not the exports themselves",
+                counted(restored.from_imports, "file")
+            ));
         }
     }
     Ok(if restored.files + restored.already_there == 0 { Outcome::Nothing } else { Outcome::Done })
