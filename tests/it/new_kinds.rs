@@ -137,7 +137,7 @@ const CLAUDE_OPAQUE: &[&str] = &[
     "<api-request",
     "<cost-state>",
     "<tools-used>",
-    // Each tool has results of its own shape.
+    // The shape of a result depends on its tool.
     ".toolUseResult",
     "<image>.source",
 ];
@@ -200,7 +200,7 @@ fn whatever_is_new_in_codex_is_named() {
     };
     let lines = lines_of("codex_cli", is_transcript);
     let write = |bench: &Bench, text: &str| {
-        // Lines without an envelope are in files of their own, whose first line has no type.
+        // Lines without an envelope are in separate files, whose first line has no type.
         let (wrapped, mut bare): (Vec<String>, Vec<String>) =
             text.lines().map(str::to_owned).partition(|line| line.contains(r#""payload""#));
         bare.sort_by_key(|line| line.contains(r#""type""#));

@@ -99,7 +99,7 @@ pub(super) fn is_secret(value: &[u8], place: Place, doubts: &Doubts) -> bool {
         && !is_port()
 }
 
-/// A value without quotes. Signs that end values elsewhere belong to it if more of it follows on a line of its own.
+/// An unquoted value. On a line that holds nothing else, punctuation that ends values elsewhere is part of it.
 fn bare_end(bytes: &[u8], start: usize, limit: usize, setting: &Setting) -> Option<usize> {
     let is_part = |byte: u8| byte.is_ascii_graphic() && !b"\"'`\\<>{}".contains(&byte);
     let is_plain = |byte: u8| is_part(byte) && !b",;&)]|".contains(&byte);

@@ -59,7 +59,7 @@ impl Slot {
         (is_next && bytes.get(slot.start) != Some(&b'-')).then_some(slot)
     }
 
-    /// After `"name", ` in a call that sets what the name stands for.
+    /// After `"name", ` in a call that sets the named value.
     pub(super) fn after_comma(bytes: &[u8], word: Range<usize>) -> Option<Slot> {
         let before = &bytes[word.start.saturating_sub(LONGEST_FLAG)..word.start];
         let length = before.iter().rev().take_while(|byte| is_name_byte(**byte) || **byte == b'.').count();

@@ -184,7 +184,7 @@ pub trait Settings {
     fn user_home(&self) -> Option<PathBuf>;
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Home {
     pub root: PathBuf,
     /// The path of `root` within a complete home: empty, or `sessions` if only that folder is configured.
@@ -197,12 +197,16 @@ pub struct Home {
 }
 
 /// Selects folders directly below one folder of the home, by patterns on their names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Choice {
     pub below: &'static str,
     /// All if empty.
     pub include: Vec<String>,
     pub exclude: Vec<String>,
+    /// Turns a pattern of the settings into one for folder names.
+    pub folder_pattern: fn(&str) -> String,
+    /// The session that a file of the home belongs to, by its path.
+    pub session_of: fn(&str) -> Option<&str>,
 }
 
 /// What a reader knows about its file besides the bytes.

@@ -38,7 +38,7 @@ fn by_node(bench: &Bench, session: &str) -> HashMap<String, Value> {
 #[test]
 fn messages_join_by_the_ids_of_their_nodes() {
     let mut talk = workshop();
-    // A node and its message have ids of their own.
+    // A node and its message have different ids.
     let mut sent = text_message("message-of-k1", "user", json!(["Look at this wheel."]));
     sent["metadata"]["attachments"] = json!([{"id": "file-PhotoOfTheWheel000001", "name": "wheel.png"}]);
     talk.node("k1", "a4", sent);
@@ -133,7 +133,7 @@ fn a_canvas_is_keyed_by_its_document() {
     let data = &found[0]["data"];
     assert_eq!((&data["title"], &data["type"]), (&json!("oiling_plan"), &json!("document")));
     assert_eq!((&data["conversation_id"], &data["node_id"]), (&json!(WORKSHOP), &json!("c4")));
-    // The same document as a file of its own is another version of it.
+    // The same document in a separate file is another version of it.
     let text = json!([{"textdoc_id": "doc-1", "title": "Oiling plan", "textdoc_type": "document", "version": 3,
         "content": "# Oiling plan\nTwo drops a wheel.", "updated_at": "2025-10-10T08:00:00.000+00:00"}]);
     files.push(("textdocs/doc-1.json".into(), bytes_of(&text)));

@@ -67,6 +67,9 @@ fn a_session_whose_transcript_is_gone_keeps_its_prompts() {
     assert_eq!(listed["cwd"], "/home/ada/engine");
     assert_eq!(listed["history_only"], true);
     assert_eq!(listed["resume_command"], "");
+    let cards = bench.json(&["sources"])["sources"].as_array().unwrap().clone();
+    let card = cards.iter().find(|card| card["source"] == "claude_code").unwrap();
+    assert_eq!(card["deleted_this_month"], 0, "the client has no transcript to delete");
     assert_eq!(listed["started_at"], "2026-03-02T10:00:01.040Z");
     assert_eq!(listed["last_message_at"], "2026-03-02T10:00:30.040Z");
     assert_eq!(found(&bench, "flywheel"), [TWO]);
@@ -92,7 +95,7 @@ fn what_a_transcript_has_is_not_shown_again() {
     let history = [
         typed(Some(ONE), 1, "oil the gears. "),
         typed(Some(ONE), 20, "Then the springs."),
-        // The paste is in a file of its own: only the time tells.
+        // The paste is in a separate file: only the time identifies the prompt.
         typed(Some(ONE), 60, "[Pasted text #1 +2 lines] Polish it."),
         typed(Some(ONE), 90, "This was never sent."),
     ];

@@ -17,7 +17,7 @@ fn every_proof_exists() {
     assert!(proofs > 40, "only {proofs} requirements are proven");
 }
 
-/// Whether the module has a test of this name: a function of its own, or one over homes.
+/// Whether the module has a test of this name, as a function or over homes.
 fn exists(tests: &Path, proof: &str) -> bool {
     let Some((module, test)) = proof.rsplit_once("::") else { return false };
     let module: PathBuf = tests.join(module.replace("::", "/"));

@@ -59,7 +59,7 @@ pub fn assert_cost(found: &Value, expected: Option<f64>, what: &str) {
 #[track_caller]
 fn assert_close(found: &Value, expected: Option<f64>, figures: i64, what: &str) {
     let close = match (found.as_f64(), expected) {
-        (Some(found), Some(expected)) => (found - expected).abs() < 1e-6 * figures as f64,
+        (Some(found), Some(expected)) => (found - expected).abs() < 0.501e-6 * (figures + 1) as f64,
         (None, None) => found.is_null(),
         (Some(_), None) | (None, Some(_)) => false,
     };

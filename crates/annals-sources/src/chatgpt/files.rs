@@ -108,7 +108,7 @@ pub fn of_message<'a>(conversation: &str, node: &str, message: Json<'a>) -> Vec<
     notes
 }
 
-/// A part of a message, and the part within it: sound has one of its own.
+/// A part of a message, and the part nested in it: audio is nested.
 pub fn pointers(part: Json<'_>) -> impl Iterator<Item = Json<'_>> {
     std::iter::once(part).chain(part.get("audio_asset_pointer").filter(|inner| inner.is_object()))
 }

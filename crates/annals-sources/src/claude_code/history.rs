@@ -19,7 +19,7 @@ fn entry(line: &Object<'_>) -> Result<HistoryEntry, &'static str> {
     })
 }
 
-/// What was typed, with short pastes in place of their marks; long ones are in files of their own.
+/// What was typed, with short pastes in place of their marks; long ones are in separate files.
 pub fn text(line: &Object<'_>) -> Option<String> {
     line.get_integer("timestamp")?;
     let mut text = line.get_text("display")?.into_owned();

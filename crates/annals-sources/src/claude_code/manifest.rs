@@ -2,6 +2,7 @@
 
 use super::fields::ATTACHMENT;
 use super::footprint::FOOTPRINT;
+use crate::home::authored::HOOK;
 use annals_core::{
     Coverage, Family, Field, Manifest, Retention, Rows, Semantics, Stream, Surface, ValueKind, Variable,
 };
@@ -230,14 +231,6 @@ const NOTE: &[Field] = &[
     Field::new("updated_at", "string|null", "last change"),
 ];
 
-const HOOK: &[Field] = &[
-    Field::new("id", "string", "path below the directory of hooks, with its repository before a #"),
-    Field::new("name", "string", "file name"),
-    Field::new("path", "string", "path below the home, or absolute in a repository"),
-    Field::preview("body", "string|null", "the text; none if it is not text", "records … --key ID --full"),
-    Field::new("bytes", "integer", "length in bytes"),
-];
-
 const TASK: &[Field] = &[
     Field::new("id", "string", "session and agent, or list and number of a task"),
     Field::new("session_id", "string|null", "session, or name of the list of tasks"),
@@ -350,7 +343,6 @@ const fn stream(
         family: Family::Transcript,
         semantics,
         rows,
-        primary_key: &["id"],
         cursor_field,
         consent_time_field: Some(cursor_field),
         coverage: Coverage::FullInventory,

@@ -10,6 +10,7 @@ mod history;
 mod kinds;
 mod manifest;
 mod people;
+mod projects;
 mod queue;
 mod replace;
 mod sidecars;
@@ -40,7 +41,13 @@ impl Source for ClaudeCode {
         let include = settings.list("CLAUDE_CODE_PROJECTS_DIR_INCLUDE");
         let exclude = settings.list("CLAUDE_CODE_PROJECTS_DIR_EXCLUDE");
         let chosen = !include.is_empty() || !exclude.is_empty();
-        let choice = chosen.then_some(Choice { below: "projects", include, exclude });
+        let choice = chosen.then_some(Choice {
+            below: "projects",
+            include,
+            exclude,
+            folder_pattern: projects::folder_pattern,
+            session_of: projects::session_of,
+        });
         let follows_links = settings.flag("ANNALS_CLAUDE_FOLLOW_LINKS");
         let without: &[&str] = if settings.flag(SNAPSHOTS) { &[] } else { &["file-history"] };
         let home = |root, prefix| Home { root, prefix, choice: choice.clone(), follows_links, without };

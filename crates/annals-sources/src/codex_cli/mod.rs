@@ -19,6 +19,7 @@ mod rollout;
 mod rules;
 mod sidecars;
 mod starlark;
+mod streams;
 mod tape;
 mod usage;
 

@@ -1,5 +1,7 @@
 //! What tool calls did to files: from patches, records of changes, and commands that only read.
 
+use serde_json::Value;
+
 use super::blocks;
 use super::outcome::read_body;
 use super::patch::{each_place, find_patches, patch_work, unified_diff_changes};
@@ -8,7 +10,7 @@ use super::requests::ToolRequest;
 use crate::home::folders::absolute;
 use crate::json::{Json, Line, Scan, unescape};
 use crate::{CallLines, Printed, Recorder, Snapshot, TapeForm};
-use annals_core::{Block, CallKind, FileRegion, FileWork, Operation};
+use annals_core::{Block, CallKind, FileRegion, FileWork, Operation, SessionFacts};
 
 pub struct CodexTape;
 
@@ -24,6 +26,10 @@ const FORM: TapeForm = TapeForm {
 impl Recorder for CodexTape {
     fn form(&self) -> &'static TapeForm {
         &FORM
+    }
+
+    fn provider<'f>(&self, facts: &'f SessionFacts) -> &'f str {
+        facts.native.get("model_provider").and_then(Value::as_str).unwrap_or(FORM.vendor)
     }
 
     fn name_of(&self, line: &[u8]) -> Option<String> {

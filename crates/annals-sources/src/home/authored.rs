@@ -5,7 +5,16 @@ use serde_json::{Map, Value, json};
 use super::front_matter;
 use crate::json::Line;
 use crate::{Facts, FileContext, Reader};
-use annals_core::{ContentKey, Document, Item, Span, Time, Verdict};
+use annals_core::{ContentKey, Document, Field, Item, Span, Time, Verdict};
+
+/// Fields of a hook script.
+pub const HOOK: &[Field] = &[
+    Field::new("id", "string", "path below the directory of hooks, with its repository before a #"),
+    Field::new("name", "string", "file name"),
+    Field::new("path", "string", "path below the home, or absolute in a repository"),
+    Field::preview("body", "string|null", "the text; none if it is not text", "records … --key ID --full"),
+    Field::new("bytes", "integer", "length in bytes"),
+];
 
 /// Reads a whole file as one record of a stream.
 pub struct WholeFileReader {

@@ -4,11 +4,16 @@ pub(crate) mod diff;
 pub(crate) mod shell_read;
 
 use crate::json::Line;
-use annals_core::FileWork;
+use annals_core::{FileWork, SessionFacts};
 
 /// Converts one provider's lines to a tape. Pure: the same bytes give the same results.
 pub trait Recorder: Sync {
     fn form(&self) -> &'static TapeForm;
+
+    /// Who serves the models of a session, for a tape whose lines name no model.
+    fn provider<'f>(&self, _facts: &'f SessionFacts) -> &'f str {
+        self.form().vendor
+    }
 
     /// A file name for lines without a file, as the client would have named it.
     fn name_of(&self, line: &[u8]) -> Option<String>;

@@ -172,11 +172,12 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Sessions of a home that the client still has and whose last message is older.
+    /// Sessions of a home whose transcript the client still has and whose last message is older.
     pub fn count_idle_since(&self, instance: i64, since: Time) -> Result<i64> {
         let mut statement = self.prepare(sql!(
             "select count(*) from session where instance = $1 and last_at < $2 and gone_at is null and {visible_instance}
-             and (parent_kind is null or parent_kind not in ('sub_agent', 'review'))"
+             and (parent_kind is null or parent_kind not in ('sub_agent', 'review'))
+             and exists (select 1 from session_part part where part.session = session.id and part.rank = 0)"
         ))?;
         Ok(statement.query_row(params![instance, since.micros()], |row| row.get(0))?)
     }

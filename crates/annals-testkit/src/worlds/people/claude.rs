@@ -202,7 +202,7 @@ impl Transcript {
                 self.turn(content, added);
             }
         }
-        // The words beside a result are no record of their own.
+        // Words beside a result have no separate record.
         let result = self.call();
         let words = added.words(&session, "beside a result");
         self.says(json!([result, text(&words)]));
@@ -401,7 +401,7 @@ impl Transcript {
         patch.is_some_and(|patch| patch.len() < 3)
     }
 
-    /// Another transcript with these rows and a turn of its own.
+    /// Another transcript: copies of these rows, then a new turn.
     fn copy(
         &self,
         deed: &'static str,

@@ -307,7 +307,7 @@ impl Transcript {
         child.copy("spawn of a spawn", spawned(&child.id), whole, added);
     }
 
-    /// Another thread with the lines of this one, written anew, and a turn of its own.
+    /// Another thread: rewritten copies of this one's lines, then a new turn.
     fn copy(
         &self,
         deed: &'static str,

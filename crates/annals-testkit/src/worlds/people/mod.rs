@@ -94,7 +94,7 @@ fn read_lines(path: &Path) -> Vec<serde_json::Value> {
     bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
-/// The text of a file with lines appended, each on a line of its own.
+/// The text of a file with lines appended.
 fn append_lines(path: &Path, lines: &[serde_json::Value]) {
     let mut bytes = std::fs::read(path).unwrap_or_default();
     if !bytes.is_empty() && bytes.last() != Some(&b'\n') {

@@ -48,16 +48,8 @@ pub fn run(context: &mut Context, options: &ExportArguments) -> Result<Outcome> 
     let mut total = 0;
     for (source, stream) in streams {
         let name = format!("{}/{}", source.manifest().source, stream.name);
-        let query = RecordsQuery {
-            source,
-            stream,
-            key: None,
-            within: None,
-            since: None,
-            limit: None,
-            cursor: states.get(&name).cloned(),
-            full: true,
-        };
+        let cursor = states.get(&name).cloned();
+        let query = RecordsQuery { cursor, full: true, ..RecordsQuery::all(source, stream) };
         context.output.json_line(&json!({
             "type": "SCHEMA",
             "stream": name,

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
 use crate::view::RecordsQuery;
-use annals_core::{Error, Result, Stream, Time};
+use annals_core::{Error, Result, Stream};
 use annals_sources::{Source, by_name, of_programs};
 
 #[derive(Args)]
@@ -76,20 +76,22 @@ fn read(context: &Context, options: &RecordsArguments) -> Result<RecordsQuery> {
     }
     let source = super::sync::parse_source(source)?;
     let stream = find_stream(source, stream)?;
+    Ok(RecordsQuery { key: options.key.clone(), ..selected(options, source, stream)? })
+}
+
+/// What the options select of a stream.
+fn selected(
+    options: &RecordsArguments,
+    source: &'static dyn Source,
+    stream: &'static Stream,
+) -> Result<RecordsQuery> {
     Ok(RecordsQuery {
-        source,
-        stream,
-        key: options.key.clone(),
-        within: None,
-        since: since(options)?,
+        since: options.since.as_deref().map(|text| time::parse(text, now())).transpose()?,
         limit: options.limit,
         cursor: options.cursor.clone(),
         full: options.full,
+        ..RecordsQuery::all(source, stream)
     })
-}
-
-fn since(options: &RecordsArguments) -> Result<Option<Time>> {
-    options.since.as_deref().map(|text| time::parse(text, now())).transpose()
 }
 
 /// A stream of a source by its name.
@@ -116,13 +118,8 @@ fn of_connector(
     let Some((_, records)) = known.zip(manifest.stream("records")) else { return Ok(None) };
     let within = format!("{name}/{stream}/");
     Ok(Some(RecordsQuery {
-        source,
-        stream: records,
         key: options.key.as_ref().map(|key| format!("{within}{key}")),
         within: Some(within),
-        since: since(options)?,
-        limit: options.limit,
-        cursor: options.cursor.clone(),
-        full: options.full,
+        ..selected(options, source, records)?
     }))
 }

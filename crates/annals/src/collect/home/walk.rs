@@ -213,7 +213,7 @@ impl Chosen {
         let set = |patterns: &[String]| -> Result<GlobSet> {
             let mut builder = GlobSetBuilder::new();
             for pattern in patterns {
-                let glob = GlobBuilder::new(&as_name(pattern)).build().map_err(|error| {
+                let glob = GlobBuilder::new(&(choice.folder_pattern)(pattern)).build().map_err(|error| {
                     Error::new(format!("invalid pattern {pattern:?}: {error}"))
                         .hint("use a pattern such as *-work or api-*")
                 })?;
@@ -242,7 +242,8 @@ fn unmatched_patterns(choice: &Choice, survey: &Survey) -> Vec<String> {
     names.sort();
     names.dedup();
     let matches = |pattern: &String| {
-        let glob = GlobBuilder::new(&as_name(pattern)).build().map(|glob| glob.compile_matcher());
+        let glob =
+            GlobBuilder::new(&(choice.folder_pattern)(pattern)).build().map(|glob| glob.compile_matcher());
         glob.is_ok_and(|glob| names.iter().any(|name| glob.is_match(name)))
     };
     choice.include.iter().chain(&choice.exclude).filter(|pattern| !matches(pattern)).cloned().collect()
@@ -250,43 +251,30 @@ fn unmatched_patterns(choice: &Choice, survey: &Survey) -> Vec<String> {
 
 /// Also leaves out files elsewhere in the home that belong to sessions in excluded folders.
 fn leave_excluded_sessions(home: &Home, chosen: Option<&Chosen>, root: &Path, survey: &mut Survey) {
-    let Some(chosen) = chosen.filter(|_| home.prefix.is_empty()) else { return };
-    let mut sessions = HashSet::new();
+    let (Some(choice), Some(chosen)) = (&home.choice, chosen) else { return };
+    let is_below = |path: &str| path.strip_prefix(choice.below).is_some_and(|rest| rest.starts_with('/'));
+    let mut excluded = HashSet::new();
     for left in survey.left_out.iter().filter(|left| !chosen.includes(&left.path)) {
-        for entry in std::fs::read_dir(root.join(&left.path)).into_iter().flatten().flatten() {
-            let name = text_of(&entry.file_name());
-            sessions.insert(name.strip_suffix(".jsonl").unwrap_or(&name).to_owned());
+        let within_root = left.path.strip_prefix(home.prefix).unwrap_or(&left.path).trim_start_matches('/');
+        for entry in std::fs::read_dir(root.join(within_root)).into_iter().flatten().flatten() {
+            let path = join(&left.path, &entry.file_name());
+            excluded.extend((choice.session_of)(&path).map(str::to_owned));
         }
     }
-    // Long enough to be an id and not a common word.
-    sessions.retain(|session| session.len() >= 32);
-    let is_below = |path: &str| path.strip_prefix(chosen.below).is_some_and(|rest| rest.starts_with('/'));
-    let ids = |path: &str| -> Vec<String> {
-        path.split('/').filter_map(|part| part.get(..36)).map(str::to_owned).collect()
-    };
     // A session that continued in another project is also that project's.
-    for kept in survey.found.iter().filter(|found| is_below(&found.path)).flat_map(|found| ids(&found.path)) {
-        sessions.remove(&kept);
+    for found in survey.found.iter().filter(|found| is_below(&found.path)) {
+        (choice.session_of)(&found.path).map(|session| excluded.remove(session));
     }
-    let is_theirs = |path: &str| !is_below(path) && ids(path).iter().any(|id| sessions.contains(id));
     let left_out = &mut survey.left_out;
     survey.found.retain(|found| {
-        let stays = !is_theirs(&found.path);
+        let session = (choice.session_of)(&found.path).filter(|_| !is_below(&found.path));
+        let stays = session.is_none_or(|session| !excluded.contains(session));
         if !stays {
             let (store, why) = ("settings", "excluded in the settings");
             left_out.push(LeftOut { path: found.path.clone(), store, why, files: 1, bytes: found.size });
         }
         stays
     });
-}
-
-/// Turns a pattern for paths into one for the client's folder names: `/home/ada/x` becomes `-home-ada-x`.
-fn as_name(pattern: &str) -> String {
-    if !pattern.contains('/') {
-        return pattern.to_owned();
-    }
-    let kept = |c: char| c.is_ascii_alphanumeric() || "*?[]{},!-".contains(c);
-    pattern.trim_end_matches('/').chars().map(|c| if kept(c) { c } else { '-' }).collect()
 }
 
 fn join(folder: &str, name: &OsStr) -> String {

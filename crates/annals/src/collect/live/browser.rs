@@ -65,7 +65,7 @@ impl LiveBrowser {
     }
 
     fn launch(setup: &BrowserSetup) -> Result<std::result::Result<LiveBrowser, NotUp>> {
-        // A fixed port: with port 0, pages are told that the browser is automated, which we do not want.
+        // A fixed port: with port 0, Chromium reveals to pages that it is automated.
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut command = Command::new(&setup.program);
         command

@@ -127,7 +127,8 @@ fn page_of(
     let Some(stream) = source.manifest().stream(stream) else { return Ok(None) };
     let limit = u64::try_from(page.limit).ok();
     let full = key.is_some();
-    let query = RecordsQuery { source, stream, key, within: None, since, limit, cursor: page.cursor, full };
+    let query =
+        RecordsQuery { key, since, limit, cursor: page.cursor, full, ..RecordsQuery::all(source, stream) };
     view.record_page(&query).map(Some)
 }
 

@@ -434,16 +434,7 @@ fn stores(door: &Door, disk: &OnDisk, imported: &Imported, archived_only: &Archi
 impl View<'_> {
     /// Compares the fields of records with those the manifest declares.
     fn stream_audit(&self, source: &'static dyn Source, stream: &'static Stream) -> Result<StreamAudit> {
-        let query = RecordsQuery {
-            source,
-            stream,
-            key: None,
-            within: None,
-            since: None,
-            limit: Some(SAMPLE),
-            cursor: None,
-            full: false,
-        };
+        let query = RecordsQuery { limit: Some(SAMPLE), ..RecordsQuery::all(source, stream) };
         let mut audit = StreamAudit {
             stream: stream.name,
             sampled: 0,

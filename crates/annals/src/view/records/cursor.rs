@@ -1,4 +1,4 @@
-//! Where a list of records goes on: within a list, or at the state that the last list ended with.
+//! Cursors of record lists: a position within a list, or the state that a list ended with.
 
 use crate::view::paging::{not_a_cursor, read_numbers, write_numbers};
 use annals_core::Result;

@@ -33,6 +33,22 @@ pub struct RecordsQuery {
     pub full: bool,
 }
 
+impl RecordsQuery {
+    /// All records of a stream.
+    pub fn all(source: &'static dyn Source, stream: &'static Stream) -> RecordsQuery {
+        RecordsQuery {
+            source,
+            stream,
+            key: None,
+            within: None,
+            since: None,
+            limit: None,
+            cursor: None,
+            full: false,
+        }
+    }
+}
+
 /// Some records of a stream, and where the next ones start.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RecordPage {
@@ -40,7 +56,7 @@ pub struct RecordPage {
     pub next_cursor: Option<String>,
     /// Cursor for what changes after this list; use it once `next_cursor` is null.
     pub state: String,
-    /// `full` if the list has every record of the stream, `changes` if it goes on from a state.
+    /// `full` if the list has every record of the stream, `changes` if it starts from a state.
     pub mode: &'static str,
 }
 

@@ -297,7 +297,7 @@ impl Taping {
         let form = self.recorder.form();
         let mut first = None;
         match self.options.format {
-            TapeFormat::Tape => first = Some(meta(door, form, &self.session, &facts, &self.grades)),
+            TapeFormat::Tape => first = Some(meta(door, self.recorder, &self.session, &facts, &self.grades)),
             TapeFormat::AgentTrace => {
                 self.traces.emit(door, form, self.source.manifest().source, &facts, visit)?;
             }
@@ -309,7 +309,7 @@ impl Taping {
 /// The first line: identifies the session and reports the coverage.
 fn meta(
     door: &Door,
-    form: &TapeForm,
+    recorder: &dyn Recorder,
     session: &str,
     facts: &SessionFacts,
     grades: &CoverageGrades,
@@ -317,17 +317,17 @@ fn meta(
     let mut meta = Map::new();
     meta.insert("t".into(), Value::from(moment(facts.started_at)));
     meta.insert("k".into(), Value::from("meta"));
-    let mut put = |name: &str, text: Option<&String>| {
+    let form = recorder.form();
+    let mut put = |name: &str, text: Option<&str>| {
         if let Some(text) = text {
             meta.insert(name.into(), json!(door.text(text)));
         }
     };
-    let provider = facts.native.get("model_provider").and_then(Value::as_str).unwrap_or(form.vendor);
-    put("model", facts.models.first().or(Some(&provider.to_owned())));
-    put("repo_head", facts.git_commit.as_ref());
-    put("label", facts.name.as_ref().or(facts.title.as_ref()).or(facts.first_prompt.as_ref()));
-    put("cwd", facts.cwd.as_ref());
-    put("client_version", facts.client_version.as_ref());
+    put("model", Some(facts.models.first().map_or(recorder.provider(facts), String::as_str)));
+    put("repo_head", facts.git_commit.as_deref());
+    put("label", facts.name.as_deref().or(facts.title.as_deref()).or(facts.first_prompt.as_deref()));
+    put("cwd", facts.cwd.as_deref());
+    put("client_version", facts.client_version.as_deref());
     if let Some(parent) = &facts.parent {
         let kind = facts.parent_kind.map(annals_core::LinkKind::name);
         meta.insert("parent".into(), json!({"session_id": parent, "kind": kind}));
