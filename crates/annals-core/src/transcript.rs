@@ -57,11 +57,7 @@ pub enum Item {
     Result(CallResult),
     Usage(Usage),
     Summary(Summary),
-    /// A row that a summary in another file may refer to as the last of its session.
-    Landmark {
-        session: Arc<str>,
-        row: ContentKey,
-    },
+    Landmark(Landmark),
     Touch(Touch),
     Link(Link),
     Document(Document),
@@ -237,6 +233,15 @@ pub enum MessageKind {
 }
 
 stored_by_number!(Tally else Nothing, Role else System, MessageKind else Notice);
+
+/// A row that a summary in another file may refer to as the last of its session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Landmark {
+    pub session: Arc<str>,
+    pub row: ContentKey,
+    /// The row may have been copied from another session.
+    pub inherited: bool,
+}
 
 /// A title that one file gives to a session in another, by referring to one of its rows.
 #[derive(Debug, Clone, PartialEq)]

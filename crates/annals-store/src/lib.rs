@@ -91,6 +91,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Sql(include_str!("migrations/0008_segments.sql")),
     Migration::Sql(include_str!("migrations/0009_typed_prompts.sql")),
     Migration::Sql(include_str!("migrations/0010_changes.sql")),
+    Migration::Sql(include_str!("migrations/0011_titles.sql")),
 ];
 
 /// The open archive file. Collectors write to it and keep their state in it; an [`Archive`] reads its content.

@@ -19,19 +19,21 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
 pub fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for file in files_below(from) {
-        let target = to.join(file.strip_prefix(from).unwrap());
-        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
-        std::fs::copy(&file, &target).unwrap();
-        // Make copies of read-only files writable.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o644)).unwrap();
-        }
-        // Records of complete files use the modification time.
-        let times = std::fs::FileTimes::new().set_modified(file.metadata().unwrap().modified().unwrap());
-        std::fs::File::options().write(true).open(&target).unwrap().set_times(times).unwrap();
+        copy_file(&file, &to.join(file.strip_prefix(from).unwrap()));
     }
+}
+
+/// Copies a file with its modification time, which records of complete files use. The copy is writable.
+pub fn copy_file(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+    std::fs::copy(from, to).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let times = std::fs::FileTimes::new().set_modified(from.metadata().unwrap().modified().unwrap());
+    std::fs::File::options().write(true).open(to).unwrap().set_times(times).unwrap();
 }
 
 pub fn append(path: &Path, text: &str) {

@@ -19,8 +19,8 @@ use crate::home::title::{in_a_line, title_of};
 use crate::json::{Json, Line, Object};
 use crate::{Facts, FileContext, Reader, each_object};
 use annals_core::{
-    ContentKey, Document, Item, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span, Summary,
-    Tally, Time, Tokens, Usage, Verdict,
+    ContentKey, Document, Item, Landmark, Link, LinkKind, Message, MessageKind, Role, SessionFacts, Span,
+    Summary, Tally, Time, Tokens, Usage, Verdict,
 };
 
 /// Clients from here on write no `summary` rows; 2.1.22 is the last that was seen to.
@@ -570,7 +570,8 @@ impl TranscriptReader {
             return;
         }
         if let Some(uuid) = row.object.get_text("uuid") {
-            out.push(Item::Landmark { session: self.session.clone(), row: row_key(&uuid) });
+            let (session, row_key) = (self.session.clone(), row_key(&uuid));
+            out.push(Item::Landmark(Landmark { session, row: row_key, inherited: row.inherited }));
         }
     }
 

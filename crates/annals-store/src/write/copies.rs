@@ -59,6 +59,11 @@ impl Writer<'_> {
                 self.transaction.prepare_cached(&text)?.execute([*session, file])?;
             }
             self.forget_typed(*session, file)?;
+            let mut statement = self
+                .transaction
+                .prepare_cached(sql!("update summary set session = null where session = $1"))?;
+            statement.execute([*session])?;
+            drop(statement);
             self.touched.insert(*session);
             self.copying.insert(*session);
         }
@@ -68,6 +73,13 @@ impl Writer<'_> {
         statement.execute([file])?;
         self.dropped_passages = true;
         drop(statement);
+        let mut statement = self
+            .transaction
+            .prepare_cached(sql!("select session from summary where file = $1 and session is not null"))?;
+        let named: Vec<i64> =
+            statement.query_map([file], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        self.touched.extend(named);
         for table in ["coverage", "problem", "summary", "typed_prompt"] {
             let text = format!("delete from {table} where file = ?1");
             self.transaction.prepare_cached(&text)?.execute([file])?;

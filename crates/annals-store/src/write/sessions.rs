@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, params};
 use super::{UsageDelta, Writer};
 use crate::error::Result;
 use crate::sql;
-use annals_core::{LinkKind, SessionFacts, Time};
+use annals_core::{ContentKey, LinkKind, SessionFacts, Time};
 
 impl Writer<'_> {
     /// Joins data about the session of another file: titles, and prompts that no transcript has.
@@ -14,19 +14,44 @@ impl Writer<'_> {
         self.resolve_typed()
     }
 
-    /// Assigns titles to the sessions they name, once both are known.
+    /// Assigns titles to the sessions they name, once both are known. Forks have the named row too: as with messages,
+    /// a session's own row wins over an inherited one, then the session's name decides.
     fn resolve_summaries(&mut self) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update summary set session = (select min(landmark.session) from landmark
-                                           where landmark.row_key = summary.row_key)
+            "update summary set session =
+                 (select landmark.session from landmark
+                  join session on session.id = landmark.session
+                  join file on file.id = summary.file and file.instance = session.instance
+                  where landmark.row_key = summary.row_key
+                  order by landmark.inherited, session.key limit 1)
              where session is null
              and exists (select 1 from landmark where landmark.row_key = summary.row_key)
              returning session"
         ))?;
-        let named: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        let named: Vec<Option<i64>> =
+            statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         drop(statement);
-        self.touched.extend(named);
+        self.touched.extend(named.into_iter().flatten());
         self.update_sessions()
+    }
+
+    /// Takes back the titles that name a row which another session has too; `resolve` assigns them again.
+    pub(crate) fn unassign_summaries_of(&mut self, row: ContentKey) -> Result<()> {
+        let mut statement = self
+            .transaction
+            .prepare_cached(sql!("select session from summary where row_key = $1 and session is not null"))?;
+        let named: Vec<i64> =
+            statement.query_map([row.stored()], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        drop(statement);
+        if !named.is_empty() {
+            let mut statement = self
+                .transaction
+                .prepare_cached(sql!("update summary set session = null where row_key = $1"))?;
+            statement.execute([row.stored()])?;
+            drop(statement);
+            self.touched.extend(named);
+        }
+        Ok(())
     }
 
     /// Updates every session that this transaction touched.
@@ -140,7 +165,8 @@ impl Writer<'_> {
             facts.parent_kind = facts.parent.as_ref().map(|_| LinkKind::Fork);
         }
         let mut statement = self.transaction.prepare_cached(sql!(
-            "select text from summary where session = $1 order by file desc, place desc limit 1"
+            "select text from summary join file on file.id = summary.file
+             where session = $1 order by file.path desc, place desc limit 1"
         ))?;
         let summary: Option<String> = statement.query_row([session], |row| row.get(0)).optional()?;
         drop(statement);

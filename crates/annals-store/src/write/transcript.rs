@@ -9,8 +9,8 @@ use super::copies::CopyCandidate;
 use crate::error::Result;
 use crate::sql;
 use annals_core::{
-    Call, CallResult, ContentKey, Document, Item, Link, Message, MessageKind, Role, Span, Summary, Tally,
-    Time, Tokens, Touch, Usage,
+    Call, CallResult, Document, Item, Landmark, Link, Message, MessageKind, Role, Span, Summary, Tally, Time,
+    Tokens, Touch, Usage,
 };
 
 impl Writer<'_> {
@@ -25,7 +25,7 @@ impl Writer<'_> {
                 self.extend_message(instance, file, &session, message, span)
             }
             Item::Summary(summary) => self.write_summary(file, &summary),
-            Item::Landmark { session, row } => self.write_landmark(instance, file, &session, row),
+            Item::Landmark(landmark) => self.write_landmark(instance, file, &landmark),
             Item::Call(call) => self.write_call(instance, file, &call),
             Item::Result(result) => self.write_result(instance, file, &result),
             Item::Usage(usage) => self.write_usage(instance, file, &usage),
@@ -152,20 +152,16 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn write_landmark(
-        &mut self,
-        instance: i64,
-        file: i64,
-        session: &Arc<str>,
-        row: ContentKey,
-    ) -> Result<()> {
-        let session = self.session_id(instance, session)?;
+    fn write_landmark(&mut self, instance: i64, file: i64, landmark: &Landmark) -> Result<()> {
+        let session = self.session_id(instance, &landmark.session)?;
+        let row = landmark.row;
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into landmark (row_key, session, file) values ($1, $2, $3)
+            "insert into landmark (row_key, session, file, inherited) values ($1, $2, $3, $4)
              on conflict (row_key, session, file) do nothing"
         ))?;
-        statement.execute(params![row.stored(), session, file])?;
-        Ok(())
+        let added = statement.execute(params![row.stored(), session, file, landmark.inherited])?;
+        drop(statement);
+        if added > 0 { self.unassign_summaries_of(row) } else { Ok(()) }
     }
 
     pub(crate) fn count_message(&mut self, session: i64, role: Role, tally: Tally, by: i64) {

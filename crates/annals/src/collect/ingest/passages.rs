@@ -88,7 +88,7 @@ impl Passages {
                 | Item::Rekey { .. }
                 | Item::Usage(_)
                 | Item::Summary(_)
-                | Item::Landmark { .. }
+                | Item::Landmark(_)
                 | Item::Link(_)
                 | Item::Ended { .. }
                 | Item::Forget { .. }

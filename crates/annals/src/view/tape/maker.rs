@@ -178,7 +178,7 @@ impl<'a> TapeMaker<'a> {
             | Item::Rekey { .. }
             | Item::Usage(_)
             | Item::Summary(_)
-            | Item::Landmark { .. }
+            | Item::Landmark(_)
             | Item::Link(_)
             | Item::Ended { .. }
             | Item::Forget { .. }
