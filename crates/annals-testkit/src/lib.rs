@@ -23,6 +23,7 @@ pub mod codex;
 pub mod corpora;
 pub mod files;
 pub mod fixtures;
+pub mod git;
 pub mod homes;
 mod program;
 pub mod server;

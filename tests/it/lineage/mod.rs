@@ -1,10 +1,12 @@
 //! Every line of a made-up repository is traced to its author, whatever was done to the repository since.
 
 mod real;
+mod repositories;
+mod time;
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use annals_testkit::Bench;
 use annals_testkit::files::copy_folder;
@@ -60,28 +62,35 @@ pub fn small_elsewhere(text: &str) -> (Bench, PathBuf) {
 
 fn small_at(text: &str, place: &str) -> (Bench, PathBuf) {
     let bench = Bench::new();
-    let top = bench.folder.path().canonicalize().unwrap();
-    let (folder, file) = (top.join("engine"), top.join(place));
+    let file = bench.folder.path().canonicalize().unwrap().join(place);
+    session_that_writes(&bench, SESSION, "2026-03-02T09:00", &file, text);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    let row = |kind: &str, number: usize, message: Value| {
-        serde_json::json!({"type": kind, "uuid": format!("u{number}"), "sessionId": SESSION, "cwd": folder,
-            "version": "2.1.112", "timestamp": format!("2026-03-02T09:00:0{number}.000Z"), "message": message})
-    };
-    let call = serde_json::json!({"id": "msg_1", "role": "assistant", "model": "made-up-1", "content": [
-        {"type": "tool_use", "id": "toolu_1", "name": "Write", "input": {"file_path": file, "content": text}}]});
-    let done = serde_json::json!({"role": "user", "content": [
-        {"type": "tool_result", "tool_use_id": "toolu_1", "content": "created"}]});
-    let rows = [
-        row("user", 1, serde_json::json!({"role": "user", "content": "Count the gears"})),
-        row("assistant", 2, call),
-        row("user", 3, done),
-    ];
-    let path = bench.claude().join(format!("projects/-engine/{SESSION}.jsonl"));
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, rows.iter().map(|row| format!("{row}\n")).collect::<String>()).unwrap();
     std::fs::write(&file, text).unwrap();
     bench.sync();
     (bench, file)
+}
+
+/// The transcript of a session in `engine` that writes one file in one call, at a minute.
+fn session_that_writes(bench: &Bench, session: &str, minute: &str, file: &Path, text: &str) {
+    let folder = bench.folder.path().canonicalize().unwrap().join("engine");
+    std::fs::create_dir_all(&folder).unwrap();
+    let row = |kind: &str, number: usize, message: Value| {
+        json!({"type": kind, "uuid": format!("{session}-{number}"), "sessionId": session, "cwd": folder,
+            "version": "2.1.112", "timestamp": format!("{minute}:0{number}.000Z"), "message": message})
+    };
+    let call_id = format!("toolu_{}", &session[session.len() - 1..]);
+    let call = json!({"id": format!("msg_{session}"), "role": "assistant", "model": "made-up-1", "content": [
+        {"type": "tool_use", "id": call_id, "name": "Write", "input": {"file_path": file, "content": text}}]});
+    let done = json!({"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": call_id, "content": "created"}]});
+    let rows = [
+        row("user", 1, json!({"role": "user", "content": "Count the gears"})),
+        row("assistant", 2, call),
+        row("user", 3, done),
+    ];
+    let path = bench.claude().join(format!("projects/-engine/{session}.jsonl"));
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, rows.iter().map(|row| format!("{row}\n")).collect::<String>()).unwrap();
 }
 
 pub const SESSION: &str = "5e551011-0000-4000-8000-0000000000b1";
@@ -146,32 +155,6 @@ fn passages_and_folders_are_traced_too() {
     );
     let shown = bench.run(&["blame", "--no-git", "--stat", folder]).stdout;
     assert!(shown.contains("75 %") && shown.contains("4 lines in 2 files: 3 exact"), "{shown}");
-}
-
-#[test]
-fn commits_are_shown_with_calls_if_there_is_git() {
-    let (bench, file) = small(CODE);
-    let folder = file.parent().unwrap();
-    let git = |words: &[&str]| {
-        let identity = ["-c", "user.name=ada", "-c", "user.email=ada@example.invalid"];
-        std::process::Command::new("git").args(identity).arg("-C").arg(folder).args(words).output()
-    };
-    if git(&["init", "-q"]).is_err() {
-        // Without git there is nothing to add, and the answer is the same.
-        assert!(blamed(&bench, &file)["commits"].is_null());
-        return;
-    }
-    git(&["add", "-A"]).unwrap();
-    git(&["commit", "-qm", "squashed"]).unwrap();
-    std::fs::write(&file, format!("{CODE}later = True\n")).unwrap();
-    let mut command = bench.command(&["blame", "--json", file.to_str().unwrap()]);
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    let blame: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
-    let commits = blame["commits"].as_array().unwrap();
-    assert_eq!(commits.len(), 4);
-    assert_eq!(commits[0].as_str().unwrap().len(), 40);
-    assert!(commits[3].is_null(), "{commits:?}");
-    assert_eq!(blame["lines"]["exact"], 3);
 }
 
 #[test]

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::cli::git::{self, LineCommit};
 use crate::cli::ui::{table, time};
-use crate::cli::{Context, Outcome, git};
+use crate::cli::{Context, Outcome};
 use crate::view::format::{counted, percent};
 use crate::view::{Blame, BlameSums, CodeFile, Origin, Share, View, blame_sums};
 use annals_core::{Error, Result, Shown, Time};
@@ -19,7 +20,8 @@ use annals_core::{Error, Result, Shown, Time};
                   changed   similar text\n  \
                   read      a session read the line, none wrote it\n  \
                   unknown   no session is known to have written it\n\n\
-                  Lines are matched by content, not by commit: renames, rebases and formatters do not matter.")]
+                  Lines are matched by content, not by commit: renames, rebases and formatters do not matter.\n\
+                  No edit is credited with a line that was committed, or saved, before it.")]
 pub struct BlameArguments {
     /// File, or lines of a file: FILE:12, FILE:12-40
     #[arg(value_name = "FILE[:A[-B]]", required_unless_present_any = ["text", "stat"])]
@@ -30,6 +32,9 @@ pub struct BlameArguments {
     /// Summarize a directory: share of lines by session, source and model
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     stat: Option<PathBuf>,
+    /// Trace the file or directory as it was at this commit
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["text", "no_git"])]
+    at: Option<String>,
     /// Print a stable format for programs, like `git blame --porcelain`
     #[arg(long, conflicts_with = "stat")]
     porcelain: bool,
@@ -52,17 +57,15 @@ pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
     }
     let (file, lines, commits) = match (&options.text, &options.file) {
         (Some(text), _) => {
-            let file = CodeFile { path: String::new(), root: None, text: text.clone(), modified: None };
-            (file, None, None)
+            let (path, text) = (String::new(), text.clone());
+            (CodeFile { path, root: None, text, deadlines: Vec::new() }, None, None)
         }
         (None, Some(argument)) => {
             let (path, lines) = split_lines(argument)?;
-            let path = path
-                .canonicalize()
-                .map_err(|error| Error::new(format!("cannot read {}: {error}", path.display())))?;
-            let top = if options.no_git { None } else { path.parent().and_then(git::top_of) };
-            let commits = top.as_ref().and_then(|_| git::commits_of(&path));
-            (read(&path, top.as_deref())?, lines, commits)
+            let place = Place::of(&path, options)?;
+            let mut file = place.read(&place.path)?;
+            let commits = place.date(&mut file);
+            (file, lines, commits)
         }
         (None, None) => return Err(Error::bad_request("no file given")),
     };
@@ -76,8 +79,8 @@ pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
             counted(shown.len(), "line")
         )));
     }
-    let part =
-        Part { blame: &traced, lines: &shown, commits: commits.as_deref(), from, to: to.min(shown.len()) };
+    let to = to.min(shown.len());
+    let part = Part { blame: &traced.part(from, to), lines: &shown, commits: commits.as_deref(), from, to };
     if options.porcelain {
         porcelain(context, &part)?;
     } else if context.json {
@@ -85,9 +88,7 @@ pub fn run(context: &mut Context, options: &BlameArguments) -> Result<Outcome> {
     } else {
         table(context, &part)?;
     }
-    let known =
-        traced.spans.iter().any(|span| span.origin.is_some() && span.start <= part.to && span.end >= from);
-    Ok(if known { Outcome::Done } else { Outcome::Nothing })
+    Ok(if part.blame.origins.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }
 
 /// One read of the archive: its locks are taken once.
@@ -99,7 +100,7 @@ fn trace(view: &View<'_>, files: &[CodeFile]) -> Result<Vec<Blame>> {
 struct Part<'a> {
     blame: &'a Blame,
     lines: &'a [Shown],
-    commits: Option<&'a [Option<String>]>,
+    commits: Option<&'a [Option<LineCommit>]>,
     from: usize,
     to: usize,
 }
@@ -108,8 +109,7 @@ impl Part<'_> {
     /// Number, text, grade, origin, line when written, and commit of each line.
     fn each(&self) -> impl Iterator<Item = (usize, &Shown, &'static str, Option<usize>, Option<u32>)> {
         self.blame.spans.iter().flat_map(move |span| {
-            let lines = span.start.max(self.from)..=span.end.min(self.to);
-            lines.filter_map(move |number| {
+            (span.start..=span.end).filter_map(move |number| {
                 let step = u32::try_from(number - span.start).ok()?;
                 let written = span.written_at_line.and_then(|line| line.checked_add(step));
                 Some((number, self.lines.get(number - 1)?, span.grade, span.origin, written))
@@ -118,7 +118,7 @@ impl Part<'_> {
     }
 
     fn commit(&self, number: usize) -> Option<&str> {
-        self.commits?.get(number - 1)?.as_deref()
+        self.commits?.get(number - 1)?.as_ref().map(|commit| commit.hash.as_str())
     }
 }
 
@@ -179,8 +179,6 @@ fn describe_call(call: &Origin) -> String {
 
 fn document(part: &Part<'_>) -> Result<Value> {
     let mut document = serde_json::to_value(part.blame)?;
-    let spans = part.blame.spans.iter().filter(|span| span.start <= part.to && span.end >= part.from);
-    document["spans"] = serde_json::to_value(spans.collect::<Vec<_>>())?;
     if part.commits.is_some() {
         let commits = (part.from..=part.to).map(|number| json!(part.commit(number)));
         document["commits"] = Value::Array(commits.collect());
@@ -231,28 +229,22 @@ fn summarize(
     folder: &Path,
     options: &BlameArguments,
 ) -> Result<Outcome> {
-    let folder = folder
-        .canonicalize()
-        .map_err(|error| Error::new(format!("cannot read {}: {error}", folder.display())))?;
-    let top = if options.no_git { None } else { git::top_of(&folder) };
-    let known = top.as_ref().and_then(|_| git::files_of(&folder));
-    let paths = match known {
-        Some(paths) => paths,
-        None => files_below(&folder)?,
-    };
-    let root = top.unwrap_or_else(|| folder.clone());
+    let place = Place::of(folder, options)?;
     let (mut files, mut lines, mut traced) = (Vec::new(), 0, Vec::new());
-    for path in paths {
+    for path in place.files()? {
         // Skip binary files and files that are gone by now.
-        let Ok(file) = read(&path, Some(&root)) else { continue };
+        let Ok(file) = place.read(&path) else { continue };
         lines += file.text.lines().count();
         files.push(file);
         if lines >= AT_ONCE {
-            traced.extend(trace(view, &std::mem::take(&mut files))?);
+            traced.extend(trace_dated(view, &place, std::mem::take(&mut files))?);
             lines = 0;
         }
     }
-    traced.extend(trace(view, &files)?);
+    traced.extend(trace_dated(view, &place, files)?);
+    for blame in &mut traced {
+        blame.make_relative(&place.path.to_string_lossy());
+    }
     let sums = blame_sums(&traced);
     if context.json {
         context.output.json(&sums)?;
@@ -260,6 +252,32 @@ fn summarize(
         print_sums(context, &sums)?;
     }
     Ok(if sums.sessions.is_empty() { Outcome::Nothing } else { Outcome::Done })
+}
+
+/// Traces files by their text, then those that sessions seem to have written once more, with the times of their
+/// commits: git takes far longer than the archive.
+fn trace_dated(view: &View<'_>, place: &Place, mut files: Vec<CodeFile>) -> Result<Vec<Blame>> {
+    let mut traced = trace(view, &files)?;
+    let is_written =
+        |blame: &Blame| blame.spans.iter().any(|span| span.origin.is_some() && span.grade != "read");
+    let written: Vec<usize> =
+        (0..traced.len()).filter(|at| place.commit.is_some() && is_written(&traced[*at])).collect();
+    let mut dated: Vec<CodeFile> = written.iter().map(|at| std::mem::take(&mut files[*at])).collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = dated.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        for files in dated.chunks_mut(share) {
+            scope.spawn(move || {
+                for file in files {
+                    place.date(file);
+                }
+            });
+        }
+    });
+    for (at, blame) in written.into_iter().zip(trace(view, &dated)?) {
+        traced[at] = blame;
+    }
+    Ok(traced)
 }
 
 fn print_sums(context: &mut Context, sums: &BlameSums) -> Result<()> {
@@ -316,25 +334,94 @@ fn split_lines(argument: &str) -> Result<(PathBuf, Option<(usize, usize)>)> {
     }
 }
 
-fn read(path: &Path, root: Option<&Path>) -> Result<CodeFile> {
+/// What is traced, and the repository and commit to ask about it.
+struct Place {
+    /// The file or directory, complete and without links.
+    path: PathBuf,
+    top: Option<PathBuf>,
+    /// Where lines were committed: the commit asked for, or the newest one.
+    commit: Option<String>,
+    is_past: bool,
+}
+
+impl Place {
+    fn of(path: &Path, options: &BlameArguments) -> Result<Place> {
+        let complete = match (path.canonicalize(), &options.at) {
+            (Ok(path), _) => path,
+            // It may have existed then.
+            (Err(_), Some(_)) => std::path::absolute(path)?,
+            (Err(error), None) => {
+                return Err(Error::new(format!("cannot read {}: {error}", path.display())));
+            }
+        };
+        let folder = if complete.is_dir() { Some(complete.as_path()) } else { complete.parent() };
+        let top = folder.filter(|_| !options.no_git).and_then(git::top_of);
+        let commit = match (folder.filter(|_| top.is_some()), &options.at) {
+            (Some(folder), Some(name)) => Some(git::commit_named(folder, name).ok_or_else(|| {
+                Error::bad_request(format!("no such commit: {name}")).hint("git log --oneline")
+            })?),
+            (Some(folder), None) => git::commit_named(folder, "HEAD"),
+            (None, Some(_)) => {
+                let error = Error::bad_request(format!("not in a git repository: {}", path.display()));
+                return Err(error.hint("--at needs git and a repository"));
+            }
+            (None, None) => None,
+        };
+        Ok(Place { path: complete, top, commit, is_past: options.at.is_some() })
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        let known = match (&self.top, &self.commit) {
+            (Some(_), Some(commit)) if self.is_past => git::files_at(&self.path, commit),
+            (Some(_), _) => git::files_of(&self.path),
+            (None, _) => None,
+        };
+        known.map_or_else(|| files_below(&self.path), Ok)
+    }
+
+    fn read(&self, path: &Path) -> Result<CodeFile> {
+        let (bytes, modified) = match &self.commit {
+            Some(commit) if self.is_past => {
+                let text = git::committed_text(path, commit);
+                let missing = || Error::new(format!("{} was not there at {commit}", path.display()));
+                (text.ok_or_else(missing)?, None)
+            }
+            _ => read_file(path)?,
+        };
+        if bytes.len() as u64 > LARGEST || bytes.contains(&0) {
+            return Err(no_text(path));
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let parent = || if self.path.is_dir() { Some(self.path.as_path()) } else { path.parent() };
+        let root = self.top.as_deref().or_else(parent).map(|root| root.to_string_lossy().into_owned());
+        let deadlines = vec![modified; text.lines().count()];
+        Ok(CodeFile { path: path.to_string_lossy().into_owned(), root, text, deadlines })
+    }
+
+    /// Finds the commits of a file's lines; none of them was written after its commit.
+    fn date(&self, file: &mut CodeFile) -> Option<Vec<Option<LineCommit>>> {
+        let commits = git::commits_of(Path::new(&file.path), &file.text, self.commit.as_deref()?)?;
+        for (deadline, commit) in file.deadlines.iter_mut().zip(&commits) {
+            *deadline = commit.as_ref().map_or(*deadline, |commit| commit.at);
+        }
+        Some(commits)
+    }
+}
+
+/// The content of a file, and when it was last saved.
+fn read_file(path: &Path) -> Result<(Vec<u8>, Option<Time>)> {
     let failed = |error: std::io::Error| Error::new(format!("cannot read {}: {error}", path.display()));
     let facts = std::fs::symlink_metadata(path).map_err(failed)?;
     if !facts.is_file() || facts.len() > LARGEST {
-        return Err(Error::new(format!("cannot trace {}: not a text file of at most 8 MiB", path.display())));
-    }
-    let bytes = std::fs::read(path).map_err(failed)?;
-    if bytes.contains(&0) {
-        return Err(Error::new(format!("cannot trace {}: not a text file", path.display())));
+        return Err(no_text(path));
     }
     let modified = facts.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
     let modified = modified.and_then(|since| i64::try_from(since.as_micros()).ok()).map(Time::from_micros);
-    let folder = root.or_else(|| path.parent()).map(|root| root.to_string_lossy().into_owned());
-    Ok(CodeFile {
-        path: path.to_string_lossy().into_owned(),
-        root: folder,
-        text: String::from_utf8_lossy(&bytes).into_owned(),
-        modified,
-    })
+    Ok((std::fs::read(path).map_err(failed)?, modified))
+}
+
+fn no_text(path: &Path) -> Error {
+    Error::new(format!("cannot trace {}: not a text file of at most 8 MiB", path.display()))
 }
 
 /// Without git: everything but hidden files, and no link is followed.

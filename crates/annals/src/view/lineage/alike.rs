@@ -1,6 +1,5 @@
 //! Finds lines that differ from what an edit wrote: wrapped differently, or changed.
 
-use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use super::matching::{Board, Claim, Grade};
@@ -23,7 +22,7 @@ impl Board<'_> {
         }
         let mut hunks: Vec<_> = of_hunk.into_iter().collect();
         // Latest first, in a stable order.
-        hunks.sort_by_key(|(hunk, _)| (Reverse(self.hunks[*hunk].at), *hunk));
+        hunks.sort_by_key(|(hunk, _)| (self.age(*hunk), *hunk));
         for (hunk, places) in hunks {
             let length = self.hunks[hunk].lines.len();
             let (first, last) = (places[0], places[places.len() - 1]);
@@ -38,7 +37,8 @@ impl Board<'_> {
                 }
             }
             for (number, (from, to, line, next)) in gaps.into_iter().enumerate() {
-                let open: Vec<usize> = (from..to).filter(|at| self.claims[*at].is_none()).collect();
+                let is_open = |at: &usize| self.claims[*at].is_none() && self.is_in_time(hunk, *at);
+                let open: Vec<usize> = (from..to).filter(is_open).collect();
                 let left: Vec<usize> = (line..next)
                     .filter(|line| !self.used[hunk][*line] && !self.hunks[hunk].lines[*line].context)
                     .collect();
@@ -86,7 +86,7 @@ impl Board<'_> {
         fewest: usize,
     ) {
         let mut pairs: Vec<(f32, usize, usize)> = Vec::new();
-        for at in open.iter().filter(|at| self.worth[**at] >= 0.6) {
+        for at in open.iter().filter(|at| self.worth[**at] >= 0.6 && self.is_in_time(hunk, **at)) {
             let hash = self.file[*at].print.hash;
             let ours = self.letters[*at].get_or_init(|| Letters::of(&self.file[*at].text));
             for (line, theirs) in left {
@@ -117,10 +117,7 @@ impl Board<'_> {
     /// Claims stretches in which no line is as it was written, by similarity to the text of a hunk.
     pub fn claim_alike(&mut self) {
         let mut order: Vec<usize> = (0..self.hunks.len()).filter(|hunk| self.hunks[*hunk].loose).collect();
-        order.sort_by_key(|hunk| {
-            let hunk = &self.hunks[*hunk];
-            (!hunk.same_file, Reverse(hunk.at))
-        });
+        order.sort_by_key(|hunk| (!self.hunks[*hunk].same_file, self.age(*hunk)));
         for hunk in order {
             let left = self.with_letters(hunk, 0..self.hunks[hunk].lines.len());
             let mut at = 0;

@@ -25,15 +25,33 @@ const SHARED_GRAMS: usize = 3;
 /// Only the start of a long prompt is kept: more than is shown, so that a secret in it is seen in full.
 const LONGEST_PROMPT: usize = 16 << 10;
 
-/// A file as it is now.
-#[derive(Debug, Clone)]
+/// A file as it is now, or was at a commit.
+#[derive(Debug, Clone, Default)]
 pub struct CodeFile {
     /// Empty for a passage that belongs to no file.
     pub path: String,
     /// The repository or directory that the path is relative to.
     pub root: Option<String>,
     pub text: String,
-    pub modified: Option<Time>,
+    /// The latest time at which each line can have been written, as far as it is known: when it was committed, or when
+    /// the file was saved.
+    pub deadlines: Vec<Option<Time>>,
+}
+
+/// Clocks differ, and a commit takes its time from before its hooks.
+const SLACK_MICROS: i64 = 5 * 60 * 1_000_000;
+
+impl CodeFile {
+    /// For each line, in microseconds.
+    pub fn deadlines(&self) -> Vec<i64> {
+        let limit = |at: &Option<Time>| at.map_or(i64::MAX, |at| at.micros().saturating_add(SLACK_MICROS));
+        self.deadlines.iter().map(limit).collect()
+    }
+
+    /// Text without a file: who wrote it first is asked for.
+    pub fn is_passage(&self) -> bool {
+        self.path.is_empty()
+    }
 }
 
 /// A call that wrote or read code.
@@ -145,7 +163,6 @@ impl<'a> HunkReader<'a> {
         let Some(recorder) = by_name(&source).and_then(|source| source.recorder()) else { return Ok(()) };
         let work = self.work(&row, recorder, folder.as_deref())?;
         let at = row.at.map_or(0, Time::micros);
-        let late = file.modified.is_some_and(|modified| at > modified.micros() + 60_000_000);
         let mut of_path: Option<(String, usize)> = None;
         for work in work {
             let lines = written_lines(&work);
@@ -174,7 +191,6 @@ impl<'a> HunkReader<'a> {
                 same_file: is_same_file(file, &work.path, folder.as_deref()),
                 nearness: nearness(&file.path, &work.path),
                 at,
-                late,
                 start: work.after.range.map(|range| range.start),
                 lines,
                 loose,
@@ -262,7 +278,6 @@ impl<'a> HunkReader<'a> {
             same_file,
             nearness,
             at: copy.at.map_or(0, Time::micros),
-            late: false,
             start: Some(1),
             lines,
             loose: false,
@@ -298,44 +313,53 @@ fn choose_calls(
     hits: &FingerprintHits,
     of_name: &PlacedCalls,
 ) -> (HashSet<u32>, HashSet<u32>) {
-    let mut terms: Vec<FingerprintTerm> = file
-        .text
-        .lines()
-        .map(line_fingerprint)
-        .filter(|print| print.is_distinctive)
-        .map(LineFingerprint::term)
-        .collect();
-    terms.sort_unstable();
-    terms.dedup();
-    let mut lines_of: HashMap<u32, (f32, Vec<usize>)> = HashMap::new();
-    for (line, holders) in
-        terms.iter().enumerate().filter_map(|(at, term)| Some((at, hits.holders.get(term)?)))
-    {
+    // Distinct lines, and until when each can have been written.
+    let mut terms: BTreeMap<FingerprintTerm, i64> = BTreeMap::new();
+    let deadlines = file.deadlines();
+    for (at, line) in file.text.lines().enumerate() {
+        let print = line_fingerprint(line);
+        if print.is_distinctive {
+            let deadline = deadlines.get(at).copied().unwrap_or(i64::MAX);
+            let latest = terms.entry(print.term()).or_insert(deadline);
+            *latest = deadline.max(*latest);
+        }
+    }
+    let mut lines_of: HashMap<u32, (f32, Vec<(usize, bool)>)> = HashMap::new();
+    for (line, (term, deadline)) in terms.iter().enumerate() {
+        let Some(holders) = hits.holders.get(term) else { continue };
         for place in &holders.places {
             let (score, lines) = lines_of.entry(*place).or_default();
             *score += 1.0 / holders.count as f32;
-            lines.push(line);
+            let late = hits.places[*place as usize].minutes.saturating_mul(60_000_000) > *deadline;
+            lines.push((line, late));
         }
     }
     let near = |place: u32| {
         let place = &hits.places[place as usize];
         of_name.contains_key(&(place.file, place.place))
     };
+    // Of equal ones the latest, or for a passage the first.
+    let age = |place: u32| {
+        let minutes = hits.places[place as usize].minutes;
+        if file.is_passage() { minutes } else { minutes.saturating_neg() }
+    };
     let mut order: Vec<(bool, f32, u32)> =
         lines_of.iter().map(|(place, (score, _))| (near(*place), *score, *place)).collect();
     order.sort_by(|left, right| {
-        right.0.cmp(&left.0).then(right.1.total_cmp(&left.1)).then(left.2.cmp(&right.2))
+        let by_time = || (age(left.2), left.2).cmp(&(age(right.2), right.2));
+        right.0.cmp(&left.0).then(right.1.total_cmp(&left.1)).then_with(by_time)
     });
-    let mut covered = vec![0_usize; terms.len()];
+    // Calls that are too late to have written a line may have read it; they do not take its writer's place.
+    let mut covered = vec![[0_usize; 2]; terms.len()];
     let mut choose_calls: HashSet<u32> = HashSet::new();
     for (near, _, place) in order {
         if choose_calls.len() >= MOST_CALLS {
             break;
         }
         let lines = &lines_of[&place].1;
-        if near || lines.iter().any(|line| covered[*line] < PER_LINE) {
+        if near || lines.iter().any(|(line, late)| covered[*line][usize::from(*late)] < PER_LINE) {
             choose_calls.insert(place);
-            lines.iter().for_each(|line| covered[*line] += 1);
+            lines.iter().for_each(|(line, late)| covered[*line][usize::from(*late)] += 1);
         }
     }
     let mut shared: HashMap<u32, usize> = HashMap::new();
@@ -382,7 +406,7 @@ fn nearness(ours: &str, theirs: &str) -> usize {
 /// The same path, or the same path relative to both directories.
 fn is_same_file(file: &CodeFile, path: &str, folder: Option<&str>) -> bool {
     // A pasted passage may come from any file.
-    if file.path == path || file.path.is_empty() {
+    if file.path == path || file.is_passage() {
         return true;
     }
     let below = |path: &str, folder: Option<&str>| -> Option<String> {
@@ -438,7 +462,7 @@ mod tests {
             path: "/here/engine/src/a.rs".into(),
             root: Some("/here/engine".into()),
             text: String::new(),
-            modified: None,
+            deadlines: Vec::new(),
         };
         assert!(is_same_file(&file, "/there/engine2/src/a.rs", Some("/there/engine2")));
         assert!(is_same_file(&file, "/here/engine/src/a.rs", None));

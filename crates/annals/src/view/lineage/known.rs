@@ -57,17 +57,10 @@ impl View<'_> {
         let Some(folder) = known.folder else { return Ok(None) };
         let Some(text) = known.text else { return Ok(None) };
         let lines = self.door.lines(&text);
-        let file = CodeFile { path: query.file.clone(), root: Some(folder), text, modified: None };
-        let Some(mut blame) = self.blame(&[file])?.pop() else { return Ok(None) };
-        blame.spans.retain(|span| span.start <= end && span.end >= start);
-        for span in &mut blame.spans {
-            let cut = start.saturating_sub(span.start);
-            span.start += cut;
-            span.end = span.end.min(end);
-            let step = u32::try_from(cut).ok();
-            span.written_at_line =
-                span.written_at_line.zip(step).and_then(|(line, step)| line.checked_add(step));
-        }
+        let deadlines = vec![known.at; lines.len()];
+        let file = CodeFile { path: query.file.clone(), root: Some(folder), text, deadlines };
+        let Some(blame) = self.blame(&[file])?.pop() else { return Ok(None) };
+        let blame = blame.part(start, end);
         let seen_at = known.at.map(Time::rfc3339);
         Ok(Some((Lineage { seen_at, complete: known.complete, blame }, lines)))
     }

@@ -18,7 +18,7 @@ use annals_core::{Result, Shown, Time};
 use annals_sources::by_name;
 pub use hunks::CodeFile;
 use hunks::{Candidates, CodeCall, HunkReader, fingerprints_of, rarity};
-use matching::{Claim, HunkLine, claim_lines};
+use matching::{Claim, HunkLine, TracedLines, claim_lines};
 
 /// Characters of a prompt that are shown.
 const PROMPT: usize = 200;
@@ -98,10 +98,47 @@ impl View<'_> {
             let of_name = calls_by_name.get(&name_of(file)).unwrap_or(&none);
             let candidates = reader.read(file, &hits, of_name)?;
             let lines: Vec<HunkLine> = file.text.lines().map(|line| HunkLine::new(line, false)).collect();
-            let claims = claim_lines(&lines, &candidates.hunks, &|print| rarity(&hits, print));
+            let deadlines = file.deadlines();
+            let traced = TracedLines { lines: &lines, deadlines: &deadlines, first: file.is_passage() };
+            let claims = claim_lines(traced, &candidates.hunks, &|print| rarity(&hits, print));
             blames.push(builder.blame(file, &claims, &candidates)?);
         }
         Ok(blames)
+    }
+}
+
+impl Blame {
+    /// Shortens the path of a file below a directory.
+    pub fn make_relative(&mut self, folder: &str) {
+        let path = self.file.as_str().strip_prefix(folder.trim_end_matches('/'));
+        if let Some(path) = path.and_then(|path| path.strip_prefix('/')) {
+            self.file = Shown::new(path);
+        }
+    }
+
+    /// Only some lines, with their own sums and origins.
+    pub fn part(mut self, from: usize, to: usize) -> Blame {
+        self.lines = LineGrades::default();
+        self.spans.retain(|span| span.start <= to && span.end >= from);
+        let (mut origins, mut numbers) = (Vec::new(), HashMap::new());
+        for span in &mut self.spans {
+            let cut = from.saturating_sub(span.start);
+            span.start += cut;
+            span.end = span.end.min(to);
+            let step = u32::try_from(cut).ok();
+            span.written_at_line =
+                span.written_at_line.zip(step).and_then(|(line, step)| line.checked_add(step));
+            self.lines.total += span.end + 1 - span.start;
+            self.lines.count(span.grade, span.end + 1 - span.start);
+            span.origin = span.origin.map(|origin| {
+                *numbers.entry(origin).or_insert_with(|| {
+                    origins.push(self.origins[origin].clone());
+                    origins.len() - 1
+                })
+            });
+        }
+        self.origins = origins;
+        self
     }
 }
 
@@ -122,7 +159,7 @@ impl OriginBuilder<'_> {
             let hunk = claim.map(|claim| &candidates.hunks[claim.hunk]);
             let origin = hunk.and_then(|hunk| numbers.get(&hunk.call).copied());
             let grade = claim.map_or("unknown", |claim| claim.grade.name());
-            grades.count(grade);
+            grades.count(grade, 1);
             let continues = spans.last().is_some_and(|span| span.origin == origin && span.grade == grade);
             // Lines that were not adjacent when written get separate spans.
             let adjacent = match (last, claim) {
@@ -202,7 +239,7 @@ fn prompt_start(door: &Door, text: &str) -> Shown {
 }
 
 impl LineGrades {
-    fn count(&mut self, grade: &str) {
+    fn count(&mut self, grade: &str, lines: usize) {
         let of_grade = match grade {
             "exact" => &mut self.exact,
             "moved" => &mut self.moved,
@@ -210,7 +247,7 @@ impl LineGrades {
             "read" => &mut self.read,
             _ => &mut self.unknown,
         };
-        *of_grade += 1;
+        *of_grade += lines;
     }
 
     fn add(&mut self, other: &LineGrades) {

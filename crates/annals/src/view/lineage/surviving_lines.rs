@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::hunks::{HunkReader, written_lines};
-use super::matching::{Hunk, HunkLine, claim_lines};
+use super::matching::{Hunk, HunkLine, TracedLines, claim_lines};
 use crate::view::context::View;
 use crate::view::session::list::SessionView;
 use annals_core::{CallKind, Result, Shown, Time};
@@ -51,7 +51,6 @@ impl View<'_> {
                     same_file: true,
                     nearness: 1,
                     at: row.at.map_or(0, Time::micros),
-                    late: false,
                     start: None,
                     lines,
                     loose: false,
@@ -68,7 +67,10 @@ impl View<'_> {
                 });
                 let written = hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| !line.context).count();
                 let claims = match lines_now {
-                    Some(lines) => claim_lines(lines, &hunks, &|_| 1.0),
+                    Some(lines) => {
+                        let traced = TracedLines { lines, deadlines: &[], first: false };
+                        claim_lines(traced, &hunks, &|_| 1.0)
+                    }
                     None => Vec::new(),
                 };
                 let standing: Vec<usize> = claims

@@ -1,4 +1,5 @@
-//! Finds the edit that wrote each line of a file: by content, longest and latest first.
+//! Finds the edit that wrote each line of a file: by content, longest and latest first. No edit wrote a line that was
+//! there before it.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -42,8 +43,6 @@ pub struct Hunk {
     pub nearness: usize,
     /// Time of the call; later calls overwrite earlier ones.
     pub at: i64,
-    /// The call came after the file was last written, so its text should not be in it.
-    pub late: bool,
     /// Line number of the first line at that time.
     pub start: Option<u32>,
     pub lines: Vec<HunkLine>,
@@ -90,9 +89,19 @@ const WEAK: f32 = 2.0;
 /// How much stronger the longer one must be.
 const STRONGER: f32 = 2.5;
 
+/// The lines to trace, and what is known about them besides their text.
+#[derive(Debug, Clone, Copy)]
+pub struct TracedLines<'b> {
+    pub lines: &'b [HunkLine],
+    /// The latest time at which each line can have been written; lines beyond the end have none.
+    pub deadlines: &'b [i64],
+    /// Of several calls that wrote a line, the first one is wanted instead of the latest.
+    pub first: bool,
+}
+
 /// Finds the hunk that each line comes from. `rarity` rates how distinctive a line is, from 0 to 1.
 pub fn claim_lines(
-    file: &[HunkLine],
+    file: TracedLines<'_>,
     hunks: &[Hunk],
     rarity: &dyn Fn(&LineFingerprint) -> f32,
 ) -> Vec<Option<Claim>> {
@@ -107,6 +116,8 @@ pub fn claim_lines(
 
 pub struct Board<'b> {
     pub file: &'b [HunkLine],
+    deadlines: &'b [i64],
+    first: bool,
     pub hunks: &'b [Hunk],
     runs: Vec<MatchRun>,
     pub claims: Vec<Option<Claim>>,
@@ -119,7 +130,12 @@ pub struct Board<'b> {
 }
 
 impl<'b> Board<'b> {
-    fn new(file: &'b [HunkLine], hunks: &'b [Hunk], rarity: &dyn Fn(&LineFingerprint) -> f32) -> Board<'b> {
+    fn new(
+        traced: TracedLines<'b>,
+        hunks: &'b [Hunk],
+        rarity: &dyn Fn(&LineFingerprint) -> f32,
+    ) -> Board<'b> {
+        let TracedLines { lines: file, deadlines, first } = traced;
         let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
         for (at, line) in file.iter().enumerate().filter(|(_, line)| line.print.is_distinctive) {
             places.entry(line.print.hash).or_default().push(at);
@@ -141,23 +157,34 @@ impl<'b> Board<'b> {
         runs.retain(|run| is_significant(file, &hunks[run.hunk], run));
         let used = hunks.iter().map(|hunk| vec![false; hunk.lines.len()]).collect();
         let letters = vec![OnceCell::new(); file.len()];
-        Board { file, hunks, runs, claims: vec![None; file.len()], worth, used, letters }
+        let claims = vec![None; file.len()];
+        Board { file, deadlines, first, hunks, runs, claims, worth, used, letters }
+    }
+
+    /// Whether a hunk can be the origin of a line: what was there before cannot have been written later.
+    pub fn is_in_time(&self, hunk: usize, at: usize) -> bool {
+        let hunk = &self.hunks[hunk];
+        hunk.read || self.deadlines.get(at).is_none_or(|deadline| hunk.at <= *deadline)
+    }
+
+    /// Whether this line of a hunk can have become this line of the file.
+    fn can_write(&self, hunk: usize, line: usize, at: usize) -> bool {
+        !self.hunks[hunk].lines[line].context && self.is_in_time(hunk, at)
+    }
+
+    /// Smaller is preferred: later calls overwrite earlier ones, unless the first is wanted.
+    pub fn age(&self, hunk: usize) -> i64 {
+        let at = self.hunks[hunk].at;
+        if self.first { at } else { at.saturating_neg() }
     }
 
     fn claim_equal(&mut self) {
         let hunks = self.hunks;
         let rank = |run: &MatchRun| {
             let hunk = &hunks[run.hunk];
-            (
-                hunk.read,
-                !hunk.same_file,
-                std::cmp::Reverse(hunk.nearness),
-                hunk.late,
-                std::cmp::Reverse(hunk.at),
-                run.hunk,
-            )
+            (hunk.read, !hunk.same_file, std::cmp::Reverse(hunk.nearness), self.age(run.hunk), run.hunk)
         };
-        let mut runs = std::mem::take(&mut self.runs);
+        let mut runs = self.runs.clone();
         runs.sort_by(|left, right| {
             rank(left)
                 .cmp(&rank(right))
@@ -167,7 +194,8 @@ impl<'b> Board<'b> {
         // The strongest run over each line, among writes to this file and among all writes.
         let mut support = vec![[(0.0_f32, usize::MAX); 2]; self.file.len()];
         for run in runs.iter().filter(|run| !hunks[run.hunk].read) {
-            for best in &mut support[run.file..run.file + run.length] {
+            for at in (run.file..run.file + run.length).filter(|at| self.is_in_time(run.hunk, *at)) {
+                let best = &mut support[at];
                 let classes = if hunks[run.hunk].same_file { 0..2 } else { 1..2 };
                 for class in classes {
                     if run.strength > best[class].0 {
@@ -179,8 +207,10 @@ impl<'b> Board<'b> {
         let mut repeats = Vec::new();
         for run in &runs {
             let hunk = &hunks[run.hunk];
-            let written = (0..run.length).filter(|step| !hunk.lines[run.line + step].context);
-            let already_matched = written.clone().all(|step| self.used[run.hunk][run.line + step]);
+            let written: Vec<usize> = (0..run.length)
+                .filter(|step| self.can_write(run.hunk, run.line + step, run.file + step))
+                .collect();
+            let already_matched = written.iter().all(|step| self.used[run.hunk][run.line + step]);
             if already_matched {
                 repeats.push(*run);
                 continue;
@@ -201,7 +231,7 @@ impl<'b> Board<'b> {
             for step in 0..run.length {
                 let at = run.file + step;
                 let hunk = &hunks[run.hunk];
-                if self.claims[at].is_none() && !hunk.lines[run.line + step].context {
+                if self.claims[at].is_none() && self.can_write(run.hunk, run.line + step, at) {
                     let grade = if hunk.read { Grade::Read } else { Grade::Moved };
                     self.claims[at] = Some(Claim { grade, hunk: run.hunk, line: run.line + step });
                 }
@@ -252,13 +282,17 @@ impl<'b> Board<'b> {
             let equal = || self.file.iter().zip(&hunk.lines).all(|(ours, theirs)| ours.print == theirs.print);
             !hunk.read && !hunk.loose && here && hunk.lines.len() == self.file.len() && equal()
         };
-        let hunks = self.hunks.iter().enumerate().filter(|(_, hunk)| is_whole_file(hunk));
-        let latest = hunks.max_by_key(|(_, hunk)| (hunk.same_file, hunk.nearness, !hunk.late, hunk.at));
-        let Some((number, hunk)) = latest else { return };
-        let grade = if hunk.same_file { Grade::Exact } else { Grade::Moved };
-        for (line, claim) in self.claims.iter_mut().enumerate() {
-            if claim.is_none() && !hunk.lines[line].context {
-                *claim = Some(Claim { grade, hunk: number, line });
+        let open: Vec<usize> = (0..self.file.len()).filter(|at| self.claims[*at].is_none()).collect();
+        let has_open_lines = |hunk: usize| open.iter().any(|at| self.can_write(hunk, *at, *at));
+        let whole = self.hunks.iter().enumerate().filter(|(_, hunk)| is_whole_file(hunk));
+        let best = whole.filter(|(number, _)| has_open_lines(*number)).min_by_key(|(number, hunk)| {
+            (!hunk.same_file, std::cmp::Reverse(hunk.nearness), self.age(*number))
+        });
+        let Some((hunk, written)) = best else { return };
+        let grade = if written.same_file { Grade::Exact } else { Grade::Moved };
+        for at in open {
+            if self.can_write(hunk, at, at) {
+                self.claims[at] = Some(Claim { grade, hunk, line: at });
             }
         }
     }
@@ -275,6 +309,7 @@ impl<'b> Board<'b> {
                     && self.hunks[above.hunk].call == self.hunks[below.hunk].call
                     && above.grade != Grade::Read
                     && below.grade != Grade::Read
+                    && (at..at + stretch).all(|at| self.is_in_time(above.hunk, at))
                 {
                     let grade = above.grade.max(below.grade);
                     for claim in &mut self.claims[at..at + stretch] {
@@ -361,102 +396,4 @@ fn longest_rise(places: &[(usize, usize)]) -> Vec<bool> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines(text: &str) -> Vec<HunkLine> {
-        text.lines().map(|line| HunkLine::new(line, false)).collect()
-    }
-
-    fn hunk(call: usize, at: i64, text: &str) -> Hunk {
-        Hunk {
-            call,
-            read: false,
-            same_file: true,
-            nearness: 1,
-            at,
-            late: false,
-            start: None,
-            lines: lines(text),
-            loose: false,
-        }
-    }
-
-    fn grades_of(file: &str, hunks: &[Hunk]) -> String {
-        let claims = claim_lines(&lines(file), hunks, &|_| 1.0);
-        let code = |claim: &Option<Claim>| match claim {
-            Some(claim) => format!("{}{}", &claim.grade.name()[..1], hunks[claim.hunk].call),
-            None => "-".to_owned(),
-        };
-        claims.iter().map(code).collect::<Vec<_>>().join(" ")
-    }
-
-    #[test]
-    fn the_latest_writer_has_the_line() {
-        let first = hunk(0, 1, "fn alpha() {\n    first_thing();\n    second_thing();\n}\nfn omega() {}");
-        let second = hunk(1, 2, "fn alpha() {\n    first_thing();\n    second_thing();\n}");
-        let file = "fn alpha() {\n  first_thing();\n  second_thing();\n}\nfn omega() {}";
-        assert_eq!(grades_of(file, &[first.clone(), second]), "e1 e1 e1 e1 e0");
-        assert_eq!(grades_of(file, &[first]), "e0 e0 e0 e0 e0");
-    }
-
-    #[test]
-    fn small_lines_need_company() {
-        let hunk = hunk(0, 1, "fn alpha() {\n    first_thing();\n}");
-        assert_eq!(
-            grades_of("mine();\n}\nfn alpha() {\n    first_thing();\n}\n}\nother_mine();", &[hunk]),
-            "- - e0 e0 e0 - -"
-        );
-    }
-
-    #[test]
-    fn a_file_written_completely_by_a_call_belongs_to_it() {
-        let written = hunk(0, 1, "1.2");
-        assert_eq!(grades_of("1.2", std::slice::from_ref(&written)), "e0");
-        assert_eq!(grades_of("1.2\n", &[written.clone(), hunk(1, 2, "1.2"), hunk(2, 3, "1.3")]), "e1");
-        assert_eq!(grades_of("1.2\n3", std::slice::from_ref(&written)), "- -", "a part is not the whole");
-        assert_eq!(grades_of("", &[hunk(0, 1, "")]), "");
-        let elsewhere = Hunk { same_file: false, ..written };
-        assert_eq!(grades_of("1.2", std::slice::from_ref(&elsewhere)), "-", "so are many files of that name");
-        let elsewhere = Hunk { lines: lines("int needle;"), ..elsewhere };
-        assert_eq!(grades_of("int needle;", std::slice::from_ref(&elsewhere)), "m0");
-        let nameless = Hunk { nearness: 0, ..elsewhere };
-        assert_eq!(grades_of("int needle;", &[nameless]), "-");
-    }
-
-    #[test]
-    fn one_line_of_a_later_edit_does_not_break_a_long_run() {
-        let long = hunk(0, 1, "one_line_here\ntwo_line_here\nlog_debug_done\nfour_line_here\nfive_line_here");
-        let short = hunk(1, 2, "log_debug_done");
-        let file =
-            "one_line_here\ntwo_line_here\nlog_debug_done\nfour_line_here\nfive_line_here\nlog_debug_done";
-        assert_eq!(grades_of(file, &[long, short]), "e0 e0 e0 e0 e0 e1");
-    }
-
-    #[test]
-    fn blocks_that_changed_places_were_moved() {
-        let written = hunk(0, 1, "alpha_one();\nalpha_two();\nalpha_three();\nbeta_one();\nbeta_two();");
-        let file = "beta_one();\nbeta_two();\nalpha_one();\nalpha_two();\nalpha_three();";
-        assert_eq!(grades_of(file, std::slice::from_ref(&written)), "m0 m0 e0 e0 e0");
-        let elsewhere = Hunk { same_file: false, ..written };
-        assert_eq!(grades_of("alpha_one();\nalpha_two();", &[elsewhere]), "m0 m0");
-    }
-
-    #[test]
-    fn lines_that_were_broken_or_changed_are_found_between() {
-        let hunk = hunk(0, 1, "start_of_it();\ncall(first, second, third);\nlet total = 1;\nend_of_it();");
-        let file =
-            "start_of_it();\ncall(\n    first,\n    second,\n    third,\n);\nlet total = 1;\nend_of_it();";
-        assert_eq!(grades_of(file, std::slice::from_ref(&hunk)), "e0 e0 e0 e0 e0 e0 e0 e0");
-        let changed = "start_of_it();\ncall(first, second_one, third);\nlet total = 1;\nend_of_it();";
-        assert_eq!(grades_of(changed, &[hunk]), "e0 c0 e0 e0");
-    }
-
-    #[test]
-    fn what_was_seen_is_not_written() {
-        let mut seen = hunk(0, 5, "human_line_one\nhuman_line_two\nagent_line_one");
-        seen.read = true;
-        let wrote = hunk(1, 1, "agent_line_one");
-        assert_eq!(grades_of("human_line_one\nhuman_line_two\nagent_line_one", &[seen, wrote]), "r0 r0 e1");
-    }
-}
+mod tests;
