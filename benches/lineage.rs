@@ -12,6 +12,7 @@ use super::{
 };
 use annals_testkit::clock;
 use annals_testkit::corpora::generator::{Project, Random};
+use annals_testkit::worlds::lineage::dated::write_dated_world;
 use annals_testkit::worlds::lineage::{GRADES, Plan, Score, write_world};
 
 /// Lines of a large file.
@@ -63,7 +64,34 @@ fn world_rows(scratch: &Scratch, settings: &Settings) -> Outcome<Vec<Row>> {
     let given = (1.0 - score.human.share()) * 100.0;
     let what = format!("lines of people given to a session, of {}", score.human.all);
     rows.push(Row::new(&what, "%", given, Some(1.0), "-".to_owned()));
+    rows.extend(dated_rows(scratch, plan)?);
     Ok(rows)
+}
+
+/// Old checkouts of a repository whose lines were quoted by later sessions.
+fn dated_rows(scratch: &Scratch, plan: Plan) -> Outcome<Vec<Row>> {
+    let folder = scratch.0.join("dated-world");
+    let (repository, states) = write_dated_world(&folder, &plan).map_err(|error| error.to_string())?;
+    let archive = folder.join("archive");
+    annals(&folder, &archive, &["sync", "--json"])?;
+    let mut score = Score::default();
+    for state in &states {
+        for path in state.files.keys() {
+            let file = repository.folder.join(path);
+            // Git is asked in the file's directory, which may be gone.
+            if file.parent().is_some_and(Path::is_dir) {
+                let file = file.to_str().unwrap_or_default();
+                let blame = annals(&folder, &archive, &["blame", "--json", "--at", &state.commit, file])?;
+                state.score(path, &blame, &mut score);
+            }
+        }
+    }
+    let what = format!("old checkouts: exact and moved, recall over {} lines", score.unmodified.all);
+    let late = format!("old checkouts: lines credited to a later edit, of {}", score.unmodified.all);
+    Ok(vec![
+        Row::at_least(&what, score.unmodified.share(), 0.95),
+        Row::new(&late, "", score.late as f64, Some(0.0), "-".to_owned()),
+    ])
 }
 
 /// Traces a file of 5,000 lines, taken from edits all over a full-size archive, and measures what the index adds.
@@ -154,6 +182,7 @@ fn annals(folder: &Path, archive: &Path, arguments: &[&str]) -> Outcome<Value> {
     let mut command = Command::new(annals_testkit::program());
     command.arg("--home").arg(archive).args(arguments).env_clear().env("HOME", folder.join("nobody"));
     command.env(CODEX.variable, folder.join("codex")).env(CLAUDE.variable, folder.join("claude"));
+    command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     clock::set(&mut command);
     run_json(command)
 }

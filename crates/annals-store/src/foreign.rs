@@ -1,12 +1,25 @@
 //! Reads a table of a client's own SQLite database from a private copy, so that a running client is never disturbed.
+//!
+//! A database is data, whoever wrote it: only plain tables are read, never views or virtual tables, and sizes and time
+//! are limited.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use serde_json::{Map, Number, Value};
 
 use crate::read_only_flags;
+
+/// What a client's databases stay far below.
+const LARGEST_DATABASE: u64 = 4 << 30;
+const LARGEST_VALUE: i32 = 64 << 20;
+const LARGEST_TABLE: usize = 512 << 20;
+const MOST_ROWS: usize = 1_000_000;
+const LONGEST: Duration = Duration::from_secs(20);
 
 /// One row: its key, and all columns as a JSON object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +47,10 @@ pub fn read_table(
     let broken = |error: &dyn std::fmt::Display| Unreadable::Broken(error.to_string());
     let copy = DatabaseCopy::make(database, scratch).map_err(|error| broken(&error))?;
     let connection = copy.open().map_err(|error| broken(&error))?;
+    match kind(&connection, table).map_err(|error| broken(&error))?.as_deref() {
+        Some("table") | None => {}
+        Some(kind) => return Err(Unreadable::Broken(format!("{table} is a {kind}, not a table"))),
+    }
     let columns = columns(&connection, table).map_err(|error| broken(&error))?;
     let place = |name: &str| columns.iter().position(|column| column == name);
     let Some(key_at) = key_column.split(',').map(place).collect::<Option<Vec<_>>>() else {
@@ -44,7 +61,7 @@ pub fn read_table(
             (false, _) => Unreadable::Broken(format!("table {table} has no column {key_column}")),
         });
     };
-    read_rows(&connection, table, &columns, &key_at).map_err(|error| broken(&error))
+    read_rows(&connection, table, &columns, &key_at)
 }
 
 /// The number of rows in every table.
@@ -57,7 +74,8 @@ pub fn count_tables(database: &Path, scratch: &Path) -> Result<Vec<(String, i64)
 
 fn count_rows(connection: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
     let mut statement = connection.prepare(
-        "select name from sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\' order by name",
+        "select name from pragma_table_list where schema = 'main' and type = 'table'
+         and name not like 'sqlite\\_%' escape '\\' order by name",
     )?;
     let names: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     let mut counts = Vec::new();
@@ -84,6 +102,10 @@ impl DatabaseCopy {
             _ => {}
         }
         let folder = scratch.join("copy");
+        let size = std::fs::metadata(database)?.len();
+        if size > LARGEST_DATABASE {
+            return Err(std::io::Error::other(format!("{size} bytes are more than a client's database has")));
+        }
         std::fs::create_dir_all(&folder)?;
         crate::set_mode(&folder, 0o700)?;
         let copy = DatabaseCopy { database: folder.join("copy.sqlite"), folder };
@@ -108,10 +130,21 @@ impl DatabaseCopy {
 
     fn open(&self) -> rusqlite::Result<Connection> {
         #[expect(clippy::disallowed_methods, reason = "a private copy of a client's database")]
-        let connection = match Connection::open(&self.database) {
+        let mut connection = match Connection::open(&self.database) {
             Ok(connection) => connection,
             Err(_) => Connection::open_with_flags(&self.database, read_only_flags())?,
         };
+        for (setting, on) in [
+            (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+            (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        ] {
+            connection.set_db_config(setting, on)?;
+        }
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_VALUE)?;
+        let deadline = Instant::now() + LONGEST;
+        connection.progress_handler(10_000, Some(move || Instant::now() >= deadline))?;
         Ok(connection)
     }
 }
@@ -132,29 +165,71 @@ fn tables(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("select count(*) from sqlite_schema where type = 'table'", [], |row| row.get(0))
 }
 
+/// Whether a name belongs to a table, a view, a virtual table or one of its parts.
+fn kind(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
+    let mut statement = connection
+        .prepare("select type from pragma_table_list where schema = 'main' and name = ?1 collate nocase")?;
+    statement.query_row([name], |row| row.get(0)).optional()
+}
+
 fn read_rows(
     connection: &Connection,
     table: &str,
     columns: &[String],
     key_at: &[usize],
-) -> rusqlite::Result<Vec<ForeignRow>> {
+) -> Result<Vec<ForeignRow>, Unreadable> {
+    let broken = |error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::OperationInterrupted) => {
+            Unreadable::Broken(format!("table {table} takes more than {} s to read", LONGEST.as_secs()))
+        }
+        _ => Unreadable::Broken(error.to_string()),
+    };
     let quoted: Vec<String> = columns.iter().map(|column| quote(column)).collect();
-    let keys: Vec<&str> = key_at.iter().map(|at| quoted[*at].as_str()).collect();
-    let text = format!("select {} from {} order by {}", quoted.join(", "), quote(table), keys.join(", "));
-    let mut statement = connection.prepare(&text)?;
-    let rows = statement.query_map([], |row| {
+    // Sorted here: SQLite would first write the whole table to the disk.
+    let text = format!("select {} from {}", quoted.join(", "), quote(table));
+    let mut statement = connection.prepare(&text).map_err(broken)?;
+    let mut found = statement.query([]).map_err(broken)?;
+    let (mut rows, mut size) = (Vec::new(), 0);
+    while let Some(row) = found.next().map_err(broken)? {
         let mut object = Map::new();
         for (at, column) in columns.iter().enumerate() {
-            object.insert(column.clone(), json(row.get_ref(at)?));
+            object.insert(column.clone(), json(row.get_ref(at).map_err(broken)?));
         }
-        let keys = key_at.iter().map(|at| match &object[&columns[*at]] {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        });
-        let key = keys.collect::<Vec<_>>().join(":");
-        Ok(ForeignRow { key, document: Value::Object(object).to_string() })
-    })?;
-    rows.collect()
+        let keys: Vec<Key> = key_at.iter().map(|at| Key::of(&object[&columns[*at]])).collect();
+        let key = keys.iter().map(Key::text).collect::<Vec<_>>().join(":");
+        let document = Value::Object(object).to_string();
+        size += document.len();
+        if size > LARGEST_TABLE || rows.len() >= MOST_ROWS {
+            return Err(Unreadable::Broken(format!("table {table} is larger than a client's")));
+        }
+        rows.push((keys, ForeignRow { key, document }));
+    }
+    rows.sort_by(|(left, _), (right, _)| left.cmp(right));
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
+}
+
+/// A part of a row's key, in SQLite's order: numbers by value, then texts.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Number(i64),
+    Text(String),
+}
+
+impl Key {
+    fn of(value: &Value) -> Key {
+        match (value.as_i64(), value) {
+            (Some(number), _) => Key::Number(number),
+            (None, Value::String(text)) => Key::Text(text.clone()),
+            (None, other) => Key::Text(other.to_string()),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Key::Number(number) => number.to_string(),
+            Key::Text(text) => text.clone(),
+        }
+    }
 }
 
 fn quote(name: &str) -> String {

@@ -179,6 +179,38 @@ fn an_invalid_database_is_a_warning() {
     assert_rebuilds(&bench);
 }
 
+/// Whatever a database calls a table: only plain tables are read, and nothing in its schema is computed.
+#[test]
+fn a_database_is_read_as_data() {
+    let endless = "with recursive n(i) as (select 1 union all select i + 1 from n)
+                   select i as id, printf('%.*c', 1000000, 'x') as title, '' as name from n";
+    for (schema, expected) in [
+        (format!("create view threads as {endless}"), Some("threads is a view, not a table")),
+        ("create virtual table threads using fts5(id, title, name)".to_owned(), Some("threads is a virtual")),
+        // Values that the schema computes are not asked for.
+        (
+            "create table threads (id text, title text, name text, updated_at integer,
+             bomb text generated always as (printf('%.*c', 900000000, id)) virtual);
+             insert into threads (id, title) values ('someone', 'plain')"
+                .to_owned(),
+            None,
+        ),
+    ] {
+        let bench = Bench::new();
+        bench.transcript(&rollout(ID), &conversation(ID, "first prompt"));
+        Connection::open(bench.codex().join("state_5.sqlite")).unwrap().execute_batch(&schema).unwrap();
+        let report = bench.sync();
+        let problem = report["problems"][0].as_str();
+        match expected {
+            Some(expected) => assert!(problem.unwrap().contains(expected), "{report}"),
+            None => assert_eq!((problem, versions(&bench, "someone").len()), (None, 1), "{report}"),
+        }
+        assert_eq!(session(&bench, ID)["message_count"], 2);
+        let audit = bench.run(&["audit"]);
+        assert!(audit.code < 2, "{}", audit.stderr);
+    }
+}
+
 /// A run that was killed leaves its copy of a database; the next one must neither read nor keep it.
 #[test]
 fn leftovers_of_a_killed_run_are_removed() {

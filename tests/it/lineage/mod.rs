@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use annals_testkit::Bench;
 use annals_testkit::files::copy_folder;
+use annals_testkit::worlds::lineage::dated::write_dated_world;
 use annals_testkit::worlds::lineage::{GRADES, Plan, Score, World, write_world};
 
 /// A bench with the homes of a world.
@@ -26,6 +27,39 @@ pub fn blamed(bench: &Bench, file: &Path) -> Value {
     let ran = bench.run(&["blame", "--no-git", "--json", file.to_str().unwrap()]);
     assert!(ran.code < 2, "{}", ran.stderr);
     serde_json::from_str(&ran.stdout).unwrap()
+}
+
+/// Old checkouts, and sessions that quoted or rewrote the same lines weeks later.
+#[test]
+fn no_line_is_credited_to_a_later_edit() {
+    let (bench, mut score) = (Bench::new(), Score::default());
+    let plan = Plan { seed: 5, sessions: 15, edits: 12 };
+    let (repository, states) = write_dated_world(bench.folder.path(), &plan).unwrap();
+    copy_folder(&bench.folder.path().join("codex"), &bench.codex());
+    copy_folder(&bench.folder.path().join("claude"), &bench.claude());
+    bench.sync();
+    assert_eq!(states.len(), 3);
+    for state in &states {
+        for path in state.files.keys() {
+            let file = repository.folder.join(path);
+            let mut command =
+                bench.command(&["blame", "--json", "--at", &state.commit, file.to_str().unwrap()]);
+            let output = command.env("PATH", std::env::var_os("PATH").unwrap()).output().unwrap();
+            // Files of older states may be in directories that are gone.
+            if output.status.code() == Some(2) {
+                assert!(!file.parent().unwrap().is_dir(), "{}", String::from_utf8_lossy(&output.stderr));
+                continue;
+            }
+            state.score(path, &serde_json::from_slice(&output.stdout).unwrap(), &mut score);
+        }
+    }
+    println!("{score:?}");
+    assert_eq!(score.late, 0, "{score:?}");
+    assert!(score.unmodified.all > 1_500, "{score:?}");
+    assert!(score.graded[0].share() >= 0.995, "exact: {score:?}");
+    assert!(score.graded[1].share() >= 0.98, "moved: {score:?}");
+    assert!(score.unmodified.share() >= 0.95, "recall: {score:?}");
+    assert!(score.human.share() >= 0.99, "human: {score:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use serde_json::Value;
 
+pub mod dated;
 mod transcripts;
 
 use transcripts::{Change, Transcript};
@@ -52,6 +53,8 @@ pub struct Score {
     pub human: Count,
     /// Lines that people changed a little.
     pub tweaked: Count,
+    /// Lines that were credited to an edit after the state that has them.
+    pub late: usize,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -126,15 +129,8 @@ pub fn write_world(folder: &Path, plan: &Plan) -> io::Result<World> {
         }
     }
     world.shuffle();
-    let mut files = BTreeMap::new();
-    for (path, lines) in &world.files {
-        let target = repository.join(path);
-        fs::create_dir_all(target.parent().unwrap_or(&repository))?;
-        let text: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
-        fs::write(&target, text)?;
-        files.insert(path.clone(), lines.iter().map(|line| line.author.clone()).collect());
-    }
-    Ok(World { folder: repository, files })
+    world.write_files()?;
+    Ok(World { folder: repository, files: world.authors() })
 }
 
 pub struct Random(u64);
@@ -192,6 +188,21 @@ struct Making {
 }
 
 impl Making {
+    fn write_files(&self) -> io::Result<()> {
+        for (path, lines) in &self.files {
+            let target = self.repository.join(path);
+            fs::create_dir_all(target.parent().unwrap_or(&self.repository))?;
+            let text: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
+            fs::write(&target, text)?;
+        }
+        Ok(())
+    }
+
+    fn authors(&self) -> BTreeMap<String, Vec<Author>> {
+        let authors = |lines: &Vec<Line>| lines.iter().map(|line| line.author.clone()).collect();
+        self.files.iter().map(|(path, lines)| (path.clone(), authors(lines))).collect()
+    }
+
     /// One to forty lines of code: mostly unique, some generic.
     fn code(&mut self, count: usize) -> Vec<String> {
         let mut lines = Vec::with_capacity(count);

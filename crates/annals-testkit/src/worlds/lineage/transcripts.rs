@@ -258,7 +258,7 @@ impl Transcript {
     }
 }
 
-fn moment(minute: i64) -> String {
+pub fn moment(minute: i64) -> String {
     let (day, hour) = (1 + minute / 1440 % 28, minute / 60 % 24);
     let month = 2 + minute / 1440 / 28;
     format!("2026-{month:02}-{day:02}T{hour:02}:{:02}:00.000Z", minute % 60)
