@@ -45,4 +45,4 @@ pub use transcript::{
     Block, Document, Item, Landmark, Link, LinkKind, Message, MessageKind, Passage, PassageKind, Role,
     SessionFacts, Span, Summary, Tally, Tree, TreeNode, TypedPrompt, Usage, Verdict,
 };
-pub use work::{FileRegion, FileWork};
+pub use work::{Around, FileRegion, FileWork};

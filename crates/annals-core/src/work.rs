@@ -12,6 +12,15 @@ pub struct FileWork {
     pub before: FileRegion,
     /// What is there now, or what was read.
     pub after: FileRegion,
+    /// The same for lines that were only inserted, with the lines around them.
+    pub around: Option<Box<Around>>,
+}
+
+/// Inserted lines and their neighbours, before and after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Around {
+    pub before: FileRegion,
+    pub after: FileRegion,
 }
 
 /// Lines of a file, as far as they are known. Texts contain complete lines if the client reports them.
@@ -31,6 +40,7 @@ impl FileWork {
             moved_from: None,
             before: FileRegion::default(),
             after: FileRegion::default(),
+            around: None,
         }
     }
 

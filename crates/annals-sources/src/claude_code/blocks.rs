@@ -167,9 +167,7 @@ fn block(part: &Object<'_>) -> Option<Block> {
     Some(match kind.as_ref() {
         "text" => Block::Text(text("text")),
         "thinking" => Some(text("thinking")).filter(|text| !text.is_empty()).map(Block::Thinking)?,
-        "redacted_thinking" => {
-            Block::Event { name: "redacted_thinking".into(), text: "redacted by the provider".into() }
-        }
+        "redacted_thinking" => Block::Thinking("[redacted by the provider]".into()),
         "tool_use" | "server_tool_use" | "mcp_tool_use" => Block::ToolCall {
             call_id: text("id"),
             name: text("name"),

@@ -3,7 +3,7 @@
 use super::blocks;
 use super::replace::replaced;
 use crate::json::{Json, Line, Object, Scan};
-use crate::tape::diff::Changes;
+use crate::tape::diff::{Change, Changes};
 use crate::tape::shell_read::{is_read, shell_read};
 use crate::{CallLines, Printed, Recorder, Snapshot, TapeForm};
 use annals_core::{Block, FileRegion, FileWork, Operation};
@@ -179,7 +179,8 @@ fn read_work(
     let mut work = FileWork::new(path, Operation::Read);
     let file = detail.and_then(|detail| detail.get("file")).map(Json::object);
     let told = file.as_ref().and_then(|file| {
-        let start = u32::try_from(file.get_integer("startLine")?).ok()?;
+        // A read from line 0, or from before it, is one from the start.
+        let start = u32::try_from(file.get_integer("startLine")?.max(1)).ok()?;
         Some(FileRegion::lines(start, file.get_text("content")?.into_owned()))
     });
     work.after = match (told, detail, output) {
@@ -224,12 +225,19 @@ fn unnumbered_text(output: &str) -> Option<(u32, String)> {
 
 fn edit_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> Vec<FileWork> {
     let work = FileWork::new(path, Operation::Update);
-    let hunks = detail.and_then(patched);
+    let texts = detail.map(|detail| {
+        let before = detail.get_text("originalFile").map(|text| text.into_owned());
+        let given = |name: &str, asked: &str| {
+            detail.get_text(name).or_else(|| input.get_text(asked)).unwrap_or_default().into_owned()
+        };
+        let (old, new) = (given("oldString", "old_string"), given("newString", "new_string"));
+        let all = detail.get("replaceAll").and_then(Json::boolean) == Some(true);
+        let after = before.clone().and_then(|mut file| replaced(&mut file, &old, &new, all).map(|_| file));
+        FileTexts { before, after, old, new }
+    });
+    let hunks = detail.zip(texts).and_then(|(detail, texts)| patched(detail, &texts));
     if let Some(places) = hunks.filter(|places| !places.is_empty()) {
-        return places
-            .into_iter()
-            .map(|(before, after)| FileWork { before, after, ..work.clone() })
-            .collect();
+        return places.into_iter().map(|place| place.of(&work)).collect();
     }
     let piece = |name: &str| input.get_text(name).map(FileRegion::text).unwrap_or_default();
     vec![FileWork { before: piece("old_string"), after: piece("new_string"), ..work }]
@@ -274,11 +282,13 @@ fn write_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> 
     let updates = detail.and_then(|detail| detail.get_text("type")).is_some_and(|kind| kind == "update");
     let operation = if updates || detail.is_none() { Operation::Update } else { Operation::Create };
     let work = FileWork::new(path, operation);
-    let places = detail.filter(|_| updates).and_then(patched).filter(|places| !places.is_empty());
+    let places = detail.filter(|_| updates).and_then(|detail| {
+        let before = detail.get_text("originalFile").map(|text| text.into_owned());
+        let texts = FileTexts { before, after: Some(content.clone()), ..FileTexts::default() };
+        patched(detail, &texts).filter(|places| !places.is_empty())
+    });
     match places {
-        Some(places) => {
-            places.into_iter().map(|(before, after)| FileWork { before, after, ..work.clone() }).collect()
-        }
+        Some(places) => places.into_iter().map(|place| place.of(&work)).collect(),
         None => vec![FileWork { after: FileRegion::lines(1, content), ..work }],
     }
 }
@@ -325,28 +335,89 @@ pub fn printed_read(command: &str, detail: Option<&Object<'_>>, folder: Option<&
     shell_read(command, &printed, folder).filter(|_| is_whole)
 }
 
-/// The changed places of a `structuredPatch`; nothing when the result has none.
-fn patched(detail: &Object<'_>) -> Option<Vec<(FileRegion, FileRegion)>> {
+/// What is known of a file's text before and after a change. The client writes its patch for the eye: leading tabs
+/// are spaces there, and line ends are gone.
+#[derive(Default)]
+struct FileTexts {
+    before: Option<String>,
+    after: Option<String>,
+    /// The texts that the call replaced and put in.
+    old: String,
+    new: String,
+}
+
+/// The changed places of a `structuredPatch`, in the file's own text where it is known; nothing when the result has
+/// no patch.
+fn patched(detail: &Object<'_>, texts: &FileTexts) -> Option<Vec<Change>> {
     let patch = detail.get("structuredPatch")?;
+    let mut before = ExactLines::new(texts.before.as_deref(), &texts.old);
+    let mut after = ExactLines::new(texts.after.as_deref(), &texts.new);
     let mut changes = Changes::default();
     for hunk in patch.items() {
         let start = |name: &str| hunk.get_integer(name).and_then(|line| u32::try_from(line).ok());
-        match (start("oldStart"), start("newStart")) {
-            (Some(old), Some(new)) => changes.start(old, new),
-            _ => changes.start_anywhere(),
+        let starts = start("oldStart").zip(start("newStart"));
+        match starts {
+            Some((old, new)) => changes.start(old, new),
+            None => changes.start_anywhere(),
         }
+        before.go_to(starts.map(|(old, _)| old));
+        after.go_to(starts.map(|(_, new)| new));
         for line in hunk.get("lines").iter().flat_map(|lines| lines.items()) {
             let line = line.text().unwrap_or_default();
+            let text = line.get(1..).unwrap_or_default();
             match line.as_bytes().first() {
-                Some(b'-') => changes.removed(&line[1..]),
-                Some(b'+') => changes.added(&line[1..]),
-                // A note that the file has no newline at its end is no line of it.
-                Some(b'\\') => {}
-                _ => changes.unchanged(),
+                Some(b'-') => changes.removed(&before.next(text)),
+                Some(b'+') => changes.added(&after.next(text)),
+                Some(b'\\') => changes.without_newline(),
+                _ => {
+                    before.next(text);
+                    changes.unchanged(&after.next(text));
+                }
             }
         }
     }
     Some(changes.finish())
+}
+
+/// The lines of a text as they really are, found by their number and by what the patch shows of them.
+struct ExactLines<'t> {
+    file: Option<Vec<&'t str>>,
+    at: Option<usize>,
+    given: Vec<&'t str>,
+    given_at: usize,
+}
+
+impl<'t> ExactLines<'t> {
+    fn new(file: Option<&'t str>, given: &'t str) -> ExactLines<'t> {
+        let file = file.map(|text| text.split_inclusive('\n').collect());
+        ExactLines { file, at: None, given: given.lines().collect(), given_at: 0 }
+    }
+
+    fn go_to(&mut self, line: Option<u32>) {
+        self.at = line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
+    }
+
+    /// The next line, which the patch shows as `shown`.
+    fn next(&mut self, shown: &str) -> String {
+        let is_shown = |line: &str| {
+            line.trim_end_matches(['\r', '\n']).trim_start() == shown.trim_end_matches('\r').trim_start()
+        };
+        let line = self.at.and_then(|at| self.file.as_ref()?.get(at).copied());
+        self.at = self.at.map(|at| at + 1);
+        if let Some(line) = line.filter(|line| is_shown(line)) {
+            return line.to_owned();
+        }
+        let rest = self.given.get(self.given_at..).unwrap_or_default();
+        if let Some(found) = rest.iter().position(|line| is_shown(line)) {
+            self.given_at += found + 1;
+            let line = rest[found];
+            // The first and the last line that a call gives may be parts of lines.
+            let is_longer = line.len() - line.trim_start().len() >= shown.len() - shown.trim_start().len()
+                || line.starts_with('\t');
+            return format!("{}\n", if is_longer { line } else { shown });
+        }
+        format!("{shown}\n")
+    }
 }
 
 #[cfg(test)]
@@ -397,6 +468,24 @@ mod tests {
         assert_eq!(work(call, None, None)[0].after, given("Hi", FileRegion::text("Hi")));
         assert_eq!(ClaudeTape.written_besides(Scan::new(detail.as_bytes()).line()), ["say Hi"]);
         assert_eq!(ClaudeTape.written(Scan::new(call.as_bytes()).line()), ["Hi"]);
+    }
+
+    #[test]
+    fn lines_of_a_patch_have_their_tabs_and_ends() {
+        let call = r#"{"name":"Edit","input":{"file_path":"/w/a.go","old_string":"\t\tb()","new_string":"\t\tc()\n\t\td()"}}"#;
+        let patch = r#""structuredPatch":[{"oldStart":1,"oldLines":3,"newStart":1,"newLines":4,"lines":[" a {","-    b()","+    c()","+    d()"," }","\\ No newline at end of file"]}]"#;
+        let detail = format!(
+            r#"{{"filePath":"/w/a.go","oldString":"\t\tb()","newString":"\t\tc()\n\t\td()","originalFile":"a {{\n\t\tb()\n}}","replaceAll":false,{patch}}}"#
+        );
+        let found = work(call, None, Some(&detail));
+        assert_eq!(found[0].before.text.as_deref(), Some("\t\tb()\n"));
+        assert_eq!(found[0].after.text.as_deref(), Some("\t\tc()\n\t\td()\n"));
+        // Without the file, the texts of the call have them.
+        let bare = format!(
+            r#"{{"filePath":"/w/a.go","oldString":"\t\tb()","newString":"\t\tc()\n\t\td()","originalFile":null,{patch}}}"#
+        );
+        assert_eq!(work(call, None, Some(&bare))[0].after.text, found[0].after.text);
+        assert_eq!(work(call, None, Some(&bare))[0].before.text, found[0].before.text);
     }
 
     #[test]

@@ -74,12 +74,12 @@ pub fn patch_work(text: &str) -> Vec<FileWork> {
         }
         (PatchLine::Body(PatchChange::Add, line), Some((_, changes))) => {
             if let Some(line) = line.strip_prefix('+') {
-                changes.added(line);
+                changes.added(&format!("{line}\n"));
             }
         }
         (PatchLine::Body(PatchChange::Update, line), Some((_, changes))) => match line.as_bytes().first() {
-            Some(b'+') => changes.added(&line[1..]),
-            Some(b'-') => changes.removed(&line[1..]),
+            Some(b'+') => changes.added(&format!("{}\n", &line[1..])),
+            Some(b'-') => changes.removed(&format!("{}\n", &line[1..])),
             _ => changes.start_anywhere(),
         },
         (PatchLine::MoveTo(_) | PatchLine::Body(..), _) => {}
@@ -93,7 +93,7 @@ pub fn each_place(work: &FileWork, changes: Changes) -> Vec<FileWork> {
     if places.is_empty() {
         return vec![work.clone()];
     }
-    places.into_iter().map(|(before, after)| FileWork { before, after, ..work.clone() }).collect()
+    places.into_iter().map(|place| place.of(work)).collect()
 }
 
 /// One line of a patch, and what it is.
@@ -196,9 +196,12 @@ pub fn unified_diff_changes(diff: &str) -> Changes {
         let (before, after) = (hunk.before.left, hunk.after.left);
         hunk.take_line(line);
         match line.as_bytes().first() {
-            Some(b'-') if before > 0 => changes.removed(&line[1..]),
-            Some(b'+') if after > 0 => changes.added(&line[1..]),
-            Some(b' ') | None if before > 0 && after > 0 => changes.unchanged(),
+            Some(b'-') if before > 0 => changes.removed(&format!("{}\n", &line[1..])),
+            Some(b'+') if after > 0 => changes.added(&format!("{}\n", &line[1..])),
+            Some(b' ') | None if before > 0 && after > 0 => {
+                changes.unchanged(&format!("{}\n", line.get(1..).unwrap_or_default()));
+            }
+            Some(b'\\') => changes.without_newline(),
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! Collects the changes of a diff: each unbroken run of removed and added lines, without context.
 
-use annals_core::{FileRegion, Range};
+use annals_core::{Around, FileRegion, FileWork, Range};
 
 /// Collects a diff line by line. Without a start, lines have no numbers.
 #[derive(Debug, Default)]
@@ -9,7 +9,17 @@ pub struct Changes {
     next: Option<(u32, u32)>,
     removed: Side,
     added: Side,
-    found: Vec<(FileRegion, FileRegion)>,
+    /// The unchanged line above the change.
+    above: Option<String>,
+    found: Vec<Change>,
+}
+
+/// One changed place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Change {
+    pub before: FileRegion,
+    pub after: FileRegion,
+    pub around: Option<Box<Around>>,
 }
 
 #[derive(Debug, Default)]
@@ -19,49 +29,95 @@ struct Side {
     text: String,
 }
 
+impl Change {
+    /// The same work at this place.
+    pub fn of(self, work: &FileWork) -> FileWork {
+        FileWork { before: self.before, after: self.after, around: self.around, ..work.clone() }
+    }
+}
+
 impl Changes {
     /// Starts a hunk at these lines.
     pub fn start(&mut self, before: u32, after: u32) {
-        self.close();
+        self.close(None);
+        self.above = None;
         self.next = Some((before, after));
     }
 
     /// Starts a hunk at an unknown line.
     pub fn start_anywhere(&mut self) {
-        self.close();
+        self.close(None);
+        self.above = None;
         self.next = None;
     }
 
+    /// A removed line, with its line end if it has one.
     pub fn removed(&mut self, line: &str) {
         // Lines added above belong to another change.
         if self.added.lines > 0 {
-            self.close();
+            self.close(None);
+            self.above = None;
         }
         self.removed.add(line, self.next.map(|(before, _)| before));
         self.next = self.next.map(|(before, after)| (before.saturating_add(1), after));
     }
 
+    /// An added line, with its line end if it has one.
     pub fn added(&mut self, line: &str) {
         self.added.add(line, self.next.map(|(_, after)| after));
         self.next = self.next.map(|(before, after)| (before, after.saturating_add(1)));
     }
 
-    pub fn unchanged(&mut self) {
-        self.close();
+    /// A line of context, with its line end if it has one.
+    pub fn unchanged(&mut self, line: &str) {
+        self.close(Some(line));
+        self.above = Some(line.to_owned());
         self.next = self.next.map(|(before, after)| (before.saturating_add(1), after.saturating_add(1)));
     }
 
-    /// Returns each change as the region before and after.
-    pub fn finish(mut self) -> Vec<(FileRegion, FileRegion)> {
-        self.close();
+    /// The line above has no newline: the file ends there.
+    pub fn without_newline(&mut self) {
+        let side = if self.added.lines > 0 { &mut self.added } else { &mut self.removed };
+        if side.text.ends_with('\n') {
+            side.text.pop();
+        }
+    }
+
+    pub fn finish(mut self) -> Vec<Change> {
+        self.close(None);
         self.found
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, below: Option<&str>) {
         let (removed, added) = (std::mem::take(&mut self.removed), std::mem::take(&mut self.added));
-        if removed.lines > 0 || added.lines > 0 {
-            self.found.push((removed.piece(), added.piece()));
+        if removed.lines == 0 && added.lines == 0 {
+            return;
         }
+        let around = (removed.lines == 0).then(|| self.around(&added, below)).flatten().map(Box::new);
+        self.found.push(Change { before: removed.region(), after: added.region(), around });
+    }
+
+    /// Inserted lines with the lines above and below; none if no neighbour or no number is known.
+    fn around(&self, added: &Side, below: Option<&str>) -> Option<Around> {
+        let above = self.above.as_deref();
+        let (next_before, _) = self.next?;
+        let neighbours = u32::from(above.is_some()) + u32::from(below.is_some());
+        let shift = u32::from(above.is_some());
+        let (before, after) = (next_before.checked_sub(shift)?, added.first?.checked_sub(shift)?);
+        let region = |start: u32, text: String, lines: u32| {
+            let range =
+                (start > 0 && lines > 0).then(|| Range { start, end: start.saturating_add(lines - 1) });
+            FileRegion { range, text: Some(text), given: None }
+        };
+        let (above, below) = (above.unwrap_or_default(), below.unwrap_or_default());
+        (neighbours > 0).then(|| Around {
+            before: region(before, [above, below].concat(), neighbours),
+            after: region(
+                after,
+                [above, &added.text, below].concat(),
+                added.lines.saturating_add(neighbours),
+            ),
+        })
     }
 }
 
@@ -72,10 +128,9 @@ impl Side {
         }
         self.lines = self.lines.saturating_add(1);
         self.text.push_str(line);
-        self.text.push('\n');
     }
 
-    fn piece(self) -> FileRegion {
+    fn region(self) -> FileRegion {
         if self.lines == 0 {
             return FileRegion::default();
         }
@@ -87,10 +142,10 @@ impl Side {
 
 #[cfg(test)]
 mod tests {
-    use super::Changes;
-    use annals_core::{FileRegion, Range};
+    use super::{Change, Changes};
+    use annals_core::{Around, FileRegion, Range};
 
-    fn piece(start: u32, end: u32, text: &str) -> FileRegion {
+    fn region(start: u32, end: u32, text: &str) -> FileRegion {
         FileRegion { range: Some(Range { start, end }), text: Some(text.to_owned()), given: None }
     }
 
@@ -98,30 +153,51 @@ mod tests {
     fn each_run_is_a_separate_change() {
         let mut changes = Changes::default();
         changes.start(3, 3);
-        changes.unchanged();
-        changes.removed("b");
-        changes.added("B");
-        changes.added("C");
-        changes.unchanged();
-        changes.removed("e");
-        let expected =
-            vec![(piece(4, 4, "b\n"), piece(4, 5, "B\nC\n")), (piece(6, 6, "e\n"), FileRegion::default())];
+        changes.unchanged("a\n");
+        changes.removed("b\n");
+        changes.added("B\n");
+        changes.added("C\n");
+        changes.unchanged("d\n");
+        changes.removed("e\n");
+        let expected = [
+            Change { before: region(4, 4, "b\n"), after: region(4, 5, "B\nC\n"), around: None },
+            Change { before: region(6, 6, "e\n"), ..Change::default() },
+        ];
         assert_eq!(changes.finish(), expected);
+    }
+
+    #[test]
+    fn insertions_have_their_neighbours() {
+        let mut changes = Changes::default();
+        changes.start(3, 4);
+        changes.unchanged("a\n");
+        changes.added("x\n");
+        changes.unchanged("b\n");
+        changes.added("y");
+        changes.without_newline();
+        let found = changes.finish();
+        let around = Around { before: region(3, 4, "a\nb\n"), after: region(4, 6, "a\nx\nb\n") };
+        assert_eq!(
+            found[0],
+            Change { after: region(5, 5, "x\n"), around: Some(Box::new(around)), ..Change::default() }
+        );
+        let around = Around { before: region(4, 4, "b\n"), after: region(6, 7, "b\ny") };
+        assert_eq!(
+            found[1],
+            Change { after: region(7, 7, "y"), around: Some(Box::new(around)), ..Change::default() }
+        );
     }
 
     #[test]
     fn changes_without_numbers_have_no_range() {
         let mut changes = Changes::default();
-        changes.added("x");
+        changes.added("x\n");
         changes.start_anywhere();
-        changes.removed("y");
-        let found = changes.finish();
-        assert_eq!(
-            found,
-            [
-                (FileRegion::default(), FileRegion::text("x\n")),
-                (FileRegion::text("y\n"), FileRegion::default())
-            ]
-        );
+        changes.removed("y\n");
+        let expected = [
+            Change { after: FileRegion::text("x\n"), ..Change::default() },
+            Change { before: FileRegion::text("y\n"), ..Change::default() },
+        ];
+        assert_eq!(changes.finish(), expected);
     }
 }

@@ -26,6 +26,9 @@ pub struct RecordArguments {
     /// Output format: `tape`, or `agent-trace` for Agent Trace records of the edits
     #[arg(long, value_name = "FORMAT", default_value = "tape", value_parser = ["tape", "agent-trace"])]
     to_format: String,
+    /// Add the text of what was read, not only its hash
+    #[arg(long)]
+    read_text: bool,
     /// Fail on the first line that does not fit the format, with its number and exit code 2
     #[arg(long)]
     strict: bool,
@@ -38,8 +41,12 @@ pub fn run(context: &mut Context, options: &RecordArguments) -> Result<Outcome> 
     let source = by_format(&options.format)
         .ok_or_else(|| Error::bad_request(format!("unknown format {:?}", options.format)))?;
     let door = door(context)?;
-    let tape_options =
-        TapeOptions { strict: options.strict, format: written_format(&options.to_format), resolve: false };
+    let tape_options = TapeOptions {
+        strict: options.strict,
+        format: written_format(&options.to_format),
+        resolve: false,
+        read_text: options.read_text,
+    };
     let path = options.file.as_ref().map(|path| path.to_string_lossy().replace('\\', "/"));
     let compressed = path.as_deref().is_some_and(|path| path.ends_with(".zst"));
     let plain = path.as_deref().map(|path| path.strip_suffix(".zst").unwrap_or(path));

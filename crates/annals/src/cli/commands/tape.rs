@@ -31,6 +31,9 @@ pub struct TapeArguments {
     /// Add complete outputs and earlier file contents that are archived outside the transcripts
     #[arg(long)]
     resolve: bool,
+    /// Add the text of what was read, not only its hash
+    #[arg(long)]
+    read_text: bool,
     /// Fail on the first line that does not fit the format
     #[arg(long)]
     strict: bool,
@@ -41,6 +44,7 @@ pub fn run(context: &mut Context, options: &TapeArguments) -> Result<Outcome> {
         strict: options.strict,
         format: written_format(&options.format),
         resolve: options.resolve,
+        read_text: options.read_text,
     };
     let id = options.session.as_deref().unwrap_or_default();
     let unknown = || {

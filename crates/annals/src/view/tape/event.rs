@@ -20,7 +20,7 @@ pub enum EventBody {
     Message { role: &'static str, content: Shown },
     Call { tool: String, call_id: Shown, arguments: Shown },
     Result { tool: String, call_id: Shown, exit: Option<i64>, ok: Option<bool>, stdout: Shown, stderr: Shown },
-    Read { call_id: Shown, file: Shown, range: Range, text: Option<Shown> },
+    Read { call_id: Shown, file: Shown, range: Range, text: Option<Shown>, hash: Option<String> },
     Edit(Box<Edited>),
 }
 
@@ -33,6 +33,8 @@ pub struct Edited {
     pub operation: Operation,
     pub before: EditSide,
     pub after: EditSide,
+    /// Inserted lines with the lines around them, if they are known.
+    pub around: Option<(EditSide, EditSide)>,
 }
 
 pub struct EditSide {
@@ -54,6 +56,10 @@ impl Edited {
             operation: work.operation,
             before: EditSide::new(door, &work.before),
             after: EditSide::new(door, &work.after),
+            around: work
+                .around
+                .as_ref()
+                .map(|around| (EditSide::new(door, &around.before), EditSide::new(door, &around.after))),
         }
     }
 }
@@ -77,7 +83,7 @@ pub fn sha256(text: &str) -> String {
 
 impl Event {
     /// The event as a JSON object, with fields in the order of the schema.
-    pub fn line(&self, form: &TapeForm) -> ShownJson {
+    pub fn line(&self, form: &TapeForm, with_read_text: bool) -> ShownJson {
         let mut line = Map::new();
         line.insert("t".into(), Value::from(moment(self.at)));
         let mut put = |name: &str, value: Value| {
@@ -106,12 +112,13 @@ impl Event {
                 put("stdout", json!(stdout));
                 put("stderr", json!(stderr));
             }
-            EventBody::Read { call_id, file, range, text } => {
+            EventBody::Read { call_id, file, range, text, hash } => {
                 put("k", "code.read".into());
                 put("file", json!(file));
                 put("range", json!([range.start, range.end]));
                 put("range_basis", "line".into());
-                put("text", json!(text));
+                put("text", json!(text.as_ref().filter(|_| with_read_text)));
+                put("text_hash", json!(hash));
                 put("call_id", json!(call_id));
             }
             EventBody::Edit(edit) => {
@@ -120,17 +127,25 @@ impl Event {
                 put("operation", Value::from(operation_name(edit.operation)));
                 put("from_file", json!(edit.from_file));
                 let sides = [("before", &edit.before), ("after", &edit.after)];
-                for (name, side) in sides {
+                let shown = match &edit.around {
+                    Some((before, after)) => [("before", before), ("after", after)],
+                    None => sides,
+                };
+                for (name, side) in shown {
                     put(&format!("{name}_range"), json!(side.range.map(|range| [range.start, range.end])));
                 }
-                for (name, side) in sides {
+                for (name, side) in shown {
                     put(&format!("{name}_text"), json!(side.text));
                 }
                 for (name, side) in sides {
                     put(&format!("{name}_hash"), json!(side.hash));
                 }
-                for (name, side) in sides {
-                    put(&format!("{name}_lines_hash"), json!(side.lines_hash));
+                for ((name, side), (_, shown)) in sides.into_iter().zip(shown) {
+                    let of_lines = shown.lines_hash.as_ref().or(shown.hash.as_ref());
+                    put(
+                        &format!("{name}_lines_hash"),
+                        json!(of_lines.filter(|hash| side.hash.as_ref() != Some(*hash))),
+                    );
                 }
                 put("call_id", json!(edit.call_id));
             }

@@ -1,14 +1,14 @@
 //! Makes the events of a tape from the lines of a transcript, in order.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::event::{Edited, Event, EventBody};
+use super::event::{Edited, Event, EventBody, sha256};
 use super::grades::CoverageGrades;
 use crate::view::door::Door;
 use annals_core::{
-    Block, Call, CallKind, CallResult, FileRegion, FileWork, Item, MessageKind, Operation, Result, Role,
-    SessionFacts, Shown, Span, Time, Verdict,
+    Block, Call, CallKind, CallResult, ContentKey, FileRegion, FileWork, Item, MessageKind, Operation,
+    Result, Role, SessionFacts, Shown, Span, Time, Verdict,
 };
 use annals_sources::json::Scan;
 use annals_sources::{CallLines, FileContext, Reader, Recorder, Source};
@@ -46,6 +46,10 @@ pub struct TapeMaker<'a> {
     held: VecDeque<PendingCall>,
     held_bytes: usize,
     early: VecDeque<(u64, Vec<u8>)>,
+    /// Where results are whose calls have not been seen.
+    unmatched: HashSet<u64>,
+    /// Calls that were emitted, by content: a line that is repeated is no second call.
+    seen: HashMap<ContentKey, u64>,
     /// Snapshots of files not changed since, by the path the client uses.
     snapshots: HashMap<String, String>,
     last: Option<Time>,
@@ -99,6 +103,8 @@ impl<'a> TapeMaker<'a> {
             held: VecDeque::new(),
             held_bytes: 0,
             early: VecDeque::new(),
+            unmatched: HashSet::new(),
+            seen: HashMap::new(),
             snapshots: HashMap::new(),
             last: None,
             agent: None,
@@ -120,6 +126,9 @@ impl<'a> TapeMaker<'a> {
         let unmatched = items
             .iter()
             .any(|item| matches!(item, Item::Message(message) if message.kind == MessageKind::Result));
+        if unmatched {
+            self.unmatched.insert(offset);
+        }
         if unmatched && bytes.len() <= EARLY_BYTES {
             self.early.truncate(EARLY - 1);
             self.early.push_front((offset, bytes.to_vec()));
@@ -136,6 +145,13 @@ impl<'a> TapeMaker<'a> {
             Verdict::Skipped(_) | Verdict::Parts(_) => None,
         };
         Ok(drift.map(|what| self.drift(&what)))
+    }
+
+    /// How complete the tape is, after the last line.
+    pub fn final_grades(&self) -> CoverageGrades {
+        let mut grades = self.grades.clone();
+        grades.orphans |= !self.unmatched.is_empty();
+        grades
     }
 
     pub fn drift(&mut self, what: &str) -> Drift {
@@ -223,6 +239,14 @@ impl<'a> TapeMaker<'a> {
 
     fn emit_call(&mut self, line: &Line<'_>, call: &Call, visit: &mut Visit<'_>) -> Result<()> {
         let bytes = line.within(call.span).unwrap_or_default();
+        let content = ContentKey::of(&[call.call_id.as_bytes(), call.name.as_bytes(), bytes]);
+        if let Some(first) = self.seen.insert(content, call.span.offset) {
+            // Its result is reported for the repetition.
+            if let Some(held) = self.held.iter_mut().rfind(|held| held.call == first) {
+                held.call = call.span.offset;
+            }
+            return Ok(());
+        }
         let orphan = call.kind == CallKind::Orphan;
         if orphan {
             self.grades.orphans = true;
@@ -297,6 +321,11 @@ impl<'a> TapeMaker<'a> {
             line.within(span).or_else(|| early.iter().find_map(|line| line.within(span))).map(<[u8]>::to_vec)
         };
         let (output, detail) = (result.output.and_then(find), result.detail.and_then(find));
+        for span in result.output.iter().chain(&result.detail) {
+            for line in early.iter().filter(|line| line.within(*span).is_some()) {
+                self.unmatched.remove(&line.offset);
+            }
+        }
         let lines = CallLines {
             call: &held.bytes,
             output: output.as_deref(),
@@ -377,6 +406,7 @@ impl<'a> TapeMaker<'a> {
                 file: self.door.text(&work.path),
                 range,
                 text: work.after.text.as_deref().map(|text| self.door.text(text)),
+                hash: work.after.text.as_deref().map(sha256),
             };
             self.emit(&result.session, result.at, held.inherited, body, visit)?;
         }

@@ -50,6 +50,8 @@ pub struct TapeOptions {
     pub format: TapeFormat,
     /// Add complete outputs and earlier file contents that are archived outside the transcripts.
     pub resolve: bool,
+    /// Add the text of what was read, not only its hash.
+    pub read_text: bool,
 }
 
 /// What is known after the last line. The first line of a tape reports its coverage, so it is made last.
@@ -240,7 +242,7 @@ impl Taping {
             self.line(&mut maker, form, number, (offset, &bytes, Ending::Line), visit)?;
         }
         let (session, facts) = maker.facts();
-        self.grades.merge(&maker.grades);
+        self.grades.merge(&maker.final_grades());
         if self.session.is_empty() {
             self.session = session;
         }
@@ -262,12 +264,12 @@ impl Taping {
         maker.line = number;
         let drift = match ending {
             Ending::Line => {
-                let (traces, format) = (&mut self.traces, self.options.format);
+                let (traces, TapeOptions { format, read_text, .. }) = (&mut self.traces, self.options);
                 let mut emitted = 0;
                 let drift = maker.read(offset, bytes, &mut |event: Event| {
                     emitted += 1;
                     match format {
-                        TapeFormat::Tape => visit(event.line(form)),
+                        TapeFormat::Tape => visit(event.line(form, read_text)),
                         TapeFormat::AgentTrace => {
                             traces.add(event);
                             Ok(())

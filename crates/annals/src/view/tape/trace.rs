@@ -81,7 +81,7 @@ impl Trace {
                 })
                 .collect();
             let model = edit.model.as_ref().or(facts.models.last());
-            let model = model.map(|model| door.text(&format!("{}/{model}", form.vendor)));
+            let model = model.map(|model| door.text(model));
             let mut contributor = json!({"type": "ai"});
             if let Some(model) = model {
                 contributor["model_id"] = json!(model);

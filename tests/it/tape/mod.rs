@@ -1,5 +1,7 @@
 //! Tapes are the same bytes however their lines arrive, and report what they could not read.
 
+mod replay;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -223,7 +225,7 @@ fn edits_are_exported_as_agent_trace_records() {
             assert!(!file["path"].as_str().unwrap().starts_with('/'), "{file}");
             let conversation = &file["conversations"][0];
             assert_eq!(conversation["contributor"]["type"], "ai");
-            assert_eq!(conversation["contributor"]["model_id"], "anthropic/claude-made-up-1");
+            assert_eq!(conversation["contributor"]["model_id"], "claude-made-up-1");
             for range in conversation["ranges"].as_array().unwrap() {
                 assert!(range["start_line"].as_u64().unwrap() >= 1);
                 assert!(range["content_hash"].as_str().unwrap().starts_with("sha256:"));
@@ -265,4 +267,44 @@ fn lines_of_another_client_are_an_error() {
     let claude = claude::write(&bench, claude::FOLDER, claude::ONE, &text_of(&claude::talk(claude::ONE)));
     let ran = bench.run(&["record", claude.to_str().unwrap(), "--format", "codex-jsonl"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+}
+
+/// A line that a client wrote twice is no second call; a result whose call is missing makes the tape incomplete.
+#[test]
+fn repeated_lines_and_lone_results_are_told_apart() {
+    let bench = Bench::new();
+    let call = claude::answer_row(
+        claude::ONE,
+        2,
+        "msg_1",
+        serde_json::json!({"type": "tool_use", "id": "toolu_1", "name": "Write",
+            "input": {"file_path": "/w/a", "content": "x\n"}}),
+        1,
+    );
+    let result = |id: &str| {
+        claude::row(
+            claude::ONE,
+            3,
+            "user",
+            serde_json::json!({"message": {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": id, "content": "created"}]},
+                "toolUseResult": {"type": "create", "filePath": "/w/a", "content": "x\n", "structuredPatch": []}}),
+        )
+    };
+    let tape_of = |lines: &[&String]| {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let ran = record_stdin(&bench, format_of(claude::SOURCE), &[], &[text.as_bytes()]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let events: Vec<serde_json::Value> =
+            ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let kinds: Vec<String> =
+            events[1..].iter().map(|event| event["k"].as_str().unwrap().to_owned()).collect();
+        (kinds, events[0]["coverage.tool"].as_str().unwrap().to_owned())
+    };
+    let answer = result("toolu_1");
+    let expected = (vec!["tool.call".into(), "tool.result".into(), "code.edit".into()], "full".to_owned());
+    assert_eq!(tape_of(&[&call, &answer]), expected);
+    assert_eq!(tape_of(&[&call, &call, &answer]), expected);
+    assert_eq!(tape_of(&[&call, &answer, &call, &answer]), expected);
+    assert_eq!(tape_of(&[&call, &answer, &result("toolu_9")]).1, "partial");
 }
