@@ -1,12 +1,16 @@
 //! Reads a table of a client's own SQLite database from a private copy, so that a running client is never disturbed.
 
+mod schema;
+
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
 use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
 use serde_json::{Map, Number, Value};
 
 use crate::read_only_flags;
+
+pub use schema::{ForeignSchema, read_schema, write_database};
 
 /// One row: its key, and all columns as a JSON object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +56,18 @@ pub fn count_tables(database: &Path, scratch: &Path) -> Result<Vec<(String, i64)
     let broken = |error: &dyn std::fmt::Display| Unreadable::Broken(error.to_string());
     let copy = DatabaseCopy::make(database, scratch).map_err(|error| broken(&error))?;
     let connection = copy.open().map_err(|error| broken(&error))?;
+    count_rows(&connection).map_err(|error| broken(&error))
+}
+
+/// Like `count_tables`, of a database that may be large and whose rows are not read: without a copy and without locks.
+/// What is still in its log is not counted.
+pub fn estimate_tables(database: &Path) -> Result<Vec<(String, i64)>, Unreadable> {
+    let broken = |error: &dyn std::fmt::Display| Unreadable::Broken(error.to_string());
+    let path = database.canonicalize().map_err(|error| broken(&error))?;
+    let address = format!("file:{}?immutable=1", annals_core::in_address(&path.to_string_lossy()));
+    #[expect(clippy::disallowed_methods, reason = "a client's database, which nothing is written to")]
+    let connection = Connection::open_with_flags(address, read_only_flags() | OpenFlags::SQLITE_OPEN_URI)
+        .map_err(|error| broken(&error))?;
     count_rows(&connection).map_err(|error| broken(&error))
 }
 
