@@ -11,6 +11,7 @@
     reason = "tests set the environment, report, and fail loudly"
 )]
 
+mod active;
 mod arrival;
 mod audit;
 mod blobs;

@@ -275,13 +275,20 @@ pub struct Database {
     pub key_column: &'static str,
     /// Empty when the table is not read.
     pub reader: &'static str,
+    /// The state of the database itself: kept with its schema, so that a restored database opens.
+    pub is_state: bool,
     pub why: &'static str,
 }
 
 impl Database {
     /// A table whose rows are not kept, and the reason.
     pub const fn not_read(pattern: &'static str, table: &'static str, why: &'static str) -> Database {
-        Database { pattern, table, key_column: "", reader: "", why }
+        Database { pattern, table, key_column: "", reader: "", is_state: false, why }
+    }
+
+    /// A table in which the client notes the state of the database, such as its migrations.
+    pub const fn state(pattern: &'static str, table: &'static str, why: &'static str) -> Database {
+        Database { is_state: true, ..Database::not_read(pattern, table, why) }
     }
 
     pub fn is_read(&self) -> bool {

@@ -388,6 +388,9 @@ pub struct SessionFacts {
     pub first_message_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<Time>,
+    /// When the last turn ended, according to the client; none while it works, or if the client does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Time>,
     /// There is no transcript: all that is known comes from the client's prompt history.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub history_only: bool,
@@ -421,6 +424,7 @@ impl SessionFacts {
         let first = [self.first_message_at, weaker.first_message_at];
         self.first_message_at = first.into_iter().flatten().min();
         self.last_at = [self.last_at, weaker.last_at].into_iter().flatten().max();
+        fill(&mut self.ended_at, &weaker.ended_at);
         for model in &weaker.models {
             if !self.models.contains(model) {
                 self.models.push(model.clone());

@@ -131,6 +131,11 @@ pub trait Source: Sync {
     /// The provider's id of the response whose usage is on this line.
     fn response_id(&self, line: &[u8]) -> Option<String>;
 
+    /// Whether the client's lines have ids.
+    fn names_lines(&self) -> bool {
+        false
+    }
+
     /// The id of a line and of its parent, if the client's lines have ids.
     fn line_ids(&self, _line: &[u8]) -> Option<LineIds> {
         None
@@ -207,6 +212,27 @@ pub struct Choice {
     pub folder_pattern: fn(&str) -> String,
     /// The session that a file of the home belongs to, by its path.
     pub session_of: fn(&str) -> Option<&str>,
+    pub shared: SharedFile,
+}
+
+/// A file of the home with lines of every project.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedFile {
+    pub path: &'static str,
+    /// The folder with files that only its lines refer to.
+    pub content: &'static str,
+    /// The entries of a line; empty if they cannot be read.
+    pub entries: fn(&[u8]) -> Vec<SharedEntry>,
+}
+
+/// Whose an entry of a shared file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedEntry {
+    /// The name of its project's folder.
+    pub folder: String,
+    pub session: Option<String>,
+    /// Paths in the home of what it refers to.
+    pub content: Vec<String>,
 }
 
 /// What a reader knows about its file besides the bytes.

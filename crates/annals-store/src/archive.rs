@@ -108,6 +108,7 @@ mod tests {
         insert into file (id, instance, path, unit, store, reader, framing, encoding, document, mutable, version,
                           rows_version, size, content_size, parsed, reader_version, first_seen)
             values (1, 1, 'a', 'a', 'files', 'lines', 'lines', 'plain', 0, 0, 1, 1, 4, 4, 4, 1, 0);
+        insert into cursor (instance, name, value) values (1, 'tables/a', '{}'), (1, 'survey', '{}');
         insert into blob values (1, x'00', 4, 0, null, x'61626364');
         insert into segment values (1, 1, 0, 4, 1);
         insert into session (id, instance, key, cwd, models, archived, facts, messages, user_messages,
@@ -173,6 +174,8 @@ mod tests {
             ("instances", !archive.instances()?.is_empty()),
             ("homes", !archive.homes(None)?.is_empty()),
             ("files", !archive.files(None)?.is_empty()),
+            ("table_counts", !archive.table_counts("somewhere")?.is_empty()),
+            ("home_surveys", !archive.home_surveys("somewhere")?.is_empty()),
             ("sessions", !archive.sessions(&by_row, Page { limit: 1, after: None })?.is_empty()),
             ("session_source", archive.session_source(1)?.is_some()),
             ("session_home", archive.session_home(1)?.is_some()),
@@ -210,7 +213,7 @@ mod tests {
             ("each_prompt", prompts > 0),
             ("each_session", sessions > 0),
             ("each_call", calls > 0),
-            ("line_owners", !archive.line_owners(1, 1)?.is_empty()),
+            ("line_owners", !archive.line_owners(1, 1, (0, 1 << 40))?.is_empty()),
             ("removed_rows", !archive.removed_rows("somewhere", RemovedKind::Message, 0, 0)?.is_empty()),
             ("each_message", messages > 0),
             ("each_record", records > 0),

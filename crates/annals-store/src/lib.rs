@@ -18,14 +18,16 @@ pub use error::{Result, StoreError};
 pub use files::{
     Batch, CapturedFile, Contents, Count, FilePart, ReadRows, RowsOwner, SpanRequest, Stat, VersionRow,
 };
-pub use foreign::{Unreadable, count_tables, read_table};
+pub use foreign::{
+    ForeignSchema, Unreadable, count_tables, estimate_tables, read_schema, read_table, write_database,
+};
 pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
 #[cfg(feature = "fuzzing")]
 pub use index::fuzz::fuzz_index;
 pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlacedCalls};
 pub use index::search::{PassageHit, TermGroup, TermQuery};
 pub use members::{MemberRow, NewMember};
-pub use read::audit::{Damage, TABLES};
+pub use read::audit::{Damage, HomeSurvey, LeftOutFiles, SURVEY, TABLES};
 pub use read::library::ItemRow;
 pub use read::pages::{StepParts, StepRow};
 pub use read::records::{ArchiveState, RemovedRow, RowPlace, RowsQuery};

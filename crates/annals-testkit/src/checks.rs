@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use rusqlite::Connection;
+
 use crate::Bench;
 use crate::files::files_below;
 
@@ -42,10 +44,54 @@ pub fn assert_restores_of(bench: &Bench, source: &str, home: &Path) {
     assert!(!restored.is_empty());
     for path in &restored {
         let relative = path.strip_prefix(&target).unwrap();
+        if path.extension().is_some_and(|extension| extension == "sqlite") {
+            assert_same_rows(path, &home.join(relative));
+            continue;
+        }
         let (ours, theirs) = (std::fs::read(path).unwrap(), std::fs::read(home.join(relative)).unwrap());
         assert!(ours == theirs, "{} differs", relative.display());
     }
     std::fs::remove_dir_all(&target).unwrap();
+}
+
+/// Every table with rows has those of the client's, and the schema is the same.
+pub fn assert_same_rows(ours: &Path, theirs: &Path) {
+    // Opening the client's own file would merge its log.
+    let copy = tempfile::tempdir().unwrap();
+    for suffix in ["", "-wal"] {
+        let from = format!("{}{suffix}", theirs.display());
+        if Path::new(&from).is_file() {
+            std::fs::copy(from, copy.path().join(format!("copy.sqlite{suffix}"))).unwrap();
+        }
+    }
+    let ours = Connection::open(ours).unwrap();
+    let theirs = Connection::open(copy.path().join("copy.sqlite")).unwrap();
+    let check: String = ours.query_row("pragma integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(check, "ok");
+    let dump = |connection: &Connection, sql: &str| -> Vec<String> {
+        let mut statement = connection.prepare(sql).unwrap();
+        let columns = statement.column_count();
+        let rows = statement.query_map([], |row| {
+            Ok((0..columns).map(|at| format!("{:?}", row.get_ref(at).unwrap())).collect::<Vec<_>>().join("|"))
+        });
+        let mut rows: Vec<String> = rows.unwrap().map(Result::unwrap).collect();
+        rows.sort();
+        rows
+    };
+    let schema =
+        "select type, name, tbl_name, sql from sqlite_schema where name not like 'sqlite@_%' escape '@'";
+    assert_eq!(dump(&ours, schema), dump(&theirs, schema));
+    let mut statement = ours.prepare(
+        "select name from sqlite_schema where type = 'table' and name not like 'sqlite@_%' escape '@'",
+    );
+    let tables = statement.as_mut().unwrap().query_map([], |row| row.get::<_, String>(0)).unwrap();
+    for table in tables.map(Result::unwrap) {
+        let rows = format!("select * from \"{table}\"");
+        let restored = dump(&ours, &rows);
+        if !restored.is_empty() {
+            assert_eq!(restored, dump(&theirs, &rows), "{table}");
+        }
+    }
 }
 
 /// Rebuilds and compares: rows depend only on the archived bytes.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::claude::{FOLDER, ONE, SOURCE, TALK, TWO, counts, prompt_row, session, talk, write};
+use crate::claude::{FOLDER, ONE, SOURCE, TALK, THREE, TWO, counts, prompt_row, session, talk, write};
 use annals_testkit::checks::{assert_rebuilds, assert_restores_of, assert_same};
 use annals_testkit::codex::text_of;
 use annals_testkit::files::{copy_folder, files_below};
@@ -171,6 +171,96 @@ fn an_excluded_project_leaves_nothing() {
     assert!(!paths.iter().any(|path| path.contains(TWO)), "{paths:?}");
     assert!(ran.stdout.contains("no-such-*: no project matches"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("diary: no project"), "{}", ran.stdout);
+}
+
+/// The history has lines of every project, and refers to pastes and images: those of an excluded project are nowhere.
+#[test]
+fn an_excluded_project_leaves_no_line_of_the_history() {
+    let bench = Bench::new();
+    write(&bench, FOLDER, ONE, &text_of(&talk(ONE)));
+    let diary = "DIARY_WORD";
+    let typed = |session: &str, project: &str, second: i64, display: &str, paste: &str| {
+        let pasted = json!({"1": {"id": 1, "type": "text", "contentHash": paste}});
+        json!({"display": display, "pastedContents": pasted, "timestamp": 1_772_445_600_000_i64 + second * 1_000,
+            "project": project, "sessionId": session})
+        .to_string()
+    };
+    let history = [
+        typed(ONE, "/home/ada/engine", 1, "Wind the flywheel", "aaaa"),
+        typed(TWO, "/home/ada/diary", 2, &format!("Dear {diary}"), "bbbb"),
+        typed(THREE, "/home/ada/lamp", 3, "Trim the wick", "cccc"),
+        typed(TWO, "/home/ada/diary", 4, &format!("More {diary}"), "aaaa"),
+    ];
+    let put = |path: &str, text: &str| {
+        let path = bench.claude().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    put("history.jsonl", &(history.join("\n") + "\n"));
+    for paste in ["aaaa", "cccc"] {
+        put(&format!("paste-cache/{paste}.txt"), "a paste");
+    }
+    for paste in ["bbbb", "dddd"] {
+        put(&format!("paste-cache/{paste}.txt"), diary);
+    }
+    put(&format!("image-cache/{TWO}/1.png"), diary);
+    put(&format!("image-cache/{THREE}/1.png"), "an image");
+    put(&format!("todos/{TWO}-agent-{TWO}.json"), &format!("[\"{diary}\"]"));
+    let run = |exclude: &str, arguments: &[&str]| {
+        let mut command = bench.command(arguments);
+        command.env("CLAUDE_CODE_PROJECTS_DIR_EXCLUDE", exclude);
+        let ran = Ran::of(command.output().unwrap());
+        // A search may find nothing.
+        assert!(ran.code < 2, "{}", ran.stderr);
+        ran.stdout
+    };
+    let has_diary = || {
+        let target = bench.folder.path().join("restored");
+        run("", &["restore", "--source", SOURCE, "--to", target.to_str().unwrap()]);
+        let restored: Vec<String> = files_below(&target)
+            .iter()
+            .map(|path| format!("{path:?}{}", String::from_utf8_lossy(&std::fs::read(path).unwrap())))
+            .collect();
+        std::fs::remove_dir_all(&target).unwrap();
+        let answers = [
+            run("", &["search", diary]),
+            run("", &["sessions", "--json"]),
+            run("", &["records", "claude_code/history", "--full"]),
+            restored.concat(),
+        ];
+        answers.map(|answer| answer.contains(diary) || answer.contains(TWO))
+    };
+    run("/home/ada/diary", &["sync"]);
+    assert_eq!(has_diary(), [false; 4]);
+    assert_eq!(records(&bench, "history", &[]).len(), 2);
+    let paths: Vec<String> =
+        bench.accounts().iter().map(|file| file["path"].as_str().unwrap().to_owned()).collect();
+    let elsewhere: Vec<&str> =
+        paths.iter().map(String::as_str).filter(|path| path.contains("-cache/")).collect();
+    let image = format!("image-cache/{THREE}/1.png");
+    assert_eq!(elsewhere, [image.as_str(), "paste-cache/aaaa.txt", "paste-cache/cccc.txt"]);
+    let audit = run("/home/ada/diary", &["audit", "--json"]);
+    assert!(audit.contains("lines of projects that are excluded in the settings"), "{audit}");
+
+    // Appends go on, excluded or not, and half a line waits until its project is known.
+    let more = typed(TWO, "/home/ada/diary", 5, &format!("Again {diary}"), "eeee");
+    let (half, rest) = more.split_at(40);
+    let whole = history.join("\n") + "\n";
+    put("history.jsonl", &format!("{whole}{half}"));
+    run("/home/ada/diary", &["sync"]);
+    assert_eq!(has_diary(), [false; 4]);
+    let last = typed(ONE, "/home/ada/engine", 6, "Stop the flywheel", "aaaa");
+    put("history.jsonl", &format!("{whole}{half}{rest}\n{last}\n"));
+    run("/home/ada/diary", &["sync"]);
+    assert_eq!(has_diary(), [false; 4]);
+    assert_eq!(records(&bench, "history", &[]).len(), 3);
+    assert_rebuilds(&bench);
+
+    // Once it is no longer excluded, it is there, although no file changed.
+    run("", &["sync"]);
+    assert_eq!(has_diary(), [true; 4]);
+    assert_eq!(records(&bench, "history", &[]).len(), 6);
+    assert_rebuilds(&bench);
 }
 
 #[test]

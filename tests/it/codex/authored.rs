@@ -61,6 +61,15 @@ fn every_table_of_the_databases_is_read_or_named() {
         ))
         .unwrap();
     drop(state);
+    let history = Connection::open(bench.codex().join("thread_history_1.sqlite")).unwrap();
+    history
+        .execute_batch(
+            "create table thread_turns (thread_id text, turn_id text, primary key (thread_id, turn_id));
+             insert into thread_turns values ('t', '1'), ('t', '2'), ('t', '3');
+             create table thread_newcomers (id text)",
+        )
+        .unwrap();
+    drop(history);
     bench.sync();
     let session = &records(&bench, "sessions")[0]["data"];
     assert_eq!(
@@ -82,8 +91,15 @@ fn every_table_of_the_databases_is_read_or_named() {
     assert_eq!(line("agent_job_items"), (2, true));
     assert_eq!(line("thread_read_receipts"), (1, false));
     assert_eq!(line("newcomers"), (0, false));
+    assert_eq!(line("thread_turns"), (3, false));
+    assert_eq!(line("thread_newcomers"), (0, false));
     let shown = bench.run(&["audit"]).stdout;
     assert!(shown.contains("table  state_5.sqlite/newcomers (0 rows, not read): unknown table"), "{shown}");
+    let turns =
+        "table  thread_history_1.sqlite/thread_turns (3 rows, not read): turns; derived from the transcripts";
+    assert!(shown.contains(turns), "{shown}");
+    let derived = "left out  thread history (1 file, ";
+    assert!(shown.lines().any(|line| line.contains(derived) && line.ends_with("by the client")), "{shown}");
     assert_eq!(bench.sync()["captured_bytes"], 0);
     assert_rebuilds(&bench);
 }

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use annals_testkit::Bench;
-use annals_testkit::checks::{assert_rebuilds, assert_up_to_date};
+use annals_testkit::checks::{assert_rebuilds, assert_same_rows, assert_up_to_date};
 use annals_testkit::codex::{ID, conversation, rollout};
 
 const OTHER: &str = "0199a1b2-0000-7000-8000-00000000000b";
@@ -114,6 +114,72 @@ fn a_vanished_row_has_an_end_and_may_come_back() {
     assert_up_to_date(&bench);
     assert_rebuilds(&bench);
     assert_eq!(versions(&bench, OTHER), back);
+}
+
+/// Names, archive marks, pins and goals come back in databases that the client opens.
+#[test]
+fn databases_are_restored_with_their_rows() {
+    let bench = bench_with(|connection| {
+        connection
+            .execute_batch(
+                "pragma user_version = 3;
+                 create table _sqlx_migrations (version bigint primary key, description text not null,
+                     success boolean not null, checksum blob not null);
+                 insert into _sqlx_migrations values (1, 'threads', 1, x'c0ffee'), (2, 'edges', 1, x'00');
+                 create table thread_spawn_edges (parent_thread_id text not null, child_thread_id text primary key,
+                     status text not null);
+                 create table logs (id integer primary key autoincrement, message text);
+                 insert into logs (message) values ('a line of the log');
+                 create index threads_by_time on threads (updated_at desc);
+                 create trigger touch after insert on threads begin
+                     update threads set tokens_used = tokens_used + 1 where id = new.id; end;",
+            )
+            .unwrap();
+        put(connection, ID, "first title", None);
+        put(connection, OTHER, "goes", None);
+        connection.execute("insert into thread_spawn_edges values (?1, ?2, 'open')", [ID, OTHER]).unwrap();
+    });
+    let goals = Connection::open(bench.codex().join("goals_1.sqlite")).unwrap();
+    goals
+        .execute_batch("create table thread_goals (thread_id text primary key, share real, objective text)")
+        .unwrap();
+    goals.execute("insert into thread_goals values (?1, 0.5, 'Oil every gear')", [ID]).unwrap();
+    bench.sync();
+    put(&open(&bench, "state_5.sqlite"), ID, "second title", Some("chosen name"));
+    open(&bench, "state_5.sqlite").execute("delete from threads where id = ?1", [OTHER]).unwrap();
+    bench.sync();
+
+    let target = bench.folder.path().join("restored");
+    let restore = || {
+        let ran =
+            bench.run(&["restore", "--source", "codex_cli", "--to", target.to_str().unwrap(), "--json"]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()
+    };
+    let report = restore();
+    let databases = serde_json::json!([
+        {"path": "goals_1.sqlite", "tables": {"thread_goals": 1}},
+        {"path": "state_5.sqlite", "tables": {"thread_spawn_edges": 1, "threads": 1}},
+    ]);
+    assert_eq!((&report["databases"], &report["without_schema"]), (&databases, &serde_json::json!([])));
+    for name in ["state_5.sqlite", "goals_1.sqlite"] {
+        assert_same_rows(&target.join(name), &bench.codex().join(name));
+    }
+    let restored = Connection::open(target.join("state_5.sqlite")).unwrap();
+    let one = |sql: &str| restored.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
+    assert_eq!(one("select name || ' ' || archived || ' ' || hex(odd) from threads"), "chosen name 1 00FF");
+    assert_eq!(one("select group_concat(hex(checksum)) from _sqlx_migrations"), "C0FFEE,00");
+    assert_eq!(
+        one("select cast(count(*) as text) from logs"),
+        "0",
+        "rows that are not captured are not there"
+    );
+    drop(restored);
+    let again = restore();
+    assert_eq!((&again["files"], &again["already_there"]), (&Value::from(0), &report["files"]));
+    let names: Vec<PathBuf> = annals_testkit::files::files_below(&target);
+    assert!(!names.iter().any(|name| name.to_string_lossy().contains("partial")), "{names:?}");
+    assert_rebuilds(&bench);
 }
 
 #[test]

@@ -233,3 +233,41 @@ fn members_see_only_their_own_pages() {
         assert_eq!(text.contains("words of owner"), seen.contains(&"owner"), "{member}");
     }
 }
+
+/// The page and the API know what the last sync saw on disk: the same percentage, tables and files as the terminal.
+#[test]
+fn the_audit_page_shows_what_the_terminal_shows() {
+    let bench = Bench::new();
+    bench.transcript(&rollout(ID), &conversation(ID, "gears"));
+    let state = rusqlite::Connection::open(bench.codex().join("state_5.sqlite")).unwrap();
+    let tables = format!(
+        "create table threads (id text primary key, name text); insert into threads values ('{ID}', 'Engine');
+         create table newcomers (id text)"
+    );
+    state.execute_batch(&tables).unwrap();
+    drop(state);
+    std::fs::write(bench.codex().join("strange.txt"), "a note of unknown kind").unwrap();
+    std::fs::write(bench.codex().join("strange.bin"), [0_u8, 159, 146, 150].repeat(100)).unwrap();
+    let cache = bench.codex().join("cache/deep");
+    std::fs::create_dir_all(&cache).unwrap();
+    std::fs::write(cache.join("blob"), "x".repeat(5_000)).unwrap();
+    bench.sync();
+    let server = Server::without_refresh(&bench);
+    let of_codex = |audits: &serde_json::Value| {
+        let audits = audits["sources"].as_array().unwrap().iter();
+        audits.clone().find(|audit| audit["source"] == "codex_cli").unwrap().clone()
+    };
+    let terminal = of_codex(&bench.json(&["audit"]));
+    let served = of_codex(&server.json("/api/v1/audit"));
+    for part in ["percent", "files", "bytes", "lines", "stores", "unaccounted", "unknown_files", "tables"] {
+        assert_eq!(served[part], terminal[part], "{part}");
+    }
+    assert!(terminal["percent"].as_f64().unwrap() < 100.0, "{}", terminal["percent"]);
+    let page = assert_page(&server.page("/audit"), 200);
+    let percent = format!("{} %", terminal["percent"]);
+    for shown in
+        [&percent, "state_5.sqlite/newcomers", "unknown table", "strange.txt", "strange.bin", "caches"]
+    {
+        assert!(page.contains(shown), "no {shown} in {page}");
+    }
+}

@@ -155,3 +155,72 @@ fn assert_lines_are_reachable(streams: &BTreeMap<String, StreamRecords>, home: &
     assert!(parents < 4 || with_parent > 0, "{}: no message has a parent", home.display());
     println!("{}: {lines} lines with ids, {with_parent} messages with a parent", home.display());
 }
+
+/// A page reads only what it needs, and says the same as the whole list and as the transcript.
+#[test]
+fn parents_are_the_same_in_records_pages_and_transcripts() {
+    let mut with_parent = 0;
+    for (source, case) in fixtures::with_home() {
+        let bench = fixtures::synced(source, &case);
+        let stream = format!("{source}/messages");
+        let list = |options: &[&str]| bench.json(&[&["records", stream.as_str()], options].concat());
+        let all = list(&[]);
+        let (mut pages, mut cursor) = (Vec::new(), None::<String>);
+        loop {
+            let page = match &cursor {
+                Some(cursor) => list(&["--limit", "3", "--cursor", cursor]),
+                None => list(&["--limit", "3"]),
+            };
+            pages.extend(page["records"].as_array().unwrap().clone());
+            cursor = page["next_cursor"].as_str().map(str::to_owned);
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(Value::from(pages.clone()), all["records"], "{}", case.display());
+        let mut parents: BTreeMap<(String, String), Value> = BTreeMap::new();
+        for record in &pages {
+            let data = &record["data"];
+            let key = |name: &str| data[name].as_str().unwrap().to_owned();
+            with_parent += usize::from(data["parent_id"].is_string());
+            parents.insert((key("session_id"), key("id")), data["parent_id"].clone());
+        }
+        for session in bench.sessions() {
+            let id = session["session_id"].as_str().unwrap();
+            let shown = bench.json(&["show", id, "--copies"]);
+            for entry in shown["messages"].as_array().unwrap().iter().filter(|entry| entry["kind"] != "call")
+            {
+                let message = entry["id"].as_str().unwrap();
+                let known = parents.get(&(id.to_owned(), message.to_owned()));
+                assert_eq!(known, Some(&entry["parent_id"]), "{}: {id} {message}", case.display());
+            }
+        }
+    }
+    assert!(with_parent > 50, "{with_parent}");
+}
+
+/// `message_count` is the number of prompts and answers. Only Claude Code has other rows on either side.
+#[test]
+fn counts_of_messages_add_up() {
+    let homes =
+        fixtures::with_home().into_iter().map(|(source, case)| (source, fixtures::synced(source, &case)));
+    let mut counted = 0;
+    for (source, bench) in homes {
+        for session in bench.sessions() {
+            let number = |name: &str| session[name].as_i64().unwrap();
+            let shown = bench.json(&["show", session["session_id"].as_str().unwrap()]);
+            let of_kind = |kind: &str| {
+                let entries = shown["messages"].as_array().unwrap().iter();
+                entries.filter(|entry| entry["kind"] == kind).count() as i64
+            };
+            let (prompts, answers) = (of_kind("prompt"), of_kind("answer"));
+            assert_eq!(number("message_count"), prompts + answers, "{session}");
+            if source != "claude_code" {
+                assert_eq!(number("user_message_count"), prompts, "{session}");
+                assert_eq!(number("assistant_message_count"), answers, "{session}");
+            }
+            counted += 1;
+        }
+    }
+    assert!(counted > 30, "{counted}");
+}

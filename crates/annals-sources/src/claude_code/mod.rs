@@ -18,6 +18,7 @@ mod snapshots;
 mod tags;
 mod tape;
 mod transcript;
+mod turns;
 
 use serde_json::{Map, Value};
 
@@ -47,6 +48,7 @@ impl Source for ClaudeCode {
             exclude,
             folder_pattern: projects::folder_pattern,
             session_of: projects::session_of,
+            shared: projects::HISTORY,
         });
         let follows_links = settings.flag("ANNALS_CLAUDE_FOLLOW_LINKS");
         let without: &[&str] = if settings.flag(SNAPSHOTS) { &[] } else { &["file-history"] };
@@ -109,6 +111,10 @@ impl Source for ClaudeCode {
 
     fn response_id(&self, line: &[u8]) -> Option<String> {
         Json::parse(line)?.get("message")?.get_text("id").map(Into::into)
+    }
+
+    fn names_lines(&self) -> bool {
+        true
     }
 
     fn line_ids(&self, line: &[u8]) -> Option<LineIds> {

@@ -1,5 +1,28 @@
 //! How the client names the folders of projects, and which files of its home belong to a session.
 
+use super::authored::project_folder;
+use crate::json::Scan;
+use crate::{SharedEntry, SharedFile};
+
+/// Every prompt typed, in all projects; the text of long pastes is in separate files.
+pub const HISTORY: SharedFile =
+    SharedFile { path: "history.jsonl", content: "paste-cache", entries: history_entries };
+
+fn history_entries(line: &[u8]) -> Vec<SharedEntry> {
+    let scan = Scan::new(line);
+    let entries = scan.line().objects().filter_map(|object| object.ok()).filter_map(|(_, entry)| {
+        let pastes = entry.get("pastedContents");
+        let hashes = pastes.iter().flat_map(|pastes| pastes.fields());
+        let hashes = hashes.filter_map(|(_, paste)| paste.get_text("contentHash"));
+        Some(SharedEntry {
+            folder: project_folder(&entry.get_text("project")?),
+            session: entry.get_text("sessionId").map(Into::into),
+            content: hashes.map(|hash| format!("{}/{hash}.txt", HISTORY.content)).collect(),
+        })
+    });
+    entries.collect()
+}
+
 /// Turns a pattern for paths into one for folder names: `/home/ada/x` becomes `-home-ada-x`.
 pub fn folder_pattern(pattern: &str) -> String {
     if !pattern.contains('/') {
@@ -14,7 +37,7 @@ pub fn session_of(path: &str) -> Option<&str> {
     let mut parts = path.split('/');
     let name = match parts.next()? {
         "projects" => parts.nth(1)?.trim_end_matches(".jsonl"),
-        "tasks" | "file-history" => parts.next()?,
+        "tasks" | "file-history" | "image-cache" | "uploads" => parts.next()?,
         "todos" => parts.next()?.split("-agent-").next()?,
         _ => return None,
     };
@@ -28,7 +51,8 @@ fn is_id(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{folder_pattern, session_of};
+    use super::{HISTORY, folder_pattern, session_of};
+    use crate::SharedEntry;
 
     #[test]
     fn paths_become_folder_names() {
@@ -46,11 +70,28 @@ mod tests {
             format!("todos/{id}-agent-{id}.json"),
             format!("tasks/{id}/1.json"),
             format!("file-history/{id}/0011@v1"),
+            format!("image-cache/{id}/1.png"),
+            format!("uploads/{id}/plan.pdf"),
         ] {
             assert_eq!(session_of(&path), Some(id), "{path}");
         }
         for path in ["projects/-w/memory/a.md", "projects/-w/agent-a1.jsonl", "history.jsonl", "todos"] {
             assert_eq!(session_of(path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn entries_of_the_history_belong_to_projects() {
+        let line =
+            br#"{"display":"a","project":"/w/x.y","sessionId":"s","pastedContents":{"1":{"contentHash":"ab"},
+            "2":{"content":"short"}}} {"display":"b","project":"/z"} {"display":"without a project"}"#;
+        let entry = |folder: &str, session: Option<&str>, content: &[&str]| SharedEntry {
+            folder: folder.into(),
+            session: session.map(Into::into),
+            content: content.iter().map(|path| (*path).to_owned()).collect(),
+        };
+        let expected = [entry("-w-x-y", Some("s"), &["paste-cache/ab.txt"]), entry("-z", None, &[])];
+        assert_eq!((HISTORY.entries)(line), expected);
+        assert_eq!((HISTORY.entries)(b"{\"project\":\"/w"), []);
     }
 }

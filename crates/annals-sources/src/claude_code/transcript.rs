@@ -15,6 +15,7 @@ use super::kinds::{
 use super::people::{OTHER_ORIGINS, Spoken, UserContent, command, message_words, opening, said, spoken};
 use super::queue::PromptQueue;
 use super::sidecars::snapshots;
+use super::turns::{TurnState, turn_state};
 use crate::home::title::{in_a_line, title_of};
 use crate::json::{Json, Line, Object};
 use crate::{Facts, FileContext, Reader, each_object};
@@ -122,6 +123,7 @@ impl TranscriptReader {
         let row = Row { object, span, at, inherited, sidechain };
         self.note(&row, foreign, out);
         self.landmark(&row, out);
+        self.note_turn(&kind, &row);
         if matches!(kind.as_str(), "user" | "assistant" | "system" | "attachment" | "progress") {
             each_unknown(&row.object, &kind, &mut |kind| out.push(Item::Drift(kind)));
         } else {
@@ -190,6 +192,16 @@ impl TranscriptReader {
             let kind = facts.parent_kind.unwrap_or(LinkKind::Fork);
             self.state.linked = true;
             out.push(Item::Link(Link { session: self.session.clone(), other: parent, kind, position: None }));
+        }
+    }
+
+    /// Rows of sub-agents in an older file say nothing about the session.
+    fn note_turn(&mut self, kind: &str, row: &Row<'_>) {
+        let facts = &mut self.state.facts;
+        match turn_state(kind, &row.object).filter(|_| self.agent || !row.sidechain) {
+            Some(TurnState::Works) => facts.ended_at = None,
+            Some(TurnState::Ended) => facts.ended_at = row.at.or(facts.last_at),
+            None => {}
         }
     }
 

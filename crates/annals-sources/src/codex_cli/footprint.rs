@@ -42,8 +42,8 @@ const RULES: &[Rule] = &[
     Rule::database("goals_*.sqlite", "goals", "goals of threads"),
     Rule::database("queue_*.sqlite", "queued prompts", "prompts not sent yet"),
     Rule::database("memories_*.sqlite", "memories", "memories of earlier sessions"),
+    Rule::database("thread_history_*.sqlite", "thread history", "derived from the transcripts by the client"),
     Rule::left_out("*.sqlite-{wal,shm}", "database side files", "read together with their database"),
-    Rule::left_out("thread_history_*.sqlite", "thread history", "derived from the transcripts by the client"),
     Rule::authored(
         "{AGENTS,AGENTS.override,instructions}.md",
         "instructions",
@@ -126,6 +126,7 @@ pub const DATABASES: &[Database] = &[
         table: "threads",
         key_column: "id",
         reader: "thread_row",
+        is_state: false,
         why: "authoritative titles, names, archive status and settings",
     },
     Database {
@@ -133,6 +134,7 @@ pub const DATABASES: &[Database] = &[
         table: "thread_spawn_edges",
         key_column: "child_thread_id",
         reader: "spawn_edges",
+        is_state: false,
         why: "parent and child threads",
     },
     Database {
@@ -140,6 +142,7 @@ pub const DATABASES: &[Database] = &[
         table: "agent_jobs",
         key_column: "id",
         reader: "agent_jobs",
+        is_state: false,
         why: "jobs distributed to agents",
     },
     Database {
@@ -147,6 +150,7 @@ pub const DATABASES: &[Database] = &[
         table: "agent_job_items",
         key_column: "job_id,item_id",
         reader: "agent_job_items",
+        is_state: false,
         why: "rows of the jobs distributed to agents, with their results",
     },
     Database {
@@ -154,6 +158,7 @@ pub const DATABASES: &[Database] = &[
         table: "thread_dynamic_tools",
         key_column: "thread_id,position",
         reader: "thread_dynamic_tools",
+        is_state: false,
         why: "tools that a client program gave to a thread",
     },
     Database {
@@ -161,6 +166,7 @@ pub const DATABASES: &[Database] = &[
         table: "projects",
         key_column: "id",
         reader: "projects",
+        is_state: false,
         why: "projects named by the user",
     },
     Database {
@@ -168,6 +174,7 @@ pub const DATABASES: &[Database] = &[
         table: "project_roots",
         key_column: "project_id,position",
         reader: "project_roots",
+        is_state: false,
         why: "directories of projects",
     },
     Database {
@@ -175,6 +182,7 @@ pub const DATABASES: &[Database] = &[
         table: "thread_sections",
         key_column: "id",
         reader: "thread_sections",
+        is_state: false,
         why: "sections that the user sorts threads into",
     },
     Database {
@@ -182,6 +190,7 @@ pub const DATABASES: &[Database] = &[
         table: "thread_attachments",
         key_column: "id",
         reader: "thread_attachments",
+        is_state: false,
         why: "what was attached to threads",
     },
     Database {
@@ -189,6 +198,7 @@ pub const DATABASES: &[Database] = &[
         table: "thread_goals",
         key_column: "thread_id",
         reader: "goals",
+        is_state: false,
         why: "goals set by the user",
     },
     Database {
@@ -196,6 +206,7 @@ pub const DATABASES: &[Database] = &[
         table: "queued_items",
         key_column: "id",
         reader: "queued_prompts",
+        is_state: false,
         why: "prompts that exist nowhere else",
     },
     Database {
@@ -203,10 +214,19 @@ pub const DATABASES: &[Database] = &[
         table: "stage1_outputs",
         key_column: "thread_id",
         reader: "memory_drafts",
+        is_state: false,
         why: "memory drafts",
     },
-    Database::not_read("state_*.sqlite", "_sqlx_migrations", "versions of the database"),
-    Database::not_read("state_*.sqlite", "backfill_state", "state of the client's migration"),
+    Database::state(
+        "state_*.sqlite",
+        "_sqlx_migrations",
+        "versions of the database; kept with its schema for restore",
+    ),
+    Database::state(
+        "state_*.sqlite",
+        "backfill_state",
+        "state of the client's migration; kept with the schema for restore",
+    ),
     Database::not_read(
         "state_*.sqlite",
         "external_agent_config_imports",
@@ -218,25 +238,54 @@ pub const DATABASES: &[Database] = &[
     Database::not_read("state_*.sqlite", "device_key_bindings", "keys of the device"),
     Database::not_read("state_*.sqlite", "project_idempotency_keys", "markers against double requests"),
     Database::not_read("state_*.sqlite", "remote_control_enrollments", "keys of remote control"),
-    Database::not_read(
+    Database::state(
         "state_*.sqlite",
         "rollout_migration_skipped_rollouts",
-        "state of the client's migration",
+        "state of the client's migration; kept with the schema for restore",
     ),
-    Database::not_read("state_*.sqlite", "rollout_migration_state", "state of the client's migration"),
+    Database::state(
+        "state_*.sqlite",
+        "rollout_migration_state",
+        "state of the client's migration; kept with the schema for restore",
+    ),
     Database::not_read("state_*.sqlite", "stage1_outputs", "moved to the memory database by later clients"),
     Database::not_read("state_*.sqlite", "thread_goals", "moved to the goal database by later clients"),
     Database::not_read("state_*.sqlite", "thread_artifacts", "derived from the transcripts by the client"),
     Database::not_read("state_*.sqlite", "thread_read_receipts", "which turns were seen; derived from use"),
-    Database::not_read("goals_*.sqlite", "_sqlx_migrations", "versions of the database"),
+    Database::state(
+        "goals_*.sqlite",
+        "_sqlx_migrations",
+        "versions of the database; kept with its schema for restore",
+    ),
     Database::not_read(
         "goals_*.sqlite",
         "thread_goal_continuation_deferrals",
         "timers of the running client",
     ),
-    Database::not_read("queue_*.sqlite", "_sqlx_migrations", "versions of the database"),
+    Database::state(
+        "queue_*.sqlite",
+        "_sqlx_migrations",
+        "versions of the database; kept with its schema for restore",
+    ),
     Database::not_read("queue_*.sqlite", "queued_thread_revisions", "counters of the running client"),
-    Database::not_read("memories_*.sqlite", "_sqlx_migrations", "versions of the database"),
+    Database::state(
+        "memories_*.sqlite",
+        "_sqlx_migrations",
+        "versions of the database; kept with its schema for restore",
+    ),
     Database::not_read("memories_*.sqlite", "consolidation_progress", "state of the client's work"),
     Database::not_read("memories_*.sqlite", "jobs", "work queue of the client"),
+    Database::not_read("thread_history_*.sqlite", "_sqlx_migrations", "versions of the database"),
+    Database::not_read("thread_history_*.sqlite", "thread_turns", "turns; derived from the transcripts"),
+    Database::not_read("thread_history_*.sqlite", "thread_items", "items; derived from the transcripts"),
+    Database::not_read(
+        "thread_history_*.sqlite",
+        "thread_history_projection_state",
+        "how far the client has derived",
+    ),
+    Database::not_read(
+        "thread_history_*.sqlite",
+        "thread_realtime_items",
+        "spoken conversations; derived from the transcripts",
+    ),
 ];

@@ -8,7 +8,7 @@ pub static MANIFEST: Manifest = Manifest {
     source: "codex_cli",
     label: "Codex CLI",
     route: "codex",
-    reader_version: 6,
+    reader_version: 7,
     summary: "transcripts, thread table, prompt history and thread names of Codex CLI on this machine",
     setup_hint: "run `codex` once, or set CODEX_HOME (a Codex home) or CODEX_SESSIONS_PATH (a sessions directory)",
     default_homes: &["~/.codex"],

@@ -72,6 +72,8 @@ pub(super) struct State {
     pub(super) copied_at: Option<Time>,
     wrapped: bool,
     model: Option<Arc<str>>,
+    /// The turn that started last.
+    turn: Option<String>,
     pub(super) facts: SessionFacts,
     waiting: VecDeque<Waiting>,
     ledger: OpenCalls,
@@ -340,12 +342,21 @@ impl RolloutReader {
                 }
             }
             "task_complete" | "turn_complete" => {
+                self.end_turn(line);
                 if payload.get("error").is_some() {
                     out.push(self.message(line, Role::System, MessageKind::Notice));
                 }
             }
-            "turn_aborted"
-            | "context_compacted"
+            "turn_aborted" => {
+                self.end_turn(line);
+                out.push(self.message(line, Role::System, MessageKind::Notice));
+            }
+            "task_started" | "turn_started" => {
+                self.state.turn = payload.get_text("turn_id").map(Into::into);
+                self.state.facts.ended_at = None;
+            }
+            "shutdown_complete" => self.state.facts.ended_at = line.at,
+            "context_compacted"
             | "thread_rolled_back"
             | "entered_review_mode"
             | "exited_review_mode"
@@ -358,8 +369,6 @@ impl RolloutReader {
             }
             "agent_reasoning"
             | "agent_reasoning_raw_content"
-            | "task_started"
-            | "turn_started"
             | "thread_goal_updated"
             | "thread_settings_applied"
             | "thread_name_updated"
@@ -486,7 +495,18 @@ impl RolloutReader {
         }
     }
 
+    /// A turn that was replaced may end after its successor started.
+    fn end_turn(&mut self, line: &RolloutLine<'_>) {
+        let turn = line.payload.get_text("turn_id");
+        let is_current = turn.zip(self.state.turn.as_ref()).is_none_or(|(turn, current)| turn == *current);
+        if is_current {
+            self.state.facts.ended_at = line.at;
+        }
+    }
+
     fn note_prompt(&mut self, typed: &[u8], at: Option<Time>) {
+        // Clients before turns write only what was typed.
+        self.state.facts.ended_at = None;
         // A spawned thread begins with what it copied, all at once: the last prompt of it is its task.
         let spawned = self.state.inherited && self.state.facts.parent_kind == Some(LinkKind::SubAgent);
         let copied = self

@@ -1,6 +1,7 @@
 //! Queries of audit and doctor: unknown and malformed lines, counts of streams, damaged segments.
 
 use rusqlite::params;
+use serde::{Deserialize, Serialize};
 
 use super::span;
 use crate::blobs::{PackedRow, Unpacker};
@@ -11,7 +12,38 @@ use annals_core::{Rows, Span};
 /// Prefix of the names of cursors that contain row counts of a client's database.
 pub const TABLES: &str = "tables/";
 
+/// The cursor with what the last complete sync found in a home and did not capture.
+pub const SURVEY: &str = "survey";
+
+/// What a home has besides the files that are captured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HomeSurvey {
+    pub left_out: Vec<LeftOutFiles>,
+    /// Paths and sizes.
+    pub unaccounted: Vec<(String, u64)>,
+}
+
+/// Files and bytes that are left out for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOutFiles {
+    pub store: String,
+    pub why: String,
+    pub files: u64,
+    pub bytes: u64,
+}
+
 impl Archive<'_> {
+    /// What the last complete syncs found in the homes of a source and did not capture.
+    pub fn home_surveys(&self, source: &str) -> Result<Vec<HomeSurvey>> {
+        let mut statement = self.prepare(sql!(
+            "select cursor.value from cursor join instance on instance.id = cursor.instance
+             where instance.source = $1 and cursor.name = $2 and {visible} order by cursor.instance"
+        ))?;
+        let rows = statement.query_map(params![source, SURVEY], |row| row.get::<_, String>(0))?;
+        let texts: Vec<String> = rows.collect::<rusqlite::Result<_>>()?;
+        Ok(texts.iter().map(|text| serde_json::from_str(text).unwrap_or_default()).collect())
+    }
+
     /// Row counts of the databases of a source's homes, from the last sync: pattern and JSON object.
     pub fn table_counts(&self, source: &str) -> Result<Vec<(String, String)>> {
         let mut statement = self.prepare(sql!(

@@ -191,28 +191,40 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Offsets of the lines of messages and of the results of their calls in a file of a session, each with its
-    /// message.
-    pub fn line_owners(&self, session: i64, file: i64) -> Result<Vec<(u64, ContentKey)>> {
+    /// Offsets of the lines of messages and of the results of their calls in a part of a file of a session, each with
+    /// its message. A result long after its call is not among them: its line names its parent.
+    pub fn line_owners(
+        &self,
+        session: i64,
+        file: i64,
+        (from, until): (u64, u64),
+    ) -> Result<Vec<(u64, ContentKey)>> {
         let mut statement = self.prepare(sql!(
-            "select place, key from message where session = $1 and file = $2 and {visible_session}
+            "select place, key from message
+             where session = $1 and file = $2 and place >= $3 and place < $4 and {visible_session}
              union select line, message.key from message_line
              join message on message.session = message_line.session and message.file = message_line.file
                   and message.place = message_line.place
-             where message_line.session = $1 and message_line.file = $2 and {visible_session}
+             where message_line.session = $1 and message_line.file = $2 and message_line.place >= $3 - $5
+             and message_line.place < $4 and line >= $3 and line < $4 and {visible_session}
              union select coalesce(output_place, detail_place), message.key from tool_call
              join message on message.session = tool_call.session and message.file = tool_call.file
                   and message.place = tool_call.message
-             where tool_call.session = $1 and tool_call.file = $2 and {visible_session}
-             and coalesce(output_place, detail_place) is not null
+             where tool_call.session = $1 and tool_call.file = $2 and tool_call.place >= $3 - $5
+             and tool_call.place < $4 and {visible_session}
+             and coalesce(output_place, detail_place) >= $3 and coalesce(output_place, detail_place) < $4
              order by 1"
         ))?;
-        let rows = statement.query_map([session, file], |row| {
+        let bounds = [session, file, from as i64, until as i64, LONGEST_WAIT];
+        let rows = statement.query_map(bounds, |row| {
             Ok((row.get::<_, i64>(0)? as u64, ContentKey::from_stored(row.get(1)?)))
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 }
+
+/// The bytes between the first line of a message or call and its last line or result.
+const LONGEST_WAIT: i64 = 16 << 20;
 
 /// A condition on changed rows. They are in changed sessions, which are few and found first.
 fn changed(table: &str, after: i64) -> String {

@@ -215,6 +215,8 @@ fn merge(parts: &[(i64, String)]) -> SessionFacts {
         merged.first_message_at = first.or(merged.first_message_at);
         merged.started_at = lowest.iter().filter_map(|facts| facts.started_at).min();
         merged.last_at = lowest.iter().filter_map(|facts| facts.last_at).max();
+        // It ended if it did in the file that was written last.
+        merged.ended_at = lowest.iter().max_by_key(|facts| facts.last_at).and_then(|facts| facts.ended_at);
         // Models in the order of their use; the table has the last one first.
         let mut models = Vec::new();
         for model in lowest.iter().flat_map(|facts| &facts.models).chain(&merged.models) {
@@ -257,5 +259,18 @@ mod tests {
         assert_eq!(merged.models, ["a", "b"]);
         assert_eq!(merged.last_at, Some(Time::from_seconds(5)));
         assert_eq!(merge(&[part(10, &table)]).last_at, Some(Time::from_seconds(99)));
+    }
+
+    #[test]
+    fn a_session_that_goes_on_in_another_file_has_not_ended() {
+        let ended = SessionFacts {
+            last_at: Some(Time::from_seconds(5)),
+            ended_at: Some(Time::from_seconds(5)),
+            ..SessionFacts::default()
+        };
+        let newer = SessionFacts { last_at: Some(Time::from_seconds(7)), ..SessionFacts::default() };
+        assert_eq!(merge(&[part(0, &ended), part(0, &newer)]).ended_at, None);
+        let older = SessionFacts { last_at: Some(Time::from_seconds(3)), ..SessionFacts::default() };
+        assert_eq!(merge(&[part(0, &older), part(0, &ended)]).ended_at, ended.ended_at);
     }
 }

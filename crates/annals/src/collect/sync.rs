@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-use super::home::databases::{count_databases, read_database};
+use super::home::choice::Chosen;
+use super::home::databases::{count_databases, read_database, read_schemas};
 use super::home::plan::{Job, Plan, plan};
 use super::home::repositories;
 use super::home::walk::{Detail, HomeState, Rules, Survey, state_of, survey};
@@ -16,7 +17,7 @@ use super::options::{Environment, Nobody, Progress, SourceReport, SyncOptions, T
 use super::run::{self, Run};
 use annals_core::{FailureKind, LineStatus, Result, Scope, SourceStatus, Time};
 use annals_sources::{Home, REPOSITORIES, Settings, Source};
-use annals_store::{Batch, Store, Writer};
+use annals_store::{Batch, SURVEY, Store, Writer};
 
 /// Raw bytes and batches between two commits.
 const COMMIT_BYTES: u64 = 32 << 20;
@@ -24,6 +25,9 @@ const COMMIT_BATCHES: u32 = 2_000;
 
 /// How often an opportunistic sync that finds nothing new records that it ran.
 const IDLE_RECORD_INTERVAL: i64 = 60_000_000;
+
+/// The cursor with the choice of projects that a home was captured with.
+const CHOICE: &str = "choice";
 
 /// The homes of a source and whether they can be read.
 pub fn survey_homes(source: &'static dyn Source, settings: &dyn Settings) -> Vec<(Home, HomeState)> {
@@ -207,6 +211,8 @@ struct Visit {
     state: HomeState,
     survey: Survey,
     gone: Vec<i64>,
+    /// The choice of projects, if it changed and every file was compared with it.
+    new_choice: Option<String>,
 }
 
 #[allow(clippy::too_many_arguments, reason = "the parts of one run, used once")]
@@ -235,8 +241,10 @@ fn visit(
         report.homes.push((home.root, state));
         return Ok(None);
     }
+    // A refresh measures nothing that it leaves out.
+    let detail = if options.opportunistic { Detail::Names } else { Detail::Weighed };
     let mut survey = match &state {
-        HomeState::Available => survey(&home, &Rules::of(manifest), Detail::Names)?,
+        HomeState::Available => survey(&home, &Rules::of(manifest), detail)?,
         HomeState::Unreadable(why) => {
             Survey { unreadable: vec![(String::new(), why.clone())], ..Survey::default() }
         }
@@ -254,8 +262,14 @@ fn visit(
     captured.retain(|file| !file.path.starts_with(REPOSITORIES));
     let nothing = !transcripts && captured.is_empty();
     let state = if state == HomeState::Available && nothing { HomeState::Empty } else { state };
+    // Other projects may be excluded now, in files that did not change.
+    let choice = Chosen::fingerprint(home.choice.as_ref());
+    let new_choice = store.cursor(instance, CHOICE)?.unwrap_or_default() != choice;
+    let verify = options.verify || new_choice;
     let Plan { jobs: new, unchanged, put_off, gone } =
-        plan(instance, source, &mut survey, captured, options.since, options.verify);
+        plan(instance, source, &mut survey, captured, options.since, verify);
+    let complete = state == HomeState::Available && options.since.is_none() && !options.gaps_only;
+    let new_choice = Some(choice).filter(|_| new_choice && complete);
     // Only a complete run marks files as gone.
     let gone = if options.gaps_only { Vec::new() } else { gone };
     totals.unchanged_files += unchanged.0;
@@ -269,7 +283,7 @@ fn visit(
     }
     jobs.extend(selection.select(new, totals));
     report.homes.push((home.root, state.clone()));
-    Ok(Some(Visit { place, instance, source, root, state, survey, gone }))
+    Ok(Some(Visit { place, instance, source, root, state, survey, gone, new_choice }))
 }
 
 fn capture_all(
@@ -411,12 +425,15 @@ fn finish_visit(
         let table = read_database(store, visit.instance, visit.source, declared, databases, &scratch)?;
         tables.extend(table);
     }
+    let databases = &visit.survey.databases;
+    tables.extend(read_schemas(store, visit.instance, visit.source, databases, &scratch)?);
     let counted = count_databases(
         store,
         visit.instance,
         visit.source.manifest().databases,
         &visit.survey.databases,
         &scratch,
+        now,
     )?;
     let broken: Vec<&str> =
         tables.iter().filter(|table| table.error.is_some()).map(|table| table.pattern).collect();
@@ -427,15 +444,26 @@ fn finish_visit(
             .all(|table| table.batches.is_empty() && table.gone.is_empty() && table.error.is_none())
         && counted.is_empty()
         && visit.gone.is_empty()
+        && visit.new_choice.is_none()
         && visit.survey.unreadable.is_empty()
         && gaps.is_empty();
     let scanned = store.last_scanned(visit.instance)?.map_or(i64::MIN, Time::micros);
     if options.opportunistic && idle && now.micros().saturating_sub(scanned) < IDLE_RECORD_INTERVAL {
         return Ok(false);
     }
+    let surveyed = match options.opportunistic || visit.state != HomeState::Available {
+        true => None,
+        false => Some(serde_json::to_string(&visit.survey.summary(visit.source.manifest()))?),
+    };
     let mut writer = store.writer(now)?;
+    if let Some(surveyed) = &surveyed {
+        writer.set_cursor(visit.instance, SURVEY, surveyed)?;
+    }
     for (name, value) in &counted {
         writer.set_cursor(visit.instance, name, value)?;
+    }
+    if let Some(choice) = &visit.new_choice {
+        writer.set_cursor(visit.instance, CHOICE, choice)?;
     }
     for table in tables {
         report.totals.documents += table.unchanged + table.batches.len() as u64;

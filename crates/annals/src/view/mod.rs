@@ -20,7 +20,7 @@ pub use audit::doctor::{Finding, examine};
 pub use audit::gaps::{GapList, GapQuery, GapView, MISSING, OPEN};
 pub use audit::secrets::SecretView;
 pub use audit::status::{DiskState, SourceState, find_source, source_labels, source_routes};
-pub use audit::{Audit, IndexAudit, OnDisk};
+pub use audit::{Audit, IndexAudit, OnDisk, Unaccounted};
 pub use context::View;
 pub use door::Door;
 pub use library::{ItemVersion, LibraryItem, LibraryQuery, library_kinds};

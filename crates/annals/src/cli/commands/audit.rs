@@ -52,17 +52,11 @@ fn on_disk(context: &Context, view: &View<'_>, source: &'static dyn Source) -> R
             continue;
         }
         let survey = survey_home(source, &home)?;
-        disk.found.extend(survey.found.into_iter().map(|found| (found.path, found.size, found.rule.store)));
-        let databases = survey.databases.into_iter();
-        // Their rows are kept as documents, not the database files.
-        disk.left_out.extend(
-            databases
-                .map(|found| (found.path, 1, found.size, found.rule.store, "kept as rows, not as a file")),
-        );
-        let left_out = survey.left_out.into_iter();
-        disk.left_out.extend(left_out.map(|left| (left.path, left.files, left.bytes, left.store, left.why)));
-        let outside = survey.outside.into_iter();
-        disk.left_out.extend(outside.map(|path| (path, 1, 0, "links", "link to outside of the home")));
+        let left_out = survey.all_left_out(source.manifest()).into_iter();
+        disk.left_out
+            .extend(left_out.map(|left| (left.files, left.bytes, left.store.into(), left.why.into())));
+        disk.found
+            .extend(survey.found.into_iter().map(|found| (found.path, found.size, found.rule.store.into())));
         disk.unaccounted.extend(survey.unaccounted);
     }
     Ok(disk)

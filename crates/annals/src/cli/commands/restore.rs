@@ -1,4 +1,4 @@
-//! `annals restore`: writes captured files back to a directory, byte for byte.
+//! `annals restore`: writes captured files back to a directory, byte for byte, and databases with their rows.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,9 @@ use annals_core::Result;
 
 #[derive(Args)]
 #[command(
-    after_help = "An import comes back as the conversations and files that it contained, each byte for byte, not as the \
+    after_help = "A client's database comes back as a new SQLite file with its schema and the rows that were captured, in their \
+                        newest version; tables that are not captured are empty (see `annals audit`).\n\n\
+                        An import comes back as the conversations and files that it contained, each byte for byte, not as the \
                         zip archive or directory that was imported: keep your exports if you need them."
 )]
 pub struct RestoreArguments {
@@ -39,6 +41,11 @@ pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome>
             "bytes": restored.bytes,
             "already_there": restored.already_there,
             "from_imports": restored.from_imports,
+            "databases": restored.databases.iter().map(|database| json!({
+                "path": database.path,
+                "tables": database.tables,
+            })).collect::<Vec<_>>(),
+            "without_schema": restored.without_schema,
             "to": options.to,
         }))?;
     } else {
@@ -49,6 +56,16 @@ pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome>
             context
                 .output
                 .line(format!("{} already there", counted(restored.already_there, "identical file")))?;
+        }
+        for database in &restored.databases {
+            let rows = counted(database.tables.values().sum::<u64>(), "row");
+            let tables = counted(database.tables.len() as u64, "table");
+            context.output.line(format!("{}: {rows} of {tables}, in a new database", database.path))?;
+        }
+        for pattern in &restored.without_schema {
+            context.output.note(format!(
+                "note: {pattern}: rows not restored, because no sync has archived the database's schema yet"
+            ));
         }
         if restored.from_imports > 0 {
             context.output.note(format!(

@@ -11,6 +11,11 @@ use annals_core::Result;
 use annals_store::SessionFilter;
 
 #[derive(Args)]
+#[command(
+    after_help = "Messages are prompts and answers: commands, tool calls, context added by the client and copies of another session's \
+                        messages are not counted. In JSON, user_message_count and assistant_message_count count the client's own \
+                        records of each side (docs/records.md)."
+)]
 pub struct SessionsArguments {
     /// List all sessions: no limit, sub-agents included
     #[arg(long, short)]

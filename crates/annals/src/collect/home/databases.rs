@@ -8,9 +8,18 @@ use serde_json::{Map, Value, json};
 use super::walk::FoundFile;
 use crate::collect::ingest::documents::{is_same, replace};
 use crate::collect::ingest::target::Target;
-use annals_core::{Database, Result};
+use annals_core::{Database, Result, Time};
 use annals_sources::Source;
-use annals_store::{Batch, CapturedFile, Packer, Store, TABLES, Unreadable, count_tables, read_table};
+use annals_store::{
+    Batch, CapturedFile, Packer, Store, TABLES, Unreadable, count_tables, estimate_tables, read_schema,
+    read_table,
+};
+
+/// How often the rows of a database are counted of which none are read: it may be large.
+const RECOUNT_INTERVAL: i64 = 24 * 3_600_000_000;
+
+/// The document of a database with its schema, beside those of its rows. No table can have this name.
+pub const SCHEMA: &str = "sqlite_schema";
 
 /// The result of reading one declared table.
 pub struct TableReport {
@@ -82,6 +91,49 @@ pub fn read_database(
     Ok(Some(report))
 }
 
+/// Reads the schema of the newest database of each pattern, unless it is unchanged.
+pub fn read_schemas(
+    store: &Store,
+    instance: i64,
+    source: &'static dyn Source,
+    found: &[FoundFile],
+    scratch: &Path,
+) -> Result<Vec<TableReport>> {
+    let databases = source.manifest().databases;
+    let patterns: BTreeSet<&'static str> = databases.iter().map(|database| database.pattern).collect();
+    let mut reports = Vec::new();
+    for pattern in patterns {
+        let of_pattern = || databases.iter().filter(|declared| declared.pattern == pattern);
+        let captured: Vec<&str> = of_pattern().filter(|one| one.is_read()).map(|one| one.table).collect();
+        let state: Vec<&str> = of_pattern().filter(|one| one.is_state).map(|one| one.table).collect();
+        let Some(newest) = newest(pattern, found).filter(|_| !captured.is_empty()) else { continue };
+        let (name, fingerprint) = (format!("{pattern}/{SCHEMA}"), fingerprint(newest));
+        if store.cursor(instance, &name)?.as_deref() == Some(fingerprint.as_str()) {
+            continue;
+        }
+        // What cannot be read is reported with its tables.
+        let Ok(schema) = read_schema(&newest.disk, &newest.path, &captured, &state, scratch) else {
+            continue;
+        };
+        let bytes = serde_json::to_vec(&schema)?;
+        let known =
+            store.captured_files(instance)?.into_iter().find(|file| file.document && file.path == name);
+        let is_same = match &known {
+            Some(known) => !known.gone && is_same(store, known, &bytes)?,
+            None => false,
+        };
+        let mut batches = Vec::new();
+        if !is_same {
+            let target =
+                Target::archived(instance, source, &name, "schemas", "kept").mutable().database_row();
+            batches.push(replace(&target, known.as_ref(), &bytes, &mut Packer::new()?)?);
+        }
+        let (cursor, unchanged) = ((name, fingerprint), u64::from(is_same));
+        reports.push(TableReport { pattern, batches, unchanged, gone: Vec::new(), cursor, error: None });
+    }
+    Ok(reports)
+}
+
 /// Counts the rows of the newest database of each pattern, as cursors. Skips databases that are unchanged, and those
 /// that cannot be read, which `read_database` reports.
 pub fn count_databases(
@@ -90,6 +142,7 @@ pub fn count_databases(
     databases: &'static [Database],
     found: &[FoundFile],
     scratch: &Path,
+    now: Time,
 ) -> Result<Vec<(String, String)>> {
     let patterns: BTreeSet<&str> = databases.iter().map(|database| database.pattern).collect();
     let mut counted = Vec::new();
@@ -98,12 +151,23 @@ pub fn count_databases(
         let (name, fingerprint) = (format!("{TABLES}{pattern}"), fingerprint(newest));
         let before =
             store.cursor(instance, &name)?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-        if before.is_some_and(|before| before["fingerprint"] == fingerprint) {
+        let is_read = databases.iter().any(|declared| declared.pattern == pattern && declared.is_read());
+        let is_counted = before.is_some_and(|before| {
+            let counted_at = before["counted_at"].as_i64().unwrap_or(i64::MIN);
+            let is_recent = now.micros().saturating_sub(counted_at) < RECOUNT_INTERVAL;
+            before["fingerprint"] == fingerprint || !is_read && is_recent
+        });
+        if is_counted {
             continue;
         }
-        let Ok(tables) = count_tables(&newest.disk, scratch) else { continue };
+        let tables =
+            if is_read { count_tables(&newest.disk, scratch) } else { estimate_tables(&newest.disk) };
+        let Ok(tables) = tables else { continue };
         let tables: Map<String, Value> = tables.into_iter().map(|(name, rows)| (name, rows.into())).collect();
-        let value = json!({"database": newest.path, "tables": tables, "fingerprint": fingerprint});
+        let mut value = json!({"database": newest.path, "tables": tables, "fingerprint": fingerprint});
+        if !is_read {
+            value["counted_at"] = now.micros().into();
+        }
         counted.push((name, value.to_string()));
     }
     Ok(counted)

@@ -1,5 +1,6 @@
 //! Clients' homes: their files, what changed, and their databases.
 
+pub(super) mod choice;
 pub(super) mod databases;
 pub(super) mod patterns;
 pub(super) mod plan;

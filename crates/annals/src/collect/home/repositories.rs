@@ -107,7 +107,7 @@ pub fn survey_folder(
             } else if let Some(metadata) = std::fs::metadata(&target).ok().filter(std::fs::Metadata::is_file)
             {
                 let (size, stat) = (metadata.len(), stat_of(&metadata));
-                survey.found.push(FoundFile { path: name, disk: target, size, stat, rule });
+                survey.found.push(FoundFile { path: name, disk: target, size, stat, rule, chosen: None });
             }
         }
     }

@@ -1,20 +1,20 @@
 //! Lists a home: every file matches a declared rule or is unaccounted. Only files of unknown kind are opened, to check
 //! whether they are text.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{DirEntry, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-
+use super::choice::{Chosen, EXCLUDED};
 use super::patterns::Patterns;
 use super::unknown::{UnknownFile, classify, sounds_secret};
 use crate::collect::names::text_of;
-use annals_core::{Error, Manifest, Result, Rule, SourceStatus, Time, Treatment};
-use annals_sources::{Choice, Home};
-use annals_store::Stat;
+use annals_core::{Manifest, Result, Rule, SourceStatus, Time, Treatment};
+use annals_sources::Home;
+use annals_store::{HomeSurvey, LeftOutFiles, Stat};
 
 /// More files of unknown kind than this are not notes.
 const MOST_UNKNOWN: usize = 2_000;
@@ -50,6 +50,8 @@ pub struct FoundFile {
     pub size: u64,
     pub stat: Stat,
     pub rule: &'static Rule,
+    /// Set if some of its lines are excluded in the settings.
+    pub chosen: Option<Arc<Chosen>>,
 }
 
 /// How much detail to collect about what is left out.
@@ -95,6 +97,42 @@ impl Survey {
     }
 }
 
+impl Survey {
+    /// Everything that is left out, with its reason. Of databases only rows are kept.
+    pub fn all_left_out(&self, manifest: &Manifest) -> Vec<LeftOut> {
+        let is_read = |pattern: &str| {
+            let mut databases = manifest.databases.iter().filter(|declared| declared.pattern == pattern);
+            databases.any(|declared| declared.is_read())
+        };
+        let databases = self.databases.iter().map(|found| {
+            let why =
+                if is_read(found.rule.pattern) { "kept as rows, not as a file" } else { found.rule.why };
+            LeftOut { path: found.path.clone(), store: found.rule.store, why, files: 1, bytes: found.size }
+        });
+        let outside = self.outside.iter().map(|path| {
+            let (store, why) = ("links", "link to outside of the home");
+            LeftOut { path: path.clone(), store, why, files: 1, bytes: 0 }
+        });
+        databases.chain(self.left_out.iter().cloned()).chain(outside).collect()
+    }
+
+    /// For readers of the archive, who may not see the disk.
+    pub fn summary(&self, manifest: &Manifest) -> HomeSurvey {
+        let mut sums: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
+        for left in self.all_left_out(manifest) {
+            let sum = sums.entry((left.store, left.why)).or_default();
+            *sum = (sum.0 + left.files, sum.1 + left.bytes);
+        }
+        let left_out = sums.into_iter().map(|((store, why), (files, bytes))| LeftOutFiles {
+            store: store.to_owned(),
+            why: why.to_owned(),
+            files,
+            bytes,
+        });
+        HomeSurvey { left_out: left_out.collect(), unaccounted: self.unaccounted.clone() }
+    }
+}
+
 /// The rules of one source; the first match counts.
 pub struct Rules {
     rules: &'static [Rule],
@@ -133,7 +171,7 @@ pub fn state_of(home: &Home) -> HomeState {
 pub fn survey(home: &Home, rules: &Rules, detail: Detail) -> Result<Survey> {
     let root = home.root.canonicalize()?;
     let mut survey = Survey::default();
-    let chosen = home.choice.as_ref().map(Chosen::of).transpose()?;
+    let chosen = home.choice.as_ref().map(Chosen::of).transpose()?.map(Arc::new);
     let place = WalkRoot {
         root: &root,
         prefix: home.prefix,
@@ -164,9 +202,10 @@ pub fn survey(home: &Home, rules: &Rules, detail: Detail) -> Result<Survey> {
             classify_entry(&place, &entry, path, &mut survey, &mut folders);
         }
     }
-    survey.unmatched =
-        home.choice.as_ref().map_or_else(Vec::new, |choice| unmatched_patterns(choice, &survey));
-    leave_excluded_sessions(home, place.chosen.as_ref(), &root, &mut survey);
+    if let Some(chosen) = &place.chosen {
+        survey.unmatched = chosen.unmatched_patterns(&survey);
+        chosen.leave_excluded(home.prefix, &root, &mut survey);
+    }
     survey.found.sort_by(|a, b| a.path.cmp(&b.path));
     survey.databases.sort_by(|a, b| a.path.cmp(&b.path));
     limit_unknown(&mut survey);
@@ -195,89 +234,13 @@ struct WalkRoot<'a> {
     root: &'a Path,
     prefix: &'a str,
     rules: &'a Rules,
-    chosen: Option<Chosen>,
+    chosen: Option<Arc<Chosen>>,
     detail: Detail,
     follows_links: bool,
     without: &'static [&'static str],
 }
 
-/// The compiled patterns of a choice of folders.
-struct Chosen {
-    below: &'static str,
-    include: Option<GlobSet>,
-    exclude: GlobSet,
-}
-
-impl Chosen {
-    fn of(choice: &Choice) -> Result<Chosen> {
-        let set = |patterns: &[String]| -> Result<GlobSet> {
-            let mut builder = GlobSetBuilder::new();
-            for pattern in patterns {
-                let glob = GlobBuilder::new(&(choice.folder_pattern)(pattern)).build().map_err(|error| {
-                    Error::new(format!("invalid pattern {pattern:?}: {error}"))
-                        .hint("use a pattern such as *-work or api-*")
-                })?;
-                builder.add(glob);
-            }
-            builder.build().map_err(|error| Error::new(error.to_string()))
-        };
-        let include = if choice.include.is_empty() { None } else { Some(set(&choice.include)?) };
-        Ok(Chosen { below: choice.below, include, exclude: set(&choice.exclude)? })
-    }
-
-    /// False for a folder that is excluded in the settings.
-    fn includes(&self, path: &str) -> bool {
-        let name = path.strip_prefix(self.below).and_then(|rest| rest.strip_prefix('/'));
-        let Some(name) = name.filter(|name| !name.contains('/')) else { return true };
-        self.include.as_ref().is_none_or(|include| include.is_match(name)) && !self.exclude.is_match(name)
-    }
-}
-
-fn unmatched_patterns(choice: &Choice, survey: &Survey) -> Vec<String> {
-    let below = |path: &str| path.strip_prefix(choice.below)?.strip_prefix('/').map(str::to_owned);
-    let found = survey.found.iter().map(|found| found.path.as_str());
-    let paths = found.chain(survey.left_out.iter().map(|left| left.path.as_str()));
-    let mut names: Vec<String> = paths.filter_map(below).collect();
-    names.iter_mut().for_each(|name| name.truncate(name.find('/').unwrap_or(name.len())));
-    names.sort();
-    names.dedup();
-    let matches = |pattern: &String| {
-        let glob =
-            GlobBuilder::new(&(choice.folder_pattern)(pattern)).build().map(|glob| glob.compile_matcher());
-        glob.is_ok_and(|glob| names.iter().any(|name| glob.is_match(name)))
-    };
-    choice.include.iter().chain(&choice.exclude).filter(|pattern| !matches(pattern)).cloned().collect()
-}
-
-/// Also leaves out files elsewhere in the home that belong to sessions in excluded folders.
-fn leave_excluded_sessions(home: &Home, chosen: Option<&Chosen>, root: &Path, survey: &mut Survey) {
-    let (Some(choice), Some(chosen)) = (&home.choice, chosen) else { return };
-    let is_below = |path: &str| path.strip_prefix(choice.below).is_some_and(|rest| rest.starts_with('/'));
-    let mut excluded = HashSet::new();
-    for left in survey.left_out.iter().filter(|left| !chosen.includes(&left.path)) {
-        let within_root = left.path.strip_prefix(home.prefix).unwrap_or(&left.path).trim_start_matches('/');
-        for entry in std::fs::read_dir(root.join(within_root)).into_iter().flatten().flatten() {
-            let path = join(&left.path, &entry.file_name());
-            excluded.extend((choice.session_of)(&path).map(str::to_owned));
-        }
-    }
-    // A session that continued in another project is also that project's.
-    for found in survey.found.iter().filter(|found| is_below(&found.path)) {
-        (choice.session_of)(&found.path).map(|session| excluded.remove(session));
-    }
-    let left_out = &mut survey.left_out;
-    survey.found.retain(|found| {
-        let session = (choice.session_of)(&found.path).filter(|_| !is_below(&found.path));
-        let stays = session.is_none_or(|session| !excluded.contains(session));
-        if !stays {
-            let (store, why) = ("settings", "excluded in the settings");
-            left_out.push(LeftOut { path: found.path.clone(), store, why, files: 1, bytes: found.size });
-        }
-        stays
-    });
-}
-
-fn join(folder: &str, name: &OsStr) -> String {
+pub fn join(folder: &str, name: &OsStr) -> String {
     let name = text_of(name);
     if folder.is_empty() { name } else { format!("{folder}/{name}") }
 }
@@ -291,7 +254,7 @@ fn classify_entry(
 ) {
     let excluded = place.chosen.as_ref().is_some_and(|chosen| !chosen.includes(&path));
     if excluded || place.without.contains(&path.as_str()) {
-        let (store, why) = ("settings", "excluded in the settings");
+        let (store, why) = EXCLUDED;
         survey.left_out.push(LeftOut { path, store, why, files: 1, bytes: 0 });
         return;
     }
@@ -356,7 +319,8 @@ fn classify_entry(
             }
         }
     }
-    let found = FoundFile { path, disk, size: metadata.len(), stat: stat_of(&metadata), rule };
+    let chosen = place.chosen.clone().filter(|chosen| chosen.shares(&path));
+    let found = FoundFile { path, disk, size: metadata.len(), stat: stat_of(&metadata), rule, chosen };
     match rule.treatment {
         Treatment::Database => survey.databases.push(found),
         Treatment::Capture | Treatment::Unknown | Treatment::LeftOut | Treatment::Never => {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use super::blank::Allowed;
 use super::content::{CHUNK, cannot_decode, decoder, read_content, same_bytes};
 use super::parse::Parse;
 use super::target::Target;
@@ -72,9 +73,9 @@ impl Capturer {
     }
 
     fn try_capture(&mut self, job: &Job, send: &mut dyn FnMut(Report)) -> io::Result<(CaptureOutcome, u64)> {
-        let mut file = open(&job.found.disk)?;
+        let mut file = Allowed::new(open(&job.found.disk)?, job.found.chosen.as_deref())?;
         let metadata = file.metadata()?;
-        let disk = Disk { size: metadata.len(), stat: stat_of(&metadata) };
+        let disk = Disk { size: file.size(metadata.len()), stat: stat_of(&metadata) };
         let Some(known) = &job.known else {
             let work = Work { change: Change::New, rows: RowsWork::Replace };
             self.perform(job, &mut file, disk, work, send)?;
@@ -90,7 +91,13 @@ impl Capturer {
     }
 
     /// Decides how a known file changed, and what that means for its rows.
-    fn compare(&mut self, job: &Job, known: &CapturedFile, file: &mut File, disk: Disk) -> io::Result<Work> {
+    fn compare(
+        &mut self,
+        job: &Job,
+        known: &CapturedFile,
+        file: &mut Allowed,
+        disk: Disk,
+    ) -> io::Result<Work> {
         let is_plain = job.found.rule.encoding == Encoding::Plain;
         let abandoned = match known.owner {
             RowsOwner::This => false,
@@ -130,7 +137,7 @@ impl Capturer {
     /// Whether the file on disk still has the bytes of these segments.
     fn matches_segments(
         &mut self,
-        file: &mut File,
+        file: &mut Allowed,
         known: i64,
         version: i64,
         reach: Reach,
@@ -151,7 +158,7 @@ impl Capturer {
     }
 
     /// Whether the file was only truncated: it is a prefix of what the archive has.
-    fn is_prefix(&mut self, file: &mut File, size: u64, known: i64, version: i64) -> io::Result<bool> {
+    fn is_prefix(&mut self, file: &mut Allowed, size: u64, known: i64, version: i64) -> io::Result<bool> {
         file.seek(SeekFrom::Start(0))?;
         let stored = self.store.bytes(known, version).take(size);
         same_bytes(file.by_ref().take(size), stored)
@@ -160,7 +167,7 @@ impl Capturer {
     fn perform(
         &mut self,
         job: &Job,
-        file: &mut File,
+        file: &mut Allowed,
         disk: Disk,
         work: Work,
         send: &mut dyn FnMut(Report),
@@ -201,7 +208,7 @@ impl Capturer {
     fn store_bytes(
         &mut self,
         run: &mut CaptureRun<'_>,
-        file: &mut File,
+        file: &mut Allowed,
         mut parse: Option<&mut Parse>,
         completes: bool,
         send: &mut dyn FnMut(Report),
@@ -237,7 +244,7 @@ impl Capturer {
         &mut self,
         parse: Parse,
         run: &mut CaptureRun<'_>,
-        file: &mut File,
+        file: &mut Allowed,
         send: &mut dyn FnMut(Report),
     ) -> io::Result<()> {
         file.seek(SeekFrom::Start(0))?;
@@ -256,7 +263,7 @@ impl Capturer {
         &mut self,
         job: &Job,
         target: &Target,
-        file: &mut File,
+        file: &mut Allowed,
         disk: Disk,
         work: Work,
     ) -> io::Result<Parse> {

@@ -13,7 +13,7 @@ use crate::serve::access::Caller;
 use crate::serve::api::parameters::{Nothing, Params};
 use crate::view;
 use crate::view::format;
-use crate::view::{Audit, GapQuery, Paging, View};
+use crate::view::{Audit, GapQuery, Paging, Unaccounted, View};
 use annals_core::Result;
 
 /// Most gaps and lines listed.
@@ -39,6 +39,13 @@ struct SourceHtml {
     /// Layer, then found, kept, unknown, malformed, left out.
     layers: Vec<(&'static str, [String; 5])>,
     unknown: Vec<(String, String)>,
+    /// Files that nothing reads: path and size.
+    unaccounted: Vec<(String, String)>,
+    unknown_files: Vec<(String, String)>,
+    /// Kind, treatment, files, bytes, reason.
+    stores: Vec<(String, String, String, String, String)>,
+    /// Table, rows, state, reason.
+    tables: Vec<(String, String, &'static str, &'static str)>,
     malformed: Vec<(String, String)>,
     types: Vec<(String, String, String, String)>,
     surface: Vec<(&'static str, &'static str, String, &'static str)>,
@@ -91,6 +98,16 @@ fn audit_page(view: &View<'_>, theme: Theme) -> Result<AuditPage> {
     })
 }
 
+fn file_list(files: &[Unaccounted]) -> Vec<(String, String)> {
+    let size = |bytes: u64| format::size(i64::try_from(bytes).unwrap_or(i64::MAX));
+    let mut list: Vec<(String, String)> =
+        files.iter().take(LISTED).map(|file| (file.path.to_string(), size(file.bytes))).collect();
+    if files.len() > LISTED {
+        list.push(("…".to_owned(), format!("{} more", files.len() - LISTED)));
+    }
+    list
+}
+
 fn source_html(audit: &Audit) -> SourceHtml {
     let number = |number: u64| format::number(i64::try_from(number).unwrap_or(i64::MAX));
     let size = |bytes: u64| format::size(i64::try_from(bytes).unwrap_or(i64::MAX));
@@ -134,6 +151,26 @@ fn source_html(audit: &Audit) -> SourceHtml {
             .map(|line| {
                 let client = line.client_version.as_ref().map_or(String::new(), |v| format!(", client {v}"));
                 (line.kind.to_string(), format!("{}{client}", format::counted(line.lines, "line")))
+            })
+            .collect(),
+        unaccounted: file_list(&audit.unaccounted),
+        unknown_files: file_list(&audit.unknown_files),
+        stores: audit
+            .stores
+            .iter()
+            .map(|line| {
+                let treatment = line.treatment.replace('_', " ");
+                let (files, bytes) = (number(line.files), size(line.bytes));
+                (line.store.to_string(), treatment, files, bytes, line.reason.to_string())
+            })
+            .collect(),
+        tables: audit
+            .tables
+            .iter()
+            .map(|line| {
+                let table = format!("{}/{}", line.database, line.table);
+                let state = if line.read { "read" } else { "not read" };
+                (table, format::number(line.rows), state, line.reason)
             })
             .collect(),
         malformed: audit

@@ -31,9 +31,9 @@ const SAMPLE: u64 = 200;
 #[derive(Debug, Default)]
 pub struct OnDisk {
     /// Path, size and kind of files to keep.
-    pub found: Vec<(String, u64, &'static str)>,
-    /// Path, files, bytes, kind and reason of what is left out.
-    pub left_out: Vec<(String, u64, u64, &'static str, &'static str)>,
+    pub found: Vec<(String, u64, Cow<'static, str>)>,
+    /// Files, bytes, kind and reason of what is left out.
+    pub left_out: Vec<(u64, u64, Cow<'static, str>, Cow<'static, str>)>,
     pub unaccounted: Vec<(String, u64)>,
 }
 
@@ -307,15 +307,24 @@ impl View<'_> {
         })
     }
 
-    /// The files that were there according to the archive, for callers who may not see the disk.
+    /// The files that were there at the last sync, for callers who may not see the disk.
     pub fn captured(&self, source: &'static dyn Source) -> Result<OnDisk> {
         if source.import().is_some() {
             return Ok(OnDisk::default());
         }
         let files = self.archive.files(Some(source.manifest().source))?.into_iter();
         let files = files.filter(|file| !file.gone && !file.document);
-        let found = files.map(|file| (file.path, u64::try_from(file.size).unwrap_or(0), "captured"));
-        Ok(OnDisk { found: found.collect(), ..OnDisk::default() })
+        // Files of repositories are in the archive only.
+        let files = files.filter(|file| !file.path.starts_with(REPOSITORIES));
+        let found = files.map(|file| (file.path, u64::try_from(file.size).unwrap_or(0), file.store.into()));
+        let mut disk = OnDisk { found: found.collect(), ..OnDisk::default() };
+        for survey in self.archive.home_surveys(source.manifest().source)? {
+            let left_out = survey.left_out.into_iter();
+            let left_out = left_out.map(|left| (left.files, left.bytes, left.store.into(), left.why.into()));
+            disk.left_out.extend(left_out);
+            disk.unaccounted.extend(survey.unaccounted);
+        }
+        Ok(disk)
     }
 
     fn balance(&self, source: &'static dyn Source, disk: &OnDisk, imported: &Imported) -> Result<Balances> {
@@ -349,7 +358,7 @@ impl View<'_> {
             let sum = archived_only.entry((file.store, why)).or_default();
             *sum = (sum.0 + 1, sum.1 + size);
         }
-        for (_, count, size, ..) in &disk.left_out {
+        for (count, size, ..) in &disk.left_out {
             files.left_out += count;
             bytes.left_out += size;
         }
@@ -389,18 +398,18 @@ fn percent(found: u64, missing: u64) -> f64 {
 }
 
 fn stores(door: &Door, disk: &OnDisk, imported: &Imported, archived_only: &ArchivedOnly) -> Vec<StoreLine> {
-    let mut lines: BTreeMap<(&str, &'static str, &'static str), (u64, u64)> = BTreeMap::new();
+    let mut lines: BTreeMap<(&'static str, &str, &str), (u64, u64)> = BTreeMap::new();
     for (_, size, store) in &disk.found {
         let sum = lines.entry(("captured", store, "")).or_default();
         *sum = (sum.0 + 1, sum.1 + size);
     }
-    for (_, files, bytes, store, why) in &disk.left_out {
+    for (files, bytes, store, why) in &disk.left_out {
         let sum = lines.entry(("left_out", store, why)).or_default();
         *sum = (sum.0 + files, sum.1 + bytes);
     }
     let lines = lines.into_iter().map(|((treatment, store, reason), (files, bytes))| StoreLine {
-        store: store.into(),
-        treatment: if treatment == "captured" { "captured" } else { "left_out" },
+        store: store.to_owned().into(),
+        treatment,
         reason: Shown::new(reason),
         files,
         bytes,

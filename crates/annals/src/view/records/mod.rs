@@ -1,18 +1,17 @@
 //! Native records of a stream, as its manifest declares them, in one envelope for every stream.
 
 mod cursor;
-mod lines;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use self::cursor::{Position, write_state};
-use self::lines::LineGraph;
 use super::context::View;
 use super::door::Extent;
 use super::session::branches::Kin;
 use super::session::entry_builder::EntryBuilder;
+use super::session::lines::{LineGraph, Lines};
 use super::session::list::SessionView;
 use annals_core::{ContentKey, Result, Rows, ShownJson, Stream, Time};
 use annals_sources::Source;
@@ -276,19 +275,23 @@ fn message_record(
     let bytes = contents.span(row.file, row.span)?;
     let native = view.door.json(Value::Object(source.native(bytes.expose())));
     let own = view.door.json(Value::Object(source.message_fields(&row.session, bytes.expose())));
-    let mut line_ids = Vec::new();
+    let (mut line_ids, mut named) = (Vec::new(), None);
     for place in std::iter::once(row.clone()).chain(view.archive.duplicates(row)?) {
         let further = view.archive.message_lines(place.session_id, place.file, place.span.offset)?;
         for span in std::iter::once(place.span).chain(further) {
             let line = contents.span(place.file, span)?;
-            line_ids.extend(source.line_ids(line.expose()).map(|ids| ids.id));
+            let id = source.line_ids(line.expose()).map(|ids| ids.id);
+            if id.is_some() && named.is_none() {
+                named = Some(MessageRow { span, ..place.clone() });
+            }
+            line_ids.extend(id);
         }
     }
     line_ids.dedup();
     let calls = view.archive.calls_in(row)?;
     let call_ids: Vec<String> = calls.iter().map(|key| key.hex()).collect();
-    let mut parent = match line_ids.first() {
-        Some(id) => graph.parent(view, source, row.session_id, (row.key, id))?,
+    let mut parent = match &named {
+        Some(named) => graph.parent(&mut Lines { view, source, contents }, named)?,
         None => None,
     };
     let mut data = object(json!({
@@ -331,7 +334,8 @@ fn call_record(
     };
     let mut line_ids = Vec::new();
     for span in [row.output, row.detail].into_iter().flatten() {
-        let id = graph.line_at(view, builder.source, row.session_id, (row.file, span.offset))?;
+        let mut lines = Lines { view, source: builder.source, contents: &mut *contents };
+        let id = graph.line_at(&mut lines, row.session_id, (row.file, span.offset))?;
         line_ids.extend(id.map(str::to_owned));
     }
     line_ids.dedup();

@@ -13,7 +13,7 @@ use annals_core::{Error, Result, SessionFacts, Shown, ShownJson, Time, Tokens};
 use annals_sources::by_name;
 use annals_store::{Page, SessionFilter, SessionRow};
 
-/// A session is active if it had a message in the last five minutes.
+/// A session is active unless its client says that its turn ended, or nothing was written for five minutes.
 const ACTIVE: i64 = 300_000_000;
 
 #[derive(Debug, Clone, Default)]
@@ -51,6 +51,7 @@ pub struct SessionView {
     pub started_at: Option<String>,
     pub first_message_at: Option<String>,
     pub last_message_at: Option<String>,
+    /// The assistant works: its client wrote no end of the turn, and something in the last five minutes.
     pub is_active: bool,
     pub entrypoints: Vec<Shown>,
     pub git_branch: Option<Shown>,
@@ -221,6 +222,7 @@ struct BriefFacts<'f> {
     git_url: Option<Cow<'f, str>>,
     cost_usd: Option<f64>,
     first_message_at: Option<Time>,
+    ended_at: Option<Time>,
     history_only: bool,
 }
 
@@ -273,9 +275,8 @@ impl View<'_> {
             started_at: row.started_at.map(Time::rfc3339),
             first_message_at: facts.first_message_at.or(row.started_at).map(Time::rfc3339),
             last_message_at: row.last_at.map(Time::rfc3339),
-            is_active: row
-                .last_at
-                .is_some_and(|last| self.now.micros().saturating_sub(last.micros()) < ACTIVE),
+            is_active: facts.ended_at.is_none()
+                && row.last_at.is_some_and(|last| self.now.micros().saturating_sub(last.micros()) < ACTIVE),
             entrypoints: optional(&facts.entrypoint).into_iter().collect(),
             git_branch: row.git_branch.as_ref().map(|branch| self.door.raw(branch)),
             git_commit: optional(&facts.git_commit),

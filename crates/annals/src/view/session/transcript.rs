@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use super::branches::{Branch, BranchView, Branches};
 use super::entry_builder::EntryBuilder;
+use super::lines::{LineGraph, Lines};
 use super::list::{SessionView, TokenSums};
 use crate::view::context::View;
 use crate::view::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
@@ -36,6 +37,7 @@ pub struct Entry {
     pub kind: &'static str,
     pub at: Option<String>,
     pub model: Option<String>,
+    /// The message before this one in the client's own chain, as in records; of a call, the call that made it.
     pub parent_id: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub copied: bool,
@@ -205,7 +207,7 @@ impl View<'_> {
         if let Some(branches) = Branches::of(self.archive, session.row, &query.branch)? {
             return walk_branch(&builder, &branches, session.row, query.copies, (start, limit), visit);
         }
-        let mut contents = self.archive.contents();
+        let (mut contents, mut graph) = (self.archive.contents(), LineGraph::default());
         let mut end = start;
         let files = self.archive.transcript_files(session.row)?;
         for (number, file) in files.into_iter().enumerate().skip(start.file) {
@@ -233,12 +235,17 @@ impl View<'_> {
                 let until = next.unwrap_or(i64::MAX);
                 let used = self.archive.usage_between(session.row, file, first.place() as i64, until)?;
                 let mut used = used.into_iter().peekable();
+                let mut lines = Lines { view: self, source, contents: &mut contents };
+                let parents = graph.parents_of(&mut lines, (session.row, file), &steps)?;
                 let mut places = steps.iter().skip(1).map(|step| step.place() as i64).chain([until]);
                 builder.each(&mut contents, &steps, &mut |step, mut entry| {
                     // Usage recorded before the next step belongs to this one.
                     let until = places.next().unwrap_or(i64::MAX);
                     let sums = std::iter::from_fn(|| used.next_if(|(place, _)| *place < until));
                     entry.put_usage(sums.map(|(_, sum)| sum));
+                    if matches!(step, StepRow::Message(_)) {
+                        entry.parent_id = parents.get(&step.place()).map(|parent| parent.hex());
+                    }
                     entry.seq = end.seq;
                     end = Bookmark { file: number, place: step.place() as i64, seq: end.seq + 1 };
                     visit(entry)

@@ -3,16 +3,20 @@
 //! A database is data, whoever wrote it: only plain tables are read, never views or virtual tables, and sizes and time
 //! are limited.
 
+mod schema;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode, OptionalExtension};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 use serde_json::{Map, Number, Value};
 
 use crate::read_only_flags;
+
+pub use schema::{ForeignSchema, read_schema, write_database};
 
 /// What a client's databases stay far below.
 const LARGEST_DATABASE: u64 = 4 << 30;
@@ -69,6 +73,19 @@ pub fn count_tables(database: &Path, scratch: &Path) -> Result<Vec<(String, i64)
     let broken = |error: &dyn std::fmt::Display| Unreadable::Broken(error.to_string());
     let copy = DatabaseCopy::make(database, scratch).map_err(|error| broken(&error))?;
     let connection = copy.open().map_err(|error| broken(&error))?;
+    count_rows(&connection).map_err(|error| broken(&error))
+}
+
+/// Like `count_tables`, of a database that may be large and whose rows are not read: without a copy and without locks.
+/// What is still in its log is not counted.
+pub fn estimate_tables(database: &Path) -> Result<Vec<(String, i64)>, Unreadable> {
+    let broken = |error: &dyn std::fmt::Display| Unreadable::Broken(error.to_string());
+    let path = database.canonicalize().map_err(|error| broken(&error))?;
+    let address = format!("file:{}?immutable=1", annals_core::in_address(&path.to_string_lossy()));
+    #[expect(clippy::disallowed_methods, reason = "a client's database, which nothing is written to")]
+    let mut connection = Connection::open_with_flags(address, read_only_flags() | OpenFlags::SQLITE_OPEN_URI)
+        .map_err(|error| broken(&error))?;
+    restrict(&mut connection).map_err(|error| broken(&error))?;
     count_rows(&connection).map_err(|error| broken(&error))
 }
 
@@ -134,19 +151,25 @@ impl DatabaseCopy {
             Ok(connection) => connection,
             Err(_) => Connection::open_with_flags(&self.database, read_only_flags())?,
         };
-        for (setting, on) in [
-            (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
-            (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
-            (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
-            (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
-        ] {
-            connection.set_db_config(setting, on)?;
-        }
-        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_VALUE)?;
-        let deadline = Instant::now() + LONGEST;
-        connection.progress_handler(10_000, Some(move || Instant::now() >= deadline))?;
+        restrict(&mut connection)?;
         Ok(connection)
     }
+}
+
+/// Nothing that a schema names is run, and no statement takes forever.
+fn restrict(connection: &mut Connection) -> rusqlite::Result<()> {
+    for (setting, on) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+    ] {
+        connection.set_db_config(setting, on)?;
+    }
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_VALUE)?;
+    let deadline = Instant::now() + LONGEST;
+    connection.progress_handler(10_000, Some(move || Instant::now() >= deadline))?;
+    Ok(())
 }
 
 impl Drop for DatabaseCopy {

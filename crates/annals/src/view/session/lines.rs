@@ -1,0 +1,261 @@
+//! How the lines of a session refer to each other, so that a message names its parent whatever lies between.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::view::context::View;
+use annals_core::{ContentKey, Framing, Result, Span};
+use annals_sources::Source;
+use annals_store::{Contents, MessageRow, SpanRequest, StepRow};
+
+/// Longer lines are no part of a thread.
+const LONGEST: usize = 16 << 20;
+/// A chain of lines between two messages ends here at the latest: files may refer in circles.
+const LONGEST_CHAIN: usize = 100_000;
+/// Bytes read before a line to find its parent, which is nearly always the line before. Doubled each time.
+const REACH: u64 = 64 << 10;
+/// Bytes read at a time after a line.
+const MOST_READ: u64 = 4 << 20;
+/// Further than any file: the search goes on to its end.
+const END: u64 = u64::MAX >> 1;
+
+/// The lines of one session that were read so far: those of the messages asked for, and as many around them as their
+/// parents need.
+#[derive(Default)]
+pub(in crate::view) struct LineGraph {
+    session: i64,
+    windows: HashMap<i64, Window>,
+    lines: HashMap<ContentKey, LineNode>,
+    /// Ids of lines by file and offset.
+    ids: BTreeMap<(i64, u64), String>,
+    /// Lines that no file of the session has.
+    absent: HashSet<ContentKey>,
+}
+
+/// A part of a file whose lines were read. It starts and ends with whole lines.
+#[derive(Clone, Copy)]
+struct Window {
+    start: u64,
+    end: u64,
+    /// Bytes to read before it next.
+    reach: u64,
+    /// The file ends here.
+    is_last: bool,
+}
+
+#[derive(Default, Clone, Copy)]
+struct LineNode {
+    parent: Option<ContentKey>,
+    /// The message that the line is a part of, or a result of.
+    message: Option<ContentKey>,
+}
+
+/// Where lines are read from.
+pub(in crate::view) struct Lines<'l, 'v, 's> {
+    pub view: &'l View<'v>,
+    pub source: &'static dyn Source,
+    pub contents: &'l mut Contents<'s>,
+}
+
+impl LineGraph {
+    /// The messages before these steps, by the offsets of the steps.
+    pub fn parents_of(
+        &mut self,
+        lines: &mut Lines<'_, '_, '_>,
+        (session, file): (i64, i64),
+        steps: &[StepRow],
+    ) -> Result<HashMap<u64, ContentKey>> {
+        let mut parents = HashMap::new();
+        let (Some(first), Some(last)) = (steps.first(), steps.last()) else { return Ok(parents) };
+        if !lines.source.names_lines() {
+            return Ok(parents);
+        }
+        self.enter(session);
+        if !self.windows.contains_key(&file) {
+            // Everything that the steps need, at once.
+            let offset = first.place().saturating_sub(REACH);
+            let span = Span { offset, length: last.place() + 1 - offset };
+            lines.contents.load(&[SpanRequest { file, version: None, span }])?;
+        }
+        self.cover(lines, file, first.place())?;
+        self.cover(lines, file, last.place())?;
+        for step in steps {
+            let StepRow::Message(row) = step else { continue };
+            if let Some(parent) = self.parent(lines, row)? {
+                parents.insert(row.span.offset, parent);
+            }
+        }
+        Ok(parents)
+    }
+
+    /// The message before this one.
+    pub fn parent(&mut self, lines: &mut Lines<'_, '_, '_>, row: &MessageRow) -> Result<Option<ContentKey>> {
+        let own = lines.contents.span(row.file, row.span)?;
+        let Some(ids) = lines.source.line_ids(own.expose()) else { return Ok(None) };
+        self.enter(row.session_id);
+        self.cover(lines, row.file, row.span.offset)?;
+        let mut line = key_of(&ids.id);
+        for _ in 0..LONGEST_CHAIN {
+            let parent = self.find(lines, row.file, line)?.and_then(|node| node.parent);
+            let Some(parent) = parent else { return Ok(None) };
+            match self.find(lines, row.file, parent)?.and_then(|node| node.message) {
+                Some(found) if found != row.key => return Ok(Some(found)),
+                _ => line = parent,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The id of the line that contains this offset.
+    pub fn line_at(
+        &mut self,
+        lines: &mut Lines<'_, '_, '_>,
+        session: i64,
+        (file, offset): (i64, u64),
+    ) -> Result<Option<&str>> {
+        if !lines.source.names_lines() {
+            return Ok(None);
+        }
+        self.enter(session);
+        self.cover(lines, file, offset)?;
+        let line = self.ids.range(..=(file, offset)).next_back();
+        Ok(line.filter(|((of, _), _)| *of == file).map(|(_, id)| id.as_str()))
+    }
+
+    fn enter(&mut self, session: i64) {
+        if self.session != session {
+            *self = LineGraph { session, ..LineGraph::default() };
+        }
+    }
+
+    /// Finds a line: before what was read, then after it, then in the other files of the session.
+    fn find(
+        &mut self,
+        lines: &mut Lines<'_, '_, '_>,
+        file: i64,
+        line: ContentKey,
+    ) -> Result<Option<LineNode>> {
+        if self.absent.contains(&line) {
+            return Ok(None);
+        }
+        while !self.lines.contains_key(&line) && self.extend_back(lines, file)? {}
+        while !self.lines.contains_key(&line) && self.extend(lines, file, END)? {}
+        if !self.lines.contains_key(&line) {
+            for other in lines.view.archive.transcript_sources(self.session)? {
+                if other.framing == Framing::Lines && !self.windows.contains_key(&other.id) {
+                    self.cover(lines, other.id, 0)?;
+                }
+                while !self.lines.contains_key(&line) && self.extend(lines, other.id, END)? {}
+            }
+        }
+        let found = self.lines.get(&line).copied();
+        if found.is_none() {
+            self.absent.insert(line);
+        }
+        Ok(found)
+    }
+
+    /// Reads until the line at this offset is known.
+    fn cover(&mut self, lines: &mut Lines<'_, '_, '_>, file: i64, offset: u64) -> Result<()> {
+        if !self.windows.contains_key(&file) {
+            // From a line that certainly starts before it.
+            let mut reach = REACH;
+            let start = loop {
+                let from = offset.saturating_sub(reach);
+                let span = Span { offset: from, length: offset - from };
+                let before = lines.contents.span(file, span)?;
+                match memchr::memchr(b'\n', before.expose()) {
+                    _ if from == 0 => break 0,
+                    Some(end) => break from + end as u64 + 1,
+                    None => reach *= 2,
+                }
+            };
+            self.windows.insert(file, Window { start, end: start, reach: REACH, is_last: false });
+        }
+        while self.window(file).start > offset && self.extend_back(lines, file)? {}
+        while self.window(file).end <= offset && self.extend(lines, file, offset)? {}
+        Ok(())
+    }
+
+    fn window(&self, file: i64) -> Window {
+        let nothing = Window { start: 0, end: 0, reach: REACH, is_last: true };
+        self.windows.get(&file).copied().unwrap_or(nothing)
+    }
+
+    /// Reads lines before the window; false at the start of the file.
+    fn extend_back(&mut self, lines: &mut Lines<'_, '_, '_>, file: i64) -> Result<bool> {
+        let window = self.window(file);
+        if window.start == 0 {
+            return Ok(false);
+        }
+        let from = window.start.saturating_sub(window.reach);
+        let bytes = lines.contents.span(file, Span { offset: from, length: window.start - from })?;
+        let bytes = bytes.expose();
+        // A line whose start was not read waits for the next time.
+        let skipped = match memchr::memchr(b'\n', bytes) {
+            _ if from == 0 => 0,
+            Some(end) => end + 1,
+            None => bytes.len(),
+        };
+        let start = from + skipped as u64;
+        self.windows.insert(file, Window { start, reach: window.reach.saturating_mul(2), ..window });
+        self.read(lines, file, start, &bytes[skipped..])?;
+        Ok(true)
+    }
+
+    /// Reads lines after the window, at least until the one at `offset` ends; false at the end of the file.
+    fn extend(&mut self, lines: &mut Lines<'_, '_, '_>, file: i64, offset: u64) -> Result<bool> {
+        let window = self.window(file);
+        if window.is_last {
+            return Ok(false);
+        }
+        let mut length = (offset.saturating_sub(window.end) + 1).clamp(REACH, MOST_READ);
+        loop {
+            let bytes = lines.contents.span(file, Span { offset: window.end, length })?;
+            let bytes = bytes.expose();
+            let is_last = (bytes.len() as u64) < length;
+            let whole = match memchr::memrchr(b'\n', bytes) {
+                _ if is_last => bytes.len(),
+                Some(end) => end + 1,
+                None => {
+                    length *= 2;
+                    continue;
+                }
+            };
+            let end = window.end + whole as u64;
+            self.windows.insert(file, Window { end, is_last, ..window });
+            self.read(lines, file, window.end, &bytes[..whole])?;
+            return Ok(true);
+        }
+    }
+
+    /// Notes the lines in these bytes.
+    fn read(&mut self, lines: &Lines<'_, '_, '_>, file: i64, start: u64, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let until = start + bytes.len() as u64;
+        let owners = lines.view.archive.line_owners(self.session, file, (start, until))?;
+        let mut owners = owners.into_iter().peekable();
+        let mut offset = start;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (line_start, end) = (offset, offset + line.len() as u64);
+            offset = end;
+            let mut owner = None;
+            while let Some((_, key)) = owners.next_if(|(place, _)| *place < end) {
+                owner = owner.or(Some(key));
+            }
+            let Some(ids) = (line.len() <= LONGEST).then(|| lines.source.line_ids(line)).flatten() else {
+                continue;
+            };
+            let node = self.lines.entry(key_of(&ids.id)).or_default();
+            node.parent = node.parent.or(ids.parent.as_deref().map(key_of));
+            node.message = node.message.or(owner);
+            self.ids.insert((file, line_start), ids.id);
+        }
+        Ok(())
+    }
+}
+
+fn key_of(id: &str) -> ContentKey {
+    ContentKey::of(&[id.as_bytes()])
+}
