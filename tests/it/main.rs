@@ -21,6 +21,7 @@ mod codex;
 mod gaps;
 mod golden;
 mod http;
+mod integrity;
 mod library;
 mod lineage;
 mod members;
