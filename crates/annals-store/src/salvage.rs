@@ -29,6 +29,8 @@ pub fn salvage(home: &Path) -> Result<Salvaged> {
         std::fs::remove_dir_all(&folder)?;
     }
     let new = Store::open(&folder)?;
+    // A row that refers to a lost one is still worth keeping.
+    new.connection.pragma_update(None, "foreign_keys", false)?;
     let mut salvaged = Salvaged { damaged_file: free_name(&path), ..Salvaged::default() };
     if let Some(old) = open_damaged(&path) {
         for table in tables(&new.connection)? {

@@ -8,7 +8,7 @@ use super::home::walk::stat_of;
 use super::ingest::capture::open;
 use super::names::path_of;
 use super::options::{Environment, Nobody, SyncOptions};
-use super::rebuild::rebuild_intact;
+use super::rebuild::{compare_rows, rebuild_intact};
 use super::sync::sync;
 use annals_core::{Result, Scope};
 use annals_sources::{REPOSITORIES, by_name, of_programs, registry};
@@ -37,6 +37,8 @@ pub struct RepairedVersion {
 pub struct RepairReport {
     /// What SQLite finds wrong with the archive file.
     pub broken: Vec<String>,
+    /// Rows that are not those of the archived files.
+    pub rows: Vec<String>,
     /// Where the damaged file is now, if another took its place.
     pub damaged_file: Option<PathBuf>,
     pub versions: Vec<RepairedVersion>,
@@ -67,7 +69,8 @@ pub fn repair(environment: &Environment<'_>, dry_run: bool) -> Result<RepairRepo
         // Files that are lost with their names are captured again.
         sync(&everything(), environment, &mut Nobody)?;
     }
-    if !dry_run && (!damaged.is_empty() || !report.broken.is_empty()) {
+    report.rows = compare_rows(environment.home, (environment.now)(), &mut |_| {})?;
+    if !dry_run && !report.rows.is_empty() {
         rebuild_intact(environment.home, (environment.now)(), &mut |_| {})?;
     }
     let left = if dry_run { Vec::new() } else { store.damaged_versions()? };
@@ -91,6 +94,10 @@ pub fn repair(environment: &Environment<'_>, dry_run: bool) -> Result<RepairRepo
 
 /// What is wrong with the tables themselves.
 fn broken_tables(environment: &Environment<'_>) -> Vec<String> {
+    let path = environment.home.join("annals.db");
+    if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() == 0) {
+        return vec!["the file is empty".to_owned()];
+    }
     let checked = Store::open(environment.home).and_then(|store| store.check_integrity());
     checked.unwrap_or_else(|error| vec![error.to_string()])
 }

@@ -29,10 +29,7 @@ pub fn run(context: &mut Context, options: &RepairArguments) -> Result<Outcome> 
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
     let report = repair(&settings.environment(1), options.dry_run)?;
-    let door = match context.archive()? {
-        Some(store) => context.door(&store)?,
-        None => Door::masking_alone(),
-    };
+    let door = Door::masking_alone();
     let can_be_healed = |version: &&RepairedVersion| {
         if options.dry_run { version.source.is_some() } else { version.is_healed }
     };
@@ -55,6 +52,7 @@ pub fn run(context: &mut Context, options: &RepairArguments) -> Result<Outcome> 
         context.output.json(&json!({
             "dry_run": options.dry_run,
             "database": report.broken,
+            "rows": report.rows.iter().map(|rows| door.show(rows)).collect::<Vec<_>>(),
             "damaged_file": report.damaged_file,
             "healed": healed,
             "lost": lost,
@@ -64,6 +62,10 @@ pub fn run(context: &mut Context, options: &RepairArguments) -> Result<Outcome> 
         for broken in &report.broken {
             let state = if options.dry_run { "can be rebuilt" } else { "rebuilt" };
             context.output.line(format!("{state}: annals.db: {broken}"))?;
+        }
+        for rows in &report.rows {
+            let state = if options.dry_run { "can be rebuilt" } else { "rebuilt" };
+            context.output.line(format!("{state}: {}", door.show(rows)))?;
         }
         if let Some(file) = &report.damaged_file {
             context.output.line(format!("the damaged archive is now {}", file.display()))?;
@@ -81,7 +83,7 @@ pub fn run(context: &mut Context, options: &RepairArguments) -> Result<Outcome> 
             let what = door.show(&format!("{} version {}", version.path, version.version));
             context.output.line(format!("{state}{from}: {what}: {}", version.damages.join("; ")))?;
         }
-        if report.versions.is_empty() && report.broken.is_empty() {
+        if report.versions.is_empty() && report.broken.is_empty() && report.rows.is_empty() {
             context.output.line("no damage found")?;
         } else if lost > 0 {
             context.output.note(format!("error: {} cannot be healed", counted(lost, "version")));
