@@ -22,6 +22,7 @@ mod codex;
 mod gaps;
 mod golden;
 mod http;
+mod integrity;
 mod library;
 mod lineage;
 mod members;

@@ -117,7 +117,7 @@ fn kills_between_appends_lose_nothing() {
 }
 
 #[test]
-fn a_killed_rebuild_is_repeated_by_the_next_sync() {
+fn a_killed_rebuild_leaves_the_old_answers() {
     let bench = Bench::new();
     large_home(&bench.codex(), 3);
     bench.sync();
@@ -128,6 +128,8 @@ fn a_killed_rebuild_is_repeated_by_the_next_sync() {
     for number in 0..4 {
         let delay = (whole * number + random.part(whole)) / 4;
         let hit = kill_after(&bench, "rebuild", delay);
+        // The old answers stay in place.
+        assert_same(&before, &bench.everything());
         println!("kill {number} after {delay:?} of {whole:?}: {}", if hit { "hit" } else { "too late" });
         hits += u32::from(hit);
         if number % 2 == 1 {

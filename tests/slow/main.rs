@@ -15,6 +15,7 @@
 mod browser;
 mod crash;
 mod cuts;
+mod damage;
 mod hostile;
 mod live;
 mod protocol;

@@ -233,6 +233,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         store.connection.execute_batch(HOME).unwrap();
+        let hash = blake3::hash(b"abcd");
+        store.connection.execute("update blob set hash = ?1", [hash.as_bytes().as_slice()]).unwrap();
         for scope in [Scope::Owner, Scope::Organisation(1), Scope::Member(1)] {
             let unseen: Vec<_> =
                 reads(store.scoped(scope)).unwrap().into_iter().filter(|read| !read.1).collect();

@@ -3,6 +3,7 @@
 
 use std::io;
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, params};
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -91,6 +92,9 @@ impl Packer {
     }
 }
 
+/// No blob is longer; a length beyond it is damage, and must not be allocated.
+const LONGEST_BLOB: usize = 16 << 20;
+
 /// Unpacks blobs, reusing its buffers.
 #[derive(Default)]
 pub(crate) struct Unpacker {
@@ -99,14 +103,29 @@ pub(crate) struct Unpacker {
 }
 
 impl Unpacker {
-    /// Unpacks a blob into `into`. Does not verify its hash.
-    pub(crate) fn unpack(
+    /// Unpacks a blob into `into` and verifies its length and hash. Returns why it is damaged.
+    pub(crate) fn verify(
         &mut self,
         connection: &Connection,
         row: &PackedRow<'_>,
+        hash: &[u8],
         into: &mut Vec<u8>,
-    ) -> Result<()> {
+    ) -> std::result::Result<(), String> {
+        match self.unpack(connection, row, into) {
+            Ok(()) if into.len() != row.length => Err("content does not have its length".to_owned()),
+            Ok(()) if blake3::hash(into).as_bytes() != hash => {
+                Err("content does not match its hash".to_owned())
+            }
+            Ok(()) => Ok(()),
+            Err(error) => Err(format!("cannot be decompressed: {error}")),
+        }
+    }
+
+    fn unpack(&mut self, connection: &Connection, row: &PackedRow<'_>, into: &mut Vec<u8>) -> Result<()> {
         into.clear();
+        if row.length > LONGEST_BLOB {
+            return Err(io::Error::other("impossible length").into());
+        }
         match Packing::from_stored(row.packing) {
             Some(Packing::Raw) => into.extend_from_slice(row.data),
             Some(Packing::Zstd) => {
@@ -129,19 +148,14 @@ impl Unpacker {
     }
 
     fn base_bytes(&mut self, connection: &Connection, base: Option<i64>, into: &mut Vec<u8>) -> Result<()> {
-        let mut statement = connection
-            .prepare_cached(sql!("select length, packing, data from blob where id = $1 and packing <> 2"))?;
+        let mut statement = connection.prepare_cached(sql!(
+            "select length, packing, null, data from blob where id = $1 and packing <> 2"
+        ))?;
         let mut rows = statement.query([base])?;
         let Some(row) = rows.next()? else {
             return Err(io::Error::other("the blob that it is the difference from is missing").into());
         };
-        let packed = PackedRow {
-            length: row.get::<_, i64>(0)? as usize,
-            packing: row.get(1)?,
-            base: None,
-            data: row.get_ref(2)?.as_blob().unwrap_or_default(),
-        };
-        self.unpack(connection, &packed, into)
+        self.unpack(connection, &packed_row(row, 0)?, into)
     }
 }
 
@@ -153,9 +167,12 @@ pub(crate) struct PackedRow<'r> {
     pub data: &'r [u8],
 }
 
-/// Returns the row of a segment's blob, inserting one if no blob has these bytes.
+/// Returns the row of a segment's blob, inserting one if no blob has these bytes. One that is damaged gets them again.
 pub(crate) fn blob_of(connection: &Connection, segment: &Segment) -> Result<i64> {
     if let Some(id) = blob_by_hash(connection, &segment.hash)? {
+        if !is_intact(connection, id)? {
+            heal(connection, id, segment)?;
+        }
         return Ok(id);
     }
     let base = match &segment.base {
@@ -168,6 +185,52 @@ pub(crate) fn blob_of(connection: &Connection, segment: &Segment) -> Result<i64>
     let (length, packing) = (segment.length as i64, segment.packing.stored());
     statement.execute(params![segment.hash.as_slice(), length, packing, base, segment.data])?;
     Ok(connection.last_insert_rowid())
+}
+
+/// Whether a blob unpacks to the bytes that its hash is of.
+pub(crate) fn is_intact(connection: &Connection, id: i64) -> Result<bool> {
+    let mut statement = connection
+        .prepare_cached(sql!("select length, packing, base, data, hash from blob where id = $1"))?;
+    let mut rows = statement.query([id])?;
+    let Some(row) = rows.next()? else { return Ok(false) };
+    let packed = packed_row(row, 0)?;
+    let hash = row.get_ref(4)?.as_blob().unwrap_or_default();
+    Ok(Unpacker::default().verify(connection, &packed, hash, &mut Vec::new()).is_ok())
+}
+
+/// Writes the bytes of `segment` into a damaged blob with their hash. Other blobs may be differences from it, so that it
+/// never becomes a difference itself.
+fn heal(connection: &Connection, id: i64, segment: &Segment) -> Result<()> {
+    let base = match &segment.base {
+        Some(hash) => blob_by_hash(connection, hash)?,
+        None => None,
+    };
+    let (length, packing) = (segment.length as usize, segment.packing.stored());
+    let packed = PackedRow { length, packing, base, data: &segment.data };
+    let mut raw = Vec::new();
+    if let Err(cause) = Unpacker::default().verify(connection, &packed, &segment.hash, &mut raw) {
+        return Err(io::Error::other(format!("a damaged blob cannot be healed: {cause}")).into());
+    }
+    let whole = Packer::new()?.pack_one(segment.place, &raw, None)?;
+    let mut statement = connection.prepare_cached(sql!(
+        "update blob set length = $2, packing = $3, base = null, data = $4 where id = $1"
+    ))?;
+    statement.execute(params![id, length as i64, whole.packing.stored(), whole.data])?;
+    Ok(())
+}
+
+/// The columns `length, packing, base, data` of a row, the first at `at`. Values of a wrong type are those of no blob.
+pub(crate) fn packed_row<'r>(row: &'r rusqlite::Row<'_>, at: usize) -> Result<PackedRow<'r>> {
+    let number = |at| match row.get_ref(at) {
+        Ok(ValueRef::Integer(number)) => Some(number),
+        _ => None,
+    };
+    Ok(PackedRow {
+        length: number(at).and_then(|length| usize::try_from(length).ok()).unwrap_or(usize::MAX),
+        packing: number(at + 1).unwrap_or(-1),
+        base: number(at + 2),
+        data: row.get_ref(at + 3)?.as_blob().unwrap_or_default(),
+    })
 }
 
 /// Removes a blob if nothing refers to it any more.

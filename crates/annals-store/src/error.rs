@@ -3,6 +3,10 @@
 use std::fmt;
 use std::panic::Location;
 
+use rusqlite::ErrorCode;
+
+use crate::Damage;
+
 pub type Result<T> = std::result::Result<T, StoreError>;
 
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +15,9 @@ pub enum StoreError {
     Sql(#[source] SqlCause),
     #[error(transparent)]
     Io(#[from] std::io::Error),
+    /// Archived bytes that cannot be read or are not what was captured.
+    #[error("{0}")]
+    Damaged(Damage),
     /// An error that is already written for the user.
     #[error(transparent)]
     Core(#[from] annals_core::Error),
@@ -55,6 +62,21 @@ impl StoreError {
     }
 }
 
+/// What to do about an error of SQLite.
+pub(crate) fn hint_of(error: &rusqlite::Error) -> Option<&'static str> {
+    Some(match error.sqlite_error_code()? {
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
+            "`annals doctor` lists the damage, and `annals repair` keeps what can still be read"
+        }
+        ErrorCode::DiskFull => "the disk is full: free up space, or copy the archive and use --home DIR",
+        ErrorCode::ReadOnly => {
+            "the archive cannot be written here: copy it to a writable directory and use --home DIR"
+        }
+        ErrorCode::SystemIoFailure => "check the disk, or copy the archive elsewhere and use --home DIR",
+        _ => return None,
+    })
+}
+
 impl From<rusqlite::Error> for StoreError {
     #[track_caller]
     fn from(error: rusqlite::Error) -> StoreError {
@@ -66,9 +88,16 @@ impl From<StoreError> for annals_core::Error {
     fn from(error: StoreError) -> annals_core::Error {
         match error {
             StoreError::Sql(cause) => {
-                annals_core::Error::new(format!("archive: {}", cause.short())).source(cause)
+                let hint = hint_of(&cause.error);
+                let error = annals_core::Error::new(format!("archive: {}", cause.short())).source(cause);
+                match hint {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                }
             }
             StoreError::Io(error) => error.into(),
+            StoreError::Damaged(damage) => annals_core::Error::new(damage.to_string())
+                .hint("`annals repair --dry-run` lists what is damaged and what can be healed"),
             StoreError::Core(error) => error,
         }
     }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::blobs::{BaseBlob, PackedRow, SEGMENT, Segment, Unpacker};
-use crate::error::Result;
+use crate::blobs::{BaseBlob, SEGMENT, Segment, Unpacker, packed_row};
+use crate::damage::damage_at;
+use crate::error::{Result, StoreError};
 use crate::{Archive, Store, TranscriptFile, sql};
 use annals_core::{Encoding, Framing, Item, LineStatus, Raw, SessionFacts, Span, Time};
 
@@ -124,11 +125,19 @@ pub struct FilePart {
 }
 
 /// What identifies an unchanged file without reading it. The change time cannot be set back by a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Stat {
     pub inode: i64,
     pub modified: Time,
     pub changed: Time,
+    /// Permissions. Not compared: they are unknown in older archives, and setting them sets the change time.
+    pub mode: Option<u32>,
+}
+
+impl PartialEq for Stat {
+    fn eq(&self, other: &Stat) -> bool {
+        (self.inode, self.modified, self.changed) == (other.inode, other.modified, other.changed)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,6 +177,9 @@ pub struct VersionRow {
     /// When the client deleted the file, for its last version at that time.
     pub gone_at: Option<Time>,
 }
+
+/// Segments that are compared before an append: 8 MiB take a few milliseconds.
+const SAMPLE: usize = 32;
 
 /// For collectors, by ids that they already have. Never called on behalf of a member.
 impl Store {
@@ -216,32 +228,25 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The first and the last segment of a version: enough to tell an append from a rewrite.
-    pub fn edge_hashes(&self, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
-        let mut edges = Vec::new();
-        for order in [
-            sql!(
-                "select segment.place, segment.length, blob.hash
-                 from segment join blob on blob.id = segment.blob where file = $1 and version = $2 order by place limit 1"
-            ),
-            sql!(
-                "select segment.place, segment.length, blob.hash
-                 from segment join blob on blob.id = segment.blob where file = $1 and version = $2
-                 order by place desc limit 1"
-            ),
-        ] {
-            let mut statement = self.connection.prepare_cached(order)?;
-            let edge = statement.query_row([file, version], segment_hash).optional()?;
-            edges.extend(edge.filter(|edge| edges.last() != Some(edge)));
+    /// Segments of a version that tell an append from a rewrite: all of them, or of a long version the first, the last
+    /// and some between, others at each size.
+    pub fn sampled_hashes(&self, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
+        let mut hashes = self.segment_hashes(file, version)?;
+        let (count, end) = (hashes.len(), hashes.last().map_or(0, |(place, length, _)| place + length));
+        if count > SAMPLE {
+            let step = count.div_ceil(SAMPLE);
+            let first = (end.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % step;
+            let mut at = 0..count;
+            hashes.retain(|_| at.next().is_some_and(|at| at % step == first || at == 0 || at + 1 == count));
         }
-        Ok(edges)
+        Ok(hashes)
     }
 
     /// The base for a delta in a new version of the file: the blob of this version at `place`, a segment boundary, or
     /// the base of that blob if it is a delta.
     pub fn base_blob(&self, file: i64, version: i64, place: u64) -> Result<Option<BaseBlob>> {
         let mut statement = self.connection.prepare_cached(sql!(
-            "select base.hash, base.length, base.packing, base.data
+            "select base.hash, base.length, base.packing, null, base.data
              from segment join blob on blob.id = segment.blob
              join blob base on base.id = coalesce(blob.base, blob.id)
              where segment.file = $1 and segment.version = $2 and segment.place = $3"
@@ -249,11 +254,13 @@ impl Store {
         let mut rows = statement.query([file, version, place as i64])?;
         let Some(row) = rows.next()? else { return Ok(None) };
         let mut bytes = Vec::new();
-        let data = row.get_ref(3)?.as_blob().unwrap_or_default();
-        let length = row.get::<_, i64>(1)? as usize;
-        let packed = PackedRow { length, packing: row.get(2)?, base: None, data };
-        Unpacker::default().unpack(&self.connection, &packed, &mut bytes)?;
-        Ok(Some(BaseBlob { hash: row.get(0)?, bytes }))
+        let hash = row.get_ref(0)?.as_blob().unwrap_or_default();
+        let intact = Unpacker::default().verify(&self.connection, &packed_row(row, 1)?, hash, &mut bytes);
+        // A difference from damaged bytes would be lost when they are healed.
+        Ok(match (intact, hash.try_into()) {
+            (Ok(()), Ok(hash)) => Some(BaseBlob { hash, bytes }),
+            _ => None,
+        })
     }
 
     pub fn versions(&self, file: i64) -> Result<Vec<VersionRow>> {
@@ -272,7 +279,7 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Reads the captured bytes of a version.
+    /// Reads the captured bytes of a version, all of them, each as it was captured: anything else is an error.
     pub fn bytes<'s>(&'s self, file: i64, version: i64) -> impl Read + 's {
         let unpacker = Unpacker::default();
         VersionReader {
@@ -280,6 +287,7 @@ impl Store {
             unpacker,
             file,
             version,
+            size: None,
             next: 0,
             piece: Vec::new(),
             at: 0,
@@ -318,6 +326,7 @@ fn captured_file(row: &rusqlite::Row<'_>) -> rusqlite::Result<CapturedFile> {
         inode,
         modified: Time::from_micros(modified),
         changed: Time::from_micros(changed),
+        mode: None,
     });
     Ok(CapturedFile {
         id: row.get(0)?,
@@ -363,18 +372,58 @@ struct VersionReader<'s> {
     unpacker: Unpacker,
     file: i64,
     version: i64,
+    size: Option<u64>,
     next: u64,
     piece: Vec<u8>,
     at: usize,
 }
 
+impl VersionReader<'_> {
+    /// Unpacks the next segment; false at the end.
+    fn advance(&mut self) -> Result<bool> {
+        let (connection, file, version) = (self.connection, self.file, self.version);
+        let damaged =
+            |place, what: &str| Err(StoreError::Damaged(damage_at(connection, file, version, place, what)));
+        let size = match self.size {
+            Some(size) => size,
+            None => match version_size(connection, file, version)? {
+                Some(size) => *self.size.insert(size),
+                None => return damaged(0, "the version is missing"),
+            },
+        };
+        if self.next == size {
+            return Ok(false);
+        }
+        let start = segment_at(connection, &mut self.unpacker, file, version, self.next, &mut self.piece)?;
+        if start != Some(self.next) || self.piece.is_empty() {
+            return damaged(self.next, "content is missing");
+        }
+        self.at = 0;
+        self.next += self.piece.len() as u64;
+        if self.next > size {
+            // It may have grown meanwhile.
+            self.size = version_size(connection, file, version)?;
+            if self.size.is_none_or(|size| self.next > size) {
+                return damaged(size, "the version has more content than its size");
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn version_size(connection: &Connection, file: i64, version: i64) -> Result<Option<u64>> {
+    let mut statement =
+        connection.prepare_cached(sql!("select size from version where file = $1 and version = $2"))?;
+    let size = statement.query_row([file, version], |row| row.get::<_, i64>(0)).optional()?;
+    Ok(size.map(|size| size as u64))
+}
+
 impl Read for VersionReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.piece.len() {
-            let (unpacker, piece) = (&mut self.unpacker, &mut self.piece);
-            let start = segment_at(self.connection, unpacker, self.file, self.version, self.next, piece);
-            let Some(start) = start.map_err(io::Error::other)? else { return Ok(0) };
-            (self.next, self.at) = (start + self.piece.len() as u64, 0);
+        // An error that passes through a decoder comes back as it is.
+        let failed = |error: StoreError| io::Error::other(annals_core::Error::from(error));
+        if self.at == self.piece.len() && !self.advance().map_err(failed)? {
+            return Ok(0);
         }
         let count = into.len().min(self.piece.len() - self.at);
         into[..count].copy_from_slice(&self.piece[self.at..self.at + count]);
@@ -396,8 +445,8 @@ fn join_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     join_ranges
 }
 
-/// Unpacks the segment that covers `place`, and returns where it starts.
-fn segment_at(
+/// Unpacks and verifies the segment that covers `place`, and returns where it starts.
+pub(crate) fn segment_at(
     connection: &Connection,
     unpacker: &mut Unpacker,
     file: i64,
@@ -406,7 +455,7 @@ fn segment_at(
     into: &mut Vec<u8>,
 ) -> Result<Option<u64>> {
     let mut statement = connection.prepare_cached(sql!(
-        "select segment.place, segment.length, blob.packing, blob.base, blob.data
+        "select segment.place, segment.length, blob.packing, blob.base, blob.data, blob.hash
          from segment join blob on blob.id = segment.blob
          where segment.file = $1 and segment.version = $2 and segment.place <= $3
          order by segment.place desc limit 1"
@@ -417,10 +466,11 @@ fn segment_at(
     if place >= start + length {
         return Ok(None);
     }
-    let data = row.get_ref(4)?.as_blob().unwrap_or_default();
-    let packed = PackedRow { length: length as usize, packing: row.get(2)?, base: row.get(3)?, data };
-    unpacker.unpack(connection, &packed, into)?;
-    Ok(Some(start))
+    let hash = row.get_ref(5)?.as_blob().unwrap_or_default();
+    match unpacker.verify(connection, &packed_row(row, 1)?, hash, into) {
+        Ok(()) => Ok(Some(start)),
+        Err(what) => Err(StoreError::Damaged(damage_at(connection, file, version, start, &what))),
+    }
 }
 
 /// Segments that are cached unpacked, and segments that are loaded ahead.
@@ -519,7 +569,8 @@ impl<'s> Contents<'s> {
     fn load_segments(&mut self, ranges: &str) -> Result<()> {
         let connection = &self.archive.store().connection;
         let mut statement = connection.prepare_cached(sql!(
-            "select segment.file, segment.version, segment.place, segment.length, blob.packing, blob.base, blob.data
+            "select segment.file, segment.version, segment.place, segment.length, blob.packing, blob.base, blob.data,
+                    blob.hash
              from json_each($1) wanted cross join segment join blob on blob.id = segment.blob
              where segment.file = json_extract(wanted.value, '$[0]')
              and segment.version = json_extract(wanted.value, '$[1]')
@@ -542,10 +593,12 @@ impl<'s> Contents<'s> {
             if self.segments.iter().any(is_kept) {
                 continue;
             }
-            let data = row.get_ref(6)?.as_blob().unwrap_or_default();
-            let packed = PackedRow { length, packing: row.get(4)?, base: row.get(5)?, data };
+            let hash = row.get_ref(7)?.as_blob().unwrap_or_default();
             let mut bytes = Vec::new();
-            self.unpacker.unpack(connection, &packed, &mut bytes)?;
+            // What is damaged fails when it is read.
+            if self.unpacker.verify(connection, &packed_row(row, 3)?, hash, &mut bytes).is_err() {
+                continue;
+            }
             self.segments.push_front(CachedSegment { file, version, start, bytes });
         }
         Ok(())
@@ -610,11 +663,10 @@ impl<'s> Contents<'s> {
                 let mut data = oldest.map(|oldest| oldest.bytes).unwrap_or_default();
                 let connection = &self.archive.store().connection;
                 match segment_at(connection, &mut self.unpacker, file, version, at, &mut data)? {
-                    // A damaged segment may be shorter than it should be.
-                    Some(start) if at < start + data.len() as u64 => {
+                    Some(start) => {
                         self.segments.push_front(CachedSegment { file, version, start, bytes: data });
                     }
-                    Some(_) | None => break,
+                    None => return Err(self.missing(file, version, at)),
                 }
                 continue;
             };
@@ -646,6 +698,14 @@ impl<'s> Contents<'s> {
         let read = stream.decoder.by_ref().take(span.length).read_to_end(&mut bytes)?;
         stream.position += skipped + read as u64;
         self.stream = Some(stream);
+        if skipped < ahead || (read as u64) < span.length {
+            return Err(self.missing(file, version, span.offset));
+        }
         Ok(Raw::new(bytes))
+    }
+
+    fn missing(&self, file: i64, version: i64, place: u64) -> StoreError {
+        let connection = &self.archive.store().connection;
+        StoreError::Damaged(damage_at(connection, file, version, place, "content is missing"))
     }
 }

@@ -2,6 +2,7 @@
 
 mod archive;
 mod blobs;
+mod damage;
 mod database;
 mod error;
 mod files;
@@ -10,10 +11,12 @@ mod gaps;
 mod index;
 mod members;
 mod read;
+mod salvage;
 mod write;
 
 pub use archive::Archive;
 pub use blobs::{BaseBlob, Packer, Packing, SEGMENT, Segment};
+pub use damage::{Damage, DamagedVersion, ExpectedSegment};
 pub use error::{Result, StoreError};
 pub use files::{
     Batch, CapturedFile, Contents, Count, FilePart, ReadRows, RowsOwner, SpanRequest, Stat, VersionRow,
@@ -27,7 +30,7 @@ pub use index::fuzz::fuzz_index;
 pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlacedCalls};
 pub use index::search::{PassageHit, TermGroup, TermQuery};
 pub use members::{MemberRow, NewMember};
-pub use read::audit::{Damage, HomeSurvey, LeftOutFiles, SURVEY, TABLES};
+pub use read::audit::{HomeSurvey, LeftOutFiles, SURVEY, TABLES};
 pub use read::library::ItemRow;
 pub use read::pages::{StepParts, StepRow};
 pub use read::records::{ArchiveState, RemovedRow, RowPlace, RowsQuery};
@@ -37,15 +40,17 @@ pub use read::transcript::{PlacedRecord, Stretch, TranscriptFile};
 pub use read::tree::NodeRow;
 pub use read::usage::{CallFilter, NameId, ResponseFilter, ResponseRow, UsageBy, UsageSum};
 pub use read::{CallRow, CoverageRow, FileRow, MessageRow, RecordRow, TouchRow};
+pub use salvage::{Salvaged, salvage};
 pub use write::Writer;
 pub use write::changes::RemovedKind;
+pub use write::digest::RowDigests;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use database::Database;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 /// Rewrites `$1` to `?1` while compiling. One SQL text serves SQLite and PostgreSQL; SQLite numbers `$n` by first
 /// appearance and would silently swap parameters.
@@ -94,6 +99,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Sql(include_str!("migrations/0009_typed_prompts.sql")),
     Migration::Sql(include_str!("migrations/0010_changes.sql")),
     Migration::Sql(include_str!("migrations/0011_titles.sql")),
+    Migration::Sql(include_str!("migrations/0013_modes.sql")),
 ];
 
 /// The open archive file. Collectors write to it and keep their state in it; an [`Archive`] reads its content.
@@ -132,14 +138,55 @@ impl Store {
 
     /// Opens a read-only handle on an archive that was opened before. Cheap enough to have many of them.
     pub fn open_reader(home: &Path) -> Result<Store> {
+        let store = Store::open_unwritten(home)?;
+        store.connection.pragma_update(None, "cache_size", -4_096)?;
+        Ok(store)
+    }
+
+    /// Opens an existing archive without changing anything, so that one on a read-only or full disk can be read. `None`
+    /// if it has to be migrated first.
+    pub fn open_to_read(home: &Path) -> Result<Option<Store>> {
         let path = home.join("annals.db");
-        #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
-        let connection = Connection::open(&path).map_err(|error| cannot_open(&path, error))?;
+        if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() == 0) {
+            return Err(annals_core::Error::new(format!(
+                "{} is empty: there is no archive in it",
+                path.display()
+            ))
+            .hint("restore it from a backup, or delete it and run `annals sync`")
+            .into());
+        }
+        let store = Store::open_unwritten(home)?;
+        let done = store.migrations_done()?;
+        Ok(Some(store).filter(|_| done == MIGRATIONS.len()))
+    }
+
+    fn open_unwritten(home: &Path) -> Result<Store> {
+        let path = home.join("annals.db");
+        let open = |name: &Path, flags: OpenFlags| -> rusqlite::Result<Connection> {
+            #[expect(clippy::disallowed_methods, reason = "the store opens its own database here")]
+            let connection = Connection::open_with_flags(name, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+            connection.busy_timeout(std::time::Duration::from_secs(10))?;
+            connection.query_row("select count(*) from sqlite_schema", [], |_| Ok(()))?;
+            Ok(connection)
+        };
+        let connection = match open(&path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
+            Ok(connection) => connection,
+            // Without room for the index of the log, a file that nobody can write is read as it is.
+            Err(error) if needs_no_log(&path, &error) => {
+                open(&immutable_name(&path), read_only_flags() | OpenFlags::SQLITE_OPEN_URI)
+                    .map_err(|error| cannot_open(&path, error))?
+            }
+            Err(error) => return Err(cannot_open(&path, error)),
+        };
         let store = Store { connection: Database(connection), path, counted: RefCell::default() };
         store.tune()?;
-        store.connection.pragma_update(None, "cache_size", -4_096)?;
         store.connection.pragma_update(None, "query_only", true)?;
         Ok(store)
+    }
+
+    /// The archive file.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     fn tune(&self) -> Result<()> {
@@ -154,7 +201,8 @@ impl Store {
         Ok(())
     }
 
-    fn migrate(&mut self, advance: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    /// The number of migrations that the archive has. Those of a newer version are an error.
+    fn migrations_done(&self) -> Result<usize> {
         let done: i64 = self.connection.query_row("pragma user_version", [], |row| row.get(0))?;
         let done = usize::try_from(done).unwrap_or(0);
         if done > MIGRATIONS.len() {
@@ -165,6 +213,11 @@ impl Store {
             .hint("update annals; the archive was not changed")
             .into());
         }
+        Ok(done)
+    }
+
+    fn migrate(&mut self, advance: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let done = self.migrations_done()?;
         for (number, migration) in MIGRATIONS.iter().enumerate().skip(done) {
             if let Migration::MoveSegments = migration {
                 blobs::move_segments(&mut self.connection, advance)?;
@@ -187,10 +240,28 @@ impl Store {
 }
 
 fn cannot_open(path: &Path, error: rusqlite::Error) -> StoreError {
+    let hint = error::hint_of(&error).unwrap_or("check the permissions of the directory, or use --home DIR");
     annals_core::Error::new(format!("cannot open {}: {error}", path.display()))
-        .hint("check the permissions of the directory, or use --home DIR")
+        .hint(hint)
         .source(error)
         .into()
+}
+
+/// Whether a failure to open is one of the write-ahead log, and there is nothing in the log.
+fn needs_no_log(path: &Path, error: &rusqlite::Error) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let is_empty = std::fs::metadata(&log).map_or(true, |metadata| metadata.len() == 0);
+    let concerned =
+        [ErrorCode::CannotOpen, ErrorCode::ReadOnly, ErrorCode::DiskFull, ErrorCode::SystemIoFailure];
+    path.is_file() && is_empty && error.sqlite_error_code().is_some_and(|code| concerned.contains(&code))
+}
+
+/// The address of a file that SQLite may take to be unchanging.
+fn immutable_name(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let text = absolute.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    PathBuf::from(format!("file:{text}?immutable=1"))
 }
 
 /// Creates the archive's directory, accessible only to its owner.
@@ -207,7 +278,10 @@ pub fn make_private_folder(folder: &Path) -> Result<()> {
 }
 
 fn make_private_file(path: &Path) -> Result<()> {
-    set_mode(path, 0o600)?;
+    set_mode(path, 0o600).map_err(|error| {
+        annals_core::Error::new(format!("cannot write {}: {error}", path.display()))
+            .hint("use a writable directory with --home DIR or ANNALS_HOME")
+    })?;
     Ok(())
 }
 

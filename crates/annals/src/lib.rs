@@ -54,6 +54,7 @@ mod tests {
             repositories: false,
             gaps_only: false,
             opportunistic: false,
+            damaged: None,
             member: None,
         };
         sync(&options, &environment, &mut Unwatched).unwrap();

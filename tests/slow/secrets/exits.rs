@@ -11,7 +11,9 @@ fn runs_of(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
         sources::all().iter().map(|source| split(&text.replace("SOURCE", source))).collect()
     };
     match verb {
-        "rebuild" | "doctor" => vec![vec![verb.to_owned()]],
+        "rebuild" => vec![vec![verb.to_owned()]],
+        "doctor" => vec![split("doctor"), split("doctor --deep")],
+        "repair" => vec![split("repair --dry-run"), split("repair")],
         "up" => vec![split("up --no-serve")],
         // Its responses are tested elsewhere; this one is refused.
         "serve" => vec![split("serve --listen 0.0.0.0:0")],

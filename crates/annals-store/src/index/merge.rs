@@ -131,7 +131,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn epochs(&self) -> Result<HashMap<i64, i64>> {
+    pub(crate) fn epochs(&self) -> Result<HashMap<i64, i64>> {
         let mut statement = self
             .transaction
             .prepare_cached(sql!("select id, search_epoch from file where search_epoch > 0"))?;

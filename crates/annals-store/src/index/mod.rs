@@ -1,5 +1,6 @@
 //! The text index: immutable segments of terms, how they are written, merged and searched.
 
+mod digest;
 pub(crate) mod format;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzz;

@@ -1,10 +1,9 @@
-//! Queries of audit and doctor: unknown and malformed lines, counts of streams, damaged segments.
+//! Queries of audit and doctor: unknown and malformed lines, counts of streams, rows without bytes.
 
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
 use super::span;
-use crate::blobs::{PackedRow, Unpacker};
 use crate::error::Result;
 use crate::{Archive, Store, sql};
 use annals_core::{Rows, Span};
@@ -116,70 +115,8 @@ impl Archive<'_> {
     }
 }
 
-/// Checks of the whole file, for the owner of this machine and never for a member.
+/// For the owner of this machine and never for a member.
 impl Store {
-    /// Runs SQLite's check_integrity check.
-    pub fn check_integrity(&self) -> Result<Vec<String>> {
-        let mut statement = self.connection.prepare("pragma quick_check(20)")?;
-        let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
-        let found = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-        Ok(found.into_iter().filter(|line| line != "ok").collect())
-    }
-
-    /// Unpacks every blob, compares it with its hash and every segment with its blob, and visits all damage.
-    pub fn check_segments(&self, visit: &mut dyn FnMut(Damage)) -> Result<u64> {
-        let mut statement = self
-            .connection
-            .prepare(sql!("select id, hash, length, packing, base, data from blob order by id"))?;
-        let mut rows = statement.query([])?;
-        let (mut checked, mut unpacker, mut bytes) = (0, Unpacker::default(), Vec::new());
-        while let Some(row) = rows.next()? {
-            checked += 1;
-            let packed = PackedRow {
-                length: row.get::<_, i64>(2)? as usize,
-                packing: row.get(3)?,
-                base: row.get(4)?,
-                data: row.get_ref(5)?.as_blob().unwrap_or_default(),
-            };
-            let what = match unpacker.unpack(&self.connection, &packed, &mut bytes) {
-                Ok(())
-                    if blake3::hash(&bytes).as_bytes() == row.get_ref(1)?.as_blob().unwrap_or_default() =>
-                {
-                    continue;
-                }
-                Ok(()) => "content does not match its hash".to_owned(),
-                Err(error) => format!("cannot be decompressed: {error}"),
-            };
-            self.damaged_places("segment.blob = ?1", row.get(0)?, &what, visit)?;
-        }
-        self.damaged_places(
-            "?1 = 0 and not exists (select 1 from blob where blob.id = segment.blob and blob.length = segment.length)",
-            0,
-            "content is missing",
-            visit,
-        )?;
-        Ok(checked)
-    }
-
-    fn damaged_places(
-        &self,
-        condition: &str,
-        blob: i64,
-        what: &str,
-        visit: &mut dyn FnMut(Damage),
-    ) -> Result<()> {
-        let mut statement = self.connection.prepare_cached(&format!(
-            "select file.path, segment.version, segment.place from segment join file on file.id = segment.file
-             where {condition}"
-        ))?;
-        let mut rows = statement.query([blob])?;
-        while let Some(row) = rows.next()? {
-            let (path, version, place) = (row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as u64);
-            visit(Damage { path, version, place, what: what.to_owned() });
-        }
-        Ok(())
-    }
-
     /// Rows that point past the bytes they were read from.
     pub fn rows_without_bytes(&self) -> Result<Vec<String>> {
         let mut paths = Vec::new();
@@ -196,15 +133,6 @@ impl Store {
         paths.dedup();
         Ok(paths)
     }
-}
-
-/// A damaged segment.
-#[derive(Debug)]
-pub struct Damage {
-    pub path: String,
-    pub version: i64,
-    pub place: u64,
-    pub what: String,
 }
 
 /// Lines of a type that no reader knows.

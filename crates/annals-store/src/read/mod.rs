@@ -109,6 +109,7 @@ pub struct FileRow {
     pub source: String,
     pub instance: i64,
     pub path: String,
+    pub logical_path: String,
     pub store: String,
     pub version: i64,
     pub size: i64,
@@ -118,6 +119,8 @@ pub struct FileRow {
     pub twin: bool,
     pub gone: bool,
     pub modified: Option<Time>,
+    /// Its permissions, if they were captured.
+    pub mode: Option<u32>,
 }
 
 #[derive(Debug, Clone)]
@@ -217,7 +220,7 @@ impl Archive<'_> {
     pub fn files(&self, source: Option<&str>) -> Result<Vec<FileRow>> {
         let mut statement = self.prepare(sql!(
             "select file.id, instance.source, instance.id, path, store, version, size, content_size, parsed,
-                    document, twin_of is not null, gone_at is not null, modified
+                    document, twin_of is not null, gone_at is not null, modified, mode, unit
              from file join instance on instance.id = file.instance
              where ($1 is null or instance.source = $1) and {visible} order by instance.id, path"
         ))?;
@@ -236,6 +239,8 @@ impl Archive<'_> {
                 twin: row.get(10)?,
                 gone: row.get(11)?,
                 modified: time(row, 12)?,
+                mode: row.get(13)?,
+                logical_path: row.get(14)?,
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -2,6 +2,7 @@
 
 pub(crate) mod changes;
 mod copies;
+pub(crate) mod digest;
 mod live;
 mod runs;
 mod sessions;
@@ -23,6 +24,31 @@ use annals_core::{Encoding, Framing, Item, SessionFacts, Span, Time, Tokens};
 const MALFORMED: i64 = 100;
 /// Words cached while writing; the cache is cleared when it is full.
 const WORDS: usize = 50_000;
+
+/// Tables of rows that are rebuilt from bytes.
+pub(crate) const DERIVED: &[&str] = &[
+    "message",
+    "message_line",
+    "node",
+    "summary",
+    "landmark",
+    "typed_prompt",
+    "spoken",
+    "tool_call",
+    "usage",
+    "usage_sum",
+    "file_touch",
+    "link",
+    "record",
+    "coverage",
+    "problem",
+    "session_part",
+    "session",
+    "name",
+    "search_segment",
+    "search_block",
+    "removed",
+];
 
 /// An open transaction. Dropping it without `commit` undoes everything.
 pub struct Writer<'s> {
@@ -108,6 +134,7 @@ impl Writer<'_> {
         for segment in &batch.segments {
             self.write_segment(file, version, segment)?;
         }
+        self.cut_segments(file, version, batch.size)?;
         for capture in &batch.captures {
             let mut statement = self.transaction.prepare_cached(sql!(
                 "insert into capture (file, hash) values ($1, $2) on conflict (file, hash) do nothing"
@@ -124,7 +151,7 @@ impl Writer<'_> {
         Ok(file)
     }
 
-    fn write_segment(&self, file: i64, version: i64, segment: &Segment) -> Result<()> {
+    pub(crate) fn write_segment(&self, file: i64, version: i64, segment: &Segment) -> Result<()> {
         let place = segment.place as i64;
         let blob = blobs::blob_of(&self.transaction, segment)?;
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -141,6 +168,16 @@ impl Writer<'_> {
             Some(before) => blobs::remove_unused(&self.transaction, before),
             None => Ok(()),
         }
+    }
+
+    /// Removes what is behind the end of a version: its file may shrink while it is read.
+    fn cut_segments(&self, file: i64, version: i64, size: u64) -> Result<()> {
+        let mut statement = self.transaction.prepare_cached(sql!(
+            "delete from segment where file = $1 and version = $2 and place >= $3 returning blob"
+        ))?;
+        let blobs = statement.query_map([file, version, size as i64], |row| row.get(0))?;
+        let blobs: Vec<i64> = blobs.collect::<rusqlite::Result<_>>()?;
+        blobs.into_iter().try_for_each(|blob| blobs::remove_unused(&self.transaction, blob))
     }
 
     /// Applies rows of a part of a file whose bytes are in the archive.
@@ -228,10 +265,17 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Updates sessions and totals from the rows, and commits.
-    pub fn commit(mut self) -> Result<()> {
+    /// Updates sessions and totals from the rows, as a commit does, and frees the memory they took.
+    pub fn flush(&mut self) -> Result<()> {
         self.update_sessions()?;
         self.write_index()?;
+        self.sessions.clear();
+        Ok(())
+    }
+
+    /// Updates sessions and totals from the rows, and commits.
+    pub fn commit(mut self) -> Result<()> {
+        self.flush()?;
         self.save_commit()?;
         self.transaction.commit()?;
         Ok(())
@@ -239,29 +283,7 @@ impl Writer<'_> {
 
     /// Discards all rows that came from files, so that they can be rebuilt from the bytes.
     pub fn forget_everything(&mut self) -> Result<()> {
-        for table in [
-            "message",
-            "message_line",
-            "node",
-            "summary",
-            "landmark",
-            "typed_prompt",
-            "spoken",
-            "tool_call",
-            "usage",
-            "usage_sum",
-            "file_touch",
-            "link",
-            "record",
-            "coverage",
-            "problem",
-            "session_part",
-            "session",
-            "name",
-            "search_segment",
-            "search_block",
-            "removed",
-        ] {
+        for table in DERIVED {
             self.transaction.execute_batch(&format!("delete from {table}"))?;
         }
         self.transaction.execute_batch(
@@ -331,7 +353,8 @@ impl Writer<'_> {
                     rows_version = case when $4 then version + $3 else rows_version end,
                     size = $5, content_size = case when $4 then $6 else content_size end,
                     parsed = case when $4 then $7 else parsed end,
-                    inode = $8, modified = $9, changed = $10, reader_version = $11, twin_of = $12, gone_at = null
+                    inode = $8, modified = $9, changed = $10, reader_version = $11, twin_of = $12, gone_at = null,
+                    mode = coalesce($13, mode)
              where id = $1 returning version"
         ))?;
         let version: i64 = statement.query_row(
@@ -348,6 +371,7 @@ impl Writer<'_> {
                 batch.stat.map(|stat| stat.changed.micros()),
                 batch.reader_version,
                 batch.owner.stored(),
+                batch.stat.and_then(|stat| stat.mode),
             ],
             |row| row.get(0),
         )?;

@@ -30,6 +30,13 @@ impl Store {
         Ok(statement.query_row(params![source, machine, root], |row| row.get(0)).optional()?)
     }
 
+    /// The machine and directory of a home.
+    pub fn home_of(&self, instance: i64) -> Result<Option<(String, String)>> {
+        let mut statement =
+            self.connection.prepare_cached(sql!("select machine, root from instance where id = $1"))?;
+        Ok(statement.query_row([instance], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+    }
+
     pub fn last_scanned(&self, instance: i64) -> Result<Option<Time>> {
         let mut statement =
             self.connection.prepare_cached(sql!("select last_scanned from instance where id = $1"))?;
@@ -65,18 +72,33 @@ impl Store {
         Ok(newest == Some((content.stored(), true)))
     }
 
-    /// A value that is generated once per archive, such as the key that masks secrets.
-    pub fn setting_or_make(&self, name: &str, make: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>> {
+    /// A value that is generated once per archive, such as the key that masks secrets. `None` if it cannot be written.
+    pub fn setting_or_make(&self, name: &str, make: impl FnOnce() -> Vec<u8>) -> Result<Option<Vec<u8>>> {
         let mut statement =
             self.connection.prepare_cached(sql!("select value from setting where name = $1"))?;
         if let Some(value) = statement.query_row([name], |row| row.get(0)).optional()? {
-            return Ok(value);
+            return Ok(Some(value));
         }
-        let mut insert = self.connection.prepare_cached(sql!(
-            "insert into setting (name, value) values ($1, $2) on conflict (name) do nothing"
-        ))?;
-        insert.execute(params![name, make()])?;
-        Ok(statement.query_row([name], |row| row.get(0))?)
+        let insert = sql!("insert into setting (name, value) values ($1, $2) on conflict (name) do nothing");
+        let reads_only: bool = self.connection.query_row("pragma query_only", [], |row| row.get(0))?;
+        let Ok(writer) = (if reads_only { self.open_again() } else { Ok(None) }) else { return Ok(None) };
+        let connection = writer.as_ref().map_or(&self.connection.0, |writer| &writer.connection.0);
+        match connection.execute(insert, params![name, make()]) {
+            Ok(_) => Ok(statement.query_row([name], |row| row.get(0)).optional()?),
+            Err(_) if reads_only => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Another handle on the archive that may write to it.
+    fn open_again(&self) -> Result<Option<Store>> {
+        self.path.parent().map(Store::open).transpose()
+    }
+
+    /// Whether a rebuild was started and not finished, by a version that did so in several steps.
+    pub fn is_rebuilding(&self) -> Result<bool> {
+        let text = "select exists (select 1 from setting where name = 'rebuilding')";
+        Ok(self.connection.query_row(text, [], |row| row.get(0))?)
     }
 
     /// Whether rows must be rebuilt before anything is added: a rebuild was interrupted, or readers have changed.
@@ -222,9 +244,11 @@ impl Writer<'_> {
     /// Updates the path and metadata of a file whose content did not change.
     pub fn restat(&mut self, file: i64, path: &str, stat: crate::Stat) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update file set path = $2, inode = $3, modified = $4, changed = $5, gone_at = null where id = $1"
+            "update file set path = $2, inode = $3, modified = $4, changed = $5, mode = coalesce($6, mode), gone_at = null
+             where id = $1"
         ))?;
-        statement.execute(params![file, path, stat.inode, stat.modified.micros(), stat.changed.micros()])?;
+        let (modified, changed) = (stat.modified.micros(), stat.changed.micros());
+        statement.execute(params![file, path, stat.inode, modified, changed, stat.mode])?;
         Ok(())
     }
 }

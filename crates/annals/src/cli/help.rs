@@ -9,7 +9,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Daily", &["up", "search", "sessions", "show", "usage", "tools"]),
     ("Understand", &["blame", "library", "sources", "records", "manifest"]),
     ("Export", &["export", "tape", "record", "restore"]),
-    ("Trust", &["audit", "doctor", "secrets", "gaps"]),
+    ("Trust", &["audit", "doctor", "repair", "secrets", "gaps"]),
     ("Admin", &["sync", "import", "connect", "serve", "members", "config", "rebuild"]),
 ];
 
@@ -46,7 +46,8 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ),
     ("restore", ["annals restore --to restored", "annals restore --source {source} --to restored"]),
     ("audit", ["annals audit", "annals audit --fail-under 100"]),
-    ("doctor", ["annals doctor", "annals doctor --json"]),
+    ("doctor", ["annals doctor", "annals doctor --deep"]),
+    ("repair", ["annals repair --dry-run", "annals repair"]),
     ("secrets", ["annals secrets --since 30d", "annals secrets --project ."]),
     ("gaps", ["annals gaps --all", "annals gaps retry"]),
     ("sync", ["annals sync", "annals sync {source} --since 7d"]),

@@ -17,7 +17,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::config::Config;
 pub use crate::config::now;
 use crate::view::{Door, View};
-use annals_core::{Result, Scope};
+use annals_core::{Error, Result, Scope};
 use annals_store::Store;
 use ui::output::Output;
 
@@ -108,6 +108,8 @@ enum Verb {
     Manifest(commands::manifest::ManifestArguments),
     /// Write captured files back to a directory, byte for byte
     Restore(commands::restore::RestoreArguments),
+    /// Heal damaged files of the archive from the client's files and other versions
+    Repair(commands::repair::RepairArguments),
     /// Rebuild all derived data from the archived files
     Rebuild(commands::rebuild::RebuildArguments),
 }
@@ -132,13 +134,30 @@ pub struct Context {
 }
 
 impl Context {
-    /// The archive, or none if nothing was captured yet.
+    /// The archive to read, or none if nothing was captured yet. Nothing is written to it, unless it is of an older
+    /// version.
     pub fn archive(&self) -> Result<Option<Store>> {
-        let exists = self.config.home.join("annals.db").is_file();
-        if exists { self.archive_or_new().map(Some) } else { Ok(None) }
+        if !self.config.home.join("annals.db").is_file() {
+            return Ok(None);
+        }
+        match Store::open_to_read(&self.config.home)? {
+            Some(store) => Ok(Some(store)),
+            None => self.archive_or_new().map(Some).map_err(|error| {
+                Error::new(format!(
+                    "the archive is of an older version and cannot be migrated: {}",
+                    error.what
+                ))
+                .hint("copy it to a writable directory and use --home DIR")
+            }),
+        }
     }
 
-    /// The archive; created if it does not exist.
+    /// The archive to read; created if it does not exist.
+    pub fn archive_or_empty(&self) -> Result<Store> {
+        self.archive()?.map_or_else(|| self.archive_or_new(), Ok)
+    }
+
+    /// The archive to write; created if it does not exist.
     pub fn archive_or_new(&self) -> Result<Store> {
         let mut bar = ui::progress::StepBar::new(self.quiet, "Migrating the archive");
         Ok(Store::open_watched(&self.config.home, &mut |done, all| bar.set(done, all))?)
@@ -212,12 +231,23 @@ pub fn run() -> ExitCode {
         Verb::Config(options) => commands::config::run(&mut context, &options),
         Verb::Manifest(options) => commands::manifest::run(&mut context, &options),
         Verb::Restore(options) => commands::restore::run(&mut context, &options),
+        Verb::Repair(options) => commands::repair::run(&mut context, &options),
         Verb::Rebuild(options) => commands::rebuild::run(&mut context, &options),
     };
     if context.verbose {
         ui::measure::report(&mut context.output);
     }
+    let outcome = outcome.map_err(|error| describe(error, &context.config));
     exit(outcome, &mut context.output, context.json)
+}
+
+/// Names the archive, and masks secrets: paths may contain anything.
+fn describe(mut error: Error, config: &Config) -> Error {
+    if let Some(cause) = error.what.strip_prefix("archive: ") {
+        error.what = format!("archive {}: {cause}", config.home.join("annals.db").display());
+    }
+    error.what = Door::masking_alone().show(&error.what).to_string();
+    error
 }
 
 fn exit(outcome: Result<Outcome>, output: &mut Output, json: bool) -> ExitCode {

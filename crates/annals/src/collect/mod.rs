@@ -11,6 +11,7 @@ mod lock;
 mod names;
 mod options;
 mod rebuild;
+mod repair;
 mod restore;
 mod run;
 mod sync;
@@ -30,6 +31,7 @@ pub use live::{
 };
 pub use lock::Lock;
 pub use options::{Environment, Progress, SourceReport, SyncOptions};
-pub use rebuild::{Rebuilt, rebuild};
+pub use rebuild::{Rebuilt, compare_rows, rebuild};
+pub use repair::{HealSource, RepairedVersion, repair};
 pub use restore::{Restored, restore};
 pub use sync::{survey_home, survey_homes, sync};

@@ -11,7 +11,7 @@ pub struct SyncOptions {
     pub sources: Vec<&'static dyn Source>,
     /// Skips files that changed earlier.
     pub since: Option<Time>,
-    /// Compares every file with the archive's hashes, even if its metadata is unchanged.
+    /// Compares every file with the archive's bytes, even if its metadata is unchanged, and heals what is damaged.
     pub verify: bool,
     /// Also collects the declared files of repositories that sessions ran in.
     pub repositories: bool,
@@ -19,6 +19,8 @@ pub struct SyncOptions {
     pub gaps_only: bool,
     /// A refresh on request: if nothing changed, it writes nothing but a timestamp now and then.
     pub opportunistic: bool,
+    /// Visits only these files of these homes, to heal them.
+    pub damaged: Option<Vec<(i64, String)>>,
     /// The member who owns the homes.
     pub member: Option<String>,
 }
@@ -55,6 +57,8 @@ pub struct Totals {
     pub new_files: u64,
     pub changed_files: u64,
     pub unchanged_files: u64,
+    /// Unchanged files whose archived copy was damaged and was captured again.
+    pub healed_files: u64,
     pub put_off_files: u64,
     pub failed_files: u64,
     pub gone_files: u64,

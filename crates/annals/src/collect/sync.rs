@@ -74,11 +74,12 @@ pub fn sync(
     let (files, bytes) = (jobs.len() as u64, jobs.iter().map(|job: &Job| job.found.size).sum());
     progress.begin(files, bytes);
     let places: BTreeMap<i64, usize> = visits.iter().map(|visit| (visit.instance, visit.place)).collect();
-    capture_all(&mut store, environment, jobs, &places, &mut reports, progress)?;
+    let scope = CaptureScope { places: &places, verifies: options.verify };
+    capture_all(&mut store, environment, jobs, &scope, &mut reports, progress)?;
     progress.end();
     if options.repositories {
         let jobs = repository_jobs(&store, options, &mut visits, &mut reports)?;
-        capture_all(&mut store, environment, jobs, &places, &mut reports, &mut Nobody)?;
+        capture_all(&mut store, environment, jobs, &scope, &mut reports, &mut Nobody)?;
     }
     let mut changed = run.is_some();
     for report in reports.iter_mut().filter(|_| !options.gaps_only) {
@@ -169,6 +170,12 @@ enum FileSelection {
 
 impl FileSelection {
     fn of(store: &Store, options: &SyncOptions, instance: i64) -> Result<FileSelection> {
+        if let Some(damaged) = &options.damaged {
+            let of_home = damaged.iter().filter(|(home, _)| *home == instance);
+            let files: HashSet<String> = of_home.map(|(_, path)| path.clone()).collect();
+            let databases = !files.is_empty();
+            return Ok(FileSelection::Gaps { files, folders: Vec::new(), databases });
+        }
         if !options.gaps_only {
             return Ok(FileSelection::All);
         }
@@ -286,11 +293,18 @@ fn visit(
     Ok(Some(Visit { place, instance, source, root, state, survey, gone, new_choice }))
 }
 
+/// What the captures of a run have in common.
+struct CaptureScope<'a> {
+    /// The report of each home.
+    places: &'a BTreeMap<i64, usize>,
+    verifies: bool,
+}
+
 fn capture_all(
     store: &mut Store,
     environment: &Environment<'_>,
     jobs: VecDeque<Job>,
-    places: &BTreeMap<i64, usize>,
+    scope: &CaptureScope<'_>,
     reports: &mut [SourceReport],
     progress: &mut dyn Progress,
 ) -> Result<()> {
@@ -300,7 +314,7 @@ fn capture_all(
     let threads = environment.threads.clamp(1, jobs.len());
     let mut capturers = Vec::new();
     for _ in 0..threads {
-        capturers.push(Capturer::new(Store::open(environment.home)?)?);
+        capturers.push(Capturer::new(Store::open(environment.home)?, scope.verifies)?);
     }
     let jobs = Mutex::new(jobs);
     let stop = AtomicBool::new(false);
@@ -321,7 +335,7 @@ fn capture_all(
             });
         }
         drop(sender);
-        let written = write_all(store, environment, &receiver, places, reports, progress);
+        let written = write_all(store, environment, &receiver, scope.places, reports, progress);
         stop.store(true, Ordering::Relaxed);
         // Threads that wait for space in the queue resume, see the mark and end.
         for _ in receiver {}
@@ -371,6 +385,7 @@ fn write_all(
                         CaptureOutcome::New => report.totals.new_files += 1,
                         CaptureOutcome::Changed => report.totals.changed_files += 1,
                         CaptureOutcome::Unchanged => report.totals.unchanged_files += 1,
+                        CaptureOutcome::Healed => report.totals.healed_files += 1,
                         CaptureOutcome::Failed => report.totals.failed_files += 1,
                     }
                 }
@@ -422,7 +437,8 @@ fn finish_visit(
     let gaps = store.open_gaps(visit.instance, "folders")?;
     for declared in visit.source.manifest().databases {
         let databases = &visit.survey.databases;
-        let table = read_database(store, visit.instance, visit.source, declared, databases, &scratch)?;
+        let home = (visit.instance, visit.source);
+        let table = read_database(store, home, declared, databases, &scratch, options.verify)?;
         tables.extend(table);
     }
     let databases = &visit.survey.databases;

@@ -8,7 +8,7 @@ mod pages;
 mod refresh;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -97,9 +97,20 @@ impl App {
     }
 }
 
+/// Opens the archive for writing, or to be read where it cannot be written.
+fn open_archive(home: &Path) -> Result<Store> {
+    match Store::open(home) {
+        Ok(store) => Ok(store),
+        Err(error) => match Store::open_to_read(home) {
+            Ok(Some(store)) => Ok(store),
+            Ok(None) | Err(_) => Err(error.into()),
+        },
+    }
+}
+
 /// Serves until the process is stopped. Calls `ready` with the address once it listens.
 pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result<()> {
-    let store = Store::open(&setup.home)?;
+    let store = open_archive(&setup.home)?;
     if !setup.listen.ip().is_loopback() && !store.has_members()? {
         return Err(Error::new(format!(
             "refusing to listen on {}: other machines can reach it and there are no members",

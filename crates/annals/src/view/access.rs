@@ -13,7 +13,8 @@ pub fn new_token() -> String {
 /// The token of the local user: one per archive, so that bookmarks keep working.
 pub fn local_token(store: &Store) -> Result<String> {
     let stored = store.setting_or_make("local_token", || new_token().into_bytes())?;
-    Ok(String::from_utf8_lossy(&stored).into_owned())
+    // An archive that cannot be written gets another one each time it is served.
+    Ok(stored.map_or_else(new_token, |stored| String::from_utf8_lossy(&stored).into_owned()))
 }
 
 /// The key that tokens are hashed with: without it, the stored hashes cannot be brute-forced.
@@ -23,6 +24,7 @@ pub struct TokenKey([u8; 32]);
 impl TokenKey {
     pub fn of(store: &Store) -> Result<TokenKey> {
         let key = store.setting_or_make("token_key", || random_bytes().to_vec())?;
+        let key = key.unwrap_or_else(|| random_bytes().to_vec());
         let damaged = |_| {
             Error::new("the token key of this archive is damaged").hint("restore annals.db from a backup")
         };

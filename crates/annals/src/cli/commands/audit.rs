@@ -20,7 +20,7 @@ pub struct AuditArguments {
 }
 
 pub fn run(context: &mut Context, options: &AuditArguments) -> Result<Outcome> {
-    let store = context.archive_or_new()?;
+    let store = context.archive_or_empty()?;
     let door = context.door(&store)?;
     let view = context.view(&store, &door);
     let mut audits = Vec::new();

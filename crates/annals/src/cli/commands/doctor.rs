@@ -1,12 +1,16 @@
 //! `annals doctor`: checks the archive, the sources, retention and free space.
 
+use std::borrow::Cow;
+
 use clap::Args;
 use serde_json::json;
 
 use super::sources;
-use crate::cli::{Context, Outcome};
+use crate::cli::ui::progress::Bar;
+use crate::cli::{Context, Outcome, now};
+use crate::collect::{Lock, Progress, compare_rows};
 use crate::view::format::{counted, size};
-use crate::view::{Finding, View, examine};
+use crate::view::{Door, Finding, View, examine};
 use annals_core::{Result, Shown, SourceStatus};
 
 /// Less free space than this is too little for the next syncs.
@@ -15,30 +19,47 @@ const LITTLE_SPACE: u64 = 1 << 30;
 const MOST_KINDS: usize = 10;
 
 #[derive(Args)]
-pub struct DoctorArguments {}
+pub struct DoctorArguments {
+    /// Also compare all rows with the archived files, which takes as long as a rebuild
+    #[arg(long)]
+    deep: bool,
+}
 
-pub fn run(context: &mut Context, _options: &DoctorArguments) -> Result<Outcome> {
-    let mut findings = match context.archive()? {
-        Some(store) => {
-            let door = context.door(&store)?;
+pub fn run(context: &mut Context, options: &DoctorArguments) -> Result<Outcome> {
+    let mut findings = match context.archive() {
+        Ok(Some(store)) => {
+            // A damaged archive may not have its key.
+            let door = context.door(&store).unwrap_or_else(|_| Door::masking_alone());
             let mut findings = examine(&store, &door)?;
-            findings.extend(new_kinds(&context.view(&store, &door))?);
+            let view = context.view(&store, &door);
+            // What cannot be counted is among the findings already.
+            findings.extend(new_kinds(&view).unwrap_or_default());
             findings
         }
-        None => vec![Finding {
+        Err(error) => vec![Finding {
+            check: "archive",
+            ok: false,
+            what: Door::masking_alone().show(&error.what),
+            hint: Some(error.hint.map_or(Cow::Borrowed("annals repair"), Cow::Owned)),
+        }],
+        Ok(None) => vec![Finding {
             check: "archive",
             ok: true,
             what: Shown::new("no archive yet"),
-            hint: Some("annals sync"),
+            hint: Some("annals sync".into()),
         }],
     };
-    for card in sources::all(context)? {
+    if options.deep && findings.iter().all(|finding| finding.ok || finding.check == "segments") {
+        findings.extend(compare(context)?);
+    }
+    // The cards are made of the same archive.
+    for card in sources::all(context).unwrap_or_default() {
         let reachable = card.source_status != SourceStatus::Error;
         let mut what = format!("{}: {}", card.provider_label, card.source_status);
         if let Some(days) = card.retention_days {
             what.push_str(&format!("; the client deletes sessions after {}", counted(days, "day")));
         }
-        let hint = Some(card.setup_hint).filter(|_| !reachable);
+        let hint = Some(card.setup_hint.into()).filter(|_| !reachable);
         findings.push(Finding { check: "homes", ok: reachable, what: Shown::new(what), hint });
     }
     findings.extend(free_space(context));
@@ -49,12 +70,33 @@ pub fn run(context: &mut Context, _options: &DoctorArguments) -> Result<Outcome>
         for finding in &findings {
             let mark = if finding.ok { "ok    " } else { "FAILED" };
             context.output.line(format!("{mark}  {}  {}", finding.check, finding.what))?;
-            if let Some(hint) = finding.hint {
+            if let Some(hint) = &finding.hint {
                 context.output.line(format!("        hint: {hint}"))?;
             }
         }
     }
     Ok(if well { Outcome::Done } else { Outcome::Nothing })
+}
+
+/// Compares all rows with those that the archived files give.
+fn compare(context: &Context) -> Result<Vec<Finding>> {
+    let _lock = Lock::take(&context.config.home, "doctor")?;
+    let mut bar = Bar::new(context.quiet);
+    let differing = compare_rows(&context.config.home, now(), &mut |bytes| bar.advance(0, bytes));
+    // Rows that cannot be read differ.
+    let differing = differing.unwrap_or_else(|error| vec![error.what]);
+    let door = Door::masking_alone();
+    if differing.is_empty() {
+        let what = Shown::new("all rows are those of the archived files");
+        return Ok(vec![Finding { check: "content", ok: true, what, hint: None }]);
+    }
+    let findings = differing.iter().map(|what| Finding {
+        check: "content",
+        ok: false,
+        what: door.show(what),
+        hint: Some("annals rebuild".into()),
+    });
+    Ok(findings.collect())
 }
 
 /// Data of a client that this version does not know: it is kept, and a later version may show more of it.
@@ -76,7 +118,7 @@ fn new_kinds(view: &View<'_>) -> Result<Vec<Finding>> {
         if more > 0 {
             what.push_str(&format!(" and {more} more"));
         }
-        let hint = Some("`annals audit` lists them with client versions");
+        let hint = Some("`annals audit` lists them with client versions".into());
         findings.push(Finding { check: "formats", ok: true, what: Shown::new(what), hint });
     }
     Ok(findings)
@@ -91,7 +133,8 @@ fn free_space(context: &Context) -> Option<Finding> {
         check: "space",
         ok: free >= LITTLE_SPACE,
         what: Shown::new(format!("{} free on the disk of the archive", size(free))),
-        hint: Some("free up space, or move the archive and use --home DIR").filter(|_| free < LITTLE_SPACE),
+        hint: Some("free up space, or move the archive and use --home DIR".into())
+            .filter(|_| free < LITTLE_SPACE),
     })
 }
 

@@ -54,7 +54,7 @@ fn list(context: &mut Context, options: &GapsArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
         parse_source(source)?;
     }
-    let store = context.archive_or_new()?;
+    let store = context.archive_or_empty()?;
     let door = context.door(&store)?;
     let view = context.view(&store, &door);
     let statuses = if options.all { Vec::new() } else { OPEN.iter().map(ToString::to_string).collect() };

@@ -15,6 +15,7 @@ pub(super) mod members;
 pub(super) mod rebuild;
 pub(super) mod record;
 pub(super) mod records;
+pub(super) mod repair;
 pub(super) mod restore;
 pub(super) mod search;
 pub(super) mod secrets;

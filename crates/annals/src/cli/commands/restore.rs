@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::sync::parse_source;
 use crate::cli::{Context, Outcome};
@@ -31,11 +31,25 @@ pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome>
     if let Some(source) = &options.source {
         parse_source(source)?;
     }
-    let restored = match context.archive()? {
-        Some(store) => restore(&store, options.source.as_deref(), &options.to)?,
-        None => Restored::default(),
-    };
+    let mut restored = Restored::default();
+    if let Some(store) = context.archive()? {
+        restored = restore(&store, options.source.as_deref(), &options.to)?;
+        // File names may contain anything: they pass the door like all text.
+        let door = context.door(&store)?;
+        for failed in &mut restored.failed {
+            failed.path = door.show(&failed.path).to_string();
+            failed.cause = door.show(&failed.cause).to_string();
+        }
+        for database in &mut restored.databases {
+            database.path = door.show(&database.path).to_string();
+        }
+    }
     if context.json {
+        let failed: Vec<Value> = restored
+            .failed
+            .iter()
+            .map(|failed| json!({"path": failed.path, "cause": failed.cause}))
+            .collect();
         context.output.json(&json!({
             "files": restored.files,
             "bytes": restored.bytes,
@@ -46,6 +60,7 @@ pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome>
                 "tables": database.tables,
             })).collect::<Vec<_>>(),
             "without_schema": restored.without_schema,
+            "failed": failed,
             "to": options.to,
         }))?;
     } else {
@@ -73,6 +88,17 @@ pub fn run(context: &mut Context, options: &RestoreArguments) -> Result<Outcome>
                 counted(restored.from_imports, "file")
             ));
         }
+    }
+    if !restored.failed.is_empty() {
+        if !context.json {
+            for failed in &restored.failed {
+                context.output.note(format!("not restored: {}: {}", failed.path, failed.cause));
+            }
+            let files = counted(restored.failed.len(), "file");
+            context.output.note(format!("error: {files} not restored"));
+            context.output.note("hint: `annals repair` heals what the client or another version still has");
+        }
+        return Ok(Outcome::Stopped);
     }
     Ok(if restored.files + restored.already_there == 0 { Outcome::Nothing } else { Outcome::Done })
 }

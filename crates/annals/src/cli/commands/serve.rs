@@ -127,6 +127,7 @@ fn refresh(config: Arc<Config>) -> Refresh {
             repositories: config.reads_projects(),
             gaps_only: false,
             opportunistic: true,
+            damaged: None,
             member: None,
         };
         let settings = Declared(&config);

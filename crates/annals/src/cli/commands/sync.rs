@@ -110,6 +110,7 @@ pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<Sou
         repositories: !options.no_projects && context.config.reads_projects(),
         gaps_only: options.gaps_only,
         opportunistic: false,
+        damaged: None,
         member: options.member.clone(),
     };
     let _lock = Lock::take(&context.config.home, "sync")?;
@@ -251,6 +252,7 @@ fn report_json(report: &SourceReport) -> Value {
         "new_files": totals.new_files,
         "changed_files": totals.changed_files,
         "unchanged_files": totals.unchanged_files,
+        "healed_files": totals.healed_files,
         "put_off_files": totals.put_off_files,
         "failed_files": totals.failed_files,
         "gone_files": totals.gone_files,

@@ -26,7 +26,7 @@ pub fn run(context: &mut Context, options: &ToolsArguments) -> Result<Outcome> {
         Some(name) => vec![super::sync::parse_source(name)?],
         None => registry().to_vec(),
     };
-    let store = context.archive_or_new()?;
+    let store = context.archive_or_empty()?;
     let door = context.door(&store)?;
     let disk = super::sources::on_disk(&context.config);
     let view = context.view(&store, &door).with_disk(&disk);

@@ -47,7 +47,7 @@ pub fn run(context: &mut Context, options: &UsageArguments) -> Result<Outcome> {
     if let Some(source) = &options.source {
         super::sync::parse_source(source)?;
     }
-    let store = context.archive_or_new()?;
+    let store = context.archive_or_empty()?;
     let door = context.door(&store)?;
     let view = context.view(&store, &door);
     let query = UsageQuery {

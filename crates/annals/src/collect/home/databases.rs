@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::walk::FoundFile;
-use crate::collect::ingest::documents::{is_same, replace};
+use crate::collect::ingest::documents::{is_same, replace, write_again};
 use crate::collect::ingest::target::Target;
 use annals_core::{Database, Result, Time};
 use annals_sources::Source;
@@ -36,18 +36,18 @@ pub struct TableReport {
 /// Reads the newest database of the pattern, unless it is unchanged.
 pub fn read_database(
     store: &Store,
-    instance: i64,
-    source: &'static dyn Source,
+    (instance, source): (i64, &'static dyn Source),
     declared: &'static Database,
     found: &[FoundFile],
     scratch: &Path,
+    verify: bool,
 ) -> Result<Option<TableReport>> {
     let Some(newest) = newest(declared.pattern, found).filter(|_| declared.is_read()) else {
         return Ok(None);
     };
     let name = format!("{}/{}", declared.pattern, declared.table);
     let fingerprint = fingerprint(newest);
-    if store.cursor(instance, &name)?.as_deref() == Some(fingerprint.as_str()) {
+    if !verify && store.cursor(instance, &name)?.as_deref() == Some(fingerprint.as_str()) {
         return Ok(None);
     }
     let mut report = TableReport {
@@ -80,7 +80,14 @@ pub fn read_database(
         if let Some(before) = before.filter(|before| !before.gone)
             && is_same(store, before, bytes)?
         {
-            report.unchanged += 1;
+            if verify && store.first_damage(before.id, before.version, before.size)?.is_some() {
+                let path = &before.path;
+                let target = Target::archived(instance, source, path, declared.table, declared.reader);
+                let target = target.mutable().database_row();
+                report.batches.push(write_again(&target, before, bytes, &mut packer)?);
+            } else {
+                report.unchanged += 1;
+            }
             continue;
         }
         let path = format!("{prefix}{}", row.key);

@@ -390,6 +390,7 @@ pub fn stat_of(metadata: &Metadata) -> Stat {
         inode: metadata.ino() as i64,
         modified: micros(metadata.mtime(), metadata.mtime_nsec()),
         changed: micros(metadata.ctime(), metadata.ctime_nsec()),
+        mode: Some(metadata.mode() & 0o7777),
     }
 }
 
@@ -400,7 +401,8 @@ pub fn stat_of(metadata: &Metadata) -> Stat {
         .ok()
         .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
         .map_or(0, |since| since.as_micros() as i64);
-    Stat { inode: 0, modified: Time::from_micros(modified), changed: Time::from_micros(modified) }
+    let modified = Time::from_micros(modified);
+    Stat { inode: 0, modified, changed: modified, mode: None }
 }
 
 #[cfg(test)]

@@ -45,6 +45,8 @@ pub enum CaptureOutcome {
     New,
     Changed,
     Unchanged,
+    /// The archive's copy was damaged and has its bytes again.
+    Healed,
     Failed,
 }
 
@@ -53,11 +55,13 @@ pub struct Capturer {
     store: Store,
     packer: Packer,
     buffer: Vec<u8>,
+    /// Compares all bytes, those of the archive too.
+    verifies: bool,
 }
 
 impl Capturer {
-    pub fn new(store: Store) -> io::Result<Capturer> {
-        Ok(Capturer { store, packer: Packer::new()?, buffer: Vec::new() })
+    pub fn new(store: Store, verifies: bool) -> io::Result<Capturer> {
+        Ok(Capturer { store, packer: Packer::new()?, buffer: Vec::new(), verifies })
     }
 
     /// Sends everything that is new in the file, as batches in order.
@@ -87,7 +91,8 @@ impl Capturer {
             return Ok((CaptureOutcome::Unchanged, disk.size));
         }
         self.perform(job, &mut file, disk, work, send)?;
-        Ok((CaptureOutcome::Changed, work.change.from()))
+        let healed = work.change == Change::Damaged;
+        Ok((if healed { CaptureOutcome::Healed } else { CaptureOutcome::Changed }, work.change.from()))
     }
 
     /// Decides how a known file changed, and what that means for its rows.
@@ -105,7 +110,15 @@ impl Capturer {
             RowsOwner::Nobody => true,
         };
         let unread = job.rows == RowsPlan::Own && (abandoned || job.sibling_stays);
-        if disk.size == known.size && self.matches_segments(file, known.id, known.version, Reach::All)? {
+        let damage = self.first_damage(known)?;
+        let is_same =
+            disk.size == known.size && self.matches_segments(file, known.id, known.version, Reach::All)?;
+        // A file that was not touched since has the bytes that were captured, whatever the archive says.
+        let is_untouched = self.verifies && known.stat == Some(disk.stat) && !unread;
+        if is_same && damage.is_some() || is_untouched && !is_same {
+            return Ok(Work { change: Change::Damaged, rows: RowsWork::Keep });
+        }
+        if is_same {
             // All bytes are stored; incomplete rows are rebuilt.
             let read = !unread && (known.stat.is_some() || is_plain);
             let rows = if read { RowsWork::Keep } else { RowsWork::Replace };
@@ -115,23 +128,33 @@ impl Capturer {
         let rows_go_on = in_lines && known.rows_version == known.version && !unread;
         // A client appends in place. A different file with the old name is compared in full.
         let in_place = known.stat.is_some_and(|stat| stat.inode == disk.stat.inode);
-        let reach = if in_place { Reach::Edges } else { Reach::All };
+        let reach = if in_place && !self.verifies { Reach::Sample } else { Reach::All };
         // An interrupted capture continues its version: half a file is not a version.
         let grown = disk.size > known.size && known.size > 0 && (rows_go_on || known.stat.is_none());
         if grown && self.matches_segments(file, known.id, known.version, reach)? {
             let rows =
                 if rows_go_on { RowsWork::Continue { parsed: known.parsed } } else { RowsWork::Replace };
-            return Ok(Work { change: Change::Append { from: known.size }, rows });
+            let from = damage.map_or(known.size, |damage| damage.min(known.size));
+            return Ok(Work { change: Change::Append { from }, rows });
         }
         let less_than_rows = disk.size < known.size || known.rows_version != known.version;
         if in_lines
             && less_than_rows
             && known.owner == RowsOwner::This
+            && damage.is_none()
             && self.is_prefix(file, disk.size, known.id, known.rows_version)?
         {
             return Ok(Work { change: Change::Truncated, rows: RowsWork::Keep });
         }
         Ok(Work { change: Change::Rewritten, rows: RowsWork::Replace })
+    }
+
+    /// Where the newest version is damaged, if the run compares all bytes.
+    fn first_damage(&self, known: &CapturedFile) -> io::Result<Option<u64>> {
+        if !self.verifies {
+            return Ok(None);
+        }
+        self.store.first_damage(known.id, known.version, known.size).map_err(io::Error::other)
     }
 
     /// Whether the file on disk still has the bytes of these segments.
@@ -144,7 +167,7 @@ impl Capturer {
     ) -> io::Result<bool> {
         let hashes = match reach {
             Reach::All => self.store.segment_hashes(known, version),
-            Reach::Edges => self.store.edge_hashes(known, version),
+            Reach::Sample => self.store.sampled_hashes(known, version),
         };
         for (offset, length, hash) in hashes.map_err(io::Error::other)? {
             self.buffer.clear();
@@ -180,14 +203,29 @@ impl Capturer {
         let target = job.target();
         let mut parse = reads.then(|| self.parse(job, &target, file, disk, work)).transpose()?;
         let size = disk.size;
-        let mut run =
-            CaptureRun { job, target, disk, work, owner, is_first: true, captured: size, had: size };
+        let mut run = CaptureRun {
+            job,
+            target,
+            disk,
+            work,
+            owner,
+            is_first: true,
+            captured: size,
+            had: size,
+            least: 0,
+        };
         let decodes = job.found.rule.encoding == Encoding::Zstd;
         let stores = work.change != Change::Same;
         if stores {
             let from = work.change.from();
             run.captured = from - from % SEGMENT as u64;
             run.had = from;
+            if let Some(known) =
+                job.known.as_ref().filter(|known| !work.change.is_new_version() && from < known.size)
+            {
+                // What follows damaged bytes stays while they are written again.
+                run.least = known.size.min(disk.size);
+            }
             let rows = parse.as_mut().filter(|_| !decodes);
             self.store_bytes(&mut run, file, rows, !decodes || !reads, send)?;
         }
@@ -371,13 +409,15 @@ enum Change {
     Rewritten,
     /// Truncated, otherwise unchanged.
     Truncated,
+    /// Unchanged, but the archive's copy is damaged and is written again.
+    Damaged,
 }
 
 impl Change {
     fn from(self) -> u64 {
         match self {
             Change::Append { from } => from,
-            Change::New | Change::Same | Change::Rewritten | Change::Truncated => 0,
+            Change::New | Change::Same | Change::Rewritten | Change::Truncated | Change::Damaged => 0,
         }
     }
 
@@ -414,7 +454,7 @@ struct Work {
 
 enum Reach {
     All,
-    Edges,
+    Sample,
 }
 
 struct CaptureRun<'j> {
@@ -427,6 +467,8 @@ struct CaptureRun<'j> {
     captured: u64,
     /// Bytes of this version in the archive.
     had: u64,
+    /// The version stays at least this long.
+    least: u64,
 }
 
 impl CaptureRun<'_> {
@@ -434,12 +476,12 @@ impl CaptureRun<'_> {
         let job = self.job;
         let is_first = std::mem::replace(&mut self.is_first, false);
         let owns_rows = self.owner == RowsOwner::This;
-        let new_bytes = self.captured - std::mem::replace(&mut self.had, self.captured);
+        let new_bytes = self.captured.saturating_sub(std::mem::replace(&mut self.had, self.captured));
         Report::Batch(Box::new(Batch {
             new_version: is_first && self.work.change.is_new_version(),
             segments,
             new_bytes,
-            size: self.captured,
+            size: self.captured.max(self.least),
             // A file that shrank while it was read is compared again by the next run.
             stat: Some(self.disk.stat).filter(|_| is_complete && self.captured == self.disk.size),
             owner: self.owner,

@@ -14,6 +14,17 @@ pub fn is_same(store: &Store, known: &CapturedFile, bytes: &[u8]) -> Result<bool
             .all(|((_, _, hash), piece)| blake3::hash(piece).as_bytes() == hash))
 }
 
+/// Writes the bytes of the newest version again: the archive's copy is damaged. Its rows stay.
+pub fn write_again(
+    target: &Target,
+    known: &CapturedFile,
+    bytes: &[u8],
+    packer: &mut Packer,
+) -> Result<Batch> {
+    let batch = target.batch(Some(known.id), None);
+    Ok(Batch { segments: packer.pack(0, bytes)?, size: bytes.len() as u64, ..batch })
+}
+
 pub fn replace(
     target: &Target,
     known: Option<&CapturedFile>,
