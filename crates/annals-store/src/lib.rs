@@ -2,6 +2,7 @@
 
 mod archive;
 mod blobs;
+mod browsers;
 mod database;
 mod error;
 mod files;
@@ -14,6 +15,7 @@ mod write;
 
 pub use archive::Archive;
 pub use blobs::{BaseBlob, Packer, Packing, SEGMENT, Segment};
+pub use browsers::{BrowserHolder, BrowserRow, NewBrowser};
 pub use error::{Result, StoreError};
 pub use files::{
     Batch, CapturedFile, Contents, Count, FilePart, ReadRows, RowsOwner, SpanRequest, Stat, VersionRow,
@@ -29,7 +31,7 @@ pub use read::audit::{Damage, TABLES};
 pub use read::library::ItemRow;
 pub use read::pages::{StepParts, StepRow};
 pub use read::records::{ArchiveState, RemovedRow, RowPlace, RowsQuery};
-pub use read::sessions::{Page, SessionFilter, SessionRow};
+pub use read::sessions::{Page, SessionFilter, SessionRow, SessionTexts};
 pub use read::steps::PromptPlace;
 pub use read::transcript::{PlacedRecord, Stretch, TranscriptFile};
 pub use read::tree::NodeRow;
@@ -92,6 +94,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Sql(include_str!("migrations/0009_typed_prompts.sql")),
     Migration::Sql(include_str!("migrations/0010_changes.sql")),
     Migration::Sql(include_str!("migrations/0011_titles.sql")),
+    Migration::Sql(include_str!("migrations/0014_doors.sql")),
 ];
 
 /// The open archive file. Collectors write to it and keep their state in it; an [`Archive`] reads its content.
