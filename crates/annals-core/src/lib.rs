@@ -4,6 +4,7 @@ mod calls;
 mod encode;
 mod error;
 mod fingerprints;
+mod hidden;
 mod key;
 mod manifest;
 mod moment;
@@ -25,6 +26,7 @@ pub use fingerprints::{
     FingerprintTerm, GRAM_MARK, LINE_MARK, LineFingerprint, each_gram_term, each_line_term,
     each_sampled_line_term, line_fingerprint,
 };
+pub use hidden::{is_hidden, visible_json};
 pub use key::ContentKey;
 pub use manifest::{
     Coverage, Database, Encoding, Family, Field, Footprint, Framing, Manifest, Retention, Rows, Rule,
@@ -35,8 +37,8 @@ pub use retry::{Attempts, FailureKind, RetryStep, next_step, urgency};
 pub use scope::{MemberRole, Scope};
 pub use status::{LineStatus, SourceStatus};
 pub use terms::{
-    FILE_MARK, LONGEST_TEXT, MODEL_MARK, TOOL_MARK, TermSet, Terms, each_embedded_text, each_text,
-    each_whole_term, hash_term,
+    FILE_MARK, LONGEST_TEXT, MODEL_MARK, SECRET_MARK, TOOL_MARK, TermSet, Terms, each_embedded_text,
+    each_text, each_whole_term, hash_term,
 };
 pub use text::{Raw, Shown, ShownJson};
 pub use time::Time;

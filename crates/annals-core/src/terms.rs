@@ -11,6 +11,8 @@ pub const LONGEST_TEXT: usize = 256 << 10;
 pub const TOOL_MARK: &[u8] = b"\x01t";
 pub const MODEL_MARK: &[u8] = b"\x01m";
 pub const FILE_MARK: &[u8] = b"\x01f";
+/// The prefix of terms that appear only within secrets: only those who may see secrets search for them.
+pub const SECRET_MARK: &[u8] = b"\x01s";
 
 /// Emits every term of a text, in order and with repetitions: words in lower case, the parts of `snake_case` and
 /// `camelCase`, and pairs of adjacent characters in scripts without spaces.
@@ -294,6 +296,18 @@ impl TermSet {
         });
     }
 
+    /// Adds the terms of a text with secrets whose visible part was added before: what is new is within a secret.
+    pub fn add_secrets_of(&mut self, text: &str) {
+        let mut marked = SECRET_MARK.to_vec();
+        each_term(start(text), |term| {
+            if !self.contains(hash_term(term)) {
+                marked.truncate(SECRET_MARK.len());
+                marked.extend_from_slice(term);
+                self.add(&marked);
+            }
+        });
+    }
+
     /// Adds a term that is not a word of a text, such as the name of a tool.
     pub fn add(&mut self, term: &[u8]) {
         if term.is_empty() || term.len() > usize::from(u8::MAX) {
@@ -310,6 +324,18 @@ impl TermSet {
         self.hashes.push(hash);
         self.terms.packed.push(term.len() as u8);
         self.terms.packed.extend_from_slice(term);
+    }
+
+    fn contains(&self, hash: u64) -> bool {
+        let Some(mask) = self.size.checked_sub(1) else { return false };
+        let mut at = hash as usize & mask;
+        while self.slots[at].0 == self.passage {
+            if self.slots[at].1 == hash {
+                return true;
+            }
+            at = (at + 1) & mask;
+        }
+        false
     }
 
     /// Returns false if it is already there.
@@ -445,6 +471,17 @@ mod tests {
         let terms = (0..20_000).map(|number: u32| format!("{}{number:x}", "x".repeat(number as usize % 11)));
         let hashes: std::collections::HashSet<u64> = terms.map(|term| hash_term(term.as_bytes())).collect();
         assert_eq!(hashes.len(), 20_000);
+    }
+
+    #[test]
+    fn terms_of_secrets_are_marked_unless_they_are_visible() {
+        let mut set = TermSet::default();
+        set.add_text("user ada -p • end");
+        set.add_secrets_of("user ada -pHunter22 end user");
+        let terms = set.take();
+        let texts: Vec<String> =
+            terms.iter().map(|term| String::from_utf8_lossy(term).replace('\u{1}', "^")).collect();
+        assert_eq!(texts, ["user", "ada", "p", "end", "^sphunter22", "^shunter22"]);
     }
 
     #[test]

@@ -16,6 +16,7 @@
 mod certain;
 mod commands;
 mod escapes;
+mod fields;
 mod plain;
 mod prefilter;
 mod rules;
@@ -29,6 +30,7 @@ use std::fmt;
 use std::ops::Range;
 
 use escapes::Decoded;
+pub use fields::{each_field, each_item};
 
 /// Masks a secret as `[secret:<kind>:<4 hex>]`. The hex digits are keyed: within one archive they show which secrets
 /// are equal, elsewhere they mean nothing.
@@ -63,18 +65,7 @@ impl Redactor {
 
     /// Borrowed if nothing was found. Masking masked text changes nothing.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut masked = String::new();
-        let mut copied = 0;
-        self.each(text, &mut |found| {
-            masked.push_str(&text[copied..found.range.start]);
-            masked.push_str(&found.to_string());
-            copied = found.range.end;
-        });
-        if copied == 0 {
-            return Cow::Borrowed(text);
-        }
-        masked.push_str(&text[copied..]);
-        Cow::Owned(masked)
+        self.replace_after(None, text, &SecretMatch::to_string)
     }
 
     /// Emits every secret of a text, in order.

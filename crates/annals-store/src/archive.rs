@@ -49,7 +49,9 @@ impl<'s> Archive<'s> {
     ///
     /// * `{visible}`: the row of `instance` is visible;
     /// * `{visible_instance}`, `{visible_session}`, `{visible_file}`: the home, session or file whose id is the first
-    ///   parameter is visible.
+    ///   parameter is visible;
+    /// * `{twin:TABLE}`: the row of `TABLE`, whose `session` and `instance` are joined, is there again in the home of another
+    ///   visible member, and counts there.
     ///
     /// Scopes contain only numbers, so no user input gets into the SQL text.
     #[track_caller]
@@ -90,7 +92,30 @@ fn visible_to(scope: Scope, text: &str) -> String {
             text = text.replace(name, &condition);
         }
     }
+    for table in ["usage", "tool_call"] {
+        let name = format!("{{twin:{table}}}");
+        if text.contains(&name) {
+            text = text.replace(&name, &twin_of(scope, table, homes.as_deref()));
+        }
+    }
     text.replace("{visible}", homes.as_deref().unwrap_or("1 = 1"))
+}
+
+/// Of the originals that several members have of one row, the first counts, whatever order they were synced in.
+fn twin_of(scope: Scope, table: &str, homes: Option<&str>) -> String {
+    if let Scope::Member(_) = scope {
+        return "1 = 0".to_owned();
+    }
+    let visible = homes.map_or("1 = 1".to_owned(), |homes| homes.replace("instance.", "home."));
+    format!(
+        "(exists (select 1 from member) and exists (
+            select 1 from {table} twin join session other on other.id = twin.session
+            join instance home on home.id = other.instance
+            where twin.key = {table}.key and twin.copied = 0 and twin.session <> {table}.session
+            and home.member is distinct from instance.member and {visible}
+            and (coalesce(twin.at, 0), other.key, home.root, home.id)
+                < (coalesce({table}.at, 0), session.key, instance.root, instance.id)))"
+    )
 }
 
 #[cfg(test)]
@@ -177,6 +202,7 @@ mod tests {
             ("table_counts", !archive.table_counts("somewhere")?.is_empty()),
             ("home_surveys", !archive.home_surveys("somewhere")?.is_empty()),
             ("sessions", !archive.sessions(&by_row, Page { limit: 1, after: None })?.is_empty()),
+            ("session_texts", !archive.session_texts(&by_row)?.is_empty()),
             ("session_source", archive.session_source(1)?.is_some()),
             ("session_home", archive.session_home(1)?.is_some()),
             ("session_in", archive.session_in(1, "one")?.is_some()),

@@ -2,6 +2,7 @@
 
 mod archive;
 mod blobs;
+mod browsers;
 mod damage;
 mod database;
 mod error;
@@ -16,6 +17,7 @@ mod write;
 
 pub use archive::Archive;
 pub use blobs::{BaseBlob, Packer, Packing, SEGMENT, Segment};
+pub use browsers::{BrowserHolder, BrowserRow, NewBrowser};
 pub use damage::{Damage, DamagedVersion, ExpectedSegment};
 pub use error::{Result, StoreError};
 pub use files::{
@@ -34,7 +36,7 @@ pub use read::audit::{HomeSurvey, LeftOutFiles, SURVEY, TABLES};
 pub use read::library::ItemRow;
 pub use read::pages::{StepParts, StepRow};
 pub use read::records::{ArchiveState, RemovedRow, RowPlace, RowsQuery};
-pub use read::sessions::{Page, SessionFilter, SessionRow};
+pub use read::sessions::{Page, SessionFilter, SessionRow, SessionTexts};
 pub use read::steps::PromptPlace;
 pub use read::transcript::{PlacedRecord, Stretch, TranscriptFile};
 pub use read::tree::NodeRow;
@@ -100,6 +102,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Sql(include_str!("migrations/0010_changes.sql")),
     Migration::Sql(include_str!("migrations/0011_titles.sql")),
     Migration::Sql(include_str!("migrations/0013_modes.sql")),
+    Migration::Sql(include_str!("migrations/0014_doors.sql")),
 ];
 
 /// The open archive file. Collectors write to it and keep their state in it; an [`Archive`] reads its content.

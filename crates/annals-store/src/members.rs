@@ -32,6 +32,7 @@ pub struct NewMember<'a> {
 #[derive(Debug, Clone)]
 pub struct TokenHolder {
     pub token: i64,
+    pub member: i64,
     pub scope: Scope,
     pub last_used: Option<Time>,
 }
@@ -119,13 +120,8 @@ impl Store {
              where token.hash = $1 and token.revoked_at is null and member.removed_at is null"
         ))?;
         let holder = statement.query_row([hash.as_slice()], |row| {
-            let role = MemberRole::from_name(row.get_ref(1)?.as_str().unwrap_or_default());
-            let scope = match role {
-                Some(MemberRole::Owner) => Scope::Owner,
-                Some(MemberRole::Admin) => Scope::Organisation(row.get(3)?),
-                Some(MemberRole::Member) | None => Scope::Member(row.get(2)?),
-            };
-            Ok(TokenHolder { token: row.get(0)?, scope, last_used: crate::read::time(row, 4)? })
+            let (member, scope) = (row.get(2)?, scope(row, 1)?);
+            Ok(TokenHolder { token: row.get(0)?, member, scope, last_used: crate::read::time(row, 4)? })
         });
         Ok(holder.optional()?)
     }
@@ -137,18 +133,41 @@ impl Store {
         Ok(())
     }
 
-    /// Assigns homes to a member.
+    /// Assigns homes to a member. Copies are told from originals within the homes of a member: if one with sessions changes
+    /// hands, the next run that writes rebuilds the rows.
     pub fn assign_homes(&self, instances: &[i64], name: &str) -> Result<()> {
         let member = self.member_named(name)?;
-        let mut statement =
-            self.connection.prepare_cached(sql!("update instance set member = $2 where id = $1"))?;
+        let mut rebuild = self.connection.prepare_cached(sql!(
+            "insert into setting (name, value) select 'rebuilding', 1
+             where exists (select 1 from instance join session on session.instance = instance.id
+                           where instance.id = $1 and instance.member is distinct from $2)
+             and not exists (select 1 from setting where name = 'rebuilding')"
+        ))?;
+        let mut assign = self.connection.prepare_cached(sql!(
+            "update instance set member = $2 where id = $1 and member is distinct from $2"
+        ))?;
+        let transaction = self.connection.unchecked_transaction()?;
         for instance in instances {
-            statement.execute([*instance, member.id])?;
+            rebuild.execute([*instance, member.id])?;
+            assign.execute([*instance, member.id])?;
         }
+        transaction.commit()?;
         Ok(())
     }
 
+    /// What a member sees; None if they were removed.
+    pub(crate) fn scope_of_member(&self, member: i64) -> Result<Option<Scope>> {
+        let mut statement = self.connection.prepare_cached(sql!(
+            "select role, id, organisation from member where id = $1 and removed_at is null"
+        ))?;
+        Ok(statement.query_row([member], |row| scope(row, 0)).optional()?)
+    }
+
+    /// Ends their browsers too.
     fn revoke(&self, member: i64, now: Time) -> Result<usize> {
+        for table in ["browser", "browser_link"] {
+            self.connection.execute(&format!("delete from {table} where member = ?1"), [member])?;
+        }
         let mut statement = self.connection.prepare_cached(sql!(
             "update token set revoked_at = $2 where member = $1 and revoked_at is null"
         ))?;
@@ -168,6 +187,16 @@ impl Store {
                 .into()
         })
     }
+}
+
+/// The scope of a role, a member and an organisation in three columns.
+fn scope(row: &Row<'_>, first: usize) -> rusqlite::Result<Scope> {
+    let role = MemberRole::from_name(row.get_ref(first)?.as_str().unwrap_or_default());
+    Ok(match role {
+        Some(MemberRole::Owner) => Scope::Owner,
+        Some(MemberRole::Admin) => Scope::Organisation(row.get(first + 2)?),
+        Some(MemberRole::Member) | None => Scope::Member(row.get(first + 1)?),
+    })
 }
 
 const ADD_TOKEN: &str = sql!("insert into token (member, hash, made_at) values ($1, $2, $3)");

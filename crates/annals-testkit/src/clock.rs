@@ -36,3 +36,8 @@ pub fn system_now() -> SystemTime {
 pub fn set(command: &mut Command) {
     command.env("ANNALS_TEST_CLOCK", shift().to_string()).env("TZ", "UTC");
 }
+
+/// The same, some days later.
+pub fn set_days_later(command: &mut Command, days: i64) {
+    command.env("ANNALS_TEST_CLOCK", (shift() + days * 86_400_000_000).to_string());
+}

@@ -19,6 +19,10 @@ pub struct Server {
     pub address: String,
     /// The owner's token.
     pub token: String,
+    /// The link that logs a browser in, once.
+    pub link: String,
+    /// Cookies of the browsers that logged in with a token.
+    cookies: Mutex<BTreeMap<String, String>>,
     log: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
 }
@@ -46,14 +50,23 @@ impl Server {
                 *written.lock().unwrap() += &format!("{line}\n");
             }
         });
-        let mut server =
-            Server { child, address: String::new(), token: String::new(), log, reader: Some(reader) };
+        let mut server = Server {
+            child,
+            address: String::new(),
+            token: String::new(),
+            link: String::new(),
+            cookies: Mutex::default(),
+            log,
+            reader: Some(reader),
+        };
         let Ok(document) = serde_json::from_str::<Value>(&line) else {
             panic!("{line:?}: {}", server.end("KILL").stderr)
         };
         server.address = document["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
         server.token = document["token"].as_str().unwrap().to_owned();
-        assert_eq!(document["link"], format!("http://{}/?token={}", server.address, server.token));
+        let link = document["link"].as_str().unwrap();
+        server.link = link.strip_prefix(&format!("http://{}", server.address)).unwrap().to_owned();
+        assert!(server.link.starts_with("/?once=annals_"), "{link}");
         server
     }
 
@@ -113,8 +126,20 @@ impl Server {
     }
 
     pub fn page_as(&self, token: &str, path: &str) -> Reply {
-        let cookie = format!("annals={token}");
+        let cookie = self.cookie_of(token);
         self.get_with(path, &[("Cookie", &cookie), ("Accept", "text/html,*/*;q=0.8")])
+    }
+
+    /// The cookie of a browser that logged in with this token.
+    pub fn cookie_of(&self, token: &str) -> String {
+        let known = self.cookies.lock().unwrap().get(token).cloned();
+        known.unwrap_or_else(|| {
+            let reply = self.get_with(&format!("/?token={token}"), &[]);
+            let cookie = reply.headers.get("set-cookie").map_or("", String::as_str);
+            let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
+            self.cookies.lock().unwrap().insert(token.to_owned(), cookie.clone());
+            cookie
+        })
     }
 
     /// The first event of the endless stream, with everything before it.
@@ -122,8 +147,9 @@ impl Server {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let request = format!(
-            "GET /events HTTP/1.1\r\nHost: {}\r\nCookie: annals={}\r\n\r\n",
-            self.address, self.token
+            "GET /events HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n\r\n",
+            self.address,
+            self.cookie_of(&self.token)
         );
         stream.write_all(request.as_bytes()).unwrap();
         let mut text = String::new();

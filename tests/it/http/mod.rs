@@ -1,11 +1,14 @@
 //! How the server behaves: responses are current, pages complete, the log has no content, and it stops and idles.
 
 mod access;
+mod browsers;
 mod failures;
+mod hidden;
 mod lineage;
 mod members;
 mod pages;
 mod shapes;
+mod shared;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

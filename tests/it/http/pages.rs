@@ -101,7 +101,7 @@ fn a_refusal_is_a_page_that_says_what_to_do() {
     let reply = server.request(
         "POST",
         "/sessions",
-        &[("Accept", "text/html"), ("Cookie", &format!("annals={}", server.token))],
+        &[("Accept", "text/html"), ("Cookie", &server.cookie_of(&server.token))],
     );
     assert_page(&reply, 405);
 }

@@ -5,6 +5,7 @@ mod edges;
 mod fuzz;
 mod phrases;
 mod real;
+mod secrets;
 
 use std::collections::BTreeSet;
 

@@ -24,12 +24,25 @@ fn runs_of(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
             sums.into_iter().chain([split("usage --days all --explain")]).collect()
         }
         "search" => {
-            let queries =
-                ["token", "password OR secret", "curl key", "\"Authorization: Bearer\"", "kind:library the"];
-            queries.map(|query| with("search --limit 500", query)).to_vec()
+            let queries = [
+                "token",
+                "password OR secret",
+                "curl key",
+                "\"Authorization: Bearer\"",
+                "kind:library the",
+                "bellpull",
+            ];
+            // Asking for a secret, or for its start, finds what is shown of it: nothing.
+            let guesses = planted::secrets().into_iter().step_by(7).flat_map(|secret| {
+                let start = secret.value[..secret.value.len() / 2].to_owned() + "*";
+                [secret.value, start].map(|guess| with("search --limit 500", &guess))
+            });
+            queries.map(|query| with("search --limit 500", query)).into_iter().chain(guesses).collect()
         }
         "gaps" => vec![split("gaps --all"), split("gaps retry"), split("gaps retry --all")],
-        "members" => vec![split("members list")],
+        "members" => {
+            vec![split("members list"), split("members browsers"), split("members browsers --logout-all")]
+        }
         "secrets" => vec![split("secrets"), split("secrets --reveal")],
         // Nothing is requested here: the output of a run is searched where there is a browser.
         "connect" => vec![split("connect chatgpt --remove")],

@@ -120,7 +120,7 @@ fn variants(parameters: &Value) -> Vec<String> {
             "by" => each(&["by=day", "by=model", "by=project", "by=session", "by=source"]),
             // Required for a search; elsewhere it only filters.
             "q" if parameter["required"] == true => {
-                each(&["q=token", "q=password+OR+secret", "q=curl+key", "q=kind:library+the", "q=export"]);
+                each(&["q=token", "q=password+OR+secret", "q=curl+key", "q=kind:library+the", "q=bellpull"]);
             }
             // Secrets appear in the names of these files as well as in them.
             "file" => {

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use super::format::{BlockReader, Doc, read_docs};
 use crate::error::Result;
 use crate::{Archive, Store, sql};
-use annals_core::PassageKind;
+use annals_core::{PassageKind, Raw};
 
 /// Terms that a prefix may expand to.
 const MOST_TERMS: usize = 5_000;
@@ -151,19 +151,21 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Sessions whose title contains every one of these words, ignoring case.
-    pub fn titled_sessions(&self, words: &[&str]) -> Result<Vec<i64>> {
+    /// Sessions whose title contains every one of these words, ignoring case, with their titles.
+    pub fn titled_sessions(&self, words: &[&str]) -> Result<Vec<(i64, Raw)>> {
         let conditions: Vec<String> = (1..=words.len())
             .map(|number| format!("title like '%' || ?{number} || '%' escape '\\'"))
             .collect();
         let text = format!(
-            "select session.id from session join instance on instance.id = session.instance
+            "select session.id, title from session join instance on instance.id = session.instance
              where {{visible}} and {} order by session.id limit 500",
             conditions.join(" and ")
         );
         let words = words.iter().map(|word| crate::read::sessions::like_text(word));
         let mut statement = self.prepare(&text)?;
-        let rows = statement.query_map(rusqlite::params_from_iter(words), |row| row.get(0))?;
+        let rows = statement.query_map(rusqlite::params_from_iter(words), |row| {
+            Ok((row.get(0)?, Raw::new(row.get::<_, String>(1)?.into_bytes())))
+        })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 

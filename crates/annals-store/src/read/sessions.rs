@@ -37,6 +37,18 @@ pub struct SessionFilter {
     pub archived: Option<bool>,
     /// Only sessions that the client has deleted.
     pub only_gone: bool,
+    /// Not these rows: what matches in them is masked.
+    pub without: Vec<i64>,
+}
+
+/// The texts of a session that a filter is compared with.
+#[derive(Debug)]
+pub struct SessionTexts {
+    pub row: i64,
+    pub key: String,
+    pub title: Option<Raw>,
+    pub cwd: Option<Raw>,
+    pub git_branch: Option<Raw>,
 }
 
 /// Where a page starts: after the last row of the previous page.
@@ -115,6 +127,27 @@ impl Archive<'_> {
         let mut statement = self.prepare(&text)?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
         let rows = statement.query_map(values.as_slice(), session_row)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What a filter is compared with, of every session that matches it.
+    pub fn session_texts(&self, filter: &SessionFilter) -> Result<Vec<SessionTexts>> {
+        let (conditions, values) = session_conditions(filter);
+        let text = format!(
+            "select session.id, session.key, title, cwd, git_branch
+             from session join instance on instance.id = session.instance where {{visible}} and {conditions}"
+        );
+        let mut statement = self.prepare(&text)?;
+        let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+        let rows = statement.query_map(values.as_slice(), |row| {
+            Ok(SessionTexts {
+                row: row.get(0)?,
+                key: row.get(1)?,
+                title: optional_raw(row, 2)?,
+                cwd: optional_raw(row, 3)?,
+                git_branch: optional_raw(row, 4)?,
+            })
+        })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -259,6 +292,10 @@ pub(crate) fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn
     }
     if let Some(archived) = filter.archived {
         add("archived = #", Box::new(archived));
+    }
+    if !filter.without.is_empty() {
+        let rows: Vec<String> = filter.without.iter().map(i64::to_string).collect();
+        conditions.push(format!("session.id not in ({})", rows.join(", ")));
     }
     if filter.only_gone {
         conditions.push("gone_at is not null".into());

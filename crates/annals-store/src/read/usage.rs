@@ -6,7 +6,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 use super::{optional_raw, span, time};
 use crate::error::Result;
 use crate::{Archive, sql};
-use annals_core::{CallKind, Operation, Raw, Span, Time, Tokens};
+use annals_core::{CallKind, Operation, Raw, Scope, Span, Time, Tokens};
 
 /// What sums are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
@@ -127,7 +127,46 @@ impl Archive<'_> {
         let mut statement = self.prepare(&text)?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
         let rows = statement.query_map(values.as_slice(), usage_sum)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let mut sums = rows.collect::<rusqlite::Result<Vec<UsageSum>>>()?;
+        self.subtract_twins(&mut sums, group, filter)?;
+        Ok(sums)
+    }
+
+    /// Subtracts responses that several members have, and that count for another one.
+    fn subtract_twins(&self, sums: &mut Vec<UsageSum>, group: &str, filter: &ResponseFilter) -> Result<()> {
+        if matches!(self.scope(), Scope::Member(_)) || !self.store().has_members()? {
+            return Ok(());
+        }
+        let (conditions, values) = conditions(filter, "usage");
+        let text = format!(
+            "select {group}, instance.source, usage.at, name.text, usage.input, usage.output, usage.cache_read,
+                    usage.cache_write, usage.cache_write_hour, usage.reasoning
+             from usage join session on session.id = usage.session
+             join instance on instance.id = session.instance left join name on name.id = usage.model
+             where usage.copied = 0 and {{visible}} and {{twin:usage}}{conditions}"
+        );
+        let mut statement = self.prepare(&text)?;
+        let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+        let mut rows = statement.query(values.as_slice())?;
+        while let Some(row) = rows.next()? {
+            let (group, source, model) =
+                (optional_raw(row, 0)?, row.get_ref(1)?, row.get::<_, Option<String>>(3)?);
+            let (at, tokens) = (time(row, 2)?, super::tokens(row, 4)?);
+            let (source, day) = (source.as_str().unwrap_or_default(), at.map_or(0, Time::day));
+            let counted = sums.iter_mut().find(|sum| {
+                sum.group == group
+                    && sum.source == source
+                    && sum.day == day
+                    && sum.model == model
+                    && sum.prompt_class == tokens.prompt_class()
+            });
+            if let Some(sum) = counted {
+                sum.responses -= 1;
+                sum.tokens += tokens * -1;
+            }
+        }
+        sums.retain(|sum| sum.responses > 0);
+        Ok(())
     }
 
     pub fn session_usage(&self, session: i64) -> Result<Vec<UsageSum>> {
@@ -154,11 +193,12 @@ impl Archive<'_> {
         let text = format!(
             "select usage.session, usage.file, usage.place, usage.length, instance.source, session.key, usage.at,
                     usage.key, name.text, usage.input, usage.output, usage.cache_read, usage.cache_write,
-                    usage.cache_write_hour, usage.reasoning, usage.copied,
-                    case when usage.copied then (select origin.key from usage original
+                    usage.cache_write_hour, usage.reasoning, usage.copied or {{twin:usage}},
+                    case when usage.copied or {{twin:usage}} then (select origin.key from usage original
                         join session origin on origin.id = original.session
                         join instance on instance.id = origin.instance
-                        where original.key = usage.key and original.copied = 0 and {{visible}} limit 1) end
+                        where original.key = usage.key and original.copied = 0 and {{visible}}
+                        order by coalesce(original.at, 0), origin.key, instance.root, instance.id limit 1) end
              from usage join session on session.id = usage.session
              join instance on instance.id = session.instance left join name on name.id = usage.model
              where {{visible}}{conditions}
@@ -180,10 +220,12 @@ impl Archive<'_> {
 
     pub fn count_copied_responses(&self, filter: &ResponseFilter) -> Result<i64> {
         let (conditions, values) = conditions(filter, "usage");
+        // Without members, an index has all copies.
+        let twins = if self.store().has_members()? { " or {twin:usage}" } else { "" };
         let text = format!(
             "select count(*) from usage join session on session.id = usage.session
              join instance on instance.id = session.instance left join name on name.id = usage.model
-             where usage.copied = 1 and {{visible}}{conditions}"
+             where (usage.copied = 1{twins}) and {{visible}}{conditions}"
         );
         let mut statement = self.prepare(&text)?;
         let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
@@ -201,7 +243,7 @@ impl Archive<'_> {
             "select tool_call.name, kind, tool_call.title, tool_call.parent is not null, ok
              from instance join session on session.instance = instance.id
              join tool_call on tool_call.session = session.id
-             where instance.source = $1 and {visible} and tool_call.copied = 0
+             where instance.source = $1 and {visible} and tool_call.copied = 0 and not {twin:tool_call}
              and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2
              and ($3 is null or session.cwd = $3 or substr(session.cwd, 1, length($3) + 1) = $3 || '/')"
         );
@@ -232,7 +274,7 @@ impl Archive<'_> {
              join file_touch on file_touch.session = session.id
              join tool_call on tool_call.session = file_touch.session and tool_call.file = file_touch.file
                   and tool_call.place = file_touch.place
-             where instance.source = $1 and {visible} and tool_call.copied = 0
+             where instance.source = $1 and {visible} and tool_call.copied = 0 and not {twin:tool_call}
              and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2
              and ($3 is null or session.cwd = $3 or substr(session.cwd, 1, length($3) + 1) = $3 || '/')"
         );

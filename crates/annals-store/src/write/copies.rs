@@ -3,6 +3,9 @@
 //! Forks, resumes, sub-agents and replays repeat history. Which row is the original must not depend on the order in
 //! which files arrive: a line in its own session's part of a file wins over one that may be inherited, then the earlier
 //! one, then the session's name decides.
+//!
+//! Copies are told from originals within the homes of one member: what another member synced takes nothing away. Those
+//! who see several members count a row once when they read it (see `Archive::prepare`).
 
 use std::sync::Arc;
 
@@ -31,11 +34,11 @@ impl Writer<'_> {
         key: ContentKey,
         new: &CopyCandidate,
     ) -> Result<bool> {
-        let Some(old) = self.original(table, key)? else { return Ok(false) };
+        let Some(old) = self.original(table, key, new.session)? else { return Ok(false) };
         if self.precedence(new)? < self.precedence(&old)? {
             self.mark(table, &old, true)?;
             // All copies now have another original.
-            let copies = self.copies(table, key)?;
+            let copies = self.copies(table, key, new.session)?;
             self.copying.extend(copies.iter().map(|copy| copy.session));
             return Ok(false);
         }
@@ -95,7 +98,11 @@ impl Writer<'_> {
                  join message original on original.key = copy.key and original.copied = 0
                       and original.session <> copy.session
                  join session origin on origin.id = original.session
+                 join instance home on home.id = origin.instance
                  where copy.session = $1 and copy.copied = 1
+                 and home.member is not distinct from
+                     (select instance.member from session own join instance on instance.id = own.instance
+                      where own.id = $1)
                  group by origin.key order by count(*) desc, origin.key limit 1"
             ))?;
             let origin: Option<String> = statement.query_row([session], |row| row.get(0)).optional()?;
@@ -138,7 +145,7 @@ impl Writer<'_> {
         let text = format!("delete from {table} where session = ?1 and file = ?2");
         self.transaction.prepare_cached(&text)?.execute([session, file])?;
         for (key, _) in originals {
-            self.promote(table, key)?;
+            self.promote(table, key, session)?;
         }
         Ok(())
     }
@@ -172,7 +179,7 @@ impl Writer<'_> {
         self.note_removed(table, session, file, Some(place))?;
         let text = format!("delete from {table} where session = ?1 and file = ?2 and place = ?3");
         self.transaction.prepare_cached(&text)?.execute([session, file, place])?;
-        if copied { Ok(()) } else { self.promote(table, key) }
+        if copied { Ok(()) } else { self.promote(table, key, session) }
     }
 
     /// Subtracts what is counted for copies as well.
@@ -194,9 +201,9 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Makes the best copy the original, after the original with this key was removed.
-    fn promote(&mut self, table: &'static str, key: ContentKey) -> Result<()> {
-        let mut heirs = self.copies(table, key)?;
+    /// Makes the best copy the original, after the original with this key was removed from a session.
+    fn promote(&mut self, table: &'static str, key: ContentKey, session: i64) -> Result<()> {
+        let mut heirs = self.copies(table, key, session)?;
         self.copying.extend(heirs.iter().map(|heir| heir.session));
         let mut best: Option<CopyCandidate> = None;
         for heir in heirs.drain(..) {
@@ -246,7 +253,7 @@ impl Writer<'_> {
         drop(statement);
         self.note_rekeyed(session, before)?;
         if !copied {
-            self.promote("message", before)?;
+            self.promote("message", before, session)?;
         }
         if !self.resolve_original("message", key, &row)? {
             self.mark("message", &row, false)?;
@@ -278,20 +285,20 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn original(&self, table: &'static str, key: ContentKey) -> Result<Option<CopyCandidate>> {
-        let text = select_by_key(table, 0);
-        let mut statement = self.transaction.prepare_cached(text)?;
+    /// The original among the rows of the member whose session this is.
+    fn original(&self, table: &'static str, key: ContentKey, session: i64) -> Result<Option<CopyCandidate>> {
+        let mut statement = self.transaction.prepare_cached(&select_by_key(table, 0))?;
         let found = statement
-            .query_row([key.stored()], |row| {
+            .query_row([key.stored(), session], |row| {
                 Ok(candidate(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
             })
             .optional()?;
         Ok(found)
     }
 
-    fn copies(&self, table: &'static str, key: ContentKey) -> Result<Vec<CopyCandidate>> {
-        let mut statement = self.transaction.prepare_cached(select_by_key(table, 1))?;
-        let rows = statement.query_map([key.stored()], |row| {
+    fn copies(&self, table: &'static str, key: ContentKey, session: i64) -> Result<Vec<CopyCandidate>> {
+        let mut statement = self.transaction.prepare_cached(&select_by_key(table, 1))?;
+        let rows = statement.query_map([key.stored(), session], |row| {
             Ok(candidate(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -376,21 +383,12 @@ fn candidate(session: i64, file: i64, place: i64, inherited: bool, at: Option<i6
     CopyCandidate { session, file, place, inherited, at: at.map(Time::from_micros) }
 }
 
-fn select_by_key(table: &str, copied: u8) -> &'static str {
-    match (table, copied) {
-        ("message", 0) => {
-            sql!("select session, file, place, inherited, at from message where key = $1 and copied = 0")
-        }
-        ("message", _) => {
-            sql!("select session, file, place, inherited, at from message where key = $1 and copied = 1")
-        }
-        ("tool_call", 0) => {
-            sql!("select session, file, place, inherited, at from tool_call where key = $1 and copied = 0")
-        }
-        ("tool_call", _) => {
-            sql!("select session, file, place, inherited, at from tool_call where key = $1 and copied = 1")
-        }
-        (_, 0) => sql!("select session, file, place, inherited, at from usage where key = $1 and copied = 0"),
-        (_, _) => sql!("select session, file, place, inherited, at from usage where key = $1 and copied = 1"),
-    }
+fn select_by_key(table: &str, copied: u8) -> String {
+    format!(
+        "select session, file, place, inherited, at from {table} where key = ?1 and copied = {copied}
+         and (select home.member from session other join instance home on home.id = other.instance
+              where other.id = {table}.session)
+             is not distinct from
+             (select home.member from session own join instance home on home.id = own.instance where own.id = ?2)"
+    )
 }

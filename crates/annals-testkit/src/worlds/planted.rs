@@ -217,6 +217,15 @@ impl Planted {
         )
     }
 
+    /// Fields, flags, headers and variables: nothing but the name beside it reveals the value.
+    fn arguments(&self) -> Value {
+        let value = &self.value;
+        let inner = json!({ "note": "bellpull", "password": value });
+        json!({ "user": "bellpull", "api_key": value, "login": { "password": value },
+            "args": ["ring", "--token", value], "headers": [["X-Api-Key", value]],
+            "env": [{ "name": "BELL_PASSWORD", "value": value }], "body": inner.to_string() })
+    }
+
     fn remote(&self) -> String {
         if self.in_context.contains('\n') {
             return "https://github.com/ada/engine.git".to_owned();
@@ -293,6 +302,12 @@ fn write_transcript(bench: &Bench, secret: &Planted, number: usize) {
         ),
         item(json!({ "type": "function_call_output", "call_id": "call_1", "output": output.to_string() })),
         item(
+            json!({ "type": "function_call", "name": "ring", "arguments": secret.arguments().to_string(), "call_id": "call_3" }),
+        ),
+        item(
+            json!({ "type": "function_call_output", "call_id": "call_3", "output": secret.arguments().to_string() }),
+        ),
+        item(
             json!({ "type": "custom_tool_call", "status": "completed", "call_id": "call_2", "name": "apply_patch",
             "input": patch }),
         ),
@@ -357,10 +372,7 @@ fn write_conversation(bench: &Bench, secret: &Planted, number: usize) {
             body("assistant", call("toolu_2", "Write", json!({ "file_path": file, "content": places }))),
         ),
         line("user", body("user", result("toolu_2"))),
-        line(
-            "assistant",
-            body("assistant", call("toolu_3", "mcp__bell__ring", json!({ "api_key": secret.value }))),
-        ),
+        line("assistant", body("assistant", call("toolu_3", "mcp__bell__ring", secret.arguments()))),
         line("user", body("user", json!([{ "type": "surprise", "text": places }]))),
         line(
             "attachment",

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use annals_core::{Error, Result};
+use annals_core::{Error, Result, is_hidden};
 use annals_redact::Redactor;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
@@ -71,7 +71,7 @@ impl Drop for MaskedLine {
 /// Statements span lines; a log has one line per event.
 fn visible(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+    words.join(" ").chars().map(|letter| if is_hidden(letter) { '\u{fffd}' } else { letter }).collect()
 }
 
 #[cfg(test)]
@@ -86,5 +86,8 @@ mod tests {
     #[test]
     fn an_event_is_one_line_of_visible_text() {
         assert_eq!(visible("select a\n     from b\u{1b}[31m"), "select a from b\u{fffd}[31m");
+        for hidden in ['\u{7f}', '\u{9b}', '\u{200f}', '\u{202e}', '\u{2066}'] {
+            assert_eq!(visible(&format!("a{hidden}b")), "a\u{fffd}b");
+        }
     }
 }

@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError};
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CONTENT_SECURITY_POLICY, COOKIE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE,
-    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    AUTHORIZATION, CONTENT_SECURITY_POLICY, HOST, ORIGIN, REFERRER_POLICY, SET_COOKIE, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -13,12 +13,14 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::answer::Refusal;
+use super::browsers::{Key, cookie, enter};
 use super::{App, pages};
+use crate::view::local_token;
 use annals_core::{Scope, Time};
+use annals_store::BrowserHolder;
 
 /// Host names that always mean this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
-const COOKIE_NAME: &str = "annals";
 /// Paths that reveal nothing about the archive.
 const OPEN: [&str; 3] = ["/healthz", "/openapi.json", "/docs"];
 /// Minimum time between two updates of a token's last use.
@@ -42,8 +44,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 pub(super) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let page = pages::is_page(&request).then(|| request.headers().clone());
     let response = match admit(&app, &mut request).await {
-        Ok(Admitted::In) => next.run(request).await,
-        Ok(Admitted::With(token)) => enter(&app, &token).await,
+        Ok(Admitted::In(renewed)) => {
+            let mut response = next.run(request).await;
+            if let Some(cookie) = renewed {
+                response.headers_mut().append(SET_COOKIE, cookie);
+            }
+            response
+        }
+        Ok(Admitted::With(key)) => enter(&app, &key, request.headers()).await,
         Err(refusal) => refusal.into_response(),
     };
     let refusal = response.extensions().get::<Refusal>().cloned();
@@ -55,9 +63,10 @@ pub(super) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
 
 /// How a request is authenticated.
 enum Admitted {
-    In,
-    /// By the link that `serve` prints, which contains a token.
-    With(String),
+    /// By a token or a cookie; the cookie may have been renewed.
+    In(Option<HeaderValue>),
+    /// By a link.
+    With(Key),
 }
 
 async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusal> {
@@ -76,21 +85,34 @@ async fn admit(app: &Arc<App>, request: &mut Request) -> Result<Admitted, Refusa
     }
     let path = request.uri().path();
     if OPEN.contains(&path) || pages::is_asset(path) {
-        return Ok(Admitted::In);
+        return Ok(Admitted::In(None));
     }
     let query = request.uri().query().filter(|_| path == "/").unwrap_or_default();
     if let Some(token) = query.strip_prefix("token=") {
-        return Ok(Admitted::With(token.to_owned()));
+        return Ok(Admitted::With(Key::Token(token.to_owned())));
     }
     if let Some(once) = query.strip_prefix("once=") {
-        return Ok(Admitted::With(app.token_for(once).unwrap_or_default()));
+        return Ok(Admitted::With(Key::Link(once.to_owned())));
     }
-    let token = bearer(headers).or_else(|| cookie(headers)).ok_or_else(no_token)?;
-    let scope = app.scope_of(&token).await.ok_or_else(|| {
-        unauthorized("invalid token").hint("`annals serve` prints a link with a valid token")
-    })?;
+    let (scope, renewed) = match (bearer(headers), cookie(headers, app.port())) {
+        (Some(token), _) => {
+            let holder = app.holder_of(&token).await.ok_or_else(|| {
+                unauthorized("invalid token").hint("`annals serve` prints the token with --json")
+            })?;
+            (holder.scope, None)
+        }
+        (None, Some(cookie)) => {
+            let known = app.browser_of(&cookie, headers).await;
+            let (holder, renewed) = known.ok_or_else(|| {
+                unauthorized("this browser is logged out")
+                    .hint("`annals members link` prints a link that logs it in again")
+            })?;
+            (holder.scope, renewed)
+        }
+        (None, None) => return Err(no_token()),
+    };
     request.extensions_mut().insert(Caller { scope });
-    Ok(Admitted::In)
+    Ok(Admitted::In(renewed))
 }
 
 impl App {
@@ -102,27 +124,18 @@ impl App {
         LOCAL.contains(&name) || self.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
     }
 
-    /// The token behind the single-use link, the first time.
-    fn token_for(&self, once: &str) -> Option<String> {
-        let mut held = self.once.lock().unwrap_or_else(PoisonError::into_inner);
-        let (expected, _) = held.as_ref()?;
-        if self.token_key.hash(expected) != self.token_key.hash(once) {
-            return None;
-        }
-        held.take().map(|(_, token)| token)
-    }
-
-    /// Compares hashes, so that timing reveals nothing about tokens.
-    async fn scope_of(self: &Arc<Self>, token: &str) -> Option<Scope> {
-        let hash = self.token_key.hash(token);
-        if hash == self.local_token {
-            return Some(Scope::Owner);
-        }
-        let app = self.clone();
-        let member = tokio::task::spawn_blocking(move || {
+    /// Whose token it is. Compares hashes, so that timing reveals nothing about tokens.
+    pub(super) async fn holder_of(self: &Arc<Self>, token: &str) -> Option<BrowserHolder> {
+        let (app, hash) = (self.clone(), self.token_key.hash(token));
+        let holder = tokio::task::spawn_blocking(move || {
             let store = app.reader().ok()?;
+            // Read again for every request: it may have been replaced.
+            let own = local_token(&store).map(|own| app.token_key.hash(&own));
             let holder = store.token_holder(&hash);
             app.give_back(store);
+            if own.ok()? == hash {
+                return Some(BrowserHolder { member: None, scope: Scope::Owner });
+            }
             let holder = holder.ok()??;
             let now = (app.now)();
             let last = holder.last_used.map_or(i64::MIN, Time::micros);
@@ -131,9 +144,9 @@ impl App {
                 // The response does not depend on it.
                 drop(writer.record_token_use(holder.token, now));
             }
-            Some(holder.scope)
+            Some(BrowserHolder { member: Some(holder.member), scope: holder.scope })
         });
-        member.await.ok().flatten()
+        holder.await.ok().flatten()
     }
 }
 
@@ -143,34 +156,13 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
 }
 
-fn cookie(headers: &HeaderMap) -> Option<String> {
-    let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value.to_owned())
-}
-
 fn no_token() -> Refusal {
     unauthorized("token required")
         .hint("send `Authorization: Bearer TOKEN`, or open the link that `annals serve` prints")
 }
 
-fn unauthorized(detail: &str) -> Refusal {
+pub(super) fn unauthorized(detail: &str) -> Refusal {
     Refusal::new(StatusCode::UNAUTHORIZED, detail)
-}
-
-/// Turns the token of the link into a cookie and removes it from the address.
-async fn enter(app: &Arc<App>, token: &str) -> Response {
-    let invalid =
-        || unauthorized("invalid token in this link").hint("`annals serve` prints a link with a valid token");
-    if app.scope_of(token).await.is_none() {
-        return invalid().into_response();
-    }
-    let home = [(LOCATION, HeaderValue::from_static("/"))];
-    let cookie = format!("{COOKIE_NAME}={token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000");
-    match HeaderValue::try_from(cookie) {
-        Ok(cookie) => (StatusCode::SEE_OTHER, home, [(SET_COOKIE, cookie)]).into_response(),
-        Err(_) => invalid().into_response(),
-    }
 }
 
 /// Security headers of every response.

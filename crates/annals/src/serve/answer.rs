@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::App;
 use super::access::Caller;
 use crate::view::View;
-use annals_core::{Error, Result, Scope};
+use annals_core::{Error, Result, Scope, visible_json};
 
 /// An error as in RFC 9457.
 #[derive(Debug, Serialize, ToSchema)]
@@ -106,7 +106,7 @@ impl IntoResponse for Refusal {
             hint: self.hint,
             request_id: self.request_id,
         };
-        let body = serde_json::to_vec(&document).unwrap_or_default();
+        let body = visible_json(serde_json::to_vec(&document).unwrap_or_default());
         let kind = HeaderValue::from_static("application/problem+json");
         let mut response = (self.status, [(CONTENT_TYPE, kind)], body).into_response();
         // If a browser requested a page, the refusal is a page too.
@@ -124,7 +124,7 @@ pub(super) async fn answer<T: Serialize>(
 ) -> Response {
     let found = with_view(app, caller, move |view| {
         let found = question(view)?;
-        Ok(found.map(|found| serde_json::to_vec(&found)).transpose()?)
+        Ok(found.map(|found| serde_json::to_vec(&found)).transpose()?.map(visible_json))
     });
     match found.await {
         Ok(Some(body)) => with_etag(&headers, body),

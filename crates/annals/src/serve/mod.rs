@@ -3,13 +3,14 @@
 mod access;
 mod answer;
 mod api;
+mod browsers;
 mod events;
 mod pages;
 mod refresh;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::routing::get;
@@ -21,7 +22,7 @@ use tower_http::compression::CompressionLayer;
 pub use events::Work;
 pub use refresh::{Refresh, Refreshed};
 
-use crate::view::{DiskState, Door, TokenKey, View, local_token, new_token, source_routes};
+use crate::view::{DiskState, Door, TokenKey, View, local_token, new_link, source_routes};
 use annals_core::{Error, Result, Scope, Time};
 use annals_store::Store;
 use events::Events;
@@ -54,20 +55,19 @@ pub struct Setup {
 pub struct Address {
     pub url: String,
     pub token: String,
-    /// Single-use token: for the command line of a browser, which others can see.
-    pub once: String,
+    /// Links that log a browser in, each of them once: one to print, one for the command line of a browser, which others
+    /// can see.
+    pub links: [String; 2],
 }
 
 /// State shared by all requests.
 struct App {
     home: PathBuf,
     readers: Mutex<Vec<Store>>,
-    /// The only handle that writes: the last use of tokens.
+    /// The only handle that writes: the last use of tokens, and sessions of browsers.
     writer: Mutex<Store>,
     door: Door,
-    local_token: [u8; 32],
-    /// The token, until the single-use link was opened.
-    once: Mutex<Option<(String, String)>>,
+    port: OnceLock<u16>,
     token_key: TokenKey,
     hosts: Vec<String>,
     freshness: Freshness,
@@ -90,6 +90,11 @@ impl App {
     /// The archive as visible to a scope.
     fn view<'a>(&'a self, store: &'a Store, scope: Scope, disk: &'a [DiskState]) -> View<'a> {
         View::new(store.scoped(scope), &self.door, (self.now)()).with_disk(disk)
+    }
+
+    /// The port that the server listens on.
+    fn port(&self) -> u16 {
+        self.port.get().copied().unwrap_or_default()
     }
 
     fn give_back(&self, reader: Store) {
@@ -119,12 +124,11 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         .hint("add members with `annals members add NAME`, or use --listen 127.0.0.1:4848"));
     }
     let token = local_token(&store)?;
-    let once = new_token();
     let token_key = TokenKey::of(&store)?;
+    let links = [new_link(&store, (setup.now)())?, new_link(&store, (setup.now)())?];
     let events = Arc::new(Events::new());
     let app = Arc::new(App {
-        local_token: token_key.hash(&token),
-        once: Mutex::new(Some((once.clone(), token.clone()))),
+        port: OnceLock::new(),
         token_key,
         door: Door::masking(&store)?,
         readers: Mutex::new(Vec::new()),
@@ -160,7 +164,10 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
             stop.received().await;
             stopping.stop.send_replace(true);
         });
-        ready(&Address { url: format!("http://{address}"), token, once })?;
+        app.port.get_or_init(|| address.port());
+        let url = format!("http://{address}");
+        let links = links.map(|link| format!("{url}/?once={link}"));
+        ready(&Address { url, token, links })?;
         let routes = routes(app.clone()).into_make_service();
         let (_watcher, changed) = refresh::watch(&setup.watch, &app);
         tokio::spawn(refresh::keep_current(app, changed));

@@ -1,7 +1,7 @@
 //! Access tokens for programs and browsers: unguessable, and stored only as keyed hashes.
 
 use super::door::random_bytes;
-use annals_core::{Error, Result, to_hex};
+use annals_core::{Error, Result, Time, to_hex};
 use annals_store::Store;
 
 const PREFIX: &str = "annals_";
@@ -15,6 +15,24 @@ pub fn local_token(store: &Store) -> Result<String> {
     let stored = store.setting_or_make("local_token", || new_token().into_bytes())?;
     // An archive that cannot be written gets another one each time it is served.
     Ok(stored.map_or_else(new_token, |stored| String::from_utf8_lossy(&stored).into_owned()))
+}
+
+/// Replaces the token of the local user, and logs out the browsers that had it.
+pub fn rotate_local_token(store: &Store) -> Result<String> {
+    let token = new_token();
+    store.replace_local_token(token.as_bytes())?;
+    Ok(token)
+}
+
+/// Microseconds until a link that was not opened expires.
+const LINK_LIFE: i64 = 24 * 3_600_000_000;
+
+/// The secret part of a link that logs a browser of the owner in, once.
+pub fn new_link(store: &Store, now: Time) -> Result<String> {
+    let link = new_token();
+    let expires_at = Time::from_micros(now.micros().saturating_add(LINK_LIFE));
+    store.add_browser_link(&TokenKey::of(store)?.hash(&link), None, expires_at)?;
+    Ok(link)
 }
 
 /// The key that tokens are hashed with: without it, the stored hashes cannot be brute-forced.

@@ -14,7 +14,7 @@ mod session;
 mod tape;
 mod usage;
 
-pub use access::{TokenKey, local_token, new_token};
+pub use access::{TokenKey, local_token, new_link, new_token, rotate_local_token};
 pub use audit::cards::{SourceCard, cards_without_archive};
 pub use audit::doctor::{Finding, examine};
 pub use audit::gaps::{GapList, GapQuery, GapView, MISSING, OPEN};

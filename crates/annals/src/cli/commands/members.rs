@@ -1,4 +1,4 @@
-//! `annals members`: who else has access to this archive, and their tokens.
+//! `annals members`: who has access to this archive, their tokens, and the browsers that are logged in.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use crate::cli::ui::table::table;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, now};
 use crate::view::format::{counted, number};
-use crate::view::{TokenKey, new_token};
+use crate::view::{TokenKey, new_link, new_token, rotate_local_token};
 use annals_core::{Error, MemberRole, Result, Time};
-use annals_store::{MemberRow, NewMember, Store};
+use annals_store::{BrowserRow, MemberRow, NewMember, Store};
 
 #[derive(Args)]
 pub struct MembersArguments {
@@ -48,6 +48,19 @@ enum Action {
         #[arg(long)]
         revoke: bool,
     },
+    /// List browsers that are logged in, or log them out
+    Browsers {
+        /// Log out the browser with this number
+        #[arg(long, value_name = "N", conflicts_with = "logout_all")]
+        logout: Option<i64>,
+        /// Log out all browsers and discard unused links
+        #[arg(long)]
+        logout_all: bool,
+    },
+    /// Print a link that logs a browser of yours in, once
+    Link,
+    /// Replace your own token and log out your browsers
+    Rotate,
 }
 
 pub fn run(context: &mut Context, options: &MembersArguments) -> Result<Outcome> {
@@ -76,7 +89,81 @@ pub fn run(context: &mut Context, options: &MembersArguments) -> Result<Outcome>
             let count = store.revoke_tokens(name, now())?;
             done(context, name, "revoked", &format!("revoked {} of {name}", counted(count, "token")))
         }
+        Action::Browsers { logout: None, logout_all: false } => browsers(context, &store),
+        Action::Browsers { logout, .. } => logout_browsers(context, &store, *logout),
+        Action::Link => {
+            let link = format!("http://{}/?once={}", context.config.listen(), new_link(&store, now())?);
+            match context.json {
+                true => context.output.json(&json!({"link": link}))?,
+                false => context.output.line(link)?,
+            }
+            Ok(Outcome::Done)
+        }
+        Action::Rotate => {
+            let token = rotate_local_token(&store)?;
+            match context.json {
+                true => context.output.json(&json!({"token": token}))?,
+                false => context.output.line(token)?,
+            }
+            Ok(Outcome::Done)
+        }
     }
+}
+
+fn browsers(context: &mut Context, store: &Store) -> Result<Outcome> {
+    let browsers = store.browsers(now())?;
+    if context.json {
+        let browsers: Vec<Value> = browsers.iter().map(browser_json).collect();
+        context.output.json(&json!({"browsers": browsers, "next_cursor": null}))?;
+        return Ok(Outcome::Done);
+    }
+    if browsers.is_empty() {
+        context.output.line("no browser is logged in")?;
+        return Ok(Outcome::Done);
+    }
+    let rows: Vec<Vec<String>> = browsers
+        .iter()
+        .map(|browser| {
+            vec![
+                browser.id.to_string(),
+                browser.member.clone().unwrap_or_else(|| "you".to_owned()),
+                browser.port.to_string(),
+                time::local(browser.last_used),
+                time::local(browser.expires_at),
+                browser.agent.clone(),
+            ]
+        })
+        .collect();
+    for line in table(&["#number", "who", "#port", "last access", "expires", "browser"], &rows) {
+        context.output.line(line)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn logout_browsers(context: &mut Context, store: &Store, id: Option<i64>) -> Result<Outcome> {
+    let count = store.end_browsers(id)?;
+    if let Some(id) = id.filter(|_| count == 0) {
+        return Err(Error::new(format!("no browser has the number {id}"))
+            .hint("`annals members browsers` lists all browsers"));
+    }
+    if context.json {
+        context.output.json(&json!({"logged_out": count}))?;
+    } else {
+        context.output.line(format!("logged out {}", counted(count, "browser")))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn browser_json(browser: &BrowserRow) -> Value {
+    json!({
+        "number": browser.id,
+        "member": browser.member,
+        "port": browser.port,
+        "browser": browser.agent,
+        "started_at": browser.started_at.rfc3339(),
+        "last_used_at": browser.last_used.rfc3339(),
+        "expires_at": browser.expires_at.rfc3339(),
+    })
 }
 
 fn check_name(name: &str) -> Result<()> {

@@ -72,7 +72,7 @@ pub fn start(context: &mut Context, options: &ServeArguments, opening: Opening) 
 
 /// The browser gets a single-use link: other users of this machine can see its command line.
 fn open_page(context: &mut Context, address: &Address) {
-    let link = format!("{}/?once={}", address.url, address.once);
+    let [_, link] = &address.links;
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let started = std::process::Command::new(opener)
         .arg(link)
@@ -86,9 +86,9 @@ fn open_page(context: &mut Context, address: &Address) {
 }
 
 fn announce(context: &mut Context, address: &Address, mut document: Map<String, Value>) -> Result<()> {
-    let link = format!("{}/?token={}", address.url, address.token);
+    let [link, _] = &address.links;
     if context.json {
-        let fields = [("url", &address.url), ("token", &address.token), ("link", &link)];
+        let fields = [("url", &address.url), ("token", &address.token), ("link", link)];
         document.extend(fields.map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))));
         context.output.json(&document)?;
     } else {
@@ -96,9 +96,8 @@ fn announce(context: &mut Context, address: &Address, mut document: Map<String, 
     }
     context.output.flush()?;
     if !context.quiet && !context.json {
-        context
-            .output
-            .note("Opening the link sets a cookie; programs send `Authorization: Bearer TOKEN` instead.");
+        context.output.note("The link logs one browser in, once; `annals members link` prints another.");
+        context.output.note("Programs send `Authorization: Bearer TOKEN`; `--json` prints the token.");
         context.output.note("Press Ctrl-C to stop.");
     }
     Ok(())

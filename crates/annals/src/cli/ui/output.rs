@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use serde::Serialize;
 
-use annals_core::{Error, Result};
+use annals_core::{Error, Result, is_hidden, visible_json};
 
 pub struct Output {
     stdout: BufWriter<Stdout>,
@@ -17,7 +17,7 @@ pub struct Output {
 /// Prints a line to stderr from a thread that has no `Output`.
 pub fn log_line(text: &str) {
     // If stderr is closed, there is nobody to report to.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", visible(text, false));
 }
 
 impl Output {
@@ -133,31 +133,6 @@ const BOLD: &str = "\u{1b}[1m";
 const FAINT: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Control characters, and those that reverse the direction of text and so hide what it says.
-fn is_hidden(letter: char) -> bool {
-    let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || letter.is_control()
-}
-
-/// Escapes the same characters in JSON, where they can only be part of a string: parsers read them back unchanged.
-fn visible_json(json: Vec<u8>) -> Vec<u8> {
-    // DEL, or the first byte of U+0080–U+009F and of U+2000–U+2FFF.
-    if !json.iter().any(|byte| matches!(byte, 0x7f | 0xc2 | 0xe2)) {
-        return json;
-    }
-    let Ok(text) = std::str::from_utf8(&json) else { return json };
-    let is_shown = |letter: char| !is_hidden(letter) || letter.is_ascii() && letter != '\u{7f}';
-    let mut escaped = String::with_capacity(text.len() + 16);
-    for letter in text.chars() {
-        if is_shown(letter) {
-            escaped.push(letter);
-        } else {
-            escaped.push_str(&format!("\\u{:04x}", u32::from(letter)));
-        }
-    }
-    escaped.into_bytes()
-}
-
 /// Escape sequences in foreign text must not reach the terminal; our own three styles may.
 fn visible(text: &str, styled: bool) -> Cow<'_, str> {
     let control = |c: char| is_hidden(c) && c != '\n' && c != '\t';
@@ -189,19 +164,7 @@ fn visible(text: &str, styled: bool) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{visible, visible_json};
-
-    #[test]
-    fn hidden_characters_are_escaped_in_json() {
-        for hidden in ["\u{7f}", "\u{9b}31m", "\u{202e}", "\u{2069}", "\u{200e}", "\u{1b}["] {
-            let text = format!("é … {hidden} x");
-            let written = visible_json(serde_json::to_vec(&text).unwrap());
-            let shown = std::str::from_utf8(&written).unwrap();
-            assert!(!shown.contains(hidden) && shown.contains("é … \\u"), "{shown}");
-            assert_eq!(serde_json::from_slice::<String>(&written).unwrap(), text);
-        }
-        assert_eq!(visible_json(b"{\n  \"a\": 1\n}".to_vec()), b"{\n  \"a\": 1\n}");
-    }
+    use super::visible;
 
     #[test]
     fn control_bytes_do_not_reach_the_terminal() {

@@ -1,13 +1,19 @@
 //! Turns messages, calls, outputs, paths and library items into passages of the text index.
 
+use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use serde_json::Value;
 
 use annals_core::{
     Block, Call, CallKind, CallResult, ContentKey, Document, FILE_MARK, Family, Item, LONGEST_TEXT,
-    MODEL_MARK, Message, MessageKind, Operation, Passage, PassageKind, Role, Span, TOOL_MARK, TermSet, Touch,
-    TypedPrompt, each_embedded_text, each_gram_term, each_line_term, each_sampled_line_term, each_text,
-    line_fingerprint,
+    MODEL_MARK, Message, MessageKind, Operation, Passage, PassageKind, Role, SECRET_MARK, Span, TOOL_MARK,
+    TermSet, Touch, TypedPrompt, each_embedded_text, each_gram_term, each_line_term, each_sampled_line_term,
+    each_text, line_fingerprint,
 };
+use annals_redact::Redactor;
 use annals_sources::Source;
 use annals_sources::json::Line;
 
@@ -124,7 +130,7 @@ impl Passages {
             ..SpokenLine::new(&message.session, message.span.offset, kind)
         };
         if let Some(model) = &message.model {
-            self.words.add(&marked_term(MODEL_MARK, &model.to_lowercase()));
+            add_marked(&mut self.words, MODEL_MARK, model);
         }
         self.add_spoken(&spoken, line, found);
         for passage in &mut found[before..] {
@@ -137,15 +143,15 @@ impl Passages {
         for block in self.source.line_blocks(&[line]) {
             match block {
                 Block::Text(text) | Block::Event { text, .. } => {
-                    self.words.add_text(&text);
+                    add_text(&mut self.words, &text);
                     if let Some(typed) = &mut typed {
                         typed.extend(text.chars().take(TYPED.saturating_sub(typed.len())));
                     }
                 }
-                Block::Thinking(text) => self.thoughts.add_text(&text),
-                Block::Attachment { name } => self.words.add_text(&name),
-                Block::Image { path, .. } => self.words.add_text(path.as_deref().unwrap_or_default()),
-                Block::ToolResult { output, .. } if spoken.whole => self.words.add_text(&output),
+                Block::Thinking(text) => add_text(&mut self.thoughts, &text),
+                Block::Attachment { name } => add_text(&mut self.words, &name),
+                Block::Image { path, .. } => add_text(&mut self.words, path.as_deref().unwrap_or_default()),
+                Block::ToolResult { output, .. } if spoken.whole => add_text(&mut self.words, &output),
                 // Calls and results have separate rows; context is not anyone's words.
                 Block::Context { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } => {}
             }
@@ -168,7 +174,7 @@ impl Passages {
     fn typed(&mut self, typed: &TypedPrompt, line: Line<'_>, found: &mut Vec<Passage>) {
         for block in self.source.line_blocks(&[line]) {
             if let Block::Text(text) = block {
-                self.words.add_text(&text);
+                add_text(&mut self.words, &text);
             }
         }
         let (place, at, terms) = (typed.span.offset, Some(typed.at), self.words.take());
@@ -176,14 +182,14 @@ impl Passages {
     }
 
     fn call(&mut self, call: &Call, line: Option<Line<'_>>, found: &mut Vec<Passage>) {
-        self.words.add(&marked_term(TOOL_MARK, &call.name.to_lowercase()));
+        add_marked(&mut self.words, TOOL_MARK, &call.name);
         if let Some(model) = &call.model {
-            self.words.add(&marked_term(MODEL_MARK, &model.to_lowercase()));
+            add_marked(&mut self.words, MODEL_MARK, model);
         }
-        self.words.add_text(&call.name);
+        add_text(&mut self.words, &call.name);
         for block in line.map(|line| self.source.line_blocks(&[line])).into_iter().flatten() {
             if let Block::ToolCall { input, .. } = block {
-                each_text(&input, &mut |text| self.words.add_text(text));
+                add_document(&mut self.words, &input);
             }
         }
         if call.kind == CallKind::Edit
@@ -240,9 +246,9 @@ impl Passages {
     /// added.
     fn add_output(&mut self, call: u64, output: String) {
         match self.outputs.iter().find(|(of, _)| *of == call) {
-            Some((_, before)) => self.words.add_text(not_emitted(before, &output)),
+            Some((_, before)) => add_part(&mut self.words, &output, not_emitted(before, &output)),
             None => {
-                each_embedded_text(&output, &mut |text| self.words.add_text(text));
+                add_output(&mut self.words, &output);
                 if output.len() <= LONGEST_TEXT {
                     self.outputs.truncate(REMEMBERED - 1);
                     self.outputs.push_front((call, output));
@@ -253,8 +259,8 @@ impl Passages {
 
     fn touch(&mut self, touch: &Touch, found: &mut Vec<Passage>) {
         let last = touch.path.rsplit(['/', '\\']).next().unwrap_or(&touch.path);
-        self.words.add(&marked_term(FILE_MARK, &last.to_lowercase()));
-        self.words.add_text(&touch.path);
+        add_marked(&mut self.words, FILE_MARK, last);
+        add_text(&mut self.words, &touch.path);
         let (session, place, terms) = (Some(touch.session.clone()), touch.call, self.words.take());
         found.push(Passage { session, place, kind: PassageKind::Files, at: None, terms });
     }
@@ -270,9 +276,9 @@ impl Passages {
             false => return,
         };
         if kind == PassageKind::Record {
-            self.words.add_text(&document.key);
+            add_text(&mut self.words, &document.key);
         }
-        self.words.add_text(&String::from_utf8_lossy(line.map(Line::bytes).unwrap_or_default()));
+        add_text(&mut self.words, &String::from_utf8_lossy(line.map(Line::bytes).unwrap_or_default()));
         let (place, at, terms) = (document.span.offset, document.at, self.words.take());
         found.push(Passage { session: None, place, kind, at, terms });
     }
@@ -280,13 +286,13 @@ impl Passages {
 
 /// The middle of a text, without the start and end that it shares with another one. Words at the cuts are included
 /// whole.
-fn not_emitted<'t>(before: &str, text: &'t str) -> &'t str {
+fn not_emitted(before: &str, text: &str) -> Range<usize> {
     let end = text.len() - shared_end(before.as_bytes(), text.as_bytes());
     let start = shared_start(before.as_bytes(), &text.as_bytes()[..end]);
     let start = text.as_bytes()[..start].iter().rposition(u8::is_ascii_whitespace).unwrap_or(0);
     let rest = &text.as_bytes()[end..];
     let end = end + rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
-    text.get(start..end).unwrap_or(text)
+    if text.get(start..end).is_some() { start..end } else { 0..text.len() }
 }
 
 fn shared_start(before: &[u8], text: &[u8]) -> usize {
@@ -321,9 +327,76 @@ impl<'a> SpokenLine<'a> {
     }
 }
 
-fn marked_term(mark: &[u8], word: &str) -> Vec<u8> {
-    [mark, word.as_bytes()].concat()
+/// Adds the terms of a text. Those within its secrets are kept apart.
+fn add_text(words: &mut TermSet, text: &str) {
+    let text = &text[..boundary(text, LONGEST_TEXT + BEYOND)];
+    let shown = SECRETS.replace_in_document(text, &|_| BLANK.to_owned());
+    words.add_text(&shown);
+    if let Cow::Owned(_) = shown {
+        words.add_secrets_of(text);
+    }
 }
+
+/// The same for a part of a text: what comes before it may give its secrets away.
+fn add_part(words: &mut TermSet, text: &str, part: Range<usize>) {
+    if part.is_empty() {
+        return;
+    }
+    let from = boundary(text, part.start.saturating_sub(BEYOND));
+    let around = &text[from..boundary(text, part.end.saturating_add(BEYOND)).max(part.end)];
+    let (mut shown, mut at) = (String::new(), part.start);
+    SECRETS.each(around, &mut |secret| {
+        let secret = (secret.range.start + from).max(at)..(secret.range.end + from).min(part.end);
+        if !secret.is_empty() {
+            shown.push_str(&text[at..secret.start]);
+            shown.push_str(BLANK);
+            at = secret.end;
+        }
+    });
+    words.add_text(&(shown + &text[at..part.end]));
+    if at > part.start {
+        words.add_secrets_of(&text[part]);
+    }
+}
+
+/// The same for the texts in a document, some of which are secrets by the names of their fields.
+fn add_document(words: &mut TermSet, value: &Value) {
+    if SECRETS.each_text(value, None, &|_| BLANK.to_owned(), &mut |text| words.add_text(text)) {
+        each_text(value, &mut |text| words.add_secrets_of(text));
+    }
+}
+
+/// The same for an output, which may be a document.
+fn add_output(words: &mut TermSet, output: &str) {
+    if !output.starts_with(['{', '[']) {
+        return add_text(words, output);
+    }
+    if SECRETS.each_embedded_text(output, None, &|_| BLANK.to_owned(), &mut |text| words.add_text(text)) {
+        each_embedded_text(output, &mut |text| words.add_secrets_of(text));
+    }
+}
+
+/// Adds a name with its mark.
+fn add_marked(words: &mut TermSet, mark: &[u8], name: &str) {
+    let term = [mark, name.to_lowercase().as_bytes()].concat();
+    match SECRETS.mask(name) {
+        Cow::Borrowed(_) => words.add(&term),
+        Cow::Owned(_) => words.add(&[SECRET_MARK, &term].concat()),
+    }
+}
+
+/// The last character boundary at or before this offset.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// Separates what comes before a secret from what comes after it.
+const BLANK: &str = " ";
+/// How far beyond the indexed text to look for the end of a secret.
+const BEYOND: usize = 16 << 10;
+
+/// The key is of no use here: only the places of secrets matter.
+static SECRETS: LazyLock<Redactor> = LazyLock::new(|| Redactor::new([0; 32]));
 
 #[cfg(test)]
 mod tests {
@@ -351,7 +424,7 @@ mod tests {
             terms.take().iter().map(<[u8]>::to_vec).collect::<Vec<_>>()
         };
         for (before, text) in pairs {
-            let new = not_emitted(before, &text);
+            let new = &text[not_emitted(before, &text)];
             let indexed = [terms(before), terms(new)].concat();
             assert!(terms(&text).iter().all(|term| indexed.contains(term)), "{before:?} {text:?} {new:?}");
             assert!(new.len() < 30, "{new:?}");

@@ -68,10 +68,9 @@ fn push_visible(html: &mut String, letter: char) {
     }
 }
 
-/// Invisible characters, and those that reverse the direction of text and so hide what it says.
+/// Line breaks and tabs are part of a page.
 fn is_hidden(letter: char) -> bool {
-    let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || letter.is_control() && letter != '\n' && letter != '\t'
+    annals_core::is_hidden(letter) && letter != '\n' && letter != '\t'
 }
 
 /// Makes the invisible characters of a rendered page visible: templates escape only what HTML requires.

@@ -169,7 +169,19 @@ impl View<'_> {
     }
 }
 
+/// More words than anybody types.
+pub const MOST_WORDS: usize = 500;
+
+/// Refuses what nobody types before anything is made of it.
+pub fn check_words(text: &str) -> Result<()> {
+    match text.split_whitespace().nth(MOST_WORDS) {
+        None => Ok(()),
+        Some(_) => Err(Error::bad_request("too many words").hint(format!("use at most {MOST_WORDS} words"))),
+    }
+}
+
 fn parse_request(request: &SearchQuery, now: Time) -> Result<Query> {
+    check_words(&request.query)?;
     let mut query = parse_query(&request.query, now)?;
     query.source = request.source.clone().or(query.source);
     query.project = request.project.clone().or(query.project);
@@ -270,13 +282,33 @@ impl<'a> Searcher<'a> {
             None => {
                 let mut hits = self.resolve_sessions(hits, query, &terms)?;
                 self.refine(&mut hits, query)?;
-                (self.group_hits(hits, mode), None)
+                (self.live_groups(self.group_hits(hits, mode))?, None)
             }
         };
         if mode == MatchMode::All && from == 0 {
             self.add_titles(&mut groups, query, &terms)?;
         }
         Ok(Groups { groups, complete, next })
+    }
+
+    /// Drops groups of which only copies matched: they are no results, and must not be counted as such.
+    fn live_groups(&self, groups: Vec<Group>) -> Result<Vec<Group>> {
+        let reader = self.reader();
+        let mut live = Vec::with_capacity(groups.len());
+        for mut group in groups {
+            let mut dead = 0;
+            while let Some((_, hit)) = group.hits.get(dead) {
+                if reader.is_live(hit)? {
+                    break;
+                }
+                dead += 1;
+            }
+            group.hits.drain(..dead);
+            if !group.hits.is_empty() {
+                live.push(group);
+            }
+        }
+        Ok(live)
     }
 
     /// Sessions in the order in which windows of hits confirm them: each page continues where the last one ended.
@@ -325,7 +357,7 @@ impl<'a> Searcher<'a> {
                 continue;
             }
             let Some(found) = self.read(&mut reader, hit)? else { continue };
-            fitting[at] = matches_query(&found.text, &test.exact, &test.unwanted)
+            fitting[at] = matches_query(self.view.door, &found.text, &test.exact, &test.unwanted)
                 && test.path.as_ref().is_none_or(|path| self.touches(hit, path).unwrap_or(false));
         }
         let mut fitting = fitting.into_iter();
@@ -413,7 +445,12 @@ impl<'a> Searcher<'a> {
         let Some(words) = words else { return Ok(()) };
         let known: HashMap<i64, usize> =
             groups.iter().enumerate().map(|(at, group)| (group.session, at)).collect();
-        for row in self.view.archive.titled_sessions(&words)? {
+        for (row, title) in self.view.archive.titled_sessions(&words)? {
+            // What is masked in a title does not match.
+            let title = normalize(self.view.door.raw(&title).as_str());
+            if !words.iter().all(|word| title.contains(word)) {
+                continue;
+            }
             if terms.sessions.as_ref().is_some_and(|sessions| !sessions.contains(&row)) {
                 continue;
             }
@@ -470,7 +507,7 @@ impl<'a> Searcher<'a> {
         let best = hits.len().min(READ);
         for (score, hit) in &mut hits[..best] {
             if let Some(found) = self.read(&mut reader, hit)? {
-                *score *= 1.0 + closeness(&found.text, &query.clauses, &typed);
+                *score *= 1.0 + closeness(found.text.shown(self.view.door), &query.clauses, &typed);
             }
         }
         hits[..best].sort_by(|(left, _), (right, _)| right.total_cmp(left));

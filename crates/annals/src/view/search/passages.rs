@@ -1,5 +1,9 @@
 //! The texts of search results, and their snippets.
 
+use std::cell::OnceCell;
+
+use serde_json::Value;
+
 use super::query::{Clause, normalize};
 use crate::view::context::View;
 use crate::view::door::{Door, between_letters};
@@ -27,7 +31,55 @@ pub struct FoundPassage {
     pub tool: Option<String>,
     pub at: Option<Time>,
     pub record: Option<PlacedRecord>,
-    pub text: String,
+    pub text: PassageText,
+}
+
+/// The text of a passage as it is stored, and as it may be shown.
+#[derive(Default)]
+pub struct PassageText {
+    parts: Vec<TextPart>,
+    shown: OnceCell<String>,
+}
+
+enum TextPart {
+    Text(String),
+    /// A text that may be a document.
+    Output(String),
+    Document(Value),
+}
+
+impl PassageText {
+    fn add(&mut self, part: impl Into<String>) {
+        self.parts.push(TextPart::Text(part.into()));
+    }
+
+    /// With its secrets: only to rule out what cannot match.
+    fn stored(&self) -> String {
+        let mut text = String::new();
+        for part in &self.parts {
+            match part {
+                TextPart::Text(part) => add(&mut text, part),
+                TextPart::Output(part) => each_embedded_text(part, &mut |part| add(&mut text, part)),
+                TextPart::Document(part) => each_text(part, &mut |part| add(&mut text, part)),
+            }
+        }
+        text
+    }
+
+    /// Masked before its parts are joined: a secret may be recognised only by its field.
+    pub fn shown(&self, door: &Door) -> &str {
+        self.shown.get_or_init(|| {
+            let mut text = String::new();
+            for part in &self.parts {
+                match part {
+                    TextPart::Text(part) => add(&mut text, door.text(start_and_beyond(part)).as_str()),
+                    TextPart::Output(part) => door.each_embedded_text(part, &mut |part| add(&mut text, part)),
+                    TextPart::Document(part) => door.each_text(part, &mut |part| add(&mut text, part)),
+                }
+            }
+            text
+        })
+    }
 }
 
 pub struct PassageStep {
@@ -58,6 +110,28 @@ impl PassageReader<'_> {
                 }
             }
             PassageKind::Record | PassageKind::Output => self.record(hit),
+        }
+    }
+
+    /// Whether `read` finds something, without reading texts.
+    pub fn is_live(&self, hit: &PassageHit) -> Result<bool> {
+        let archive = &self.view.archive;
+        let is_message = || -> Result<bool> {
+            let row = archive.message_at(hit.session, hit.file, hit.place)?;
+            Ok(row.is_some_and(|row| !row.copied && row.kind != MessageKind::Injected))
+        };
+        match hit.kind {
+            PassageKind::User | PassageKind::Assistant | PassageKind::Thinking => is_message(),
+            PassageKind::Call | PassageKind::Result | PassageKind::Files => {
+                match archive.call_at(hit.session, hit.file, hit.place)? {
+                    Some(row) => Ok(!row.copied),
+                    None if hit.kind == PassageKind::Result => is_message(),
+                    None => Ok(false),
+                }
+            }
+            PassageKind::Record | PassageKind::Output => {
+                Ok(archive.record_at(hit.file, hit.place)?.is_some())
+            }
         }
     }
 
@@ -110,24 +184,24 @@ impl PassageReader<'_> {
             lines.push(self.contents.span(row.file, line)?);
         }
         let lines: Vec<&[u8]> = lines.iter().map(|line| line.expose()).collect();
-        let mut text = String::new();
+        let mut text = PassageText::default();
         for block in source.blocks(&lines) {
             match (block, hit.kind) {
                 (Block::Thinking(part), PassageKind::Thinking)
                 | (
                     Block::Text(part) | Block::Event { text: part, .. } | Block::Attachment { name: part },
                     PassageKind::User | PassageKind::Assistant,
-                ) => add(&mut text, &part),
+                ) => text.add(part),
                 (Block::Image { path: Some(part), .. }, PassageKind::User | PassageKind::Assistant) => {
-                    add(&mut text, &part)
+                    text.add(part)
                 }
                 (
                     Block::ToolResult { output: part, .. },
                     PassageKind::Result | PassageKind::User | PassageKind::Assistant,
-                ) if row.kind == MessageKind::Result => add(&mut text, &part),
+                ) if row.kind == MessageKind::Result => text.add(part),
                 // Some clients store thinking as separate messages.
                 (Block::Text(part), PassageKind::Thinking) if row.kind == MessageKind::Thinking => {
-                    add(&mut text, &part)
+                    text.add(part)
                 }
                 _ => {}
             }
@@ -143,20 +217,20 @@ impl PassageReader<'_> {
 
     fn call(&mut self, hit: &PassageHit, row: &CallRow, source: &'static dyn Source) -> Result<FoundPassage> {
         let builder = EntryBuilder { view: self.view, source, full: true, changes: false };
-        let mut text = String::new();
+        let mut text = PassageText::default();
         match hit.kind {
             PassageKind::Result => {
                 let output = builder.output(&mut self.contents, row)?.unwrap_or_default();
-                each_embedded_text(&output, &mut |part| add(&mut text, part));
+                text.parts.push(TextPart::Output(output));
             }
             PassageKind::Files => {
                 for touch in self.view.archive.touches(row.session_id, row.file, row.span.offset)? {
-                    add(&mut text, &String::from_utf8_lossy(touch.path.expose()));
+                    text.add(String::from_utf8_lossy(touch.path.expose()));
                 }
             }
             _ => {
-                text.push_str(&row.name);
-                each_text(&builder.input(&mut self.contents, row)?, &mut |part| add(&mut text, part));
+                text.add(row.name.as_str());
+                text.parts.push(TextPart::Document(builder.input(&mut self.contents, row)?));
             }
         }
         let step = self.step_of(row)?;
@@ -197,11 +271,11 @@ impl PassageReader<'_> {
         let Some(record) = self.view.archive.record_at(hit.file, hit.place)? else { return Ok(None) };
         let bytes =
             self.contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
-        let mut text = String::new();
+        let mut text = PassageText::default();
         if hit.kind == PassageKind::Record {
-            text.push_str(&record.key);
+            text.add(record.key.as_str());
         }
-        add(&mut text, &String::from_utf8_lossy(bytes.expose()));
+        text.add(String::from_utf8_lossy(bytes.expose()));
         // An output stored in a separate file belongs to its call.
         let name = format!("{}/{}", record.stream, record.key);
         let call = self.view.archive.call_with_output(&name)?;
@@ -231,13 +305,19 @@ pub fn fragment(phrase: &str) -> Option<&str> {
     parts.max_by_key(|part| part.len()).filter(|part| part.len() > 1)
 }
 
-/// Whether a text contains everything in `exact` as typed, and nothing in `unwanted`.
-pub fn matches_query(text: &str, exact: &[&Clause], unwanted: &[&Clause]) -> bool {
+/// Whether the shown text contains everything in `exact` as typed, and nothing in `unwanted`. What is masked neither
+/// matches nor excludes.
+pub fn matches_query(door: &Door, text: &PassageText, exact: &[&Clause], unwanted: &[&Clause]) -> bool {
     if exact.is_empty() && unwanted.is_empty() {
         return true;
     }
-    let text = normalize(start(text));
-    exact.iter().all(|clause| clause.matches(&text)) && !unwanted.iter().any(|clause| clause.matches(&text))
+    // Masking costs more than comparing, and most texts do not match.
+    let stored = normalize(start(&text.stored()));
+    if !exact.iter().all(|clause| clause.matches(&stored)) {
+        return false;
+    }
+    let shown = normalize(start(text.shown(door)));
+    exact.iter().all(|clause| clause.matches(&shown)) && !unwanted.iter().any(|clause| clause.matches(&shown))
 }
 
 /// How well a text matches beyond containing the words: as typed, close together, near the start.
@@ -259,6 +339,10 @@ fn start(text: &str) -> &str {
     truncate_to(text, LONGEST_TEXT)
 }
 
+fn start_and_beyond(text: &str) -> &str {
+    truncate_to(text, LONGEST_TEXT + BEYOND)
+}
+
 /// The longest prefix of at most `longest` bytes that ends at a character boundary.
 fn truncate_to(text: &str, longest: usize) -> &str {
     &text[..between_letters(text, longest)]
@@ -266,8 +350,8 @@ fn truncate_to(text: &str, longest: usize) -> &str {
 
 /// A few words around the first match, and the start and length of each match in characters. The complete text is
 /// masked before it is cut: part of a secret is not recognised as one.
-pub fn snippet(door: &Door, text: &str, clauses: &[Clause]) -> (Shown, Vec<[usize; 2]>) {
-    let masked = door.text(truncate_to(text, LONGEST_TEXT + BEYOND));
+pub fn snippet(door: &Door, text: &PassageText, clauses: &[Clause]) -> (Shown, Vec<[usize; 2]>) {
+    let masked = door.text(start_and_beyond(text.shown(door)));
     let needles: Vec<&str> = clauses
         .iter()
         .flat_map(|clause| &clause.pieces)

@@ -4,8 +4,15 @@ use std::collections::HashSet;
 
 use super::query::{Clause, Query};
 use super::{MOST_TERM_GROUPS, MatchMode, Searcher};
-use annals_core::{FILE_MARK, MODEL_MARK, Result, TOOL_MARK, Time};
+use annals_core::{FILE_MARK, MODEL_MARK, Result, SECRET_MARK, TOOL_MARK, Time};
 use annals_store::{SessionFilter, TermGroup, TermQuery};
+
+fn add_secrets(group: &mut TermGroup) {
+    for terms in [&mut group.terms, &mut group.prefixes] {
+        let marked: Vec<Vec<u8>> = terms.iter().map(|term| [SECRET_MARK, term.as_slice()].concat()).collect();
+        terms.extend(marked);
+    }
+}
 
 impl Searcher<'_> {
     pub fn term_query(&self, query: &Query, mode: MatchMode) -> Result<TermQuery> {
@@ -14,6 +21,10 @@ impl Searcher<'_> {
             MatchMode::Any => query.clauses.iter().filter_map(Clause::forms).collect(),
         };
         groups.truncate(MOST_TERM_GROUPS);
+        // The owner may also find what is within secrets.
+        if self.view.door.reveals() {
+            groups.iter_mut().for_each(add_secrets);
+        }
         let marked = |mark: &[u8], word: &str| TermGroup {
             terms: vec![[mark, word.to_lowercase().as_bytes()].concat()],
             prefixes: Vec::new(),
@@ -29,19 +40,22 @@ impl Searcher<'_> {
             // A model also matches by the start of its name.
             TermGroup { prefixes: marked.terms.clone(), ..marked }
         }));
+        if self.view.door.reveals() {
+            of_calls.iter_mut().for_each(add_secrets);
+        }
+        // Excluded phrases are checked in the text.
+        let unwanted = query.unwanted.iter().filter(|clause| !clause.is_exact());
+        let mut excluded: Vec<TermGroup> = unwanted.flat_map(Clause::term_groups).collect();
+        if self.view.door.reveals() {
+            excluded.iter_mut().for_each(add_secrets);
+        }
         Ok(TermQuery {
             least: match mode {
                 MatchMode::All => groups.len(),
                 MatchMode::Any => usize::from(!groups.is_empty()),
             },
             groups,
-            // Excluded phrases are checked in the text.
-            excluded: query
-                .unwanted
-                .iter()
-                .filter(|clause| !clause.is_exact())
-                .flat_map(Clause::term_groups)
-                .collect(),
+            excluded,
             of_calls,
             kinds: query.kinds.clone(),
             since_minute: query.since.map(Time::minute),
@@ -71,7 +85,7 @@ impl Searcher<'_> {
             with_agents: true,
             ..SessionFilter::default()
         };
-        let mut rows = self.view.archive.session_rows(&filter)?;
+        let mut rows = self.view.archive.session_rows(self.view.without_guesses(&filter)?.as_ref())?;
         // Records have no session; their owner is determined when they are resolved.
         rows.insert(0);
         Ok(Some(rows))

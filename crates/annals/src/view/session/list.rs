@@ -105,8 +105,8 @@ impl View<'_> {
     pub fn sessions(&self, query: &SessionQuery) -> Result<SessionList> {
         let after = query.page.cursor.as_deref().map(read_keyed).transpose()?;
         let limit = query.page.limit.max(1);
-        let mut rows =
-            self.archive.sessions(&query.filter, Page { limit: limit.saturating_add(1), after })?;
+        let filter = self.without_guesses(&query.filter)?;
+        let mut rows = self.archive.sessions(&filter, Page { limit: limit.saturating_add(1), after })?;
         let more = rows.len() as i64 > limit;
         rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         let native = if query.brief { Native::LeftOut } else { Native::Included };
@@ -115,7 +115,7 @@ impl View<'_> {
             sessions.push(self.session_view(row, native)?);
         }
         let next_cursor = sessions.last().filter(|_| more).map(session_cursor);
-        Ok(SessionList { sessions, next_cursor, total: self.archive.count_sessions(&query.filter)? })
+        Ok(SessionList { sessions, next_cursor, total: self.archive.count_sessions(&filter)? })
     }
 
     /// A session by its id, or by a prefix that only one id has.

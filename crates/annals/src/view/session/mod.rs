@@ -4,6 +4,7 @@ pub(super) mod branches;
 pub(super) mod bytes;
 pub(super) mod changes;
 pub(super) mod entry_builder;
+mod filter;
 pub(super) mod lines;
 pub(super) mod list;
 pub(super) mod outline;

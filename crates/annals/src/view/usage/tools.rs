@@ -123,7 +123,7 @@ impl View<'_> {
         Ok(ToolAnalytics {
             state: self.source_state(*source)?,
             date_range_days: days,
-            session_count: self.archive.count_sessions(&filter)?,
+            session_count: self.archive.count_sessions(self.without_guesses(&filter)?.as_ref())?,
             tool_call_count: calls,
             failed_call_count: failed,
             tool_counts: ToolCounts::of(tool_counts),
