@@ -13,6 +13,7 @@
 )]
 
 mod browser;
+mod connections;
 mod crash;
 mod cuts;
 mod damage;

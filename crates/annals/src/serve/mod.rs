@@ -4,6 +4,7 @@ mod access;
 mod answer;
 mod api;
 mod browsers;
+mod connections;
 mod events;
 mod pages;
 mod refresh;
@@ -168,7 +169,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         let url = format!("http://{address}");
         let links = links.map(|link| format!("{url}/?once={link}"));
         ready(&Address { url, token, links })?;
-        let routes = routes(app.clone()).into_make_service();
+        let routes = routes(app.clone());
         let (_watcher, changed) = refresh::watch(&setup.watch, &app);
         tokio::spawn(refresh::keep_current(app, changed));
         let mut grace_receiver = stop_receiver.clone();
@@ -179,7 +180,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
             tokio::time::sleep(GRACE).await;
         };
         tokio::select! {
-            served = axum::serve(listener, routes).with_graceful_shutdown(stopped) => served?,
+            () = connections::serve(listener, routes, stopped) => {}
             () = grace_is_over => {}
         }
         Ok(())
