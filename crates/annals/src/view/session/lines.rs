@@ -76,8 +76,7 @@ impl LineGraph {
             let span = Span { offset, length: last.place() + 1 - offset };
             lines.contents.load(&[SpanRequest { file, version: None, span }])?;
         }
-        self.cover(lines, file, first.place())?;
-        self.cover(lines, file, last.place())?;
+        self.cover(lines, file, (first.place(), last.place()))?;
         for step in steps {
             let StepRow::Message(row) = step else { continue };
             if let Some(parent) = self.parent(lines, row)? {
@@ -92,7 +91,7 @@ impl LineGraph {
         let own = lines.contents.span(row.file, row.span)?;
         let Some(ids) = lines.source.line_ids(own.expose()) else { return Ok(None) };
         self.enter(row.session_id);
-        self.cover(lines, row.file, row.span.offset)?;
+        self.cover(lines, row.file, (row.span.offset, row.span.offset))?;
         let mut line = key_of(&ids.id);
         for _ in 0..LONGEST_CHAIN {
             let parent = self.find(lines, row.file, line)?.and_then(|node| node.parent);
@@ -116,7 +115,7 @@ impl LineGraph {
             return Ok(None);
         }
         self.enter(session);
-        self.cover(lines, file, offset)?;
+        self.cover(lines, file, (offset, offset))?;
         let line = self.ids.range(..=(file, offset)).next_back();
         Ok(line.filter(|((of, _), _)| *of == file).map(|(_, id)| id.as_str()))
     }
@@ -142,7 +141,7 @@ impl LineGraph {
         if !self.lines.contains_key(&line) {
             for other in lines.view.archive.transcript_sources(self.session)? {
                 if other.framing == Framing::Lines && !self.windows.contains_key(&other.id) {
-                    self.cover(lines, other.id, 0)?;
+                    self.cover(lines, other.id, (0, 0))?;
                 }
                 while !self.lines.contains_key(&line) && self.extend(lines, other.id, END)? {}
             }
@@ -154,8 +153,13 @@ impl LineGraph {
         Ok(found)
     }
 
-    /// Reads until the line at this offset is known.
-    fn cover(&mut self, lines: &mut Lines<'_, '_, '_>, file: i64, offset: u64) -> Result<()> {
+    /// Reads until the lines from this offset to that one are known.
+    fn cover(
+        &mut self,
+        lines: &mut Lines<'_, '_, '_>,
+        file: i64,
+        (offset, last): (u64, u64),
+    ) -> Result<()> {
         if !self.windows.contains_key(&file) {
             // From a line that certainly starts before it.
             let mut reach = REACH;
@@ -172,7 +176,7 @@ impl LineGraph {
             self.windows.insert(file, Window { start, end: start, reach: REACH, is_last: false });
         }
         while self.window(file).start > offset && self.extend_back(lines, file)? {}
-        while self.window(file).end <= offset && self.extend(lines, file, offset)? {}
+        while self.window(file).end <= last && self.extend(lines, file, last)? {}
         Ok(())
     }
 
