@@ -1,5 +1,6 @@
 //! How the lines of a session refer to each other, so that a message names its parent whatever lies between.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::view::context::View;
@@ -154,26 +155,10 @@ impl LineGraph {
     }
 
     /// Reads until the lines from this offset to that one are known.
-    fn cover(
-        &mut self,
-        lines: &mut Lines<'_, '_, '_>,
-        file: i64,
-        (offset, last): (u64, u64),
-    ) -> Result<()> {
-        if !self.windows.contains_key(&file) {
-            // From a line that certainly starts before it.
-            let mut reach = REACH;
-            let start = loop {
-                let from = offset.saturating_sub(reach);
-                let span = Span { offset: from, length: offset - from };
-                let before = lines.contents.span(file, span)?;
-                match memchr::memchr(b'\n', before.expose()) {
-                    _ if from == 0 => break 0,
-                    Some(end) => break from + end as u64 + 1,
-                    None => reach *= 2,
-                }
-            };
-            self.windows.insert(file, Window { start, end: start, reach: REACH, is_last: false });
+    fn cover(&mut self, lines: &mut Lines<'_, '_, '_>, file: i64, (offset, last): (u64, u64)) -> Result<()> {
+        if let Entry::Vacant(window) = self.windows.entry(file) {
+            let start = line_start(lines, file, offset)?;
+            window.insert(Window { start, end: start, reach: REACH, is_last: false });
         }
         while self.window(file).start > offset && self.extend_back(lines, file)? {}
         while self.window(file).end <= last && self.extend(lines, file, last)? {}
@@ -257,6 +242,20 @@ impl LineGraph {
             self.ids.insert((file, line_start), ids.id);
         }
         Ok(())
+    }
+}
+
+/// The start of some line before this offset, or of its own.
+fn line_start(lines: &mut Lines<'_, '_, '_>, file: i64, offset: u64) -> Result<u64> {
+    let mut reach = REACH;
+    loop {
+        let from = offset.saturating_sub(reach);
+        let before = lines.contents.span(file, Span { offset: from, length: offset - from })?;
+        match memchr::memchr(b'\n', before.expose()) {
+            _ if from == 0 => return Ok(0),
+            Some(end) => return Ok(from + end as u64 + 1),
+            None => reach *= 2,
+        }
     }
 }
 
