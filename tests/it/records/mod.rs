@@ -163,6 +163,9 @@ fn parents_are_the_same_in_records_pages_and_transcripts() {
     for (source, case) in fixtures::with_home() {
         let bench = fixtures::synced(source, &case);
         let stream = format!("{source}/messages");
+        if bench.run(&["records", stream.as_str()]).stdout.is_empty() {
+            continue;
+        }
         let list = |options: &[&str]| bench.json(&[&["records", stream.as_str()], options].concat());
         let all = list(&[]);
         let (mut pages, mut cursor) = (Vec::new(), None::<String>);

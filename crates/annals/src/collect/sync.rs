@@ -482,8 +482,10 @@ fn finish_visit(
         writer.set_cursor(visit.instance, CHOICE, choice)?;
     }
     for table in tables {
-        report.totals.documents += table.unchanged + table.batches.len() as u64;
-        report.totals.new_documents += table.batches.len() as u64;
+        if !table.is_schema {
+            report.totals.documents += table.unchanged + table.batches.len() as u64;
+            report.totals.new_documents += table.batches.len() as u64;
+        }
         for batch in table.batches {
             count(&mut report.totals, &batch);
             writer.apply(batch)?;

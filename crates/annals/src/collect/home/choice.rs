@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::io::{self, BufReader};
-use std::ops::Range;
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -112,9 +111,10 @@ impl Chosen {
             excluded.remove(session);
         }
         let left_out = &mut survey.left_out;
-        if shared.bytes > 0 {
+        if shared.has_excluded {
+            // Its bytes are counted with the file, as blank lines.
             let (path, store) = (self.choice.shared.path.to_owned(), EXCLUDED.0);
-            left_out.push(LeftOut { path, store, why: EXCLUDED_LINES, files: 0, bytes: shared.bytes });
+            left_out.push(LeftOut { path, store, why: EXCLUDED_LINES, files: 0, bytes: 0 });
         }
         survey.found.retain(|found| {
             let session = session_of(&found.path).filter(|_| !is_below(&found.path));
@@ -133,12 +133,10 @@ impl Chosen {
 
     fn survey_shared(&self, found: &FoundFile) -> io::Result<SharedSurvey> {
         let mut survey = SharedSurvey::default();
-        each_line(&mut BufReader::new(open(&found.disk)?), |span: Range<u64>, line| {
+        each_line(&mut BufReader::new(open(&found.disk)?), |_, line| {
             let entries = line.map(self.choice.shared.entries).unwrap_or_default();
             let is_included = |entry: &SharedEntry| self.includes_folder(&entry.folder);
-            if line.is_none() || !entries.iter().all(is_included) {
-                survey.bytes += span.end - span.start;
-            }
+            survey.has_excluded |= line.is_none() || !entries.iter().all(is_included);
             for entry in entries {
                 if is_included(&entry) {
                     survey.included.extend(entry.session);
@@ -160,6 +158,6 @@ struct SharedSurvey {
     excluded: HashSet<String>,
     /// Files that lines of included projects refer to.
     content: HashSet<String>,
-    /// Bytes of excluded lines.
-    bytes: u64,
+    /// Some lines are of excluded projects.
+    has_excluded: bool,
 }

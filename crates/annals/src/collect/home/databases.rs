@@ -25,6 +25,8 @@ pub const SCHEMA: &str = "sqlite_schema";
 pub struct TableReport {
     pub pattern: &'static str,
     pub batches: Vec<Batch>,
+    /// Its document is the schema of the database, not a row.
+    pub is_schema: bool,
     pub unchanged: u64,
     /// Documents whose row was deleted; only after a complete read.
     pub gone: Vec<i64>,
@@ -53,6 +55,7 @@ pub fn read_database(
     let mut report = TableReport {
         pattern: declared.pattern,
         batches: Vec::new(),
+        is_schema: false,
         unchanged: 0,
         gone: Vec::new(),
         cursor: (name.clone(), fingerprint),
@@ -135,8 +138,15 @@ pub fn read_schemas(
                 Target::archived(instance, source, &name, "schemas", "kept").mutable().database_row();
             batches.push(replace(&target, known.as_ref(), &bytes, &mut Packer::new()?)?);
         }
-        let (cursor, unchanged) = ((name, fingerprint), u64::from(is_same));
-        reports.push(TableReport { pattern, batches, unchanged, gone: Vec::new(), cursor, error: None });
+        reports.push(TableReport {
+            pattern,
+            batches,
+            is_schema: true,
+            unchanged: u64::from(is_same),
+            gone: Vec::new(),
+            cursor: (name, fingerprint),
+            error: None,
+        });
     }
     Ok(reports)
 }

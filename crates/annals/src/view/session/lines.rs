@@ -1,5 +1,6 @@
 //! How the lines of a session refer to each other, so that a message names its parent whatever lies between.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::view::context::View;
@@ -76,8 +77,7 @@ impl LineGraph {
             let span = Span { offset, length: last.place() + 1 - offset };
             lines.contents.load(&[SpanRequest { file, version: None, span }])?;
         }
-        self.cover(lines, file, first.place())?;
-        self.cover(lines, file, last.place())?;
+        self.cover(lines, file, (first.place(), last.place()))?;
         for step in steps {
             let StepRow::Message(row) = step else { continue };
             if let Some(parent) = self.parent(lines, row)? {
@@ -92,7 +92,7 @@ impl LineGraph {
         let own = lines.contents.span(row.file, row.span)?;
         let Some(ids) = lines.source.line_ids(own.expose()) else { return Ok(None) };
         self.enter(row.session_id);
-        self.cover(lines, row.file, row.span.offset)?;
+        self.cover(lines, row.file, (row.span.offset, row.span.offset))?;
         let mut line = key_of(&ids.id);
         for _ in 0..LONGEST_CHAIN {
             let parent = self.find(lines, row.file, line)?.and_then(|node| node.parent);
@@ -116,7 +116,7 @@ impl LineGraph {
             return Ok(None);
         }
         self.enter(session);
-        self.cover(lines, file, offset)?;
+        self.cover(lines, file, (offset, offset))?;
         let line = self.ids.range(..=(file, offset)).next_back();
         Ok(line.filter(|((of, _), _)| *of == file).map(|(_, id)| id.as_str()))
     }
@@ -142,7 +142,7 @@ impl LineGraph {
         if !self.lines.contains_key(&line) {
             for other in lines.view.archive.transcript_sources(self.session)? {
                 if other.framing == Framing::Lines && !self.windows.contains_key(&other.id) {
-                    self.cover(lines, other.id, 0)?;
+                    self.cover(lines, other.id, (0, 0))?;
                 }
                 while !self.lines.contains_key(&line) && self.extend(lines, other.id, END)? {}
             }
@@ -154,25 +154,14 @@ impl LineGraph {
         Ok(found)
     }
 
-    /// Reads until the line at this offset is known.
-    fn cover(&mut self, lines: &mut Lines<'_, '_, '_>, file: i64, offset: u64) -> Result<()> {
-        if !self.windows.contains_key(&file) {
-            // From a line that certainly starts before it.
-            let mut reach = REACH;
-            let start = loop {
-                let from = offset.saturating_sub(reach);
-                let span = Span { offset: from, length: offset - from };
-                let before = lines.contents.span(file, span)?;
-                match memchr::memchr(b'\n', before.expose()) {
-                    _ if from == 0 => break 0,
-                    Some(end) => break from + end as u64 + 1,
-                    None => reach *= 2,
-                }
-            };
-            self.windows.insert(file, Window { start, end: start, reach: REACH, is_last: false });
+    /// Reads until the lines from this offset to that one are known.
+    fn cover(&mut self, lines: &mut Lines<'_, '_, '_>, file: i64, (offset, last): (u64, u64)) -> Result<()> {
+        if let Entry::Vacant(window) = self.windows.entry(file) {
+            let start = line_start(lines, file, offset)?;
+            window.insert(Window { start, end: start, reach: REACH, is_last: false });
         }
         while self.window(file).start > offset && self.extend_back(lines, file)? {}
-        while self.window(file).end <= offset && self.extend(lines, file, offset)? {}
+        while self.window(file).end <= last && self.extend(lines, file, last)? {}
         Ok(())
     }
 
@@ -253,6 +242,20 @@ impl LineGraph {
             self.ids.insert((file, line_start), ids.id);
         }
         Ok(())
+    }
+}
+
+/// The start of some line before this offset, or of its own.
+fn line_start(lines: &mut Lines<'_, '_, '_>, file: i64, offset: u64) -> Result<u64> {
+    let mut reach = REACH;
+    loop {
+        let from = offset.saturating_sub(reach);
+        let before = lines.contents.span(file, Span { offset: from, length: offset - from })?;
+        match memchr::memchr(b'\n', before.expose()) {
+            _ if from == 0 => return Ok(0),
+            Some(end) => return Ok(from + end as u64 + 1),
+            None => reach *= 2,
+        }
     }
 }
 
