@@ -36,7 +36,7 @@ pub fn each_item<'v>(
     mut visit: impl FnMut(Option<&str>, &'v Value),
 ) {
     let name = match items {
-        [Value::String(name), Value::String(_)] if is_name(name) => Some(field_before(name)),
+        [Value::String(name), Value::String(_)] if is_header(name) => Some(field_before(name)),
         _ => None,
     };
     let mut flag: Option<String> = None;
@@ -243,6 +243,12 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= LONGEST_NAME && !text.contains(char::is_whitespace)
 }
 
+/// `X-Api-Key` and `DB_PASSWORD`: two other words in a list are two words.
+fn is_header(text: &str) -> bool {
+    let is_variable = text.contains('_') && !text.contains(char::is_lowercase);
+    is_name(text) && (text.contains('-') || is_variable || text.eq_ignore_ascii_case("authorization"))
+}
+
 fn is_flag(text: &str) -> bool {
     text.starts_with('-') && is_name(text)
 }
@@ -275,6 +281,15 @@ mod tests {
             (json!([r#"{"a": "b", "args": "{\"password\": \"sunflower\"}"}"#]), pair("b", "•")),
         ] {
             assert_eq!(texts(&value), (expected, true), "{value}");
+        }
+    }
+
+    #[test]
+    fn lists_of_names_are_no_secrets() {
+        for value in
+            [json!({"required": ["password", "email"]}), json!(["token", "user"]), json!(["a-b", "c"])]
+        {
+            assert!(!texts(&value).1, "{value}");
         }
     }
 

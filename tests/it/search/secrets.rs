@@ -20,8 +20,8 @@ fn documents(word: &str) -> Vec<Value> {
         json!({"command": ["bell", "gauge", "--password", word]}),
         json!({"note": "gauge", "env": [{"name": "DB_PASSWORD", "value": word}]}),
         json!({"note": "gauge", "env": {"DB_PASSWORD": word}}),
-        json!({"note": "gauge", "headers": [["X-Password", word]]}),
-        json!({"note": "gauge", "password": [word], "body": inner.to_string()}),
+        json!({"note": "gauge", "headers": {"X-Password": word}}),
+        json!({"note": "gauge", "body": inner.to_string()}),
         json!({"body": json!({"deep": inner.to_string()}).to_string()}),
     ]
 }

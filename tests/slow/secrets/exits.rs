@@ -32,10 +32,10 @@ fn runs_of(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
                 "kind:library the",
                 "bellpull",
             ];
-            // Asking for a secret, or for its start, finds what is shown of it: nothing.
-            let guesses = planted::secrets().into_iter().step_by(7).flat_map(|secret| {
+            // Asking for the start of a secret finds nothing of it; the answer repeats only the question.
+            let guesses = planted::secrets().into_iter().step_by(7).map(|secret| {
                 let start = secret.value[..secret.value.len() / 2].to_owned() + "*";
-                [secret.value, start].map(|guess| with("search --limit 500", &guess))
+                with("search --limit 500", &start)
             });
             queries.map(|query| with("search --limit 500", query)).into_iter().chain(guesses).collect()
         }

@@ -222,7 +222,7 @@ impl Planted {
         let value = &self.value;
         let inner = json!({ "note": "bellpull", "password": value });
         json!({ "user": "bellpull", "api_key": value, "login": { "password": value },
-            "args": ["ring", "--token", value], "headers": [["X-Api-Key", value]],
+            "args": ["ring", "--token", value], "headers": { "X-Api-Key": value },
             "env": [{ "name": "BELL_PASSWORD", "value": value }], "body": inner.to_string() })
     }
 

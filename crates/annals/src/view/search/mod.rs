@@ -21,7 +21,7 @@ use annals_core::{Error, PassageKind, Result, Shown, Time};
 use annals_sources::by_name;
 use annals_store::{PassageHit, TermQuery};
 use passages::{FoundPassage, PassageReader, closeness, fragment, matches_query};
-use query::{Clause, Query, intersect_kinds, normalize, parse_kinds, parse_query, parse_role};
+use query::{Clause, Query, check_words, intersect_kinds, normalize, parse_kinds, parse_query, parse_role};
 
 /// Hits whose texts are read to rank them.
 const READ: usize = 40;
@@ -166,17 +166,6 @@ impl View<'_> {
         steps.sort_by_key(|(_, number)| *number);
         steps.dedup();
         Ok((steps, complete))
-    }
-}
-
-/// More words than anybody types.
-pub const MOST_WORDS: usize = 500;
-
-/// Refuses what nobody types before anything is made of it.
-pub fn check_words(text: &str) -> Result<()> {
-    match text.split_whitespace().nth(MOST_WORDS) {
-        None => Ok(()),
-        Some(_) => Err(Error::bad_request("too many words").hint(format!("use at most {MOST_WORDS} words"))),
     }
 }
 

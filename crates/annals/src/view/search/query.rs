@@ -6,6 +6,17 @@ use annals_store::TermGroup;
 /// More than anybody types; the rest is ignored.
 const MOST_CLAUSES: usize = 32;
 
+/// More words than anybody types.
+const MOST_WORDS: usize = 500;
+
+/// Refuses what nobody types before anything is made of it.
+pub fn check_words(text: &str) -> Result<()> {
+    match text.split_whitespace().nth(MOST_WORDS) {
+        None => Ok(()),
+        Some(_) => Err(Error::bad_request("too many words").hint(format!("use at most {MOST_WORDS} words"))),
+    }
+}
+
 /// A parsed search query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Query {

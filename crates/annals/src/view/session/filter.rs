@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::view::context::View;
-use crate::view::search::check_words;
+use crate::view::search::query::check_words;
 use annals_core::{Raw, Result};
 use annals_store::{SessionFilter, SessionTexts};
 
