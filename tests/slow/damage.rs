@@ -126,7 +126,7 @@ fn content(database: &Path) -> rusqlite::Result<BTreeSet<Vec<u8>>> {
     let mut content = BTreeSet::new();
     for table in tables.iter().filter(|table| *table != "run" && *table != "setting" && *table != "removed") {
         let mut statement = connection.prepare(&format!("select * from \"{table}\""))?;
-        let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let mut text = table.clone().into_bytes();

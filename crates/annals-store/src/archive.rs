@@ -136,6 +136,7 @@ mod tests {
         insert into cursor (instance, name, value) values (1, 'tables/a', '{}'), (1, 'survey', '{}');
         insert into blob values (1, x'00', 4, 0, null, x'61626364');
         insert into segment values (1, 1, 0, 4, 1);
+        insert into version (file, version, size, captured_at) values (1, 1, 4, 0);
         insert into session (id, instance, key, cwd, models, archived, facts, messages, user_messages,
                              assistant_messages, tool_calls, input_tokens, output_tokens, cache_read_tokens,
                              cache_write_tokens, cache_write_hour_tokens, reasoning_tokens, last_at)

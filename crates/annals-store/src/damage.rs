@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use crate::blobs::{SEGMENT, Unpacker, packed_row};
 use crate::error::Result;
-use crate::files::segment_at;
+use crate::files::{segment_at, version_size};
 use crate::write::Writer;
 use crate::{Segment, Store, sql};
 use annals_core::Time;
@@ -143,6 +143,10 @@ impl Store {
     /// Where the first damage of a version is.
     pub fn first_damage(&self, file: i64, version: i64, size: u64) -> Result<Option<u64>> {
         let mut checker = Checker { store: self, unpacker: Unpacker::default(), blobs: HashMap::new() };
+        let listed = version_size(&self.connection, file, version)?;
+        if listed != Some(size) {
+            return Ok(Some(0));
+        }
         let found = checker.check_version(file, version, Some(size as i64))?;
         Ok(found.into_iter().map(|(place, _)| place).min())
     }

@@ -411,7 +411,7 @@ impl VersionReader<'_> {
     }
 }
 
-fn version_size(connection: &Connection, file: i64, version: i64) -> Result<Option<u64>> {
+pub(crate) fn version_size(connection: &Connection, file: i64, version: i64) -> Result<Option<u64>> {
     let mut statement =
         connection.prepare_cached(sql!("select size from version where file = $1 and version = $2"))?;
     let size = statement.query_row([file, version], |row| row.get::<_, i64>(0)).optional()?;

@@ -1,6 +1,7 @@
 //! Damage is found wherever bytes are read, never restored, and healed where the bytes still are.
 
 mod reading;
+mod rebuild;
 mod repair;
 mod restore;
 

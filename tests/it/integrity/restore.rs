@@ -35,7 +35,7 @@ fn missing_segments_and_versions_are_never_restored_as_whole() {
         "update version set size = 262144 where size = 600000",
         "update segment set length = 200000 where place = 262144",
         "update blob set hash = randomblob(32) where length = 262144",
-        "update blob set length = 9223372036854775807 where length = 262144",
+        "update segment set length = 9223372036854775807 where place = 262144",
         "update blob set packing = 7 where length = 262144",
         "update file set size = 262144 where size = 600000",
         "update file set path = 'attachments/small.txt' where size = 600000",

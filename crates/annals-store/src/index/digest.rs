@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::format::{BlockReader, Doc, read_docs};
+use super::format::{BlockReader, BlockWriter, Doc, read_docs, write_docs};
 use crate::error::Result;
 use crate::sql;
 use crate::write::Writer;
@@ -22,8 +22,9 @@ impl Writer<'_> {
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let docs: Vec<Doc> = read_docs(row.get_ref(2)?.as_blob().unwrap_or_default()).collect();
-            if row.get::<_, i64>(1)? != docs.len() as i64 {
-                add_digest(digests, INDEX, "search", b"passages are missing");
+            let table = row.get_ref(2)?.as_blob().unwrap_or_default();
+            if row.get::<_, i64>(1)? != docs.len() as i64 || write_docs(&docs) != table {
+                add_digest(digests, INDEX, "search", b"passages are damaged");
             }
             // What identifies each passage, and the file it is in.
             let passages: Vec<Option<(&str, [u8; 32])>> = docs
@@ -57,14 +58,14 @@ impl Writer<'_> {
         let mut numbers = Vec::new();
         while let Some(row) = rows.next()? {
             let mut block = BlockReader::new(row.get_ref(1)?.as_blob().unwrap_or_default());
-            let mut is_first = true;
+            let (mut writer, mut is_sorted) = (BlockWriter::new(), true);
             while block.advance() {
-                let first = row.get_ref(0)?.as_blob().unwrap_or_default();
-                if std::mem::take(&mut is_first) && first != block.term() {
-                    add_digest(digests, INDEX, "search", first);
-                }
                 numbers.clear();
                 block.passages(&mut numbers);
+                is_sorted &= numbers.is_sorted();
+                if is_sorted {
+                    writer.add(block.term(), &numbers);
+                }
                 for number in &numbers {
                     match passages.get(*number as usize) {
                         Some(Some((file, passage))) => {
@@ -76,6 +77,14 @@ impl Writer<'_> {
                         None => add_digest(digests, INDEX, "search", b"a passage is missing"),
                     }
                 }
+            }
+            // Written again, an intact block is the same.
+            let stored = (row.get_ref(0)?.as_blob().ok(), row.get_ref(1)?.as_blob().ok());
+            let again = writer.finish().filter(|_| is_sorted);
+            if again.as_ref().map(|(first, data)| (Some(first.as_slice()), Some(data.as_slice())))
+                != Some(stored)
+            {
+                add_digest(digests, INDEX, "search", b"a block is damaged");
             }
         }
         Ok(())

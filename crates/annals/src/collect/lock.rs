@@ -22,7 +22,13 @@ impl Lock {
     pub fn take(home: &Path, command: &str) -> Result<Lock> {
         make_private_folder(home)?;
         let path = home.join("annals.lock");
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+        let cannot_write = |error: std::io::Error| {
+            Error::new(format!("cannot write {}: {error}", path.display()))
+                .hint("free up space, or use an archive in a writable directory with --home DIR; reading works as it is")
+        };
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = file.map_err(cannot_write)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -36,7 +42,7 @@ impl Lock {
         }
         file.set_len(0)?;
         file.rewind()?;
-        writeln!(file, "`annals {command}` (process {})", std::process::id())?;
+        writeln!(file, "`annals {command}` (process {})", std::process::id()).map_err(cannot_write)?;
         file.flush()?;
         Ok(Lock { _file: file })
     }

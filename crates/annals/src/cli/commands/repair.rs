@@ -77,7 +77,7 @@ pub fn run(context: &mut Context, options: &RepairArguments) -> Result<Outcome> 
                 (false, _) => "cannot be healed",
             };
             let from = match version.source {
-                Some(source) if can_be_healed(&version) => format!(" from the {}", source_name(source)),
+                Some(source) if can_be_healed(&version) => format!(" from {}", describe_source(source)),
                 _ => String::new(),
             };
             let what = door.show(&format!("{} version {}", version.path, version.version));
@@ -95,10 +95,18 @@ pub fn run(context: &mut Context, options: &RepairArguments) -> Result<Outcome> 
     Ok(if lost > 0 { Outcome::Stopped } else { Outcome::Done })
 }
 
+fn describe_source(source: HealSource) -> &'static str {
+    match source {
+        HealSource::ClientFile => "the client's file",
+        HealSource::ClientDatabase => "the client's database",
+        HealSource::OtherVersion => "another version",
+    }
+}
+
 fn source_name(source: HealSource) -> &'static str {
     match source {
-        HealSource::ClientFile => "client's file",
-        HealSource::ClientDatabase => "client's database",
-        HealSource::OtherVersion => "another version",
+        HealSource::ClientFile => "client_file",
+        HealSource::ClientDatabase => "client_database",
+        HealSource::OtherVersion => "other_version",
     }
 }
