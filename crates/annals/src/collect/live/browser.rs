@@ -2,16 +2,13 @@
 //!
 //! Its command line contains no secrets, and only the results of our scripts leave it.
 
-use std::fs;
-use std::io::Write;
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::devtools::{DevTools, Lost, browser_address};
+use super::devtools::{DevTools, Lost};
 use annals_core::{Error, Result};
 use annals_store::make_private_folder;
 
@@ -21,8 +18,6 @@ const CLOSE: Duration = Duration::from_secs(10);
 const COMMAND: Duration = Duration::from_secs(30);
 /// Exit code of Chromium if another process uses the profile.
 const PROFILE_IN_USE: i32 = 21;
-/// Address of a browser that outlived the run that started it.
-const REMEMBERED: &str = "annals-devtools";
 
 /// How to start it. Always the same: cookies written with other options cannot be decrypted.
 #[derive(Debug, Clone)]
@@ -45,32 +40,36 @@ pub struct LiveBrowser {
 impl LiveBrowser {
     pub fn start(setup: &BrowserSetup) -> Result<LiveBrowser> {
         make_private_folder(&setup.profile)?;
-        let left_behind = fs::read_to_string(setup.profile.join(REMEMBERED)).ok();
-        if let Some(left_behind) = &left_behind {
-            close_remembered(&setup.profile, left_behind);
+        let deadline = Instant::now() + CLOSE;
+        let mut crashes = 0;
+        loop {
+            match LiveBrowser::launch(setup)? {
+                Ok(browser) => return Ok(browser),
+                // The browser of a run that was killed closes when its pipes break.
+                Err(NotUp::InUse) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+                Err(NotUp::InUse) => {
+                    return Err(Error::new("the browser profile is in use")
+                        .hint("close the browser window that annals opened, then retry"));
+                }
+                // Browsers sometimes crash at startup and succeed the next time.
+                Err(NotUp::Crashed(_)) if crashes == 0 => crashes += 1,
+                Err(NotUp::Crashed(status)) => {
+                    return Err(Error::new(format!("the browser exited immediately ({status})"))
+                        .hint("use another browser with ANNALS_BROWSER=/path/to/chromium"));
+                }
+            }
         }
-        match (LiveBrowser::launch(setup)?, &left_behind) {
-            (Ok(browser), _) => return Ok(browser),
-            // It was still starting when it was asked to close.
-            (Err(NotUp::InUse), Some(left_behind)) => close_remembered(&setup.profile, left_behind),
-            // Browsers sometimes crash at startup and succeed the next time.
-            (Err(NotUp::InUse | NotUp::Crashed(_)), _) => {}
-        }
-        LiveBrowser::launch(setup)?.map_err(|not_up| match not_up {
-            NotUp::InUse => Error::new("the browser profile is in use")
-                .hint("close the browser window that annals opened, then retry"),
-            NotUp::Crashed(status) => Error::new(format!("the browser exited immediately ({status})"))
-                .hint("use another browser with ANNALS_BROWSER=/path/to/chromium"),
-        })
     }
 
     fn launch(setup: &BrowserSetup) -> Result<std::result::Result<LiveBrowser, NotUp>> {
-        // A fixed port: with port 0, Chromium reveals to pages that it is automated.
-        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut command = Command::new(&setup.program);
         command
             .arg(format!("--user-data-dir={}", setup.profile.display()))
-            .arg(format!("--remote-debugging-port={port}"))
+            // Over pipes: a port would be open to every program of this machine. Pages are not told that scripts run
+            // beside theirs, as they are not with a port.
+            .args(["--remote-debugging-pipe", "--disable-blink-features=AutomationControlled"])
             .args(["--no-first-run", "--no-default-browser-check"])
             .args((!setup.visible).then_some("--headless"))
             .args(&setup.arguments)
@@ -78,24 +77,16 @@ impl LiveBrowser {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // Written before it starts: if we are killed now, the next run can find the browser.
-        let before = fs::read_to_string(setup.profile.join(REMEMBERED)).ok();
-        remember(&setup.profile, &port.to_string())?;
+        let tools = connect(&mut command)?;
         let mut child = command.spawn().map_err(|error| {
             Error::new(format!("cannot start {}: {error}", setup.program.display()))
                 .hint("install Chromium or Chrome, or set ANNALS_BROWSER=/path/to/chromium")
         })?;
-        match reach(&mut child, port) {
-            Ok(Ok((address, tools, session))) => {
-                remember(&setup.profile, &format!("{port}\n{address}"))?;
-                Ok(Ok(LiveBrowser { child, tools, session, world: None }))
-            }
-            Ok(Err(not_up)) => {
-                if let Some(before) = before {
-                    remember(&setup.profile, &before)?;
-                }
-                Ok(Err(not_up))
-            }
+        // It holds the browser's ends of the pipes, which must break when the browser ends.
+        drop(command);
+        match reach(&mut child, tools) {
+            Ok(Ok((tools, session))) => Ok(Ok(LiveBrowser { child, tools, session, world: None })),
+            Ok(Err(not_up)) => Ok(Err(not_up)),
             Err(error) => {
                 end(&mut child);
                 Err(error)
@@ -185,72 +176,71 @@ enum NotUp {
     Crashed(ExitStatus),
 }
 
+/// Gives a browser the pipes on which it takes commands (3) and responds (4).
+#[cfg(unix)]
+fn connect(command: &mut Command) -> Result<DevTools> {
+    use command_fds::{CommandFdExt, FdMapping};
+
+    let (its_commands, commands) = std::io::pipe()?;
+    let (responses, its_responses) = std::io::pipe()?;
+    let mappings = vec![
+        FdMapping { parent_fd: its_commands.into(), child_fd: 3 },
+        FdMapping { parent_fd: its_responses.into(), child_fd: 4 },
+    ];
+    command.fd_mappings(mappings).map_err(|error| Error::new(format!("cannot pass pipes: {error}")))?;
+    Ok(DevTools::new(commands, responses))
+}
+
+#[cfg(not(unix))]
+fn connect(_: &mut Command) -> Result<DevTools> {
+    Err(Error::new("a browser cannot be driven on this system").hint("use `annals import` with an export"))
+}
+
 /// Waits until the browser responds, and attaches to its page.
-fn reach(child: &mut Child, port: u16) -> Result<std::result::Result<(String, DevTools, String), NotUp>> {
+fn reach(child: &mut Child, mut tools: DevTools) -> Result<std::result::Result<(DevTools, String), NotUp>> {
     let deadline = Instant::now() + START;
-    let address = loop {
-        if let Some(address) = browser_address(port) {
-            break address;
+    let session = loop {
+        let soon = Instant::now() + Duration::from_millis(500);
+        match tools.call(None, "Target.getTargets", json!({}), soon.min(deadline)) {
+            Ok(targets) => {
+                let infos = targets["targetInfos"].as_array().cloned().unwrap_or_default();
+                if let Some(page) = infos.iter().find(|info| info["type"] == "page") {
+                    let attach = json!({"targetId": page["targetId"], "flatten": true});
+                    let attached = tools.call(None, "Target.attachToTarget", attach, deadline);
+                    break attached.map_err(failed)?["sessionId"].as_str().unwrap_or_default().to_owned();
+                }
+            }
+            Err(Lost::Late) => {}
+            Err(Lost::Closed) => return ended(child, deadline).map(Err),
+            Err(lost @ Lost::Refused(_)) => return Err(failed(lost)),
         }
+        if Instant::now() >= deadline {
+            return Err(Error::new("the browser does not respond"));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    tools.call(Some(&session), "Page.enable", json!({}), deadline).map_err(failed)?;
+    Ok(Ok((tools, session)))
+}
+
+fn failed(lost: Lost) -> Error {
+    Error::new(format!("cannot talk to the browser: {lost:?}"))
+}
+
+/// Why a browser ended at once.
+fn ended(child: &mut Child, deadline: Instant) -> Result<NotUp> {
+    loop {
         if let Some(status) = child.try_wait()? {
             return match status.code() {
-                Some(PROFILE_IN_USE) => Ok(Err(NotUp::InUse)),
-                None => Ok(Err(NotUp::Crashed(status))),
+                Some(PROFILE_IN_USE) => Ok(NotUp::InUse),
+                None => Ok(NotUp::Crashed(status)),
                 Some(_) => Err(Error::new(format!("the browser exited immediately ({status})"))
                     .hint("a visible window requires a desktop; use another browser with ANNALS_BROWSER=/path/to/chromium")),
             };
         }
         if Instant::now() >= deadline {
-            return Err(Error::new("the browser does not respond on its debugging port"));
+            return Err(Error::new("the browser does not respond"));
         }
-        std::thread::sleep(Duration::from_millis(50));
-    };
-    let failed = |lost: Lost| Error::new(format!("cannot talk to the browser: {lost:?}"));
-    let mut tools = DevTools::connect(&address).map_err(failed)?;
-    let session = loop {
-        let targets = tools.call(None, "Target.getTargets", json!({}), deadline).map_err(failed)?;
-        let infos = targets["targetInfos"].as_array().cloned().unwrap_or_default();
-        if let Some(page) = infos.iter().find(|info| info["type"] == "page") {
-            let attach = json!({"targetId": page["targetId"], "flatten": true});
-            let attached = tools.call(None, "Target.attachToTarget", attach, deadline).map_err(failed)?;
-            break attached["sessionId"].as_str().unwrap_or_default().to_owned();
-        }
-        if Instant::now() >= deadline {
-            return Err(Error::new("the browser opened no page"));
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    };
-    tools.call(Some(&session), "Page.enable", json!({}), deadline).map_err(failed)?;
-    Ok(Ok((address, tools, session)))
-}
-
-fn remember(profile: &Path, text: &str) -> Result<()> {
-    let path = profile.join(REMEMBERED);
-    let _ = fs::remove_file(&path);
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(text.as_bytes())?;
-    Ok(())
-}
-
-/// A run that was killed leaves its browser behind, and the profile in use. Its address has a part that only this
-/// browser knows. If the run was killed before the address was known, the port and a profile in use must do.
-fn close_remembered(profile: &Path, left_behind: &str) {
-    let is_in_use = || profile.join("SingletonLock").symlink_metadata().is_ok();
-    let mut lines = left_behind.lines();
-    let port: Option<u16> = lines.next().and_then(|port| port.parse().ok());
-    let mut address = lines.next().map(str::to_owned);
-    let deadline = Instant::now() + CLOSE;
-    while is_in_use() && Instant::now() < deadline {
-        address = address.or_else(|| port.and_then(browser_address));
-        match address.as_deref().map(DevTools::connect) {
-            Some(Ok(mut tools)) => drop(tools.call(None, "Browser.close", json!({}), deadline)),
-            // That browser is gone; its lock remains and does no harm.
-            Some(Err(_)) => return,
-            None => {}
-        }
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,18 +1,19 @@
-//! A thin client of the Chrome DevTools protocol: commands out, responses by number.
+//! A thin client of the Chrome DevTools protocol over two pipes: commands out, responses by number. No other program
+//! can open them, and when they break, the browser closes.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use tungstenite::protocol::WebSocketConfig;
-use tungstenite::{Error, Message, WebSocket};
 
 /// Conversations of hundreds of megabytes arrive as one message.
-const LONGEST_MESSAGE: usize = 1 << 30;
+const LONGEST_MESSAGE: u64 = 1 << 30;
 /// How long a read blocks before deadlines are checked.
 const GLANCE: Duration = Duration::from_millis(100);
+/// Ends a message.
+const END: u8 = 0;
 
 /// Why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +27,8 @@ pub enum Lost {
 }
 
 pub struct DevTools {
-    socket: WebSocket<TcpStream>,
+    commands: PipeWriter,
+    messages: Receiver<Vec<u8>>,
     next: u64,
     answers: HashMap<u64, Result<Value, Lost>>,
     given_up: HashSet<u64>,
@@ -35,19 +37,11 @@ pub struct DevTools {
 }
 
 impl DevTools {
-    /// Connects to `ws://127.0.0.1:PORT/…`.
-    pub fn connect(address: &str) -> Result<DevTools, Lost> {
-        let host = address.strip_prefix("ws://").and_then(|rest| rest.split('/').next()).unwrap_or_default();
-        let stream = TcpStream::connect(host).map_err(|_| Lost::Closed)?;
-        let timeouts = stream.set_read_timeout(Some(Duration::from_secs(5)));
-        timeouts.and_then(|()| stream.set_nodelay(true)).map_err(|_| Lost::Closed)?;
-        let limits = WebSocketConfig::default()
-            .max_message_size(Some(LONGEST_MESSAGE))
-            .max_frame_size(Some(LONGEST_MESSAGE));
-        let (socket, _) = tungstenite::client::client_with_config(address, stream, Some(limits))
-            .map_err(|error| Lost::Refused(error.to_string()))?;
-        socket.get_ref().set_read_timeout(Some(GLANCE)).map_err(|_| Lost::Closed)?;
-        Ok(DevTools { socket, next: 0, answers: HashMap::new(), given_up: HashSet::new(), loaded: 0 })
+    /// Talks over these pipes, of which the browser has the other ends.
+    pub fn new(commands: PipeWriter, responses: PipeReader) -> DevTools {
+        let (sender, messages) = sync_channel(1);
+        std::thread::spawn(move || read_messages(BufReader::new(responses), &sender));
+        DevTools { commands, messages, next: 0, answers: HashMap::new(), given_up: HashSet::new(), loaded: 0 }
     }
 
     /// Sends a command, to a page if it has a session; returns its number.
@@ -59,8 +53,9 @@ impl DevTools {
             ("params".to_owned(), parameters),
         ]);
         command.extend(session.map(|session| ("sessionId".to_owned(), Value::from(session))));
-        let text = Value::Object(command).to_string();
-        self.socket.send(Message::text(text)).map_err(|_| Lost::Closed)?;
+        let mut message = Value::Object(command).to_string().into_bytes();
+        message.push(END);
+        self.commands.write_all(&message).map_err(|_| Lost::Closed)?;
         Ok(self.next)
     }
 
@@ -107,19 +102,13 @@ impl DevTools {
 
     /// Reads one message, if one arrives soon.
     fn receive(&mut self) -> Result<(), Lost> {
-        let message = match self.socket.read() {
+        let message = match self.messages.recv_timeout(GLANCE) {
             Ok(message) => message,
-            Err(Error::Io(error)) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                return Ok(());
-            }
-            Err(Error::Capacity(error)) => return Err(Lost::Refused(error.to_string())),
-            Err(_) => return Err(Lost::Closed),
+            Err(RecvTimeoutError::Timeout) => return Ok(()),
+            Err(RecvTimeoutError::Disconnected) => return Err(Lost::Closed),
         };
-        let text = match &message {
-            Message::Text(text) => text.as_str(),
-            Message::Close(_) => return Err(Lost::Closed),
-            _ => return Ok(()),
-        };
+        let text = String::from_utf8_lossy(&message);
+        let text = text.as_ref();
         let Ok(mut message) = serde_json::from_str::<Value>(text) else {
             // An unreadable response is still one: its caller must not wait forever.
             if let Some(number) = number_in(text) {
@@ -154,30 +143,28 @@ fn number_in(text: &str) -> Option<u64> {
     rest[..digits].parse().ok()
 }
 
-/// The address a browser listens on for commands, from `/json/version` of its debugging port.
-pub fn browser_address(port: u16) -> Option<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
-    write!(stream, "GET /json/version HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n")
-        .ok()?;
-    let mut answer = Vec::new();
-    let mut chunk = [0; 4096];
-    // Some versions keep the connection open: stop when the JSON object is complete.
-    while let Ok(read) = stream.read(&mut chunk) {
-        answer.extend_from_slice(&chunk[..read]);
-        if read == 0 || answer.ends_with(b"}") || answer.ends_with(b"}\n") {
-            break;
+/// Passes on messages until the pipe breaks, or nobody wants them any more.
+fn read_messages(mut responses: impl BufRead, sender: &SyncSender<Vec<u8>>) {
+    loop {
+        let mut message = Vec::new();
+        let read = responses.by_ref().take(LONGEST_MESSAGE).read_until(END, &mut message);
+        if read.is_err() || message.pop() != Some(END) || sender.send(message).is_err() {
+            return;
         }
     }
-    let text = String::from_utf8_lossy(&answer);
-    let body = &text[text.find('{')?..];
-    let version: Value = serde_json::from_str(body.trim()).ok()?;
-    version.get("webSocketDebuggerUrl")?.as_str().map(str::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::number_in;
+    use super::{number_in, read_messages};
+
+    #[test]
+    fn messages_end_with_a_zero() {
+        let (sender, messages) = std::sync::mpsc::sync_channel(9);
+        read_messages(&b"{}\0{\"id\":1}\0{\"cut"[..], &sender);
+        drop(sender);
+        assert_eq!(messages.iter().collect::<Vec<_>>(), [b"{}".to_vec(), b"{\"id\":1}".to_vec()]);
+    }
 
     #[test]
     fn the_number_of_an_answer_that_is_not_json() {
