@@ -491,13 +491,22 @@ pub struct SpanRequest {
 pub struct Contents<'s> {
     archive: Archive<'s>,
     unpacker: Unpacker,
-    /// Visible files: the version that rows point into, and its encoding.
-    files: HashMap<i64, (i64, Encoding)>,
+    /// Visible files, in the version that rows point into.
+    files: HashMap<i64, RowsVersion>,
     /// Most recently used first.
     segments: VecDeque<CachedSegment>,
     /// The number of segments to cache.
     room: usize,
     stream: Option<DecodedStream<'s>>,
+}
+
+/// The version that rows point into.
+#[derive(Clone, Copy)]
+struct RowsVersion {
+    version: i64,
+    encoding: Encoding,
+    /// As stored.
+    size: u64,
 }
 
 struct CachedSegment {
@@ -517,8 +526,20 @@ struct DecodedStream<'s> {
 impl<'s> Contents<'s> {
     /// The bytes of `span` in the version that rows of `file` point into.
     pub fn span(&mut self, file: i64, span: Span) -> Result<Raw> {
-        let (version, encoding) = self.visible_file(file)?;
+        let RowsVersion { version, encoding, .. } = self.visible_file(file)?;
         self.read(file, version, encoding, span)
+    }
+
+    /// Like `span`, but fewer bytes where the file ends.
+    pub fn span_until_end(&mut self, file: i64, span: Span) -> Result<Raw> {
+        let RowsVersion { version, encoding, size } = self.visible_file(file)?;
+        match encoding {
+            Encoding::Plain => {
+                let length = span.length.min(size.saturating_sub(span.offset));
+                self.plain(file, version, Span { length, ..span })
+            }
+            Encoding::Zstd => self.decoded(file, version, span).map(|(bytes, _)| bytes),
+        }
     }
 
     pub fn span_of_version(
@@ -538,7 +559,7 @@ impl<'s> Contents<'s> {
         let mut ranges: BTreeMap<(i64, i64), Vec<(u64, u64)>> = BTreeMap::new();
         for request in requests {
             let Some(rows) = self.files.get(&request.file) else { continue };
-            let (version, encoding) = request.version.unwrap_or(*rows);
+            let (version, encoding) = request.version.unwrap_or((rows.version, rows.encoding));
             // A compressed transcript is one stream, and a long line would push out all others.
             if encoding == Encoding::Plain && request.span.length <= (LOADED * SEGMENT / 2) as u64 {
                 let range = (request.span.offset, request.span.offset + request.span.length);
@@ -612,12 +633,13 @@ impl<'s> Contents<'s> {
             return Ok(());
         }
         let mut statement = self.archive.prepare(sql!(
-            "select file.id, rows_version, encoding from file join instance on instance.id = file.instance
+            "select file.id, rows_version, encoding, version.size
+             from file join instance on instance.id = file.instance
+             left join version on version.file = file.id and version.version = file.rows_version
              where file.id in (select value from json_each($1)) and {visible}"
         ))?;
-        let rows = statement.query_map([serde_json::to_string(&unknown)?], |row| {
-            Ok((row.get(0)?, (row.get(1)?, encoding(row.get_ref(2)?.as_str().unwrap_or_default()))))
-        })?;
+        let rows = statement
+            .query_map([serde_json::to_string(&unknown)?], |row| Ok((row.get(0)?, rows_version(row, 1)?)))?;
         for row in rows {
             let (file, known) = row?;
             self.files.insert(file, known);
@@ -626,16 +648,16 @@ impl<'s> Contents<'s> {
     }
 
     /// Fails as if the file did not exist when it is not visible.
-    fn visible_file(&mut self, file: i64) -> Result<(i64, Encoding)> {
+    fn visible_file(&mut self, file: i64) -> Result<RowsVersion> {
         if let Some(known) = self.files.get(&file) {
             return Ok(*known);
         }
-        let mut statement = self
-            .archive
-            .prepare(sql!("select rows_version, encoding from file where id = $1 and {visible_file}"))?;
-        let found = statement.query_row([file], |row| {
-            Ok((row.get(0)?, encoding(row.get_ref(1)?.as_str().unwrap_or_default())))
-        })?;
+        let mut statement = self.archive.prepare(sql!(
+            "select rows_version, encoding, version.size from file
+                 left join version on version.file = file.id and version.version = file.rows_version
+                 where file.id = $1 and {visible_file}"
+        ))?;
+        let found = statement.query_row([file], |row| rows_version(row, 0))?;
         self.files.insert(file, found);
         Ok(found)
     }
@@ -643,7 +665,10 @@ impl<'s> Contents<'s> {
     fn read(&mut self, file: i64, version: i64, encoding: Encoding, span: Span) -> Result<Raw> {
         match encoding {
             Encoding::Plain => self.plain(file, version, span),
-            Encoding::Zstd => self.decoded(file, version, span),
+            Encoding::Zstd => {
+                let (bytes, is_whole) = self.decoded(file, version, span)?;
+                if is_whole { Ok(bytes) } else { Err(self.missing(file, version, span.offset)) }
+            }
         }
     }
 
@@ -679,7 +704,8 @@ impl<'s> Contents<'s> {
         Ok(Raw::new(bytes))
     }
 
-    fn decoded(&mut self, file: i64, version: i64, span: Span) -> Result<Raw> {
+    /// The bytes of a span, and whether they are all: there are fewer where the content ends.
+    fn decoded(&mut self, file: i64, version: i64, span: Span) -> Result<(Raw, bool)> {
         let mut stream = match self.stream.take() {
             Some(stream)
                 if (stream.file, stream.version) == (file, version) && stream.position <= span.offset =>
@@ -698,14 +724,20 @@ impl<'s> Contents<'s> {
         let read = stream.decoder.by_ref().take(span.length).read_to_end(&mut bytes)?;
         stream.position += skipped + read as u64;
         self.stream = Some(stream);
-        if skipped < ahead || (read as u64) < span.length {
-            return Err(self.missing(file, version, span.offset));
-        }
-        Ok(Raw::new(bytes))
+        Ok((Raw::new(bytes), read as u64 == span.length))
     }
 
     fn missing(&self, file: i64, version: i64, place: u64) -> StoreError {
         let connection = &self.archive.store().connection;
         StoreError::Damaged(damage_at(connection, file, version, place, "content is missing"))
     }
+}
+
+/// The columns `rows_version, encoding, size`, the first at `at`.
+fn rows_version(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<RowsVersion> {
+    Ok(RowsVersion {
+        version: row.get(at)?,
+        encoding: encoding(row.get_ref(at + 1)?.as_str().unwrap_or_default()),
+        size: row.get::<_, Option<i64>>(at + 2)?.and_then(|size| u64::try_from(size).ok()).unwrap_or(0),
+    })
 }

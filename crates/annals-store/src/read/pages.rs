@@ -30,6 +30,14 @@ impl StepRow {
         }
     }
 
+    /// Where its bytes end.
+    pub fn end(&self) -> u64 {
+        match self {
+            StepRow::Message(row) => row.span.offset + row.span.length,
+            StepRow::Call(row) => row.span.offset + row.span.length,
+        }
+    }
+
     fn session_and_file(&self) -> (i64, i64) {
         match self {
             StepRow::Message(row) => (row.session_id, row.file),

@@ -74,7 +74,7 @@ impl LineGraph {
         if !self.windows.contains_key(&file) {
             // Everything that the steps need, at once.
             let offset = first.place().saturating_sub(REACH);
-            let span = Span { offset, length: last.place() + 1 - offset };
+            let span = Span { offset, length: last.end() + REACH - offset };
             lines.contents.load(&[SpanRequest { file, version: None, span }])?;
         }
         self.cover(lines, file, (first.place(), last.place()))?;
@@ -197,9 +197,9 @@ impl LineGraph {
         if window.is_last {
             return Ok(false);
         }
-        let mut length = (offset.saturating_sub(window.end) + 1).clamp(REACH, MOST_READ);
+        let mut length = (offset.saturating_sub(window.end) + REACH).min(MOST_READ);
         loop {
-            let bytes = lines.contents.span(file, Span { offset: window.end, length })?;
+            let bytes = lines.contents.span_until_end(file, Span { offset: window.end, length })?;
             let bytes = bytes.expose();
             let is_last = (bytes.len() as u64) < length;
             let whole = match memchr::memrchr(b'\n', bytes) {
