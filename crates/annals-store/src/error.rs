@@ -64,10 +64,20 @@ impl StoreError {
 
 /// What to do about an error of SQLite.
 pub(crate) fn hint_of(error: &rusqlite::Error) -> Option<&'static str> {
+    const DAMAGED: &str =
+        "`annals doctor` lists the damage, and `annals repair` keeps what can still be read";
+    // Nothing that annals wrote is of the wrong type.
+    if matches!(
+        error,
+        rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..)
+    ) {
+        return Some(DAMAGED);
+    }
     Some(match error.sqlite_error_code()? {
-        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
-            "`annals doctor` lists the damage, and `annals repair` keeps what can still be read"
-        }
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => DAMAGED,
         ErrorCode::DiskFull => "the disk is full: free up space, or copy the archive and use --home DIR",
         ErrorCode::ReadOnly => {
             "the archive cannot be written here: copy it to a writable directory and use --home DIR"

@@ -87,9 +87,14 @@ pub fn assert_same_rows(ours: &Path, theirs: &Path) {
     let tables = statement.as_mut().unwrap().query_map([], |row| row.get::<_, String>(0)).unwrap();
     for table in tables.map(Result::unwrap) {
         let rows = format!("select * from \"{table}\"");
-        let restored = dump(&ours, &rows);
-        if !restored.is_empty() {
-            assert_eq!(restored, dump(&theirs, &rows), "{table}");
+        let (restored, expected) = (dump(&ours, &rows), dump(&theirs, &rows));
+        let keys = "select count(*) from pragma_table_info(?1) where pk > 0";
+        let has_keys = ours.query_row(keys, [&table], |row| row.get::<_, i64>(0)).unwrap() > 0;
+        // Rows without a key of their own may be one record: those that are there must be the client's.
+        if has_keys && !restored.is_empty() {
+            assert_eq!(restored, expected, "{table}");
+        } else {
+            assert!(restored.iter().all(|row| expected.contains(row)), "{table}: {restored:?}");
         }
     }
 }
