@@ -1,9 +1,11 @@
 //! Archives that cannot be written, or are none, are read or refused with a hint.
 
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
-use annals_testkit::Bench;
 use annals_testkit::codex::ID;
+use annals_testkit::{Bench, Ran};
 
 use super::{bench, connect};
 
@@ -39,27 +41,47 @@ fn a_file_that_is_no_archive_is_refused_with_its_path_and_a_hint() {
     assert!(doctor.code == 1 && doctor.stdout.contains("FAILED  archive"), "{}", doctor.stdout);
 }
 
-/// Runs the program where the archive is on a read-only file system, which refuses root as well.
-fn run_read_only(bench: &Bench, arguments: &[&str]) -> annals_testkit::Ran {
-    let script = "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && exec \"$@\"";
+/// Runs the program where it cannot write to the archive: on a read-only file system if mounts are allowed here, else
+/// by permissions, which root obeys only without its capabilities.
+fn run_read_only(bench: &Bench, arguments: &[&str]) -> Ran {
     let inner = bench.command(arguments);
-    let mut command = std::process::Command::new("unshare");
-    command
-        .args(["-rm", "sh", "-c", script])
-        .arg(bench.archive())
-        .arg(inner.get_program())
-        .args(inner.get_args());
+    let mut command = match can_mount() {
+        true => {
+            let mut command = Command::new("unshare");
+            command.args(["-rm", "sh", "-c", MOUNTED]).arg(bench.archive());
+            command
+        }
+        false => {
+            for (path, mode) in [(bench.archive().join("annals.db"), 0o400), (bench.archive(), 0o500)] {
+                std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+            }
+            let mut command = Command::new(if is_root() { "setpriv" } else { "env" });
+            command.args(is_root().then_some("--bounding-set=-all"));
+            command
+        }
+    };
+    command.arg(inner.get_program()).args(inner.get_args());
     command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
     for (name, value) in inner.get_envs() {
         command.env(name, value.unwrap_or_default());
     }
-    annals_testkit::Ran::of(command.output().unwrap())
+    let ran = Ran::of(command.output().unwrap());
+    std::fs::set_permissions(bench.archive(), Permissions::from_mode(0o700)).unwrap();
+    ran
 }
 
-/// Whether mounts are allowed here; if not, permissions have to do, which do not stop root.
+const MOUNTED: &str = "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && exec \"$@\"";
+
 fn can_mount() -> bool {
-    let tried = std::process::Command::new("unshare").args(["-rm", "true"]).status();
-    tried.is_ok_and(|status| status.success())
+    let folder = tempfile::tempdir().unwrap();
+    let tried =
+        Command::new("unshare").args(["-rm", "sh", "-c", MOUNTED]).arg(folder.path()).arg("true").output();
+    tried.is_ok_and(|output| output.status.success())
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    id.stdout == b"0\n"
 }
 
 #[test]
@@ -85,33 +107,19 @@ fn a_read_only_archive_is_read_by_every_verb() {
     let connection = connect(&bench);
     let _: i64 = connection.query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0)).unwrap();
     drop(connection);
-    let run = |arguments: &[&str]| {
-        if can_mount() { run_read_only(&bench, arguments) } else { bench.run(arguments) }
-    };
-    if !can_mount() {
-        let folder = bench.archive();
-        for path in [folder.join("annals.db"), folder.clone()] {
-            let mode = if path.is_dir() { 0o500 } else { 0o400 };
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        }
-    }
     for (verb, writable) in verbs.iter().zip(writable) {
-        let ran = run(verb);
+        let ran = run_read_only(&bench, verb);
         assert_eq!(ran.code, writable.0, "{verb:?}: {}", ran.stderr);
         assert_eq!(in_short(ran), writable, "{verb:?}");
     }
-    let refused = run(&["sync"]);
-    if can_mount() {
-        assert_eq!(refused.code, 2, "{}", refused.stdout);
-        let path = bench.archive();
-        assert!(refused.stderr.contains(path.to_str().unwrap()), "{}", refused.stderr);
-        assert!(refused.stderr.contains("hint:"), "{}", refused.stderr);
-    }
-    std::fs::set_permissions(bench.archive(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let refused = run_read_only(&bench, &["sync"]);
+    assert_eq!(refused.code, 2, "{}", refused.stdout);
+    assert!(refused.stderr.contains(bench.archive().to_str().unwrap()), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hint:"), "{}", refused.stderr);
 }
 
 /// The output without what depends on the time or the disk.
-fn in_short(ran: annals_testkit::Ran) -> (i32, String) {
+fn in_short(ran: Ran) -> (i32, String) {
     let varies = ["free on the disk", "ago", "emitted_at", "STATE"];
     let lines = ran.stdout.lines().filter(|line| !varies.iter().any(|word| line.contains(word)));
     (ran.code, lines.collect::<Vec<_>>().join("\n"))
@@ -121,11 +129,7 @@ fn in_short(ran: annals_testkit::Ran) -> (i32, String) {
 fn an_archive_that_was_never_read_is_read_only_as_well() {
     let bench = bench();
     connect(&bench).execute("delete from setting where name = 'mask_key'", []).unwrap();
-    if can_mount() {
-        let ran = run_read_only(&bench, &["show", ID]);
-        assert_eq!(ran.code, 0, "{}", ran.stderr);
-        assert!(ran.stdout.contains("gears"), "{}", ran.stdout);
-    } else {
-        assert!(bench.run(&["show", ID]).stdout.contains("gears"));
-    }
+    let ran = run_read_only(&bench, &["show", ID]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("gears"), "{}", ran.stdout);
 }
