@@ -35,6 +35,7 @@ WORLD = {
     "archived": 2,
     "projects": {"g-p-aurora": 2},
     "project_list": "sidebar",  # or older: only the address before it answers
+    "cursors": "text",  # of projects: or number, or object, which nobody knows
     "changed": {},  # number of a conversation: how often it was changed
     "regenerated": [],  # numbers of conversations whose answer was made again
     "shape": "tree",  # or pages: the tree addresses are gone
@@ -52,7 +53,7 @@ WORLD = {
     "user": "user-ada",
     "account": "account-1",
     "list_fail_at": None,  # offset from which lists answer 500
-    "odd": {},  # address below /backend-api, with or without its query: {"status", "type", "body", "times", "location", "cut"}
+    "odd": {},  # address below /backend-api, with or without its query: {"status", "type", "body", "times", "location", "after", "cut"}
     "times": {},  # number of a conversation: what lists say of its update time
     "order": None,  # numbers of conversations as the plain list has them
     "offline": False,  # connections are cut
@@ -321,7 +322,8 @@ class Page(BaseHTTPRequestHandler):
             self.close_connection = True
             self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999999\r\n\r\n" + body)
             return None
-        headers = [("location", told["location"])] if "location" in told else []
+        names = {"location": "location", "after": "retry-after"}
+        headers = [(names[name], str(told[name])) for name in names if name in told]
         return self.send(told.get("status", 200), body, told.get("type", "application/json"), headers)
 
     def list(self, query):
@@ -342,7 +344,9 @@ class Page(BaseHTTPRequestHandler):
         numbers = of_place(project)
         page = [listed(number) for number in numbers[offset:offset + limit]]
         more = offset + limit < len(numbers)
-        return self.json({"items": page, "cursor": str(offset + limit) if more else None})
+        place = offset + limit
+        cursors = {"text": str(place), "number": place, "object": {"next": place}}
+        return self.json({"items": page, "cursor": cursors[WORLD["cursors"]] if more else None})
 
     def batch(self, names):
         if not WORLD["batch"] or WORLD["shape"] != "tree":

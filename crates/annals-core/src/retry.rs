@@ -29,6 +29,8 @@ pub enum FailureKind {
     Forbidden,
     /// A response that was not understood, or incomplete.
     Malformed,
+    /// A list that does not look as it used to: it says nothing about what it lists.
+    ShapeChanged,
     /// Anything else.
     Failed,
 }
@@ -92,6 +94,9 @@ pub fn next_step(history: Attempts<'_>, now: Time) -> RetryStep {
         FailureKind::Unreadable | FailureKind::Changing | FailureKind::SignIn => RetryStep::EachRun,
         FailureKind::RateLimited => after(MINUTE, HOUR),
         FailureKind::Pressure | FailureKind::Timeout => after(MINUTE, 6 * HOUR),
+        // Only another version understands it, or the provider changes its mind.
+        FailureKind::ShapeChanged if history.failed_with != history.running => RetryStep::EachRun,
+        FailureKind::ShapeChanged => after(24 * HOUR, 24 * HOUR),
         FailureKind::NotFound => unless(MISSING_TRIES, GiveUp::NotFound, after(HOUR, 24 * HOUR)),
         FailureKind::Gone => unless(MISSING_TRIES, GiveUp::Gone, after(HOUR, 24 * HOUR)),
         FailureKind::Forbidden | FailureKind::Malformed | FailureKind::Failed
@@ -135,7 +140,8 @@ impl FailureKind {
             | FailureKind::SignIn
             | FailureKind::RateLimited
             | FailureKind::Pressure
-            | FailureKind::Timeout => true,
+            | FailureKind::Timeout
+            | FailureKind::ShapeChanged => true,
             FailureKind::NotFound
             | FailureKind::Gone
             | FailureKind::Forbidden
@@ -175,6 +181,7 @@ mod tests {
             (FailureKind::Gone, ["60", "120", "gone", "gone", "gone"]),
             (FailureKind::Forbidden, ["5", "10", "20", "quarantined", "quarantined"]),
             (FailureKind::Malformed, ["5", "10", "20", "quarantined", "quarantined"]),
+            (FailureKind::ShapeChanged, ["1440", "1440", "1440", "1440", "1440"]),
             (FailureKind::Failed, ["5", "10", "20", "quarantined", "quarantined"]),
         ];
         assert_eq!(table.map(|(why, _)| why), FailureKind::VARIANTS);
@@ -200,7 +207,7 @@ mod tests {
                 quarantined,
                 matches!(why, FailureKind::Forbidden | FailureKind::Malformed | FailureKind::Failed)
             );
-            if quarantined {
+            if quarantined || why == FailureKind::ShapeChanged {
                 assert_eq!(step, RetryStep::EachRun, "{why:?}");
             } else {
                 assert_eq!(step, next_step(history(why, 100), NOW), "{why:?}: a version changes nothing");

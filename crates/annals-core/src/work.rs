@@ -14,6 +14,8 @@ pub struct FileWork {
     pub after: FileRegion,
     /// The same for lines that were only inserted, with the lines around them.
     pub around: Option<Box<Around>>,
+    /// The whole file after the call, if the client reports it; with the last place that the call changed.
+    pub whole: Option<String>,
 }
 
 /// Inserted lines and their neighbours, before and after.
@@ -41,6 +43,7 @@ impl FileWork {
             before: FileRegion::default(),
             after: FileRegion::default(),
             around: None,
+            whole: None,
         }
     }
 

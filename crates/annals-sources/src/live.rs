@@ -28,7 +28,8 @@ pub trait Live: Sync {
     /// Requests a page of a listing; `None` if there is no such way.
     fn listing_request(&self, listing: &Listing, way: usize, place: Option<&str>) -> Option<LiveRequest>;
 
-    /// `None` if the response is not a page of the listing, as opposed to an empty page.
+    /// `None` if the response is not a page of the listing, as opposed to an empty page. Whatever is not understood
+    /// must not look like the end.
     fn listing_page(&self, listing: &Listing, place: Option<&str>, body: &str) -> Option<ListPage<String>>;
 
     /// Requests more details of an item than the listing has.
@@ -89,6 +90,8 @@ pub struct LiveAnswer {
     pub content_type: String,
     /// The response is a challenge of the provider.
     pub challenge: bool,
+    /// Seconds that the provider asks to wait before the next request; 0 if it does not.
+    pub retry_after: u32,
     /// Why there was no response.
     pub failure: String,
     pub body: String,
@@ -101,6 +104,7 @@ impl LiveAnswer {
             status: value["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(0),
             content_type: text("type"),
             challenge: value["challenge"].as_bool().unwrap_or(false),
+            retry_after: value["after"].as_u64().and_then(|after| u32::try_from(after).ok()).unwrap_or(0),
             failure: text("failure"),
             body: text("body"),
         }
@@ -146,6 +150,8 @@ pub struct Listing {
 pub struct ListPage<T> {
     pub items: Vec<T>,
     pub next: Option<String>,
+    /// Items without an id, which nothing can be known of.
+    pub nameless: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! The lineage route answers from the archive: no file on disk is read, and only files of sessions are found.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::lineage::{CODE, SESSION, small, small_elsewhere};
+use crate::lineage::{CODE, SESSION, session_with_call, small, small_elsewhere};
+use annals_testkit::Bench;
 use annals_testkit::server::{Server, escaped};
 
 fn address(file: &str) -> String {
@@ -18,7 +19,7 @@ fn lines_come_from_the_archive_and_not_from_the_disk() {
     assert_eq!((&lineage["lines"]["total"], &lineage["lines"]["exact"]), (&Value::from(3), &Value::from(3)));
     assert_eq!(
         (&lineage["complete"], &lineage["seen_at"]),
-        (&Value::from(true), &"2026-03-02T09:00:02.000Z".into())
+        (&Value::from(true), &"2024-03-02T09:00:02.000Z".into())
     );
     assert_eq!(lineage["origins"][0]["session_id"], SESSION);
     let part = server.json(&format!("{}&start=2&end=2", address(path)));
@@ -83,4 +84,25 @@ fn members_get_no_lineage() {
     let server = Server::without_refresh(&bench);
     let reply = server.get_as(added["token"].as_str().unwrap(), &address(file.to_str().unwrap()));
     assert_eq!(reply.status, 404, "{}", reply.text());
+}
+
+/// A session edited a line of a file that none wrote or read as a whole: the client's record has the rest.
+#[test]
+fn a_file_is_complete_when_an_edit_reports_it() {
+    let bench = Bench::new();
+    let file = bench.folder.path().canonicalize().unwrap().join("engine/gears.py");
+    let (old, new) =
+        ("    total = len(engine.gears)", "    total = sum(gear.teeth for gear in engine.gears)");
+    let input = json!({"file_path": file, "old_string": old, "new_string": new});
+    let detail = json!({"filePath": file, "oldString": old, "newString": new, "originalFile": CODE,
+        "replaceAll": false, "structuredPatch": [{"oldStart": 1, "oldLines": 3, "newStart": 1, "newLines": 3, "lines": [
+            " def count_gears(engine):", format!("-{old}"), format!("+{new}"), "     return total"]}]});
+    session_with_call(&bench, SESSION, "2024-03-02T09:00", ("Edit", input), detail);
+    bench.sync();
+    let server = Server::without_refresh(&bench);
+    let lineage = server.json(&address(file.to_str().unwrap()));
+    assert_eq!(lineage["complete"], true, "{lineage}");
+    assert_eq!((&lineage["lines"]["total"], &lineage["lines"]["exact"]), (&Value::from(3), &Value::from(1)));
+    let span = &lineage["spans"][1];
+    assert_eq!((&span["start"], &span["end"]), (&Value::from(2), &Value::from(2)), "{lineage}");
 }

@@ -97,7 +97,7 @@ pub fn small_elsewhere(text: &str) -> (Bench, PathBuf) {
 fn small_at(text: &str, place: &str) -> (Bench, PathBuf) {
     let bench = Bench::new();
     let file = bench.folder.path().canonicalize().unwrap().join(place);
-    session_that_writes(&bench, SESSION, "2026-03-02T09:00", &file, text);
+    session_that_writes(&bench, SESSION, "2024-03-02T09:00", &file, text);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, text).unwrap();
     bench.sync();
@@ -106,6 +106,12 @@ fn small_at(text: &str, place: &str) -> (Bench, PathBuf) {
 
 /// The transcript of a session in `engine` that writes one file in one call, at a minute.
 fn session_that_writes(bench: &Bench, session: &str, minute: &str, file: &Path, text: &str) {
+    let input = json!({"file_path": file, "content": text});
+    session_with_call(bench, session, minute, ("Write", input), Value::Null);
+}
+
+/// The transcript of a session in `engine` with one call and its record of the result.
+pub fn session_with_call(bench: &Bench, session: &str, minute: &str, call: (&str, Value), detail: Value) {
     let folder = bench.folder.path().canonicalize().unwrap().join("engine");
     std::fs::create_dir_all(&folder).unwrap();
     let row = |kind: &str, number: usize, message: Value| {
@@ -113,15 +119,19 @@ fn session_that_writes(bench: &Bench, session: &str, minute: &str, file: &Path, 
             "version": "2.1.112", "timestamp": format!("{minute}:0{number}.000Z"), "message": message})
     };
     let call_id = format!("toolu_{}", &session[session.len() - 1..]);
+    let (name, input) = call;
     let call = json!({"id": format!("msg_{session}"), "role": "assistant", "model": "made-up-1", "content": [
-        {"type": "tool_use", "id": call_id, "name": "Write", "input": {"file_path": file, "content": text}}]});
+        {"type": "tool_use", "id": call_id, "name": name, "input": input}]});
     let done = json!({"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": call_id, "content": "created"}]});
-    let rows = [
+    let mut rows = [
         row("user", 1, json!({"role": "user", "content": "Count the gears"})),
         row("assistant", 2, call),
         row("user", 3, done),
     ];
+    if !detail.is_null() {
+        rows[2]["toolUseResult"] = detail;
+    }
     let path = bench.claude().join(format!("projects/-engine/{session}.jsonl"));
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, rows.iter().map(|row| format!("{row}\n")).collect::<String>()).unwrap();

@@ -14,9 +14,9 @@ fn nothing_that_a_repository_names_is_run() {
     let top = bench.folder.path().canonicalize().unwrap();
     let repository = Repository::create(&top.join("engine"));
     let file = repository.folder.join("gears.py");
-    session_that_writes(&bench, SESSION, "2026-03-02T09:00", &file, CODE);
+    session_that_writes(&bench, SESSION, "2024-03-02T09:00", &file, CODE);
     bench.sync();
-    repository.commit("gears.py", CODE, "2026-03-02T09:30:00Z");
+    repository.commit("gears.py", CODE, "2024-03-02T09:30:00Z");
     let (marker, script) = (top.join("was-run"), top.join("program"));
     std::fs::write(&script, format!("#!/bin/sh\necho \"$0 $@\" >> '{}'\ncat\n", marker.display())).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();

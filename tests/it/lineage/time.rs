@@ -17,8 +17,8 @@ fn written_twice() -> (Bench, Repository) {
     let bench = Bench::new();
     let repository = Repository::create(&bench.folder.path().canonicalize().unwrap().join("engine"));
     let file = repository.folder.join("gears.py");
-    session_that_writes(&bench, SESSION, "2026-03-02T09:00", &file, CODE);
-    session_that_writes(&bench, LATER, "2026-03-28T09:00", &file, &format!("{CODE}print('rewritten')\n"));
+    session_that_writes(&bench, SESSION, "2024-03-02T09:00", &file, CODE);
+    session_that_writes(&bench, LATER, "2024-03-28T09:00", &file, &format!("{CODE}print('rewritten')\n"));
     bench.sync();
     (bench, repository)
 }
@@ -55,11 +55,11 @@ fn path_in(repository: &Repository, name: &str) -> String {
 fn a_committed_line_belongs_to_who_wrote_it_before() {
     let (bench, repository) = written_twice();
     let file = path_in(&repository, "gears.py");
-    let first = repository.commit("gears.py", CODE, "2026-03-02T09:30:00Z");
+    let first = repository.commit("gears.py", CODE, "2024-03-02T09:30:00Z");
     assert_eq!(sessions(&blame(&bench, &[&file])), "111");
     assert_eq!(sessions(&blame(&bench, &["--no-git", &file])), "222", "without git, the latest");
     // A line that was committed after the second session is its own; so is one that is not committed.
-    repository.commit("gears.py", &format!("{CODE}print('rewritten')\n"), "2026-03-28T10:00:00Z");
+    repository.commit("gears.py", &format!("{CODE}print('rewritten')\n"), "2024-03-28T10:00:00Z");
     assert_eq!(sessions(&blame(&bench, &[&file])), "1112");
     std::fs::write(&file, format!("{CODE}by_hand = None\nprint('rewritten')\n")).unwrap();
     let traced = blame(&bench, &[&file]);
@@ -84,10 +84,10 @@ fn a_committed_line_belongs_to_who_wrote_it_before() {
 #[test]
 fn a_line_from_before_all_sessions_is_nobodys() {
     let (bench, repository) = written_twice();
-    repository.commit("gears.py", CODE, "2026-03-02T08:00:00Z");
+    repository.commit("gears.py", CODE, "2024-03-02T08:00:00Z");
     assert_eq!(sessions(&blame(&bench, &[&path_in(&repository, "gears.py")])), "---");
     // Neither in a file that another one quotes.
-    repository.commit("notes.py", CODE, "2026-03-02T08:00:00Z");
+    repository.commit("notes.py", CODE, "2024-03-02T08:00:00Z");
     assert_eq!(sessions(&blame(&bench, &[&path_in(&repository, "notes.py")])), "---");
 }
 
@@ -96,17 +96,17 @@ fn a_line_from_before_all_sessions_is_nobodys() {
 fn the_later_of_both_times_counts() {
     let (bench, repository) = written_twice();
     let file = path_in(&repository, "gears.py");
-    repository.commit_by("gears.py", CODE, "2026-03-01T08:00:00Z", "2026-03-02T09:30:00Z");
+    repository.commit_by("gears.py", CODE, "2024-03-01T08:00:00Z", "2024-03-02T09:30:00Z");
     assert_eq!(sessions(&blame(&bench, &[&file])), "111");
     repository.git(&["checkout", "--quiet", "--orphan", "other"]);
-    repository.commit_by("gears.py", CODE, "2026-03-02T09:30:00Z", "2026-03-01T08:00:00Z");
+    repository.commit_by("gears.py", CODE, "2024-03-02T09:30:00Z", "2024-03-01T08:00:00Z");
     assert_eq!(sessions(&blame(&bench, &[&file])), "111");
     // Five minutes for clocks that differ.
     repository.git(&["checkout", "--quiet", "--orphan", "third"]);
-    repository.commit("gears.py", CODE, "2026-03-02T08:56:00Z");
+    repository.commit("gears.py", CODE, "2024-03-02T08:56:00Z");
     assert_eq!(sessions(&blame(&bench, &[&file])), "111");
     repository.git(&["checkout", "--quiet", "--orphan", "fourth"]);
-    repository.commit("gears.py", CODE, "2026-03-02T08:54:00Z");
+    repository.commit("gears.py", CODE, "2024-03-02T08:54:00Z");
     assert_eq!(sessions(&blame(&bench, &[&file])), "---");
 }
 
@@ -116,7 +116,7 @@ fn without_git_the_file_was_saved_before() {
     let file = repository.folder.join("gears.py");
     std::fs::write(&file, CODE).unwrap();
     for (saved, expected) in
-        [("2026-03-02T09:10:00Z", "111"), ("2026-03-02T08:00:00Z", "---"), ("2026-04-01T00:00:00Z", "222")]
+        [("2024-03-02T09:10:00Z", "111"), ("2024-03-02T08:00:00Z", "---"), ("2024-04-01T00:00:00Z", "222")]
     {
         save_at(&file, saved);
         assert_eq!(sessions(&blame(&bench, &["--no-git", file.to_str().unwrap()])), expected, "{saved}");
@@ -144,8 +144,8 @@ fn a_passage_belongs_to_who_wrote_it_first() {
 #[test]
 fn a_part_of_a_file_has_its_own_origins_and_sums() {
     let (bench, repository) = written_twice();
-    repository.commit("gears.py", CODE, "2026-03-02T09:30:00Z");
-    repository.commit("gears.py", &format!("{CODE}print('rewritten')\n"), "2026-03-28T10:00:00Z");
+    repository.commit("gears.py", CODE, "2024-03-02T09:30:00Z");
+    repository.commit("gears.py", &format!("{CODE}print('rewritten')\n"), "2024-03-28T10:00:00Z");
     let part = blame(&bench, &[&format!("{}:2-3", path_in(&repository, "gears.py"))]);
     assert_eq!((&part["lines"]["total"], &part["lines"]["exact"]), (&Value::from(2), &Value::from(2)));
     assert_eq!(part["origins"].as_array().unwrap().len(), 1);
@@ -157,7 +157,7 @@ fn a_part_of_a_file_has_its_own_origins_and_sums() {
 #[test]
 fn an_unknown_commit_is_an_error() {
     let (bench, repository) = written_twice();
-    repository.commit("gears.py", CODE, "2026-03-02T09:30:00Z");
+    repository.commit("gears.py", CODE, "2024-03-02T09:30:00Z");
     let file = path_in(&repository, "gears.py");
     for (words, expected) in [
         (["blame", "--at", "--output=/dev/null", &file], "unexpected argument"),

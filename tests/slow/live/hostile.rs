@@ -115,6 +115,22 @@ fn a_list_in_an_odd_order_or_in_circles_loses_nothing() {
     assert_eq!((stage.conversations().len(), stage.gaps().len()), (250, 0));
 }
 
+/// The provider says how long to wait: a little is waited for, more is left to another run.
+#[test]
+fn the_wait_that_a_provider_asks_for_is_respected() {
+    let list = "/conversations?offset=0&limit=100&order=updated";
+    for (after, requests) in [(1, 4), (100_000, 1)] {
+        let stage = Stage::connected(small(json!({})));
+        let refused = json!({"status": 429, "body": "{}", "after": after});
+        stage.standin.control(json!({"odd": {list: refused}, "forget_counts": true}));
+        stage.sync();
+        let gaps = stage.gaps();
+        assert_eq!((gaps.len(), &gaps[0]["why"]), (1, &json!("rate_limited")), "{gaps:?}");
+        // And one for the list of archived conversations.
+        assert_eq!(stage.standin.counts()["by_path"]["GET conversations"], requests + 1, "{after}");
+    }
+}
+
 #[test]
 fn deleted_items_leave_no_permanent_gap() {
     let stage = Stage::connected(small(json!({

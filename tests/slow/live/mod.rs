@@ -156,6 +156,25 @@ fn projects_are_found_in_the_older_list() {
     assert_eq!(stage.records("projects")[0]["data"]["name"], "Aurora");
 }
 
+/// A cursor may be a number. One of an unknown kind is no end: what it hides is a gap, and nothing that lives ends.
+#[test]
+fn unknown_cursors_end_no_list() {
+    let world =
+        json!({"conversations": 1, "archived": 0, "projects": {"g-p-aurora": 5}, "cursors": "number"});
+    let stage = Stage::connected(world);
+    let live = stage.sync();
+    assert_eq!((&live["fetched"], &live["gaps_open"]), (&json!(6), &json!(0)), "{live}");
+    stage.standin.control(json!({"cursors": "object", "projects": {"g-p-aurora": 7}}));
+    stage.sync();
+    let gaps = stage.gaps();
+    assert_eq!((gaps.len(), &gaps[0]["why"]), (1, &json!("shape_changed")), "{gaps:?}");
+    assert_eq!(stage.conversations().len(), 6);
+    assert!(stage.records("projects")[0]["deleted_at"].is_null());
+    stage.standin.control(json!({"cursors": "text"}));
+    stage.sync();
+    assert_eq!((stage.gaps().len(), stage.conversations().len()), (0, 8));
+}
+
 #[test]
 fn lists_of_messages_are_read_page_by_page_and_merge_with_the_tree() {
     let stage = Stage::connected(json!({"conversations": 6, "regenerated": [2]}));

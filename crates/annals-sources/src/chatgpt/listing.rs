@@ -42,19 +42,30 @@ pub fn items<'a>(name: &str, page: Json<'a>) -> Option<Vec<(String, Json<'a>)>> 
     Some(told.filter_map(|(id, item)| Some((id?, item))).collect())
 }
 
-/// The ids of a page. One that is called otherwise than before has not ended: then it is not what it should be.
-pub fn ids(name: &str, page: Json<'_>) -> Option<Vec<String>> {
-    told(name, page)?.into_iter().map(|(id, _)| id).collect()
+/// The ids of a page, and how many items have none; `None` when the page is not what it should be, as when no item has
+/// one.
+pub fn ids(name: &str, page: Json<'_>) -> Option<(Vec<String>, usize)> {
+    let told = told(name, page)?;
+    let all = told.len();
+    let ids: Vec<String> = told.into_iter().filter_map(|(id, _)| id).collect();
+    let nameless = all - ids.len();
+    (!ids.is_empty() || nameless == 0).then_some((ids, nameless))
 }
 
 fn told<'a>(name: &str, page: Json<'a>) -> Option<Vec<(Option<String>, Json<'a>)>> {
     let text = |item: Json<'a>, id: &str| item.get_text(id).map(|id| id.into_owned());
-    let listed = |list: Json<'a>, id: &'static str| list.items().map(|item| (text(item, id), item)).collect();
+    let listed = |list: Json<'a>, names: &[&str]| {
+        list.items().map(|item| (names.iter().find_map(|name| text(item, name)), item)).collect()
+    };
     let array = |name: &str| page.get(name).filter(|list| list.is_array());
     Some(match name {
-        "memories" => listed(array("memories")?, "id"),
-        MODELS => listed(array("models")?, "slug"),
-        SHARES => listed(array("items")?, "id"),
+        "memories" => {
+            // Under another name, an empty list may be of something else.
+            let renamed = || array("items").filter(|items| items.items().next().is_some());
+            listed(array("memories").or_else(renamed)?, &["id"])
+        }
+        MODELS => listed(array("models")?, &["slug"]),
+        SHARES => listed(array("items")?, &["id", "share_id"]),
         GPTS | PROJECTS => {
             let list = container(page);
             let names = ["items", "gizmos", "projects", "cuts", "list"];

@@ -93,8 +93,10 @@ globalThis.annals = (() => {
       };
       const answer = await fetch(path, options);
       const challenge = answer.headers.get("cf-mitigated") === "challenge";
+      const after = Math.max(0, Number.parseInt(answer.headers.get("retry-after") ?? "0", 10) || 0);
       return {
-        status: answer.status, type: answer.headers.get("content-type") ?? "", challenge, body: await answer.text(),
+        status: answer.status, type: answer.headers.get("content-type") ?? "", challenge, after,
+        body: await answer.text(),
       };
     });
 

@@ -25,7 +25,7 @@ const PROJECT: &str = "project ";
 
 impl Live for OwnPage {
     fn version(&self) -> &'static str {
-        "2"
+        "3"
     }
 
     fn origin(&self, settings: &dyn Settings) -> String {
@@ -90,15 +90,16 @@ impl Live for OwnPage {
 
     fn listing_page(&self, listing: &Listing, place: Option<&str>, body: &str) -> Option<ListPage<String>> {
         let json = Json::parse(body.as_bytes()).filter(|json| json.is_object())?;
-        let items = listing::ids(listing.name, json)?;
+        let (items, nameless) = listing::ids(listing.name, json)?;
+        let listed = items.len() + nameless;
         let next = match listing.name {
-            GPTS | PROJECTS => listing::container(json).get_text("cursor").map(|place| place.into_owned()),
+            GPTS | PROJECTS => cursor(listing::container(json))?,
             // A short page is the last.
-            SHARES if items.len() < LIST_PAGE => None,
-            SHARES => Some((offset(place) + items.len()).to_string()),
+            SHARES if listed < LIST_PAGE => None,
+            SHARES => Some((offset(place) + listed).to_string()),
             _ => None,
         };
-        Some(ListPage { items, next: next.filter(|next| !next.is_empty()) })
+        Some(ListPage { items, next, nameless })
     }
 
     fn listing_detail(&self, listing: &Listing, id: &str) -> Option<LiveRequest> {
@@ -135,24 +136,33 @@ impl Live for OwnPage {
     fn list_page(&self, list: &str, place: Option<&str>, body: &str) -> Option<ListPage<Listed>> {
         let json = Json::parse(body.as_bytes())?;
         let listed = json.get("items").filter(|items| items.is_array())?;
-        let mut items = Vec::new();
+        let (mut items, mut nameless) = (Vec::new(), 0);
         for item in listed.items() {
-            let id = item.get_text("id")?.into_owned();
+            let id = item.get_text("id").or_else(|| item.get_text("conversation_id"));
+            let Some(id) = id else {
+                nameless += 1;
+                continue;
+            };
             let updated = item.get("update_time").or_else(|| item.get("create_time")).and_then(moment);
-            items.push(Listed { id, updated });
+            items.push(Listed { id: id.into_owned(), updated });
         }
+        // One odd item is odd; if all of them are, the list is.
+        if items.is_empty() && nameless > 0 {
+            return None;
+        }
+        let listed = items.len() + nameless;
         let next = if list.starts_with(PROJECT) {
-            json.get_text("cursor").map(|place| place.into_owned()).filter(|place| !place.is_empty())
+            cursor(json)?
         } else {
             // `total` was seen to be a number of pages, or nothing: a short page is the end.
             let limit = json.get_integer("limit").and_then(|limit| usize::try_from(limit).ok());
             let full = limit.filter(|limit| (1..=LIST_PAGE).contains(limit)).unwrap_or(LIST_PAGE);
             // Unless it says itself that it left some out: then it is short in the middle.
             let lacks = json.get("has_missing_conversations").and_then(Json::boolean) == Some(true);
-            let goes_on = items.len() >= full || lacks && !items.is_empty();
-            goes_on.then(|| (offset(place) + items.len()).to_string())
+            let goes_on = listed >= full || lacks && listed > 0;
+            goes_on.then(|| (offset(place) + listed).to_string())
         };
-        Some(ListPage { items, next })
+        Some(ListPage { items, next, nameless })
     }
 
     fn several(&self, ids: &[String]) -> LiveRequest {
@@ -217,6 +227,16 @@ impl Live for OwnPage {
     }
 }
 
+/// The place of the next page, if there is one: a text or a number. Anything else is none that is known, and not the end.
+fn cursor(page: Json<'_>) -> Option<Option<String>> {
+    let Some(cursor) = page.get("cursor").filter(|cursor| !cursor.is_null()) else { return Some(None) };
+    let text = cursor.text().map(|text| text.into_owned());
+    let is_number = cursor.bytes().iter().all(u8::is_ascii_digit);
+    let number = || is_number.then(|| String::from_utf8_lossy(cursor.bytes()).into_owned());
+    let place = text.filter(|_| cursor.is_string()).or_else(number)?;
+    Some(Some(place).filter(|place| !place.is_empty()))
+}
+
 fn offset(place: Option<&str>) -> usize {
     place.and_then(|place| place.parse().ok()).unwrap_or(0)
 }
@@ -265,6 +285,20 @@ mod tests {
     }
 
     #[test]
+    fn listings_may_be_called_otherwise_and_never_end_by_surprise() {
+        let listing = |name: &str| LISTINGS.iter().find(|listing| listing.name == name).unwrap();
+        let page = |name: &str, body: &str| OwnPage.listing_page(listing(name), None, body);
+        assert_eq!(page("memories", r#"{"items":[{"id":"m1"}]}"#).unwrap().items, ["m1"]);
+        assert_eq!(page(SHARES, r#"{"items":[{"share_id":"s1"}]}"#).unwrap().items, ["s1"]);
+        let odd = page(SHARES, r#"{"items":[{"share_id":"s1"},{"title":"?"}]}"#).unwrap();
+        assert_eq!((odd.items.len(), odd.nameless), (1, 1));
+        assert_eq!(page(SHARES, r#"{"items":[{"title":"?"}]}"#), None);
+        let projects = r#"{"items":[{"gizmo":{"gizmo":{"id":"g-p-1"}}}],"cursor":7}"#;
+        assert_eq!(page(PROJECTS, projects).unwrap().next.as_deref(), Some("7"));
+        assert_eq!(page(PROJECTS, r#"{"items":[],"cursor":{"next":7}}"#), None);
+    }
+
+    #[test]
     fn lists_end_with_a_short_page_and_never_with_a_strange_one() {
         let item =
             |number: usize| format!("{{\"id\":\"c{number}\",\"update_time\":\"2026-03-01T12:00:00Z\"}}");
@@ -285,6 +319,19 @@ mod tests {
         let project = format!("{{\"items\":[{}],\"cursor\":\"abc=\"}}", item(1));
         let page = OwnPage.list_page("project g-p-1", None, &project).unwrap();
         assert_eq!(page.next.as_deref(), Some("abc="));
+        for (cursor, next) in [("25", Some("25")), ("\"\"", None), ("null", None)] {
+            let page = format!("{{\"items\":[{}],\"cursor\":{cursor}}}", item(1));
+            let page = OwnPage.list_page("project g-p-1", None, &page).unwrap();
+            assert_eq!(page.next.as_deref(), next, "{cursor}");
+        }
+        for cursor in ["{}", "[1]", "true", "1.5"] {
+            let page = format!("{{\"items\":[{}],\"cursor\":{cursor}}}", item(1));
+            assert_eq!(OwnPage.list_page("project g-p-1", None, &page), None, "{cursor}");
+        }
+        let odd = format!("{{\"items\":[{{\"title\":\"no id\"}},{}]}}", item(1));
+        let page = OwnPage.list_page("plain", None, &odd).unwrap();
+        assert_eq!((page.items.len(), page.nameless), (1, 1));
+        assert_eq!(OwnPage.list_page("plain", None, "{\"items\":[{\"title\":\"no id\"}]}"), None);
         assert!(OwnPage.list_request("project g-p-1", Some("abc=")).path.ends_with("cursor=abc%3D"));
     }
 }

@@ -235,9 +235,9 @@ fn edit_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> V
         let after = before.clone().and_then(|mut file| replaced(&mut file, &old, &new, all).map(|_| file));
         FileTexts { before, after, old, new }
     });
-    let hunks = detail.zip(texts).and_then(|(detail, texts)| patched(detail, &texts));
-    if let Some(places) = hunks.filter(|places| !places.is_empty()) {
-        return places.into_iter().map(|place| place.of(&work)).collect();
+    let hunks = detail.zip(texts).and_then(|(detail, texts)| Some((patched(detail, &texts)?, texts.after)));
+    if let Some((places, whole)) = hunks.filter(|(places, _)| !places.is_empty()) {
+        return with_whole(places.into_iter().map(|place| place.of(&work)).collect(), whole);
     }
     let piece = |name: &str| input.get_text(name).map(FileRegion::text).unwrap_or_default();
     vec![FileWork { before: piece("old_string"), after: piece("new_string"), ..work }]
@@ -265,7 +265,15 @@ fn edits_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> 
         });
         found.extend(with_given(works.collect(), Some(&old), Some(&new)));
     }
-    found
+    with_whole(found, file)
+}
+
+/// Adds the whole file after the call to its last place.
+fn with_whole(mut works: Vec<FileWork>, whole: Option<String>) -> Vec<FileWork> {
+    if let Some(last) = works.last_mut() {
+        last.whole = whole;
+    }
+    works
 }
 
 /// Adds the texts of the call itself, which need not be whole lines.
@@ -287,10 +295,11 @@ fn write_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> 
         let texts = FileTexts { before, after: Some(content.clone()), ..FileTexts::default() };
         patched(detail, &texts).filter(|places| !places.is_empty())
     });
-    match places {
+    let works = match places {
         Some(places) => places.into_iter().map(|place| place.of(&work)).collect(),
-        None => vec![FileWork { after: FileRegion::lines(1, content), ..work }],
-    }
+        None => vec![FileWork { after: FileRegion::lines(1, content.clone()), ..work }],
+    };
+    with_whole(works, Some(content))
 }
 
 /// A cell has no lines of the file: its texts are told, its place is not.

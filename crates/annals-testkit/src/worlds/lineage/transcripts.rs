@@ -249,7 +249,7 @@ impl Transcript {
                 self.session
             )),
             _ => folder.join(format!(
-                "codex/sessions/2026/02/01/rollout-2026-02-01T00-00-00-{}.jsonl",
+                "codex/sessions/2024/02/01/rollout-2024-02-01T00-00-00-{}.jsonl",
                 self.session
             )),
         };
@@ -261,5 +261,5 @@ impl Transcript {
 pub fn moment(minute: i64) -> String {
     let (day, hour) = (1 + minute / 1440 % 28, minute / 60 % 24);
     let month = 2 + minute / 1440 / 28;
-    format!("2026-{month:02}-{day:02}T{hour:02}:{:02}:00.000Z", minute % 60)
+    format!("2024-{month:02}-{day:02}T{hour:02}:{:02}:00.000Z", minute % 60)
 }

@@ -20,7 +20,7 @@ impl LiveRun<'_> {
         if self.is_up_to_date(listing) {
             return Ok(None);
         }
-        let mut way = 0;
+        let (mut way, mut nameless) = (0, 0);
         let (mut pages, mut ids): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         let mut place: Option<String> = None;
         while let Some(request) = self.live.listing_request(listing, way, place.as_deref()) {
@@ -32,11 +32,12 @@ impl LiveRun<'_> {
                     continue;
                 }
                 Judged::Challenge => return Err(self.talk.challenge_stop()),
-                other => return self.fail_document(listing, other, "no answer"),
+                other => return self.fail_document(listing, failure_kind(other), "no answer"),
             }
             let Some(page) = self.live.listing_page(listing, place.as_deref(), &answer.body) else {
-                return self.fail_document(listing, Judged::Broken, "unexpected content");
+                return self.fail_document(listing, FailureKind::ShapeChanged, "unexpected content");
             };
+            nameless += page.nameless;
             let (before, is_empty) = (ids.len(), page.items.is_empty());
             ids.extend(page.items.into_iter().filter(|id| !ids.contains(id)).collect::<Vec<_>>());
             let has_new = ids.len() > before;
@@ -45,7 +46,7 @@ impl LiveRun<'_> {
                 Some(next) if has_new && pages.len() < MOST_PAGES => place = Some(next),
                 // Paging sometimes goes in circles: items it does not list may still exist.
                 Some(_) if !is_empty && self.keeper.would_remove(listing, &ids)? => {
-                    return self.fail_document(listing, Judged::Broken, "its pages repeat");
+                    return self.fail_document(listing, FailureKind::Pressure, "its pages repeat");
                 }
                 Some(_) | None => break,
             }
@@ -54,6 +55,13 @@ impl LiveRun<'_> {
             // This account has no such document, so nothing is missing.
             self.keeper.close(DOCUMENTS, listing.name)?;
             return Ok(Some(Vec::new()));
+        }
+        if nameless > 0 {
+            // What it lists without an id may be what seems to have ended.
+            if self.keeper.would_remove(listing, &ids)? {
+                return self.fail_document(listing, FailureKind::ShapeChanged, "items without an id");
+            }
+            self.report.warnings.push(format!("{}: {nameless} without an id left out", listing.name));
         }
         let mut details = Vec::new();
         for id in &ids {
@@ -64,7 +72,7 @@ impl LiveRun<'_> {
                 // The list entry is enough for items whose details are not accessible.
                 Judged::Missing | Judged::Forbidden => {}
                 Judged::Challenge => return Err(self.talk.challenge_stop()),
-                other => return self.fail_document(listing, other, "no answer"),
+                other => return self.fail_document(listing, failure_kind(other), "no answer"),
             }
         }
         self.report.captured_bytes += self.keeper.document(listing, &pages, &details)?;
@@ -76,11 +84,11 @@ impl LiveRun<'_> {
     fn fail_document(
         &mut self,
         listing: &Listing,
-        judged: Judged,
+        why: FailureKind,
         what: &str,
     ) -> std::result::Result<Option<Vec<String>>, Stop> {
         self.report.warnings.push(format!("{}: {what}; nothing was removed from the archive", listing.name));
-        self.keeper.fail(DOCUMENTS, listing.name, "", (failure_kind(judged), what), (self.now)())?;
+        self.keeper.fail(DOCUMENTS, listing.name, "", (why, what), (self.now)())?;
         Ok(None)
     }
 
@@ -101,6 +109,10 @@ impl LiveRun<'_> {
         let mut visited = HashSet::new();
         for _ in 0..MOST_PAGES {
             let Some(page) = self.page(list, place.as_deref())? else { return Ok(None) };
+            if page.nameless > 0 {
+                let what = format!("the list {list:?}: {} without an id left out", page.nameless);
+                self.report.warnings.push(what);
+            }
             let (mut has_new, mut reached, is_empty) = (false, false, page.items.is_empty());
             for item in page.items {
                 newest = newest.max(item.updated.filter(has_been));
@@ -146,15 +158,19 @@ impl LiveRun<'_> {
     ) -> std::result::Result<Option<ListPage<Listed>>, Stop> {
         let request = self.live.list_request(list, place);
         let answer = self.talk.send(&[request], Retry::Patiently)?.pop();
-        let (judged, page) = match answer {
-            Some((Judged::Good, answer)) => (Judged::Broken, self.live.list_page(list, place, &answer.body)),
+        let judged = match answer {
+            Some((Judged::Good, answer)) => {
+                let page = self.live.list_page(list, place, &answer.body);
+                if page.is_none() {
+                    self.fail_list(list, FailureKind::ShapeChanged, "a page was not as expected")?;
+                }
+                return Ok(page);
+            }
             Some((Judged::Challenge, _)) => return Err(self.talk.challenge_stop()),
-            Some((judged, _)) => (judged, None),
-            None => (Judged::Late, None),
+            Some((judged, _)) => judged,
+            None => Judged::Late,
         };
-        if page.is_none() {
-            self.fail_list(list, failure_kind(judged), "a page could not be fetched")?;
-        }
-        Ok(page)
+        self.fail_list(list, failure_kind(judged), "a page could not be fetched")?;
+        Ok(None)
     }
 }

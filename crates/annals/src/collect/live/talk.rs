@@ -13,6 +13,9 @@ use annals_sources::{Judged, Live, LiveAnswer, LiveRequest};
 /// How long the browser may take to hand over a response once the page has it: some are a hundred megabytes.
 const HANDED_OVER: Duration = Duration::from_secs(60);
 
+/// Seconds that a run waits when the provider asks for it.
+const LONGEST_WAIT: u32 = 90;
+
 /// Why a run ends early. Everything fetched so far is kept.
 #[derive(Debug)]
 pub enum Stop {
@@ -215,10 +218,12 @@ impl Talk {
                 open = retries;
                 continue;
             }
-            if retries.is_empty() || tries >= RETRIES {
+            let asked = retries.iter().map(|at| answers[*at].1.retry_after).max().unwrap_or(0);
+            // What must wait longer is for another run.
+            if retries.is_empty() || tries >= RETRIES || asked > LONGEST_WAIT {
                 break;
             }
-            std::thread::sleep(self.pace.wait(tries));
+            std::thread::sleep(self.pace.wait(tries).max(self.pace.second * asked));
             tries += 1;
             if navigated {
                 self.check_session()?;

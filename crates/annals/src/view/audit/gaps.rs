@@ -24,7 +24,7 @@ pub struct GapView {
     pub stream: String,
     pub key: Shown,
     /// The cause, as the retry policy names it: unreadable, changing, sign_in, rate_limited, pressure, timeout,
-    /// not_found, gone, forbidden, malformed or failed
+    /// not_found, gone, forbidden, malformed, shape_changed or failed
     pub why: String,
     pub reason: Shown,
     pub status: String,

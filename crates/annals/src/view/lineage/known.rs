@@ -106,7 +106,8 @@ impl View<'_> {
             if row.copied || row.ok == Some(false) {
                 continue;
             }
-            for work in reader.work(&row, recorder, folder.as_deref())? {
+            let works = reader.work(&row, recorder, folder.as_deref())?;
+            for work in &works {
                 if work.moved_from.as_deref() == Some(path) {
                     known.text = None;
                 }
@@ -119,7 +120,11 @@ impl View<'_> {
                     known.text = before.and_then(|before| before.text);
                 }
                 known.at = known.at.max(row.at);
-                known.complete &= replay(&mut known.text, &work);
+                known.complete &= replay(&mut known.text, work);
+                if let Some(whole) = &work.whole {
+                    known.text = Some(whole.clone());
+                    known.complete = true;
+                }
                 if known.text.as_ref().is_some_and(|text| text.len() > LARGEST) {
                     return Ok(None);
                 }
