@@ -147,7 +147,7 @@ fn a_killed_capture_leaves_no_half_version() {
     let bench = Bench::new();
     let mut random = Random(4);
     let mut lines = vec![meta(ID)];
-    // Without signs: in so many letters there is always one run that looks like a key.
+    // Letters only: among that many random characters, some would look like a key.
     let mut words = |length| random.letters(length).replace(['-', '_'], "x");
     (0..130).for_each(|_| lines.push(prompt(&words(400_000))[1].clone()));
     let path = bench.transcript(&rollout(ID), &[]);

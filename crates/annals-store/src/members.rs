@@ -133,8 +133,8 @@ impl Store {
         Ok(())
     }
 
-    /// Assigns homes to a member. Copies are told from originals within the homes of a member: if one with sessions changes
-    /// hands, the next run that writes rebuilds the rows.
+    /// Assigns homes to a member. Each member has originals of their own, so if a home with sessions changes hands, the
+    /// next run that writes rebuilds the rows.
     pub fn assign_homes(&self, instances: &[i64], name: &str) -> Result<()> {
         let member = self.member_named(name)?;
         let mut rebuild = self.connection.prepare_cached(sql!(

@@ -173,7 +173,7 @@ fn copy_table(old: &Connection, new: &Connection, table: &Table) -> Result<u64> 
     Ok(count)
 }
 
-/// Copies rows by their numbers, and goes on behind those that cannot be read.
+/// Copies rows in the order of their numbers and skips those that cannot be read.
 fn copy_by_number(
     old: &Connection,
     table: &str,

@@ -4,8 +4,8 @@
 //! which files arrive: a line in its own session's part of a file wins over one that may be inherited, then the earlier
 //! one, then the session's name decides.
 //!
-//! Copies are told from originals within the homes of one member: what another member synced takes nothing away. Those
-//! who see several members count a row once when they read it (see `Archive::prepare`).
+//! The original is chosen among the homes of one member, so what another member synced takes nothing away. Whoever sees
+//! several members counts a row once when reading it (see `Archive::prepare`).
 
 use std::sync::Arc;
 

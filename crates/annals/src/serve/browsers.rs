@@ -37,7 +37,7 @@ pub(super) fn cookie(headers: &HeaderMap, port: u16) -> Option<String> {
     pairs.find(|(sent, _)| *sent == name).map(|(_, value)| value.to_owned())
 }
 
-/// Cookies are sent to every port of a host, so each port has a name of its own. Over TLS the prefix makes sure that no
+/// Browsers send cookies to every port of a host, so the name contains the port. Over TLS the prefix makes sure that no
 /// other host set it.
 fn name(headers: &HeaderMap, port: u16) -> String {
     let prefix = if is_encrypted(headers) { "__Host-" } else { "" };

@@ -25,7 +25,7 @@ pub struct Restored {
     pub already_there: u64,
     /// Of all these, files that were taken out of imports.
     pub from_imports: u64,
-    /// Databases of clients, written anew; also counted as files.
+    /// Databases of clients, which are new files; also counted as files.
     pub databases: Vec<RestoredDatabase>,
     /// Databases whose schema is not archived, so that their rows cannot be written.
     pub without_schema: Vec<String>,

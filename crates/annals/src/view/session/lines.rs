@@ -16,7 +16,7 @@ const LONGEST_CHAIN: usize = 100_000;
 const REACH: u64 = 64 << 10;
 /// Bytes read at a time after a line.
 const MOST_READ: u64 = 4 << 20;
-/// Further than any file: the search goes on to its end.
+/// Beyond the end of any file: the whole rest is searched.
 const END: u64 = u64::MAX >> 1;
 
 /// The lines of one session that were read so far: those of the messages asked for, and as many around them as their
@@ -245,7 +245,7 @@ impl LineGraph {
     }
 }
 
-/// The start of some line before this offset, or of its own.
+/// The start of the line at this offset, or of one before it.
 fn line_start(lines: &mut Lines<'_, '_, '_>, file: i64, offset: u64) -> Result<u64> {
     let mut reach = REACH;
     loop {
