@@ -123,7 +123,7 @@ pub struct TreeNode {
     /// On the branch that the client shows.
     pub current: bool,
     /// A separate step; the result of a call is shown with the call.
-    pub told: bool,
+    pub shown: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]

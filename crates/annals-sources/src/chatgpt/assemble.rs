@@ -36,7 +36,7 @@ pub fn assemble(id: &str, pages: &[String]) -> Assembled {
     let before = last.get("page_info").and_then(|info| info.get("has_previous_page"));
     if before.and_then(Json::boolean) == Some(true) {
         let next = place(last).map(|place| place.into_owned());
-        // A page that leads to itself would be asked for again and again.
+        // A page that leads to itself would be requested forever.
         let again =
             parsed.iter().flatten().rev().skip(1).any(|page| place(*page).as_deref() == next.as_deref());
         return match next.filter(|_| !again) {
@@ -109,7 +109,7 @@ mod tests {
     fn a_tree_is_whole_when_every_parent_is_there() {
         let whole = r#"{"id":"c1","mapping":{"r":{"parent":null},"a":{"parent":"r"}},"current_node":"a"}"#;
         assert_eq!(assembled(&[whole]), Assembled::Whole(whole.as_bytes().to_vec()));
-        // Whoever asked knows what it is.
+        // Whoever requested it knows what it is.
         let nameless = r#"{"mapping":{"r":{"parent":null}},"current_node":"r"}"#;
         let expected = r#"{"conversation_id":"c1","mapping":{"r":{"parent":null}},"current_node":"r"}"#;
         assert_eq!(assembled(&[nameless]), Assembled::Whole(expected.into()));

@@ -56,7 +56,7 @@ pub struct MessageFields<'a> {
 
 impl<'a> MessageFields<'a> {
     pub fn of(message: &Opened<'a>) -> MessageFields<'a> {
-        let mut said = MessageFields {
+        let mut fields = MessageFields {
             role: Cow::Borrowed(""),
             author_name: None,
             recipient: None,
@@ -71,25 +71,25 @@ impl<'a> MessageFields<'a> {
         for (name, value) in message.fields() {
             let json = value.json;
             match *name {
-                b"id" => said.id = json.text(),
+                b"id" => fields.id = json.text(),
                 b"author" => {
-                    said.role = value.get_text("role").unwrap_or_default();
-                    said.author_name = value.get_text("name");
+                    fields.role = value.get_text("role").unwrap_or_default();
+                    fields.author_name = value.get_text("name");
                 }
-                b"recipient" => said.recipient = json.text(),
-                b"status" => said.status = json.text(),
-                b"create_time" => said.create_time = Some(json),
-                b"weight" => said.is_weightless = matches!(json.bytes(), b"0" | b"0.0"),
-                b"metadata" => said.metadata = json.is_object().then(|| value.object()),
+                b"recipient" => fields.recipient = json.text(),
+                b"status" => fields.status = json.text(),
+                b"create_time" => fields.create_time = Some(json),
+                b"weight" => fields.is_weightless = matches!(json.bytes(), b"0" | b"0.0"),
+                b"metadata" => fields.metadata = json.is_object().then(|| value.object()),
                 b"content" => {
-                    said.content = json.is_object().then(|| value.object());
+                    fields.content = json.is_object().then(|| value.object());
                     // Files made by hand have contents without a type.
-                    said.content_type = value.get_text("content_type").unwrap_or(Cow::Borrowed("text"));
+                    fields.content_type = value.get_text("content_type").unwrap_or(Cow::Borrowed("text"));
                 }
                 _ => {}
             }
         }
-        said
+        fields
     }
 
     /// Calls `visit` with the kind of everything inside the message that is not known.
@@ -181,7 +181,7 @@ impl<'a> MessageFields<'a> {
 
     /// All of it as text, for outputs.
     pub fn output(&self) -> String {
-        let blocks = said_blocks(self).into_iter().filter_map(|block| match block {
+        let blocks = message_blocks(self).into_iter().filter_map(|block| match block {
             Block::Text(text) | Block::Thinking(text) | Block::Event { text, .. } => Some(text),
             Block::Image { path, .. } => Some(format!("[image {}]", path.unwrap_or_default())),
             Block::Attachment { name } => Some(format!("[file {name}]")),
@@ -194,27 +194,27 @@ impl<'a> MessageFields<'a> {
 /// The blocks of a row.
 pub fn blocks(line: &[u8]) -> Vec<Block> {
     let Some(Node { message: Some(message), key, .. }) = node_of_row(line) else { return Vec::new() };
-    let said = MessageFields::of(&message);
+    let fields = MessageFields::of(&message);
     let call_id =
-        || said.id.as_deref().map_or_else(|| String::from_utf8_lossy(key).into_owned(), str::to_owned);
-    if let Some(name) = said.tool() {
-        return vec![Block::ToolCall { call_id: call_id(), name: name.to_owned(), input: said.input() }];
+        || fields.id.as_deref().map_or_else(|| String::from_utf8_lossy(key).into_owned(), str::to_owned);
+    if let Some(name) = fields.tool() {
+        return vec![Block::ToolCall { call_id: call_id(), name: name.to_owned(), input: fields.input() }];
     }
-    if said.is_result() {
-        return vec![Block::ToolResult { call_id: call_id(), output: said.output() }];
+    if fields.is_result() {
+        return vec![Block::ToolResult { call_id: call_id(), output: fields.output() }];
     }
-    said_blocks(&said)
+    message_blocks(&fields)
 }
 
-fn said_blocks(said: &MessageFields<'_>) -> Vec<Block> {
-    let Some(content) = &said.content else { return Vec::new() };
+fn message_blocks(fields: &MessageFields<'_>) -> Vec<Block> {
+    let Some(content) = &fields.content else { return Vec::new() };
     let text =
         |name: &str| content.get_text(name).filter(|text| !text.is_empty()).map(|text| text.into_owned());
     let joined = |parts: &[Option<String>]| {
         let parts: Vec<&str> = parts.iter().flatten().map(String::as_str).collect();
         parts.join("\n")
     };
-    let mut blocks = match &*said.content_type {
+    let mut blocks = match &*fields.content_type {
         "text" | "multimodal_text" => parts(content),
         "code" | "execution_output" => vec![Block::Text(joined(&[text("text")]))],
         "system_error" => {
@@ -261,7 +261,7 @@ fn said_blocks(said: &MessageFields<'_>) -> Vec<Block> {
         _ => vec![Block::Text(shown_json(content.bytes()))],
     };
     blocks.retain(|block| !matches!(block, Block::Text(text) | Block::Thinking(text) if text.is_empty()));
-    let attachments = said.metadata.as_ref().and_then(|metadata| metadata.get("attachments"));
+    let attachments = fields.metadata.as_ref().and_then(|metadata| metadata.get("attachments"));
     for attachment in attachments.into_iter().flat_map(Json::items) {
         let name = attachment.get_text("name").or_else(|| attachment.get_text("id"));
         blocks.extend(name.map(|name| Block::Attachment { name: name.into_owned() }));

@@ -51,7 +51,7 @@ pub struct KnownNode {
     pub result: Option<ResultOutcome>,
     /// The document that a result is about.
     document: Option<String>,
-    /// The result that is told with this call.
+    /// The result that is shown with this call.
     pub answered_by: Option<ContentKey>,
     /// The person's words in a line.
     pub prompt: Option<String>,
@@ -90,8 +90,8 @@ impl Reader for ConversationReader {
             &self.nodes.iter().map(|node| node.twig.clone()).collect::<Vec<_>>(),
             self.book.current_node().map(|name| node_key(&session, name.as_bytes())),
         );
-        let told = links::link(&mut self.nodes, &tree);
-        self.tell(&session, &tree, &told, out);
+        let shown = links::link(&mut self.nodes, &tree);
+        self.emit(&session, &tree, &shown, out);
         self.book.count(&self.nodes, &tree);
         out.push(Item::Document(Document {
             stream: "conversation_versions",
@@ -138,14 +138,14 @@ impl ConversationReader {
                 false => unescape(node.key),
             };
             let key = node_key(session, name.as_bytes());
-            let said = node.message.as_ref().map(MessageFields::of);
-            if let Some(said) = &said {
-                said.each_unknown(&mut |kind| out.push(Item::Drift(kind)));
+            let fields = node.message.as_ref().map(MessageFields::of);
+            if let Some(fields) = &fields {
+                fields.each_unknown(&mut |kind| out.push(Item::Drift(kind)));
             }
-            let verdict = match &said {
+            let verdict = match &fields {
                 None => Verdict::Kept("node without message".into()),
-                Some(said) if said.is_known() => Verdict::Kept(said.content_type.clone().into_owned()),
-                Some(said) => Verdict::Unknown(format!("content {}", said.content_type)),
+                Some(fields) if fields.is_known() => Verdict::Kept(fields.content_type.clone().into_owned()),
+                Some(fields) => Verdict::Unknown(format!("content {}", fields.content_type)),
             };
             parts.push((verdict, node.bytes.len() as u64));
             let mut parent = node.parent.and_then(Json::text).map(|name| node_key(session, name.as_bytes()));
@@ -158,7 +158,7 @@ impl ConversationReader {
             }
             let start = offset + offset_in(bytes, node.bytes) as u64;
             let span = Span { offset: start, length: node.bytes.len() as u64 };
-            let merit = Merit { richness: richness(said.as_ref()), updated };
+            let merit = Merit { richness: richness(fields.as_ref()), updated };
             let hash = hash_of(&node);
             let children: Vec<ContentKey> = node
                 .children
@@ -179,9 +179,9 @@ impl ConversationReader {
                     out.push(Item::Forget { session: Arc::clone(session), offset: known.span.offset });
                 }
             }
-            let at = said.as_ref().and_then(|said| said.create_time).and_then(moment);
+            let at = fields.as_ref().and_then(|fields| fields.create_time).and_then(moment);
             let node =
-                KnownNode::new(Twig { key, name, parent, children, at }, span, merit, hash, said.as_ref());
+                KnownNode::new(Twig { key, name, parent, children, at }, span, merit, hash, fields.as_ref());
             match known {
                 Some(at) => {
                     let children = std::mem::take(&mut self.nodes[at].twig.children);
@@ -200,11 +200,11 @@ impl ConversationReader {
     }
 
     /// Rows of what is new, and how all rows hang together.
-    fn tell(&mut self, session: &Arc<str>, tree: &Branching, told: &[bool], out: &mut Vec<Item>) {
+    fn emit(&mut self, session: &Arc<str>, tree: &Branching, shown: &[bool], out: &mut Vec<Item>) {
         let mut results = Vec::new();
         for at in tree.order.iter().copied() {
-            let said = matches!(self.nodes[at].kind, MessageKind::Prompt | MessageKind::Answer);
-            let counts = said && tree.current[at] && self.nodes[at].call.is_none();
+            let is_spoken = matches!(self.nodes[at].kind, MessageKind::Prompt | MessageKind::Answer);
+            let counts = is_spoken && tree.current[at] && self.nodes[at].call.is_none();
             let tally = if counts { Tally::Message } else { Tally::Nothing };
             let answer = self.nodes[at].answered_by.and_then(|key| self.by_key.get(&key).copied());
             let answer = answer.filter(|answer| self.nodes[at].fresh || self.nodes[*answer].fresh);
@@ -253,7 +253,7 @@ impl ConversationReader {
                 offset: node.span.offset,
                 parent: tree.parents[*at].map(|parent| self.nodes[parent].twig.key),
                 current: tree.current[*at],
-                told: told[*at],
+                shown: shown[*at],
             }
         });
         out.push(Item::Tree(Tree { session: Arc::clone(session), nodes: nodes.collect() }));
@@ -261,7 +261,7 @@ impl ConversationReader {
 }
 
 impl KnownNode {
-    fn new(twig: Twig, span: Span, merit: Merit, hash: u64, said: Option<&MessageFields<'_>>) -> KnownNode {
+    fn new(twig: Twig, span: Span, merit: Merit, hash: u64, fields: Option<&MessageFields<'_>>) -> KnownNode {
         let mut node = KnownNode {
             span,
             merit,
@@ -279,33 +279,33 @@ impl KnownNode {
             fresh: true,
             twig,
         };
-        let Some(said) = said else { return node };
-        node.role = match &*said.role {
+        let Some(fields) = fields else { return node };
+        node.role = match &*fields.role {
             "user" => Role::User,
             "assistant" => Role::Assistant,
             "tool" | "function" => Role::Tool,
             "developer" => Role::Developer,
             _ => Role::System,
         };
-        node.model = said.metadata_text("model_slug").map(|slug| slug.as_ref().into());
-        node.call_id = said.id.as_deref().unwrap_or(&node.twig.name).to_owned();
-        node.call = said.tool().map(|tool| (tool.into(), in_a_line(&said.argument())));
+        node.model = fields.metadata_text("model_slug").map(|slug| slug.as_ref().into());
+        node.call_id = fields.id.as_deref().unwrap_or(&node.twig.name).to_owned();
+        node.call = fields.tool().map(|tool| (tool.into(), in_a_line(&fields.argument())));
         node.kind = match node.role {
             _ if node.call.is_some() => MessageKind::Answer,
             Role::Tool => MessageKind::Result,
-            _ if said.is_thinking() => MessageKind::Thinking,
-            _ if said.is_hidden() || is_empty(said) => MessageKind::Injected,
-            _ if said.content_type == "system_error" => MessageKind::Notice,
+            _ if fields.is_thinking() => MessageKind::Thinking,
+            _ if fields.is_hidden() || is_empty(fields) => MessageKind::Injected,
+            _ if fields.content_type == "system_error" => MessageKind::Notice,
             Role::User => MessageKind::Prompt,
             Role::Assistant => MessageKind::Answer,
             Role::System | Role::Developer => MessageKind::Injected,
         };
-        node.result = (node.kind == MessageKind::Result).then(|| ResultOutcome::of(said));
-        let canvas = said.metadata.as_ref().and_then(|metadata| metadata.get(DOCUMENT.0));
+        node.result = (node.kind == MessageKind::Result).then(|| ResultOutcome::of(fields));
+        let canvas = fields.metadata.as_ref().and_then(|metadata| metadata.get(DOCUMENT.0));
         let document = canvas.and_then(|canvas| canvas.get_text(DOCUMENT.1)).filter(|id| !id.is_empty());
         node.document = document.map(|id| id.into_owned());
         if node.kind == MessageKind::Prompt {
-            node.prompt = Some(in_a_line(&first_words(said))).filter(|words| !words.is_empty());
+            node.prompt = Some(in_a_line(&first_words(fields))).filter(|words| !words.is_empty());
         }
         node
     }
@@ -370,16 +370,16 @@ impl KnownNode {
 
 /// Exports since the middle of 2026 have neither status nor recipient: what they say of a node is less than what older
 /// ones say. A message that was still being written is less than one that is done.
-fn richness(said: Option<&MessageFields<'_>>) -> u8 {
-    match said {
+fn richness(fields: Option<&MessageFields<'_>>) -> u8 {
+    match fields {
         None => 0,
-        Some(said) if said.status.as_deref() == Some("in_progress") => 1,
-        Some(said) if said.status.is_none() && said.recipient.is_none() => 1,
+        Some(fields) if fields.status.as_deref() == Some("in_progress") => 1,
+        Some(fields) if fields.status.is_none() && fields.recipient.is_none() => 1,
         Some(_) => RICH,
     }
 }
 
-/// Its message and its parent; children are told by their own parents.
+/// Its message and its parent; children name their own parents.
 fn hash_of(node: &Node<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(node.parent.map(Json::bytes).unwrap_or_default());
@@ -387,24 +387,24 @@ fn hash_of(node: &Node<'_>) -> u64 {
     hasher.finish()
 }
 
-/// Placeholders that nothing was ever said in.
-fn is_empty(said: &MessageFields<'_>) -> bool {
-    let parts = said.content.as_ref().and_then(|content| content.get("parts"));
+/// Placeholders without any text.
+fn is_empty(fields: &MessageFields<'_>) -> bool {
+    let parts = fields.content.as_ref().and_then(|content| content.get("parts"));
     let silent = |part: Json<'_>| part.is_null() || part.inner().is_some_and(<[u8]>::is_empty);
-    let no_words = match (&*said.content_type, parts) {
+    let no_words = match (&*fields.content_type, parts) {
         ("text" | "multimodal_text", Some(parts)) => parts.items().all(silent),
         ("text" | "multimodal_text", None) => {
-            said.content.as_ref().and_then(|content| content.get("text")).is_none()
+            fields.content.as_ref().and_then(|content| content.get("text")).is_none()
         }
         _ => false,
     };
-    no_words && said.files().is_empty()
+    no_words && fields.files().is_empty()
 }
 
 /// Enough of what was typed for a title.
-fn first_words(said: &MessageFields<'_>) -> String {
+fn first_words(fields: &MessageFields<'_>) -> String {
     let parts =
-        said.content.as_ref().and_then(|content| content.get("parts")).into_iter().flat_map(Json::items);
+        fields.content.as_ref().and_then(|content| content.get("parts")).into_iter().flat_map(Json::items);
     let texts = parts.filter(|part| part.is_string()).map(|part| part.head(1000));
     texts.collect::<Vec<_>>().join("\n")
 }

@@ -20,8 +20,8 @@ use annals_core::{Result, Time};
 pub struct Exports;
 
 impl Import for Exports {
-    fn intake(&self, wish: IntakeOptions, _settings: &dyn Settings) -> Box<dyn Intake> {
-        Box::new(ExportIntake { wish, ..ExportIntake::default() })
+    fn intake(&self, options: IntakeOptions, _settings: &dyn Settings) -> Box<dyn Intake> {
+        Box::new(ExportIntake { options, ..ExportIntake::default() })
     }
 
     fn drop_folders(&self, _settings: &dyn Settings) -> Vec<PathBuf> {
@@ -31,7 +31,7 @@ impl Import for Exports {
 
 #[derive(Default)]
 struct ExportIntake {
-    wish: IntakeOptions,
+    options: IntakeOptions,
     /// The archive that the provider's privacy desk hands out: conversations in zips beside billing and contact data.
     privacy_archive: bool,
     /// Names of members, without their folders.
@@ -86,7 +86,7 @@ impl Intake for ExportIntake {
             _ => {}
         }
         if is_asset(member) {
-            if self.wish.with_files {
+            if self.options.with_files {
                 return take("files", Shape::Bytes, 4);
             }
             let head = &member.head[..member.head.len().min(64)];
@@ -184,7 +184,7 @@ impl ExportIntake {
         if self.privacy_archive {
             return match base {
                 _ if base.starts_with("Conversations__") => Judgement::Open,
-                _ if base.starts_with("Files__") && self.wish.with_files => Judgement::Open,
+                _ if base.starts_with("Files__") && self.options.with_files => Judgement::Open,
                 _ if base.starts_with("Files__") => {
                     Judgement::LeaveOut("attached files; import them with --with-files")
                 }

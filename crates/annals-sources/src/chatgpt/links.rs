@@ -14,17 +14,17 @@ pub struct ResultOutcome {
 }
 
 impl ResultOutcome {
-    pub fn of(said: &MessageFields<'_>) -> ResultOutcome {
-        let run = said.metadata.as_ref().and_then(|metadata| metadata.get("aggregate_result"));
+    pub fn of(fields: &MessageFields<'_>) -> ResultOutcome {
+        let run = fields.metadata.as_ref().and_then(|metadata| metadata.get("aggregate_result"));
         let status = run.and_then(|run| run.get_text("status"));
         let threw = run.is_some_and(|run| {
             run.get("system_exception").is_some() || run.get("in_kernel_exception").is_some()
         });
-        let failed = said.content_type == "system_error"
+        let failed = fields.content_type == "system_error"
             || threw
             || status.is_some_and(|status| status.contains("fail") || status.contains("error"))
-            || said.status.as_deref() == Some("finished_partial_completion");
-        let done = said.status.as_deref() == Some("finished_successfully");
+            || fields.status.as_deref() == Some("finished_partial_completion");
+        let done = fields.status.as_deref() == Some("finished_successfully");
         let moments = run.and_then(|run| {
             let at = |name: &str| run.get(name).and_then(moment).map(Time::micros);
             at("end_time")?.checked_sub(at("start_time")?)
@@ -42,7 +42,7 @@ pub fn link(nodes: &mut [KnownNode], tree: &Branching) -> Vec<bool> {
         node.answered_by = None;
     }
     // Nodes without a message only hold the tree together.
-    let mut told: Vec<bool> = nodes.iter().map(|node| !node.is_bare()).collect();
+    let mut shown: Vec<bool> = nodes.iter().map(|node| !node.is_bare()).collect();
     for at in tree.order.iter().copied() {
         if nodes[at].result.is_none() {
             continue;
@@ -50,13 +50,13 @@ pub fn link(nodes: &mut [KnownNode], tree: &Branching) -> Vec<bool> {
         let Some(call) = call_above(nodes, tree, at) else { continue };
         if nodes[call].answered_by.is_none() {
             nodes[call].answered_by = Some(nodes[at].twig.key);
-            told[at] = false;
+            shown[at] = false;
         }
     }
-    told
+    shown
 }
 
-/// The nearest call above; not beyond what a person said.
+/// The nearest call above; not beyond a prompt.
 fn call_above(nodes: &[KnownNode], tree: &Branching, at: usize) -> Option<usize> {
     let mut above = tree.parents[at];
     while let Some(node) = above {

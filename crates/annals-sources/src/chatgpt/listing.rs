@@ -38,21 +38,21 @@ const FORMER: &[Listing] = &[Listing { name: "workspaces", stream: "account", da
 
 /// The items of a page with their ids; `None` when the page is not what it should be.
 pub fn items<'a>(name: &str, page: Json<'a>) -> Option<Vec<(String, Json<'a>)>> {
-    let told = told(name, page)?.into_iter();
-    Some(told.filter_map(|(id, item)| Some((id?, item))).collect())
+    let items = items_with_ids(name, page)?.into_iter();
+    Some(items.filter_map(|(id, item)| Some((id?, item))).collect())
 }
 
 /// The ids of a page, and how many items have none; `None` when the page is not what it should be, as when no item has
 /// one.
 pub fn ids(name: &str, page: Json<'_>) -> Option<(Vec<String>, usize)> {
-    let told = told(name, page)?;
-    let all = told.len();
-    let ids: Vec<String> = told.into_iter().filter_map(|(id, _)| id).collect();
+    let items = items_with_ids(name, page)?;
+    let all = items.len();
+    let ids: Vec<String> = items.into_iter().filter_map(|(id, _)| id).collect();
     let nameless = all - ids.len();
     (!ids.is_empty() || nameless == 0).then_some((ids, nameless))
 }
 
-fn told<'a>(name: &str, page: Json<'a>) -> Option<Vec<(Option<String>, Json<'a>)>> {
+fn items_with_ids<'a>(name: &str, page: Json<'a>) -> Option<Vec<(Option<String>, Json<'a>)>> {
     let text = |item: Json<'a>, id: &str| item.get_text(id).map(|id| id.into_owned());
     let listed = |list: Json<'a>, names: &[&str]| {
         list.items().map(|item| (names.iter().find_map(|name| text(item, name)), item)).collect()
@@ -114,9 +114,9 @@ impl Reader for ListingReader {
             .filter_map(|detail| Some((gizmo(detail).get_text("id")?.into_owned(), detail)))
             .collect();
         let pages = json.get("pages").into_iter().flat_map(Json::items);
-        let mut told: Vec<String> = Vec::new();
+        let mut emitted: Vec<String> = Vec::new();
         for (key, item) in pages.flat_map(|page| items(listing.name, page).unwrap_or_default()) {
-            if told.contains(&key) {
+            if emitted.contains(&key) {
                 continue;
             }
             let item = details.iter().find(|(id, _)| *id == key).map_or(item, |(_, detail)| *detail);
@@ -137,7 +137,7 @@ impl Reader for ListingReader {
                 span: Span { offset: start, length: length as u64 },
                 content,
             }));
-            told.push(key);
+            emitted.push(key);
         }
         Verdict::Kept(listing.name.into())
     }
@@ -162,37 +162,37 @@ fn around(document: Json<'_>, item: Json<'_>) -> ContentKey {
 
 pub fn gpt_record(key: &str, bytes: &[u8]) -> Value {
     let Some(item) = Json::parse(bytes) else { return json!({"id": key}) };
-    let told = Gizmo::of(item);
+    let gizmo = Gizmo::of(item);
     json!({
         "id": key,
-        "short_url": told.first(&[told.inner], &["short_url"]),
-        "name": told.shown("name"),
-        "description": told.shown("description"),
-        "welcome_message": told.shown("welcome_message"),
-        "prompt_starters": told.shown("prompt_starters"),
-        "picture": told.shown("profile_picture_url"),
-        "author": told.inner.get("author").map(|author| told.first(&[author], &["display_name", "user_id"])),
-        "instructions": told.first(&[told.inner], &["instructions"]),
-        "tools": told.beside("tools"),
-        "files": told.beside("files"),
-        "access": told.access(),
-        "created_at": told.time(&["created_at", "create_time"]),
-        "updated_at": told.time(&["updated_at", "last_updated"]),
+        "short_url": gizmo.first(&[gizmo.inner], &["short_url"]),
+        "name": gizmo.shown("name"),
+        "description": gizmo.shown("description"),
+        "welcome_message": gizmo.shown("welcome_message"),
+        "prompt_starters": gizmo.shown("prompt_starters"),
+        "picture": gizmo.shown("profile_picture_url"),
+        "author": gizmo.inner.get("author").map(|author| gizmo.first(&[author], &["display_name", "user_id"])),
+        "instructions": gizmo.first(&[gizmo.inner], &["instructions"]),
+        "tools": gizmo.beside("tools"),
+        "files": gizmo.beside("files"),
+        "access": gizmo.access(),
+        "created_at": gizmo.time(&["created_at", "create_time"]),
+        "updated_at": gizmo.time(&["updated_at", "last_updated"]),
         "content": item.value(),
     })
 }
 
 pub fn project_record(key: &str, bytes: &[u8]) -> Value {
     let Some(item) = Json::parse(bytes) else { return json!({"id": key}) };
-    let told = Gizmo::of(item);
+    let gizmo = Gizmo::of(item);
     json!({
         "id": key,
-        "name": told.shown("name"),
-        "description": told.shown("description"),
-        "instructions": told.first(&[told.inner], &["instructions"]),
-        "files": told.beside("files"),
-        "created_at": told.time(&["created_at", "create_time"]),
-        "updated_at": told.time(&["updated_at", "last_updated"]),
+        "name": gizmo.shown("name"),
+        "description": gizmo.shown("description"),
+        "instructions": gizmo.first(&[gizmo.inner], &["instructions"]),
+        "files": gizmo.beside("files"),
+        "created_at": gizmo.time(&["created_at", "create_time"]),
+        "updated_at": gizmo.time(&["updated_at", "last_updated"]),
         "content": item.value(),
     })
 }
@@ -229,7 +229,7 @@ impl<'a> Gizmo<'a> {
 
     /// Who can use it, in one of three words; others, such as those of workspaces, stay as they are.
     fn access(&self) -> Value {
-        let told = self.first(&self.around, &["share_recipient", "sharing", "access"]);
+        let access = self.first(&self.around, &["share_recipient", "sharing", "access"]);
         let tags: Vec<String> = self
             .inner
             .get("tags")
@@ -238,7 +238,7 @@ impl<'a> Gizmo<'a> {
             .filter_map(|tag| tag.text().map(|tag| tag.into_owned()))
             .collect();
         let tagged = ["public", "private"].into_iter().find(|name| tags.iter().any(|tag| tag == name));
-        match told.as_str().or(tagged) {
+        match access.as_str().or(tagged) {
             Some("private" | "only_me" | "me") => "private".into(),
             Some("link" | "shared_link" | "anyone_with_link" | "unlisted") => "shared_link".into(),
             Some("marketplace" | "public" | "everyone" | "store") => "public".into(),

@@ -91,8 +91,8 @@ impl Book {
             if !tree.current[at] {
                 continue;
             }
-            let said = matches!(node.kind, MessageKind::Prompt | MessageKind::Answer) && node.call.is_none();
-            counted.on_branch += usize::from(said);
+            let is_spoken = matches!(node.kind, MessageKind::Prompt | MessageKind::Answer) && node.call.is_none();
+            counted.on_branch += usize::from(is_spoken);
             if counted.first_prompt.is_none() {
                 counted.first_prompt.clone_from(&node.prompt);
             }
@@ -161,11 +161,11 @@ pub fn version(key: &str, bytes: &[u8]) -> Value {
         let Some(body) = Json::parse(piece) else { continue };
         let count = body.get("mapping").map_or(0, |mapping| mapping.fields().count());
         record.insert("node_count".to_owned(), Value::from(count));
-        let told = body.fields().filter(|(name, value)| {
+        let kept = body.fields().filter(|(name, value)| {
             !matches!(*name, b"mapping" | b"messages" | b"id") && value.bytes().len() <= LONGEST
         });
-        let told = told.map(|(name, value)| (unescape(name), value.value()));
-        record.insert("fields".to_owned(), Value::Object(told.collect()));
+        let kept = kept.map(|(name, value)| (unescape(name), value.value()));
+        record.insert("fields".to_owned(), Value::Object(kept.collect()));
     }
     Value::Object(record)
 }

@@ -7,7 +7,7 @@ use super::nodes::node_of_row;
 use super::times::{moment, time_value};
 use crate::json::{Json, Object, unescape};
 
-/// Metadata that is told as it is.
+/// Metadata that is passed on as it is.
 const METADATA: &[&str] = &[
     "request_id",
     "turn_exchange_id",
@@ -34,20 +34,20 @@ pub fn native(bytes: &[u8]) -> Map<String, Value> {
     native.insert("node_id".into(), Value::from(unescape(node.key)));
     native.extend(node.parent.map(|parent| ("parent".to_owned(), parent.value())));
     let Some(message) = &node.message else { return native };
-    let said = MessageFields::of(message);
+    let fields = MessageFields::of(message);
     let mut put = |name: &str, value: Option<Value>| {
         native.extend(value.filter(|value| !value.is_null()).map(|value| (name.to_owned(), value)));
     };
-    put("message_id", said.id.as_deref().map(Value::from));
-    put("content_type", Some(Value::from(&*said.content_type)));
-    put("author_name", said.author_name.as_deref().map(Value::from));
-    put("recipient", said.recipient.as_deref().map(Value::from));
-    put("status", said.status.as_deref().map(Value::from));
+    put("message_id", fields.id.as_deref().map(Value::from));
+    put("content_type", Some(Value::from(&*fields.content_type)));
+    put("author_name", fields.author_name.as_deref().map(Value::from));
+    put("recipient", fields.recipient.as_deref().map(Value::from));
+    put("status", fields.status.as_deref().map(Value::from));
     for name in ["channel", "end_turn", "weight", "create_time", "update_time"] {
         put(name, message.get_json(name).map(Json::value));
     }
-    put("visible", Some(Value::from(!said.is_hidden())));
-    let Some(metadata) = &said.metadata else { return native };
+    put("visible", Some(Value::from(!fields.is_hidden())));
+    let Some(metadata) = &fields.metadata else { return native };
     let mut put = |name: &str, value: Option<Value>| {
         native.extend(value.filter(|value| !value.is_null()).map(|value| (name.to_owned(), value)));
     };
@@ -60,7 +60,7 @@ pub fn native(bytes: &[u8]) -> Map<String, Value> {
     let citations = citations(metadata);
     if !citations.is_empty() {
         put("citations", Some(Value::from(citations)));
-        let text = original(&said);
+        let text = original(&fields);
         put("original_text", text.filter(|text| has_markers(text)).map(Value::from));
     }
     native
@@ -69,14 +69,14 @@ pub fn native(bytes: &[u8]) -> Map<String, Value> {
 /// Fields of a message under the names of the client: what other records join with, and times as RFC 3339.
 pub fn message_fields(session: &str, bytes: &[u8]) -> Map<String, Value> {
     let Some(node) = node_of_row(bytes) else { return Map::new() };
-    let said = node.message.as_ref().map(MessageFields::of);
-    let metadata = said.as_ref().and_then(|said| said.metadata.as_ref());
+    let fields = node.message.as_ref().map(MessageFields::of);
+    let metadata = fields.as_ref().and_then(|fields| fields.metadata.as_ref());
     let time = |name: &str| {
         time_value(node.message.as_ref().and_then(|message| message.get_json(name)).and_then(moment))
     };
     // A list of messages has no nodes, and names parents in their metadata.
     let parent = node.parent.or_else(|| metadata.and_then(|metadata| metadata.get("parent_id")));
-    let content_type = said.as_ref().map(|said| &*said.content_type).filter(|kind| !kind.is_empty());
+    let content_type = fields.as_ref().map(|fields| &*fields.content_type).filter(|kind| !kind.is_empty());
     let finish = metadata.and_then(|metadata| metadata.get("finish_details"));
     let fields = [
         ("node_id", Value::from(unescape(node.key))),
@@ -85,7 +85,7 @@ pub fn message_fields(session: &str, bytes: &[u8]) -> Map<String, Value> {
         ("content_type", content_type.map(Value::from).unwrap_or_default()),
         ("model_slug", metadata.and_then(|metadata| metadata.get_text("model_slug")).into()),
         ("finish_reason", finish.and_then(|finish| finish.get_text("type")).into()),
-        ("attachment_ids", said.as_ref().map(MessageFields::files).unwrap_or_default().into()),
+        ("attachment_ids", fields.as_ref().map(MessageFields::files).unwrap_or_default().into()),
         ("citations", metadata.map(citations).unwrap_or_default().into()),
         ("create_time", time("create_time")),
         ("update_time", time("update_time")),
@@ -94,8 +94,8 @@ pub fn message_fields(session: &str, bytes: &[u8]) -> Map<String, Value> {
 }
 
 /// The text that positions of citations count in.
-fn original(said: &MessageFields<'_>) -> Option<String> {
-    let parts = said.content.as_ref()?.get("parts")?.items();
+fn original(fields: &MessageFields<'_>) -> Option<String> {
+    let parts = fields.content.as_ref()?.get("parts")?.items();
     let texts: Vec<String> = parts.filter_map(|part| part.text().map(|text| text.into_owned())).collect();
     Some(texts.join("\n"))
 }

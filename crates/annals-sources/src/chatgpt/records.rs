@@ -7,7 +7,7 @@ use super::nodes::node_of_row;
 use super::times::{moment, time_value};
 use crate::json::{Json, unescape};
 
-/// A record as it was found, and what is said of it beyond that.
+/// A record as it was found, and what is known of it beyond that.
 struct Found<'a> {
     json: Json<'a>,
     fields: Map<String, Value>,
@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn memories_have_times_and_a_type() {
-        let told = br#"{"id":"m","content":"Tea.","created_timestamp":1772366400.25,"last_updated":"2026-03-02T00:00:00Z"}"#;
-        let memory = memory("m", told).unwrap();
+        let native = br#"{"id":"m","content":"Tea.","created_timestamp":1772366400.25,"last_updated":"2026-03-02T00:00:00Z"}"#;
+        let memory = memory("m", native).unwrap();
         assert_eq!(memory["created_at"], "2026-03-01T12:00:00.250Z");
         assert_eq!(
             (&memory["updated_at"], &memory["type"]),
@@ -252,10 +252,10 @@ mod tests {
 
     #[test]
     fn settings_tell_what_becomes_of_conversations() {
-        let told = |text: &str| settings("s", text.as_bytes()).unwrap();
-        assert_eq!(told(r#"{"settings":{"training_allowed":false}}"#)["training_allowed"], false);
-        let controls = told(r#"{"training_opt_out":true,"retention_days":30}"#);
+        let settings_of = |text: &str| settings("s", text.as_bytes()).unwrap();
+        assert_eq!(settings_of(r#"{"settings":{"training_allowed":false}}"#)["training_allowed"], false);
+        let controls = settings_of(r#"{"training_opt_out":true,"retention_days":30}"#);
         assert_eq!((&controls["training_allowed"], &controls["retention"]), (&json!(false), &json!(30)));
-        assert_eq!(told("{}")["training_allowed"], Value::Null);
+        assert_eq!(settings_of("{}")["training_allowed"], Value::Null);
     }
 }

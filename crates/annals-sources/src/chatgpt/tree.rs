@@ -117,7 +117,7 @@ fn sorted(twigs: &[Twig], parent: Option<usize>, nodes: impl Iterator<Item = usi
     nodes
 }
 
-/// The leaf on whose branch something was said last.
+/// The leaf on whose branch the last message is.
 fn latest_leaf(twigs: &[Twig], tree: &Branching, below: &[Vec<usize>]) -> Option<usize> {
     let mut latest: Vec<Option<Time>> = vec![None; twigs.len()];
     let mut best: Option<usize> = None;
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    fn told(twigs: &[Twig], shown: Option<&str>) -> (String, String) {
+    fn branches_of(twigs: &[Twig], shown: Option<&str>) -> (String, String) {
         let tree = branching(twigs, shown.map(key));
         let names = |at: &usize| twigs[*at].name.clone();
         let order: Vec<String> = tree.order.iter().map(names).collect();
@@ -169,14 +169,14 @@ mod tests {
             twig("a", None, &["b", "c"], 5),
             twig("d", Some("b"), &[], 2),
         ];
-        assert_eq!(told(&twigs, Some("c")), ("a b d c".into(), "a c".into()));
-        // Not a leaf: the branch ends there. Unknown or missing: where something was said last.
-        assert_eq!(told(&twigs, Some("b")).1, "a b");
-        assert_eq!(told(&twigs, Some("nowhere")).1, "a b d");
-        assert_eq!(told(&twigs, None).1, "a b d");
+        assert_eq!(branches_of(&twigs, Some("c")), ("a b d c".into(), "a c".into()));
+        // Not a leaf: the branch ends there. Unknown or missing: where the last message is.
+        assert_eq!(branches_of(&twigs, Some("b")).1, "a b");
+        assert_eq!(branches_of(&twigs, Some("nowhere")).1, "a b d");
+        assert_eq!(branches_of(&twigs, None).1, "a b d");
         let unordered: Vec<Twig> =
             twigs.iter().map(|twig| Twig { children: Vec::new(), ..twig.clone() }).collect();
-        assert_eq!(told(&unordered, None).0, "a c b d");
+        assert_eq!(branches_of(&unordered, None).0, "a c b d");
     }
 
     #[test]

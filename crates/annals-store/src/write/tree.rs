@@ -29,7 +29,7 @@ impl Writer<'_> {
                 node.key.stored(),
                 node.parent.map(ContentKey::stored),
                 node.current,
-                node.told,
+                node.shown,
             ])?;
         }
         drop(statement);
