@@ -197,20 +197,20 @@ const PLACES: [&str; 5] = ["library", "attachment", "name", "pointer", "member"]
 
 /// The notes joined: for each field the first place that has it, and which place that was.
 pub fn record(key: &str, notes: &[u8]) -> Value {
-    let mut captures: Vec<(usize, Value, Value)> = Vec::new();
+    let mut ranked: Vec<(usize, Value, Value)> = Vec::new();
     let mut captures = Captures::default();
     for piece in notes.split(|byte| *byte == 0x1E).filter(|piece| !piece.is_empty()) {
         let Some(header) = captures.next(piece) else { continue };
         let place = header.fields.get("place").and_then(Value::as_str).unwrap_or_default();
         let rank = PLACES.iter().position(|known| *known == place).unwrap_or(PLACES.len());
-        captures.push((rank, header.fields, Json::parse(piece).map(Json::value).unwrap_or_default()));
+        ranked.push((rank, header.fields, Json::parse(piece).map(Json::value).unwrap_or_default()));
     }
     // The newest note of a place comes first.
-    captures.reverse();
-    captures.sort_by_key(|(rank, ..)| *rank);
+    ranked.reverse();
+    ranked.sort_by_key(|(rank, ..)| *rank);
     let mut provenance = Map::new();
     let mut first = |field: &str, names: &[&str]| {
-        for (rank, header, body) in &captures {
+        for (rank, header, body) in &ranked {
             for name in names {
                 // What headers say of the export is not about the file.
                 let own = ["conversation_id", "message_id", "content_sha256"].contains(name);
@@ -257,7 +257,7 @@ pub fn record(key: &str, notes: &[u8]) -> Value {
     ];
     let mut record = Map::from_iter([("id".to_owned(), Value::from(key))]);
     record.extend(fields.map(|(name, value)| (name.to_owned(), value)));
-    let archived = captures.iter().map(|(.., body)| body).find(|body| body.get("archived_as").is_some());
+    let archived = ranked.iter().map(|(.., body)| body).find(|body| body.get("archived_as").is_some());
     for (name, own, listed) in [("mime", "mime_type", "mime_type"), ("size", "size", "size_bytes")] {
         let own = archived.and_then(|body| body.get(own)).filter(|value| !value.is_null());
         let value = own.or_else(|| record.get(listed)).cloned().unwrap_or_default();
