@@ -271,7 +271,7 @@ pub struct Passage {
     /// The session of the row; none for records of a file.
     pub session: Option<Arc<str>>,
     /// Offset of the message, call or record.
-    pub place: u64,
+    pub offset: u64,
     pub kind: PassageKind,
     pub at: Option<Time>,
     pub terms: Terms,

@@ -95,14 +95,14 @@ fn visible_to(scope: Scope, text: &str) -> String {
     for table in ["usage", "tool_call"] {
         let name = format!("{{twin:{table}}}");
         if text.contains(&name) {
-            text = text.replace(&name, &twin_of(scope, table, homes.as_deref()));
+            text = text.replace(&name, &twin_condition(scope, table, homes.as_deref()));
         }
     }
     text.replace("{visible}", homes.as_deref().unwrap_or("1 = 1"))
 }
 
 /// Of the originals that several members have of one row, the first counts, whatever order they were synced in.
-fn twin_of(scope: Scope, table: &str, homes: Option<&str>) -> String {
+fn twin_condition(scope: Scope, table: &str, homes: Option<&str>) -> String {
     if let Scope::Member(_) = scope {
         return "1 = 0".to_owned();
     }
@@ -130,7 +130,7 @@ mod tests {
         insert into member values (1, 1, 'pat', 'member', 0, null), (2, 2, 'sam', 'member', 0, null);
         insert into instance (id, source, machine, root, status, reason, first_seen, member)
             values (1, 'somewhere', 'here', '/', 'available', '', 0, 1);
-        insert into file (id, instance, path, unit, store, reader, framing, encoding, document, mutable, version,
+        insert into file (id, instance, path, logical_path, store, reader, framing, encoding, document, mutable, version,
                           rows_version, size, content_size, parsed, reader_version, first_seen)
             values (1, 1, 'a', 'a', 'files', 'lines', 'lines', 'plain', 0, 0, 1, 1, 4, 4, 4, 1, 0);
         insert into cursor (instance, name, value) values (1, 'tables/a', '{}'), (1, 'survey', '{}');
@@ -147,7 +147,7 @@ mod tests {
         insert into name values (1, 'tool');
         insert into message values (1, 1, 0, 2, 0, 0, 0, 7, 0, 0, 2, null, 1);
         insert into message_line values (1, 1, 0, 1, 1);
-        insert into tool_call (session, file, place, length, key, inherited, copied, call_id, name, kind, title,
+        insert into tool_call (session, file, byte_offset, length, key, inherited, copied, call_id, name, kind, title,
                                message, full_output)
             values (1, 1, 1, 1, 8, 0, 0, 'call', 1, 0, '', 0, 'outputs/x'),
                    (1, 1, 3, 1, 9, 0, 0, 'lone', 1, 0, '', null, null);

@@ -37,7 +37,7 @@ impl Packing {
 /// Some bytes of a version, packed.
 #[derive(Debug)]
 pub struct Segment {
-    pub place: u64,
+    pub offset: u64,
     pub length: u64,
     pub hash: [u8; 32],
     pub packing: Packing,
@@ -64,17 +64,17 @@ impl Packer {
     }
 
     /// Packs bytes that start at `place`, a segment boundary.
-    pub fn pack(&mut self, place: u64, bytes: &[u8]) -> io::Result<Vec<Segment>> {
+    pub fn pack(&mut self, offset: u64, bytes: &[u8]) -> io::Result<Vec<Segment>> {
         let pieces = bytes.chunks(SEGMENT).enumerate();
-        pieces.map(|(number, raw)| self.pack_one(place + (number * SEGMENT) as u64, raw, None)).collect()
+        pieces.map(|(number, raw)| self.pack_one(offset + (number * SEGMENT) as u64, raw, None)).collect()
     }
 
     /// Packs one segment. `base` has the bytes of an earlier version at this place.
-    pub fn pack_one(&mut self, place: u64, raw: &[u8], base: Option<&BaseBlob>) -> io::Result<Segment> {
+    pub fn pack_one(&mut self, offset: u64, raw: &[u8], base: Option<&BaseBlob>) -> io::Result<Segment> {
         let hash = *blake3::hash(raw).as_bytes();
         let segment = |packing, base, data| {
             let length = raw.len() as u64;
-            Segment { place, length, hash, packing, base, data }
+            Segment { offset, length, hash, packing, base, data }
         };
         let base = base.filter(|base| base.hash != hash && raw.len() >= SMALLEST_DELTA);
         let delta = match base {
@@ -211,7 +211,7 @@ fn heal(connection: &Connection, id: i64, segment: &Segment) -> Result<()> {
     if let Err(cause) = Unpacker::default().verify(connection, &packed, &segment.hash, &mut raw) {
         return Err(io::Error::other(format!("a damaged blob cannot be healed: {cause}")).into());
     }
-    let whole = Packer::new()?.pack_one(segment.place, &raw, None)?;
+    let whole = Packer::new()?.pack_one(segment.offset, &raw, None)?;
     let mut statement = connection.prepare_cached(sql!(
         "update blob set length = $2, packing = $3, base = null, data = $4 where id = $1"
     ))?;

@@ -17,13 +17,13 @@ use annals_core::Time;
 pub struct Damage {
     pub path: String,
     pub version: i64,
-    pub place: u64,
+    pub offset: u64,
     pub what: String,
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} version {} at byte {}: {}", self.path, self.version, self.place, self.what)
+        write!(out, "{} version {} at byte {}: {}", self.path, self.version, self.offset, self.what)
     }
 }
 
@@ -47,17 +47,17 @@ pub struct DamagedVersion {
 /// A segment that a version should have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpectedSegment {
-    pub place: u64,
+    pub offset: u64,
     pub length: u64,
     /// The hash of its content, if that is known.
     pub hash: Option<[u8; 32]>,
 }
 
-pub(crate) fn damage_at(connection: &Connection, file: i64, version: i64, place: u64, what: &str) -> Damage {
+pub(crate) fn damage_at(connection: &Connection, file: i64, version: i64, offset: u64, what: &str) -> Damage {
     let path = connection.query_row(sql!("select path from file where id = $1"), [file], |row| row.get(0));
     // The path may be damaged as well.
     let path = path.unwrap_or_else(|_| format!("file {file}"));
-    Damage { path, version, place, what: what.to_owned() }
+    Damage { path, version, offset, what: what.to_owned() }
 }
 
 /// A row of `file`, as far as its versions go.
@@ -102,7 +102,7 @@ impl Store {
     /// Unpacks all content, compares it with its hashes and every version with its size, and returns what is damaged.
     pub fn damaged_versions(&self) -> Result<Vec<DamagedVersion>> {
         let mut statement = self.connection.prepare(
-            "select id, instance, path, unit, document, version, rows_version, size from file order by id",
+            "select id, instance, path, logical_path, document, version, rows_version, size from file order by id",
         )?;
         let files = statement.query_map([], |row| {
             Ok(Catalogued {
@@ -148,13 +148,19 @@ impl Store {
             return Ok(Some(0));
         }
         let found = checker.check_version(file, version, Some(size as i64))?;
-        Ok(found.into_iter().map(|(place, _)| place).min())
+        Ok(found.into_iter().map(|(offset, _)| offset).min())
     }
 
     /// Bytes of a version, if it has all of them; whatever else of it is damaged.
-    pub fn version_range(&self, file: i64, version: i64, place: u64, length: u64) -> Result<Option<Vec<u8>>> {
+    pub fn version_range(
+        &self,
+        file: i64,
+        version: i64,
+        offset: u64,
+        length: u64,
+    ) -> Result<Option<Vec<u8>>> {
         let (mut unpacker, mut piece, mut bytes) = (Unpacker::default(), Vec::new(), Vec::new());
-        let (mut at, end) = (place, place.saturating_add(length));
+        let (mut at, end) = (offset, offset.saturating_add(length));
         while at < end {
             let start = segment_at(&self.connection, &mut unpacker, file, version, at, &mut piece)?;
             let Some(start) = start else { return Ok(None) };
@@ -170,13 +176,13 @@ impl Store {
         let known: HashMap<u64, (u64, [u8; 32])> = self
             .segment_hashes(file, version)?
             .into_iter()
-            .map(|(place, length, hash)| (place, (length, hash)))
+            .map(|(offset, length, hash)| (offset, (length, hash)))
             .collect();
-        let places = (0..size).step_by(SEGMENT);
-        let expected = places.map(|place| {
-            let length = (size - place).min(SEGMENT as u64);
-            let hash = known.get(&place).filter(|known| known.0 == length).map(|known| known.1);
-            ExpectedSegment { place, length, hash }
+        let offsets = (0..size).step_by(SEGMENT);
+        let expected = offsets.map(|offset| {
+            let length = (size - offset).min(SEGMENT as u64);
+            let hash = known.get(&offset).filter(|known| known.0 == length).map(|known| known.1);
+            ExpectedSegment { offset, length, hash }
         });
         Ok(expected.collect())
     }
@@ -216,10 +222,10 @@ impl Checker<'_> {
                 continue;
             }
             let size = if is_newest { file.size } else { sizes.get(&number).copied().unwrap_or(0) };
-            let damages = found.into_iter().map(|(place, what)| Damage {
+            let damages = found.into_iter().map(|(offset, what)| Damage {
                 path: file.path.clone(),
                 version: number,
-                place,
+                offset,
                 what,
             });
             damaged.push(DamagedVersion {
@@ -251,7 +257,7 @@ impl Checker<'_> {
     fn check_version(&mut self, file: i64, version: i64, size: Option<i64>) -> Result<Vec<(u64, String)>> {
         let mut found = Vec::new();
         let mut statement = self.store.connection.prepare_cached(sql!(
-            "select place, length, blob from segment where file = $1 and version = $2 order by place"
+            "select byte_offset, length, blob from segment where file = $1 and version = $2 order by byte_offset"
         ))?;
         let mut rows = statement.query([file, version])?;
         let mut end: i64 = 0;
@@ -265,16 +271,16 @@ impl Checker<'_> {
                 }
             };
             let read: rusqlite::Result<(i64, i64, i64)> = (|| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))();
-            let Ok((place, length, blob)) = read else {
+            let Ok((offset, length, blob)) = read else {
                 found.push((end as u64, "a segment cannot be read".to_owned()));
                 continue;
             };
-            if place != end || length <= 0 {
+            if offset != end || length <= 0 {
                 found.push((end as u64, "content is missing".to_owned()));
             }
-            end = place.saturating_add(length.max(0));
+            end = offset.saturating_add(length.max(0));
             if let Some(what) = self.check_blob(blob, length) {
-                found.push((place.max(0) as u64, what));
+                found.push((offset.max(0) as u64, what));
             }
         }
         match size {

@@ -221,8 +221,8 @@ impl Store {
     /// Offset, length and hash of each segment of a version, in order.
     pub fn segment_hashes(&self, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
         let mut statement = self.connection.prepare_cached(sql!(
-            "select segment.place, segment.length, blob.hash
-                 from segment join blob on blob.id = segment.blob where file = $1 and version = $2 order by place"
+            "select segment.byte_offset, segment.length, blob.hash
+                 from segment join blob on blob.id = segment.blob where file = $1 and version = $2 order by byte_offset"
         ))?;
         let rows = statement.query_map([file, version], segment_hash)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -232,7 +232,7 @@ impl Store {
     /// and some between, others at each size.
     pub fn sampled_hashes(&self, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
         let mut hashes = self.segment_hashes(file, version)?;
-        let (count, end) = (hashes.len(), hashes.last().map_or(0, |(place, length, _)| place + length));
+        let (count, end) = (hashes.len(), hashes.last().map_or(0, |(offset, length, _)| offset + length));
         if count > SAMPLE {
             let step = count.div_ceil(SAMPLE);
             let first = (end.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % step;
@@ -244,14 +244,14 @@ impl Store {
 
     /// The base for a delta in a new version of the file: the blob of this version at `place`, a segment boundary, or
     /// the base of that blob if it is a delta.
-    pub fn base_blob(&self, file: i64, version: i64, place: u64) -> Result<Option<BaseBlob>> {
+    pub fn base_blob(&self, file: i64, version: i64, offset: u64) -> Result<Option<BaseBlob>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select base.hash, base.length, base.packing, null, base.data
              from segment join blob on blob.id = segment.blob
              join blob base on base.id = coalesce(blob.base, blob.id)
-             where segment.file = $1 and segment.version = $2 and segment.place = $3"
+             where segment.file = $1 and segment.version = $2 and segment.byte_offset = $3"
         ))?;
-        let mut rows = statement.query([file, version, place as i64])?;
+        let mut rows = statement.query([file, version, offset as i64])?;
         let Some(row) = rows.next()? else { return Ok(None) };
         let mut bytes = Vec::new();
         let hash = row.get_ref(0)?.as_blob().unwrap_or_default();
@@ -315,8 +315,8 @@ impl<'s> Archive<'s> {
 }
 
 const CAPTURED: &str =
-    "select id, path, unit, reader, framing, encoding, document, version, rows_version, size, parsed,
-            inode, modified, changed, twin_of, gone_at, mutable from file";
+    "select id, path, logical_path, reader, framing, encoding, document, version, rows_version, size, parsed,
+            inode, modified, changed, rows_owner, gone_at, mutable from file";
 
 fn captured_file(row: &rusqlite::Row<'_>) -> rusqlite::Result<CapturedFile> {
     let inode: Option<i64> = row.get(11)?;
@@ -383,7 +383,7 @@ impl VersionReader<'_> {
     fn advance(&mut self) -> Result<bool> {
         let (connection, file, version) = (self.connection, self.file, self.version);
         let damaged =
-            |place, what: &str| Err(StoreError::Damaged(damage_at(connection, file, version, place, what)));
+            |offset, what: &str| Err(StoreError::Damaged(damage_at(connection, file, version, offset, what)));
         let size = match self.size {
             Some(size) => size,
             None => match version_size(connection, file, version)? {
@@ -451,19 +451,19 @@ pub(crate) fn segment_at(
     unpacker: &mut Unpacker,
     file: i64,
     version: i64,
-    place: u64,
+    offset: u64,
     into: &mut Vec<u8>,
 ) -> Result<Option<u64>> {
     let mut statement = connection.prepare_cached(sql!(
-        "select segment.place, segment.length, blob.packing, blob.base, blob.data, blob.hash
+        "select segment.byte_offset, segment.length, blob.packing, blob.base, blob.data, blob.hash
          from segment join blob on blob.id = segment.blob
-         where segment.file = $1 and segment.version = $2 and segment.place <= $3
-         order by segment.place desc limit 1"
+         where segment.file = $1 and segment.version = $2 and segment.byte_offset <= $3
+         order by segment.byte_offset desc limit 1"
     ))?;
-    let mut rows = statement.query([file, version, place as i64])?;
+    let mut rows = statement.query([file, version, offset as i64])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let (start, length) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
-    if place >= start + length {
+    if offset >= start + length {
         return Ok(None);
     }
     let hash = row.get_ref(5)?.as_blob().unwrap_or_default();
@@ -590,16 +590,16 @@ impl<'s> Contents<'s> {
     fn load_segments(&mut self, ranges: &str) -> Result<()> {
         let connection = &self.archive.store().connection;
         let mut statement = connection.prepare_cached(sql!(
-            "select segment.file, segment.version, segment.place, segment.length, blob.packing, blob.base, blob.data,
+            "select segment.file, segment.version, segment.byte_offset, segment.length, blob.packing, blob.base, blob.data,
                     blob.hash
              from json_each($1) wanted cross join segment join blob on blob.id = segment.blob
              where segment.file = json_extract(wanted.value, '$[0]')
              and segment.version = json_extract(wanted.value, '$[1]')
-             and segment.place < json_extract(wanted.value, '$[3]')
-             and segment.place >= coalesce((select max(before.place) from segment before
+             and segment.byte_offset < json_extract(wanted.value, '$[3]')
+             and segment.byte_offset >= coalesce((select max(before.byte_offset) from segment before
                  where before.file = json_extract(wanted.value, '$[0]')
                  and before.version = json_extract(wanted.value, '$[1]')
-                 and before.place <= json_extract(wanted.value, '$[2]')), 0)"
+                 and before.byte_offset <= json_extract(wanted.value, '$[2]')), 0)"
         ))?;
         let mut rows = statement.query([ranges])?;
         while let Some(row) = rows.next()? {
@@ -727,9 +727,9 @@ impl<'s> Contents<'s> {
         Ok((Raw::new(bytes), read as u64 == span.length))
     }
 
-    fn missing(&self, file: i64, version: i64, place: u64) -> StoreError {
+    fn missing(&self, file: i64, version: i64, offset: u64) -> StoreError {
         let connection = &self.archive.store().connection;
-        StoreError::Damaged(damage_at(connection, file, version, place, "content is missing"))
+        StoreError::Damaged(damage_at(connection, file, version, offset, "content is missing"))
     }
 }
 

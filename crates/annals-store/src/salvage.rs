@@ -106,8 +106,8 @@ fn tables(new: &Connection) -> Result<Vec<Table>> {
         let columns =
             statement.query_map([&name], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
         let columns: Vec<(String, i64)> = columns.collect::<rusqlite::Result<_>>()?;
-        let mut key: Vec<&(String, i64)> = columns.iter().filter(|(_, place)| *place > 0).collect();
-        key.sort_by_key(|(_, place)| *place);
+        let mut key: Vec<&(String, i64)> = columns.iter().filter(|(_, offset)| *offset > 0).collect();
+        key.sort_by_key(|(_, offset)| *offset);
         let key = without_rowid.then(|| key.iter().map(|(name, _)| name.clone()).collect());
         tables.push(Table { name, columns: columns.into_iter().map(|(name, _)| name).collect(), key });
     }

@@ -46,7 +46,7 @@ fn flip(bench: &Bench, path: &str) {
     let (id, mut data): (i64, Vec<u8>) = connection
         .query_row(
             "select blob.id, blob.data from blob join segment on segment.blob = blob.id
-             join file on file.id = segment.file where file.path like '%' || ?1 order by place limit 1",
+             join file on file.id = segment.file where file.path like '%' || ?1 order by byte_offset limit 1",
             [path],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )

@@ -10,7 +10,7 @@ const THIRD: &str = "0199a1b2-0000-7000-8000-000000000003";
 #[test]
 fn wrong_rows_are_found_by_a_deep_check_and_rebuilt() {
     for damage in [
-        "update message set at = at + 1 where place = (select max(place) from message)",
+        "update message set at = at + 1 where byte_offset = (select max(byte_offset) from message)",
         "update session set title = 'something else'",
         "delete from tool_call",
         "delete from message",

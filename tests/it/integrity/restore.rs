@@ -29,17 +29,17 @@ fn a_damaged_file_is_listed_and_the_others_are_restored() {
 #[test]
 fn missing_segments_and_versions_are_never_restored_as_whole() {
     for damage in [
-        "delete from segment where place = 262144",
-        "delete from segment where place = 524288",
+        "delete from segment where byte_offset = 262144",
+        "delete from segment where byte_offset = 524288",
         "delete from version where size = 600000",
         "update version set size = 262144 where size = 600000",
-        "update segment set length = 200000 where place = 262144",
+        "update segment set length = 200000 where byte_offset = 262144",
         "update blob set hash = randomblob(32) where length = 262144",
-        "update segment set length = 9223372036854775807 where place = 262144",
+        "update segment set length = 9223372036854775807 where byte_offset = 262144",
         "update blob set packing = 7 where length = 262144",
         "update file set size = 262144 where size = 600000",
         "update file set path = 'attachments/small.txt' where size = 600000",
-        "update segment set blob = 1000000 where place = 524288",
+        "update segment set blob = 1000000 where byte_offset = 524288",
     ] {
         let bench = bench();
         assert!(connect(&bench).execute(damage, []).unwrap() > 0, "{damage}");

@@ -91,7 +91,8 @@ impl Book {
             if !tree.current[at] {
                 continue;
             }
-            let is_spoken = matches!(node.kind, MessageKind::Prompt | MessageKind::Answer) && node.call.is_none();
+            let is_spoken =
+                matches!(node.kind, MessageKind::Prompt | MessageKind::Answer) && node.call.is_none();
             counted.on_branch += usize::from(is_spoken);
             if counted.first_prompt.is_none() {
                 counted.first_prompt.clone_from(&node.prompt);

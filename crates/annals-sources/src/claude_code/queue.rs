@@ -226,15 +226,15 @@ impl TranscriptReader {
         if prompt {
             self.note_prompt(&queued.text);
         }
-        let place = taking.span.offset;
+        let offset = taking.span.offset;
         let tally = if prompt { Tally::Aside } else { Tally::Nothing };
         out.push(self.queue_message(taking.span, taking.at, queued.kind, tally, queued.words));
-        out.push(Item::Extend { session: session.clone(), message: place, span: queued.span });
+        out.push(Item::Extend { session: session.clone(), message: offset, span: queued.span });
         // The words are in an earlier line than the one at hand.
         let mut terms = TermSet::default();
         terms.add_text(&queued.text);
         let (session, kind, terms) = (Some(session), PassageKind::User, terms.take());
-        out.push(Item::Passage(Passage { session, place, kind, at: taking.at, terms }));
+        out.push(Item::Passage(Passage { session, offset, kind, at: taking.at, terms }));
     }
 }
 

@@ -27,7 +27,7 @@ impl Reader for SnapshotReader {
             let terms = terms.take();
             if !terms.is_empty() {
                 let kind = PassageKind::Output;
-                out.push(Item::Passage(Passage { session: None, place: offset, kind, at: self.at, terms }));
+                out.push(Item::Passage(Passage { session: None, offset, kind, at: self.at, terms }));
             }
         }
         Verdict::Kept("file".into())

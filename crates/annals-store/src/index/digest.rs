@@ -34,7 +34,7 @@ impl Writer<'_> {
                     let session = sessions.get(&doc.session).map_or("", String::as_str);
                     let about = format!(
                         "{file}\n{session}\n{} {} {} {}",
-                        doc.place, doc.kind, doc.minutes, doc.length
+                        doc.offset, doc.kind, doc.minutes, doc.length
                     );
                     let is_alive = epochs.get(&doc.file).copied().unwrap_or(0) == doc.epoch;
                     is_alive.then(|| (file, *blake3::hash(about.as_bytes()).as_bytes()))

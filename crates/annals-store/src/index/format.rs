@@ -6,7 +6,7 @@ pub(crate) struct Doc {
     /// The session's row, or 0 for a record of a file.
     pub session: i64,
     pub file: i64,
-    pub place: i64,
+    pub offset: i64,
     pub epoch: i64,
     pub kind: u8,
     /// Minutes since 1970; 0 if unknown.
@@ -52,7 +52,7 @@ pub(crate) fn write_docs(docs: &[Doc]) -> Vec<u8> {
     for doc in docs {
         put_signed(&mut out, doc.session.wrapping_sub(before.session));
         put_signed(&mut out, doc.file.wrapping_sub(before.file));
-        put_signed(&mut out, doc.place.wrapping_sub(before.place));
+        put_signed(&mut out, doc.offset.wrapping_sub(before.offset));
         put(&mut out, doc.epoch as u64);
         put_signed(&mut out, doc.minutes.wrapping_sub(before.minutes));
         out.extend([doc.kind, doc.length]);
@@ -73,13 +73,13 @@ pub(crate) fn read_docs(mut bytes: &[u8]) -> impl Iterator<Item = Doc> {
 fn read_doc(bytes: &mut &[u8], before: &Doc) -> Option<Doc> {
     let session = before.session.wrapping_add(take_signed(bytes)?);
     let file = before.file.wrapping_add(take_signed(bytes)?);
-    let place = before.place.wrapping_add(take_signed(bytes)?);
+    let offset = before.offset.wrapping_add(take_signed(bytes)?);
     let epoch = take(bytes)? as i64;
     let minutes = before.minutes.wrapping_add(take_signed(bytes)?);
     let (end, rest) = bytes.split_first_chunk::<2>()?;
     *bytes = rest;
     let [kind, length] = *end;
-    Some(Doc { session, file, place, epoch, kind, minutes, length })
+    Some(Doc { session, file, offset, epoch, kind, minutes, length })
 }
 
 /// Writes sorted terms with their passages, starting a new block when one is large enough.
@@ -203,7 +203,7 @@ mod tests {
             .map(|at| Doc {
                 session: at / 7,
                 file: 9 - at % 3,
-                place: at * 1_000 % 77,
+                offset: at * 1_000 % 77,
                 epoch: at % 2,
                 kind: (at % 7) as u8,
                 minutes: 29_000_000 - at,

@@ -45,7 +45,7 @@ pub struct KeptCopy {
 pub struct FingerprintPlace {
     pub session: i64,
     pub file: i64,
-    pub place: u64,
+    pub offset: u64,
     /// Lines that were read, not written, unless the client's record of an edit says otherwise.
     pub result: bool,
     pub minutes: i64,
@@ -93,7 +93,7 @@ impl Archive<'_> {
                     let place = FingerprintPlace {
                         session: doc.session,
                         file: doc.file,
-                        place: doc.place as u64,
+                        offset: doc.offset as u64,
                         result,
                         minutes: doc.minutes,
                     };
@@ -126,14 +126,14 @@ impl Archive<'_> {
     /// Calls that touched a file, by its full path, ordered by time: session, file and place.
     pub fn calls_on_file(&self, path: &str, most: i64) -> Result<Vec<(i64, i64, u64)>> {
         let mut statement = self.prepare(sql!(
-            "select touch.session, touch.file, touch.place, max(tool_call.at) as at
+            "select touch.session, touch.file, touch.byte_offset, max(tool_call.at) as at
                  from file_touch touch join name on name.id = touch.path
                  join tool_call on tool_call.session = touch.session and tool_call.file = touch.file
-                      and tool_call.place = touch.place
+                      and tool_call.byte_offset = touch.byte_offset
                  join session on session.id = touch.session join instance on instance.id = session.instance
                  where name.text = $1 and {visible}
-                 group by touch.session, touch.file, touch.place
-                 order by at desc, touch.file desc, touch.place desc limit $2"
+                 group by touch.session, touch.file, touch.byte_offset
+                 order by at desc, touch.file desc, touch.byte_offset desc limit $2"
         ))?;
         let rows = statement.query_map(params![path, most], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as u64))
@@ -159,8 +159,9 @@ impl Archive<'_> {
         if of_path.is_empty() {
             return Ok(calls);
         }
-        let mut statement =
-            archive.connection.prepare_cached(sql!("select path, file, place, session from file_touch"))?;
+        let mut statement = archive
+            .connection
+            .prepare_cached(sql!("select path, file, byte_offset, session from file_touch"))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let file: i64 = row.get(1)?;
@@ -176,7 +177,7 @@ impl Archive<'_> {
     /// Calls of one kind in a session, in order: file and place.
     pub fn calls_of_kind(&self, session: i64, kind: CallKind) -> Result<Vec<(i64, u64)>> {
         let mut statement = self.prepare(sql!(
-            "select file, place from tool_call where session = $1 and kind = $2 and {visible_session} order by file, place"
+            "select file, byte_offset from tool_call where session = $1 and kind = $2 and {visible_session} order by file, byte_offset"
         ))?;
         let rows = statement
             .query_map([session, kind.stored()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
@@ -227,14 +228,14 @@ impl Archive<'_> {
     }
 
     /// The last prompt before a place, written by the user or by whoever started a sub-agent.
-    pub fn prompt_before(&self, session: i64, file: i64, place: u64) -> Result<Option<MessageRow>> {
+    pub fn prompt_before(&self, session: i64, file: i64, offset: u64) -> Result<Option<MessageRow>> {
         let text = format!(
-            "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place < ?3
-             and message.kind in (?4, ?5) and message.role = 0 and {{visible}} order by message.place desc limit 1"
+            "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.byte_offset < ?3
+             and message.kind in (?4, ?5) and message.role = 0 and {{visible}} order by message.byte_offset desc limit 1"
         );
         let mut statement = self.prepare(&text)?;
         let (prompt, agent) = (MessageKind::Prompt.stored(), MessageKind::Agent.stored());
-        let row = statement.query_row(params![session, file, place as i64, prompt, agent], message_row);
+        let row = statement.query_row(params![session, file, offset as i64, prompt, agent], message_row);
         Ok(row.optional()?)
     }
 

@@ -43,7 +43,7 @@ pub struct TermQuery {
 pub struct PassageHit {
     pub session: i64,
     pub file: i64,
-    pub place: u64,
+    pub offset: u64,
     pub kind: PassageKind,
     pub minutes: i64,
     /// Sum of the rarities of the groups that it contains.
@@ -109,7 +109,7 @@ impl Archive<'_> {
                 }
                 // An output in a separate file is matched with its call only when it is read.
                 let apart = doc.kind == PassageKind::Output.stored();
-                let of_calls = calls.as_ref().is_none_or(|calls| calls.contains(&(doc.file, doc.place)));
+                let of_calls = calls.as_ref().is_none_or(|calls| calls.contains(&(doc.file, doc.offset)));
                 let alive = last.1 == doc.epoch && (apart || of_calls);
                 let is_visible = visible.as_ref().is_none_or(|files| files.contains(&doc.file));
                 if let Some(hit) = hit(query, doc, seen).filter(|_| alive && is_visible) {
@@ -195,7 +195,7 @@ impl Store {
                 }
                 let seen: Vec<PassageMatch> = list.into_iter().map(PassageMatch::new).collect();
                 self.visit_docs(*segment, &seen, |doc, _| {
-                    with.insert((doc.file, doc.place));
+                    with.insert((doc.file, doc.offset));
                     Ok(())
                 })?;
             }
@@ -412,7 +412,7 @@ fn hit(query: &TermQuery, doc: &Doc, seen: &PassageMatch) -> Option<PassageHit> 
     fits.then_some(PassageHit {
         session: doc.session,
         file: doc.file,
-        place: doc.place as u64,
+        offset: doc.offset as u64,
         kind,
         minutes: doc.minutes,
         weight: seen.weight,

@@ -41,7 +41,7 @@ pub(crate) struct IndexBuilder {
 
 impl IndexBuilder {
     fn add(&mut self, doc: Doc, passage: &Passage) {
-        let key = |doc: &Doc| (doc.file, doc.epoch, doc.place, doc.kind);
+        let key = |doc: &Doc| (doc.file, doc.epoch, doc.offset, doc.kind);
         let same = |known: &Doc| key(known) == key(&doc);
         let recent = self.docs.len().saturating_sub(RECENT);
         // A repeated output is one passage, and so is a message of several lines.
@@ -177,12 +177,12 @@ impl Writer<'_> {
         let doc = Doc {
             session,
             file,
-            place: passage.place as i64,
+            offset: passage.offset as i64,
             epoch,
             kind: passage.kind.stored(),
             minutes: match passage.at {
                 Some(at) => at.minute(),
-                None => self.minutes_of(session, file, passage.place as i64)?,
+                None => self.minutes_of(session, file, passage.offset as i64)?,
             },
             length: passage.terms.length.checked_ilog2().unwrap_or(0) as u8,
         };
@@ -191,12 +191,12 @@ impl Writer<'_> {
     }
 
     /// The time of the message or call at a place, for its further lines and files.
-    fn minutes_of(&self, session: i64, file: i64, place: i64) -> Result<i64> {
+    fn minutes_of(&self, session: i64, file: i64, offset: i64) -> Result<i64> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "select coalesce((select at from message where session = $1 and file = $2 and place = $3),
-                             (select at from tool_call where session = $1 and file = $2 and place = $3))"
+            "select coalesce((select at from message where session = $1 and file = $2 and byte_offset = $3),
+                             (select at from tool_call where session = $1 and file = $2 and byte_offset = $3))"
         ))?;
-        let at: Option<i64> = statement.query_row([session, file, place], |row| row.get(0))?;
+        let at: Option<i64> = statement.query_row([session, file, offset], |row| row.get(0))?;
         Ok(at.map_or(0, |at| Time::from_micros(at).minute()))
     }
 

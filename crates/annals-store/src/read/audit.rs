@@ -80,9 +80,9 @@ impl Archive<'_> {
     /// Malformed lines: path, span and reason.
     pub fn malformed_lines(&self, source: &str) -> Result<Vec<(String, Span, String)>> {
         let mut statement = self.prepare(sql!(
-            "select file.path, problem.place, problem.length, problem.what
-             from problem join file on file.id = problem.file join instance on instance.id = file.instance
-             where instance.source = $1 and {visible} order by file.path, problem.place"
+            "select file.path, malformed.byte_offset, malformed.length, malformed.what
+             from malformed join file on file.id = malformed.file join instance on instance.id = file.instance
+             where instance.source = $1 and {visible} order by file.path, malformed.byte_offset"
         ))?;
         let rows = statement.query_map([source], |row| Ok((row.get(0)?, span(row, 1)?, row.get(3)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -123,7 +123,7 @@ impl Store {
         for table in ["message", "tool_call", "usage"] {
             let text = format!(
                 "select distinct file.path from {table} row join file on file.id = row.file
-                 where row.place + row.length > file.content_size"
+                 where row.byte_offset + row.length > file.content_size"
             );
             let mut statement = self.connection.prepare(&text)?;
             let rows = statement.query_map([], |row| row.get::<_, String>(0))?;

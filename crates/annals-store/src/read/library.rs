@@ -65,7 +65,7 @@ impl Archive<'_> {
                     (select count(*) from record other where other.instance = record.instance
                      and other.stream = record.stream and other.key = record.key),
                     coalesce(record.at, record.seen_at), record.deleted_at, file.path, record.file,
-                    record.file_version, record.place, record.length
+                    record.file_version, record.byte_offset, record.length
              from record join instance on instance.id = record.instance join file on file.id = record.file
              where {visible} and instance.source = $1 and record.stream = $2
              and (record.deleted_at is null or record.deleted_at > $3)
@@ -112,7 +112,7 @@ impl Archive<'_> {
     pub fn item_versions(&self, source: &str, stream: &str, key: &str) -> Result<Vec<ItemRow>> {
         let mut statement = self.prepare(sql!(
             "select record.key, record.version, 0, coalesce(record.at, record.seen_at), record.deleted_at, file.path,
-                    record.file, record.file_version, record.place, record.length
+                    record.file, record.file_version, record.byte_offset, record.length
              from record join instance on instance.id = record.instance join file on file.id = record.file
              where {visible} and instance.source = $1 and record.stream = $2 and record.key = $3
              order by record.instance, record.version"

@@ -198,12 +198,12 @@ impl Archive<'_> {
     }
 
     /// Spans of the further lines of a message.
-    pub fn message_lines(&self, session: i64, file: i64, place: u64) -> Result<Vec<Span>> {
+    pub fn message_lines(&self, session: i64, file: i64, offset: u64) -> Result<Vec<Span>> {
         let mut statement = self.prepare(sql!(
             "select line, length from message_line
-             where session = $1 and file = $2 and place = $3 and {visible_session} order by line"
+             where session = $1 and file = $2 and byte_offset = $3 and {visible_session} order by line"
         ))?;
-        let rows = statement.query_map(params![session, file, place as i64], |row| span(row, 0))?;
+        let rows = statement.query_map(params![session, file, offset as i64], |row| span(row, 0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -211,7 +211,7 @@ impl Archive<'_> {
         let mut statement = self.prepare(sql!(
             "select name.text, operation, before_start, before_end, after_start, after_end
              from file_touch join name on name.id = file_touch.path
-             where session = $1 and file = $2 and place = $3 and {visible_session} order by number"
+             where session = $1 and file = $2 and byte_offset = $3 and {visible_session} order by number"
         ))?;
         let rows = statement.query_map(params![session, file, call as i64], touch_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -220,7 +220,7 @@ impl Archive<'_> {
     pub fn files(&self, source: Option<&str>) -> Result<Vec<FileRow>> {
         let mut statement = self.prepare(sql!(
             "select file.id, instance.source, instance.id, path, store, version, size, content_size, parsed,
-                    document, twin_of is not null, gone_at is not null, modified, mode, unit
+                    document, rows_owner is not null, gone_at is not null, modified, mode, logical_path
              from file join instance on instance.id = file.instance
              where ($1 is null or instance.source = $1) and {visible} order by instance.id, path"
         ))?;
@@ -267,15 +267,15 @@ impl Archive<'_> {
 }
 
 pub(crate) const MESSAGES: &str =
-    "select session.key, message.file, message.place, message.length, message.role, message.kind,
+    "select session.key, message.file, message.byte_offset, message.length, message.role, message.kind,
     message.at, message.key, message.copied, name.text, message.session
     from message join session on session.id = message.session join instance on instance.id = session.instance
     join file on file.id = message.file left join name on name.id = message.model";
 
 pub(crate) const CALL_COLUMNS: &str =
-    "session.key, tool_call.file, tool_call.place, tool_call.length, tool_call.at,
+    "session.key, tool_call.file, tool_call.byte_offset, tool_call.length, tool_call.at,
     tool_call.key, tool_call.copied, tool_call.call_id, name.text, tool_call.kind, tool_call.title,
-    tool_call.parent, model.text, output_place, output_length, detail_place, detail_length, ok, exit_code,
+    tool_call.parent, model.text, output_offset, output_length, detail_offset, detail_length, ok, exit_code,
     duration_ms, session.id, full_output";
 
 pub(crate) const CALL_JOINS: &str = "join session on session.id = tool_call.session
@@ -284,7 +284,7 @@ pub(crate) const CALL_JOINS: &str = "join session on session.id = tool_call.sess
 
 pub(crate) const RECORD_COLUMNS: &str =
     "record.key, record.version, record.session, record.at, record.file, record.file_version, file.encoding,
-    record.place, record.length, record.deleted_at, record.id";
+    record.byte_offset, record.length, record.deleted_at, record.id";
 
 /// Expects the columns of `RECORD_COLUMNS`.
 pub(crate) fn record_row(row: &Row<'_>) -> rusqlite::Result<RecordRow> {
@@ -338,7 +338,7 @@ pub(crate) fn call_row(row: &Row<'_>) -> rusqlite::Result<CallRow> {
         name: row.get(8)?,
         kind: CallKind::from_stored(row.get(9)?),
         title: raw(row, 10)?,
-        parent: row.get::<_, Option<i64>>(11)?.map(|place| place as u64),
+        parent: row.get::<_, Option<i64>>(11)?.map(|offset| offset as u64),
         model: row.get(12)?,
         output: optional_span(row, 13)?,
         detail: optional_span(row, 15)?,

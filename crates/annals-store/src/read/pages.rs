@@ -23,7 +23,7 @@ pub enum StepRow {
 }
 
 impl StepRow {
-    pub fn place(&self) -> u64 {
+    pub fn offset(&self) -> u64 {
         match self {
             StepRow::Message(row) => row.span.offset,
             StepRow::Call(row) => row.span.offset,
@@ -94,7 +94,7 @@ impl StepParts {
 }
 
 fn parent_of(call: &CallRow) -> Option<u64> {
-    call.parent.filter(|place| *place != call.span.offset)
+    call.parent.filter(|offset| *offset != call.span.offset)
 }
 
 impl Archive<'_> {
@@ -104,19 +104,19 @@ impl Archive<'_> {
         let mut steps: Vec<StepRow> = messages.collect();
         steps.extend(self.lone_calls_in(stretch)?.into_iter().map(StepRow::Call));
         // The sort is stable: of two at one place, the message comes first.
-        steps.sort_by_key(StepRow::place);
+        steps.sort_by_key(StepRow::offset);
         steps.truncate(usize::try_from(stretch.limit).unwrap_or(0));
         Ok(steps)
     }
 
-    /// Messages of a session at these files and places, unordered.
-    pub fn messages_at(&self, session: i64, places: &[(i64, u64)]) -> Result<Vec<MessageRow>> {
+    /// Messages of a session at these files and offsets, unordered.
+    pub fn messages_at(&self, session: i64, offsets: &[(i64, u64)]) -> Result<Vec<MessageRow>> {
         let text = format!(
-            "{MESSAGES} where message.session = ?1 and {{visible}} and (message.file, message.place) in
+            "{MESSAGES} where message.session = ?1 and {{visible}} and (message.file, message.byte_offset) in
              (select json_extract(value, '$[0]'), json_extract(value, '$[1]') from json_each(?2))"
         );
         let mut statement = self.prepare(&text)?;
-        let rows = statement.query_map(params![session, json!(places).to_string()], message_row)?;
+        let rows = statement.query_map(params![session, json!(offsets).to_string()], message_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -157,7 +157,7 @@ impl Archive<'_> {
         })
     }
 
-    /// Responses in one file of a session from a place up to another, with their places.
+    /// Responses in one file of a session from one offset up to another, with their offsets.
     pub fn usage_between(
         &self,
         session: i64,
@@ -170,10 +170,10 @@ impl Archive<'_> {
                     (usage.input + cache_read + cache_write + cache_write_hour > 100000)
                     + (usage.input + cache_read + cache_write + cache_write_hour > 200000)
                     + (usage.input + cache_read + cache_write + cache_write_hour > 272000),
-                    1, usage.input, usage.output, cache_read, cache_write, cache_write_hour, reasoning, usage.place
+                    1, usage.input, usage.output, cache_read, cache_write, cache_write_hour, reasoning, usage.byte_offset
              from usage left join name on name.id = usage.model
-             where usage.session = $1 and usage.file = $2 and usage.place >= $3 and usage.place < $4
-             and {visible_session} order by usage.place"
+             where usage.session = $1 and usage.file = $2 and usage.byte_offset >= $3 and usage.byte_offset < $4
+             and {visible_session} order by usage.byte_offset"
         ))?;
         let rows =
             statement.query_map([session, file, from, until], |row| Ok((row.get(12)?, usage_sum(row)?)))?;
@@ -203,13 +203,13 @@ impl Archive<'_> {
 
     fn lines_of(&self, session: i64, file: i64, messages: &[&MessageRow]) -> Result<HashMap<u64, Vec<Span>>> {
         let mut statement = self.prepare(sql!(
-            "select line, length, place from message_line
-             where session = $1 and file = $2 and place in (select value from json_each($3)) and {visible_session}
-             order by place, line"
+            "select line, length, byte_offset from message_line
+             where session = $1 and file = $2 and byte_offset in (select value from json_each($3)) and {visible_session}
+             order by byte_offset, line"
         ))?;
-        let places: Vec<u64> = messages.iter().map(|message| message.span.offset).collect();
-        let rows = statement.query_map(params![session, file, json!(places).to_string()], |row| {
-            Ok((place(row, 2)?, super::span(row, 0)?))
+        let offsets: Vec<u64> = messages.iter().map(|message| message.span.offset).collect();
+        let rows = statement.query_map(params![session, file, json!(offsets).to_string()], |row| {
+            Ok((offset(row, 2)?, super::span(row, 0)?))
         })?;
         group_by_place(rows)
     }
@@ -225,10 +225,10 @@ impl Archive<'_> {
         let mut statement = self.prepare(&format!(
             "select {CALL_COLUMNS}, tool_call.message from json_each(?3) wanted cross join tool_call {CALL_JOINS}
              where tool_call.session = ?1 and tool_call.file = ?2 and {{visible}}
-             and tool_call.place >= json_extract(wanted.value, '$[0]')
-             and tool_call.place < json_extract(wanted.value, '$[1]')
+             and tool_call.byte_offset >= json_extract(wanted.value, '$[0]')
+             and tool_call.byte_offset < json_extract(wanted.value, '$[1]')
              and tool_call.message = json_extract(wanted.value, '$[0]')
-             order by tool_call.message, tool_call.place"
+             order by tool_call.message, tool_call.byte_offset"
         ))?;
         let ranges: Vec<(u64, u64)> = messages
             .iter()
@@ -239,37 +239,37 @@ impl Archive<'_> {
             })
             .collect();
         let rows = statement.query_map(params![session, file, json!(ranges).to_string()], |row| {
-            Ok((place(row, 22)?, call_row(row)?))
+            Ok((offset(row, 22)?, call_row(row)?))
         })?;
         group_by_place(rows)
     }
 
     fn touches_of(&self, session: i64, file: i64, calls: &[&CallRow]) -> Result<HashMap<u64, Vec<TouchRow>>> {
         let mut statement = self.prepare(sql!(
-            "select name.text, operation, before_start, before_end, after_start, after_end, place
+            "select name.text, operation, before_start, before_end, after_start, after_end, byte_offset
              from file_touch join name on name.id = file_touch.path
-             where session = $1 and file = $2 and place in (select value from json_each($3)) and {visible_session}
-             order by place, number"
+             where session = $1 and file = $2 and byte_offset in (select value from json_each($3)) and {visible_session}
+             order by byte_offset, number"
         ))?;
-        let places: Vec<u64> = calls.iter().map(|call| call.span.offset).collect();
-        let rows = statement.query_map(params![session, file, json!(places).to_string()], |row| {
-            Ok((place(row, 6)?, touch_row(row)?))
+        let offsets: Vec<u64> = calls.iter().map(|call| call.span.offset).collect();
+        let rows = statement.query_map(params![session, file, json!(offsets).to_string()], |row| {
+            Ok((offset(row, 6)?, touch_row(row)?))
         })?;
         group_by_place(rows)
     }
 
     /// Keys of the calls whose scripts made these calls.
     fn keys_at(&self, session: i64, file: i64, calls: &[&CallRow]) -> Result<HashMap<u64, ContentKey>> {
-        let places: Vec<u64> = calls.iter().filter_map(|call| parent_of(call)).collect();
-        if places.is_empty() {
+        let offsets: Vec<u64> = calls.iter().filter_map(|call| parent_of(call)).collect();
+        if offsets.is_empty() {
             return Ok(HashMap::new());
         }
         let mut statement = self.prepare(sql!(
-            "select place, key from tool_call
-             where session = $1 and file = $2 and place in (select value from json_each($3)) and {visible_session}"
+            "select byte_offset, key from tool_call
+             where session = $1 and file = $2 and byte_offset in (select value from json_each($3)) and {visible_session}"
         ))?;
-        let rows = statement.query_map(params![session, file, json!(places).to_string()], |row| {
-            Ok((place(row, 0)?, ContentKey::from_stored(row.get(1)?)))
+        let rows = statement.query_map(params![session, file, json!(offsets).to_string()], |row| {
+            Ok((offset(row, 0)?, ContentKey::from_stored(row.get(1)?)))
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
@@ -295,7 +295,7 @@ impl Archive<'_> {
     }
 }
 
-fn place(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+fn offset(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
     Ok(row.get::<_, i64>(at)? as u64)
 }
 
@@ -303,8 +303,8 @@ fn place(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
 fn group_by_place<T>(rows: impl Iterator<Item = rusqlite::Result<(u64, T)>>) -> Result<HashMap<u64, Vec<T>>> {
     let mut gathered: HashMap<u64, Vec<T>> = HashMap::new();
     for row in rows {
-        let (place, value) = row?;
-        gathered.entry(place).or_default().push(value);
+        let (offset, value) = row?;
+        gathered.entry(offset).or_default().push(value);
     }
     Ok(gathered)
 }

@@ -82,17 +82,17 @@ impl Archive<'_> {
         let key = query.key.map(|key| ContentKey::from_hex(key).unwrap_or(ContentKey::of(&[key.as_bytes()])));
         let text = format!(
             "{MESSAGES} where instance.source = ?1 and {{visible}} and (?2 is null or message.key = ?2)
-             and (message.session, message.file, message.place) > (?3, ?4, ?5)
+             and (message.session, message.file, message.byte_offset) > (?3, ?4, ?5)
              and (?6 is null or session.key = ?6) {}
              and not exists (select 1 from message twin where twin.key = message.key
                              and twin.session = message.session
-                             and (twin.copied, twin.file, twin.place) < (message.copied, message.file, message.place))
-             order by message.session, message.file, message.place",
+                             and (twin.copied, twin.file, twin.byte_offset) < (message.copied, message.file, message.byte_offset))
+             order by message.session, message.file, message.byte_offset",
             changed("message", query.changed_after)
         );
         let mut statement = self.prepare(&text)?;
-        let RowPlace(session, file, place) = query.after;
-        let values = params![query.source, key.map(ContentKey::stored), session, file, place, query.session];
+        let RowPlace(session, file, offset) = query.after;
+        let values = params![query.source, key.map(ContentKey::stored), session, file, offset, query.session];
         each(statement.query(values)?, message_row, visit)
     }
 
@@ -106,18 +106,18 @@ impl Archive<'_> {
         let text = format!(
             "select {CALL_COLUMNS} from tool_call {CALL_JOINS} where instance.source = ?1 and {{visible}}
              and (?2 is null or tool_call.call_id = ?2 or tool_call.key = ?3)
-             and (tool_call.session, tool_call.file, tool_call.place) > (?4, ?5, ?6)
+             and (tool_call.session, tool_call.file, tool_call.byte_offset) > (?4, ?5, ?6)
              and (?7 is null or session.key = ?7) {}
              and not exists (select 1 from tool_call twin where twin.key = tool_call.key
                              and twin.session = tool_call.session
-                             and (twin.copied, twin.file, twin.place)
-                                 < (tool_call.copied, tool_call.file, tool_call.place))
-             order by tool_call.session, tool_call.file, tool_call.place",
+                             and (twin.copied, twin.file, twin.byte_offset)
+                                 < (tool_call.copied, tool_call.file, tool_call.byte_offset))
+             order by tool_call.session, tool_call.file, tool_call.byte_offset",
             changed("tool_call", query.changed_after)
         );
         let mut statement = self.prepare(&text)?;
-        let RowPlace(session, file, place) = query.after;
-        let values = params![query.source, query.key, hex, session, file, place, query.session];
+        let RowPlace(session, file, offset) = query.after;
+        let values = params![query.source, query.key, hex, session, file, offset, query.session];
         each(statement.query(values)?, call_row, visit)
     }
 
@@ -172,10 +172,10 @@ impl Archive<'_> {
     pub fn duplicates(&self, message: &MessageRow) -> Result<Vec<MessageRow>> {
         let mut statement = self.prepare(&format!(
             "{MESSAGES} where message.key = ?1 and message.session = ?2 and {{visible}}
-             and (message.file, message.place) <> (?3, ?4) order by message.file, message.place"
+             and (message.file, message.byte_offset) <> (?3, ?4) order by message.file, message.byte_offset"
         ))?;
-        let place = message.span.offset as i64;
-        let values = params![message.key.stored(), message.session_id, message.file, place];
+        let offset = message.span.offset as i64;
+        let values = params![message.key.stored(), message.session_id, message.file, offset];
         let rows = statement.query_map(values, message_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
@@ -183,8 +183,8 @@ impl Archive<'_> {
     /// The keys of calls that are blocks of a message.
     pub fn calls_in(&self, message: &MessageRow) -> Result<Vec<ContentKey>> {
         let mut statement = self.prepare(sql!(
-            "select key from tool_call where session = $1 and file = $2 and place >= $3 and message = $3
-             and {visible_session} order by place"
+            "select key from tool_call where session = $1 and file = $2 and byte_offset >= $3 and message = $3
+             and {visible_session} order by byte_offset"
         ))?;
         let values = params![message.session_id, message.file, message.span.offset as i64];
         let rows = statement.query_map(values, |row| Ok(ContentKey::from_stored(row.get(0)?)))?;
@@ -200,19 +200,19 @@ impl Archive<'_> {
         (from, until): (u64, u64),
     ) -> Result<Vec<(u64, ContentKey)>> {
         let mut statement = self.prepare(sql!(
-            "select place, key from message
-             where session = $1 and file = $2 and place >= $3 and place < $4 and {visible_session}
+            "select byte_offset, key from message
+             where session = $1 and file = $2 and byte_offset >= $3 and byte_offset < $4 and {visible_session}
              union select line, message.key from message_line
              join message on message.session = message_line.session and message.file = message_line.file
-                  and message.place = message_line.place
-             where message_line.session = $1 and message_line.file = $2 and message_line.place >= $3 - $5
-             and message_line.place < $4 and line >= $3 and line < $4 and {visible_session}
-             union select coalesce(output_place, detail_place), message.key from tool_call
+                  and message.byte_offset = message_line.byte_offset
+             where message_line.session = $1 and message_line.file = $2 and message_line.byte_offset >= $3 - $5
+             and message_line.byte_offset < $4 and line >= $3 and line < $4 and {visible_session}
+             union select coalesce(output_offset, detail_offset), message.key from tool_call
              join message on message.session = tool_call.session and message.file = tool_call.file
-                  and message.place = tool_call.message
-             where tool_call.session = $1 and tool_call.file = $2 and tool_call.place >= $3 - $5
-             and tool_call.place < $4 and {visible_session}
-             and coalesce(output_place, detail_place) >= $3 and coalesce(output_place, detail_place) < $4
+                  and message.byte_offset = tool_call.message
+             where tool_call.session = $1 and tool_call.file = $2 and tool_call.byte_offset >= $3 - $5
+             and tool_call.byte_offset < $4 and {visible_session}
+             and coalesce(output_offset, detail_offset) >= $3 and coalesce(output_offset, detail_offset) < $4
              order by 1"
         ))?;
         let bounds = [session, file, from as i64, until as i64, LONGEST_WAIT];

@@ -25,8 +25,8 @@ pub struct DayCount {
 }
 
 /// Steps are messages and calls that are not blocks of one, ordered by place.
-const STEPS: &str = "select place from message where session = ?1 and file = ?2 and not copied
-     union all select place from tool_call where session = ?1 and file = ?2 and message is null and not copied";
+const STEPS: &str = "select byte_offset from message where session = ?1 and file = ?2 and not copied
+     union all select byte_offset from tool_call where session = ?1 and file = ?2 and message is null and not copied";
 
 impl Archive<'_> {
     pub fn count_steps(&self, session: i64) -> Result<i64> {
@@ -48,11 +48,11 @@ impl Archive<'_> {
                 return Ok((number, -1));
             }
             let mut statement = self.prepare(&format!(
-                "select place from ({STEPS}) where {{visible_session}} order by place limit 1 offset ?3"
+                "select byte_offset from ({STEPS}) where {{visible_session}} order by byte_offset limit 1 offset ?3"
             ))?;
-            let place = statement.query_row([session, file, left - 1], |row| row.get(0)).optional()?;
-            if let Some(place) = place {
-                return Ok((number, place));
+            let offset = statement.query_row([session, file, left - 1], |row| row.get(0)).optional()?;
+            if let Some(offset) = offset {
+                return Ok((number, offset));
             }
             let mut statement =
                 self.prepare(&format!("select count(*) from ({STEPS}) where {{visible_session}}"))?;
@@ -64,15 +64,15 @@ impl Archive<'_> {
     /// The number of the step that has this key, or that the call with this key belongs to.
     pub fn step_of_key(&self, session: i64, key: ContentKey) -> Result<Option<i64>> {
         let mut statement = self.prepare(sql!(
-            "select file, place from message where key = $2 and session = $1 and {visible_session}
+            "select file, byte_offset from message where key = $2 and session = $1 and {visible_session}
              union all
-             select file, coalesce(message, place) from tool_call
+             select file, coalesce(message, byte_offset) from tool_call
              where key = $2 and session = $1 and {visible_session} limit 1"
         ))?;
         let found =
             statement.query_row([session, key.stored()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)));
-        let Some((file, place)) = found.optional()? else { return Ok(None) };
-        Ok(Some(self.steps_before(session, file, place as u64)?))
+        let Some((file, offset)) = found.optional()? else { return Ok(None) };
+        Ok(Some(self.steps_before(session, file, offset as u64)?))
     }
 
     pub fn message_by_key(&self, session: i64, key: ContentKey) -> Result<Option<MessageRow>> {
@@ -102,11 +102,11 @@ impl Archive<'_> {
         let mut before = 0;
         for file in self.transcript_files(session)? {
             let mut statement = self.prepare(&format!(
-                "select steps.place, message.length, message.key, message.at from ({STEPS}) steps
-                 left join message on message.session = ?1 and message.file = ?2 and message.place = steps.place
+                "select steps.byte_offset, message.length, message.key, message.at from ({STEPS}) steps
+                 left join message on message.session = ?1 and message.file = ?2 and message.byte_offset = steps.byte_offset
                       and message.kind = ?3
                  where {{visible_session}}
-                 order by steps.place"
+                 order by steps.byte_offset"
             ))?;
             let mut rows = statement.query([session, file, MessageKind::Prompt.stored()])?;
             while let Some(row) = rows.next()? {

@@ -53,7 +53,7 @@ impl Archive<'_> {
             "select file.id, file.instance, file.path, file.reader, file.framing, file.encoding, file.rows_version,
                     file.modified
              from session_part part join file on file.id = part.file
-             where part.session = $1 and file.twin_of is null and {visible_session} order by file.unit, file.id"
+             where part.session = $1 and file.rows_owner is null and {visible_session} order by file.logical_path, file.id"
         ))?;
         let rows = statement.query_map([session], |row| {
             let lines = row.get_ref(4)?.as_str()? == "lines";
@@ -75,7 +75,7 @@ impl Archive<'_> {
     pub fn transcript_files(&self, session: i64) -> Result<Vec<i64>> {
         let mut statement = self.prepare(crate::sql!(
             "select part.file from session_part part join file on file.id = part.file
-             where part.session = $1 and {visible_session} order by file.unit, file.id"
+             where part.session = $1 and {visible_session} order by file.logical_path, file.id"
         ))?;
         let rows = statement.query_map([session], |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -83,8 +83,8 @@ impl Archive<'_> {
 
     pub fn messages_in(&self, stretch: &Stretch) -> Result<Vec<MessageRow>> {
         let text = format!(
-            "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place > ?3
-             and (?5 or not message.copied) and {{visible}} order by message.place limit ?4"
+            "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.byte_offset > ?3
+             and (?5 or not message.copied) and {{visible}} order by message.byte_offset limit ?4"
         );
         let mut statement = self.prepare(&text)?;
         let Stretch { session, file, after, limit, copies } = *stretch;
@@ -92,21 +92,21 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn message_at(&self, session: i64, file: i64, place: u64) -> Result<Option<MessageRow>> {
+    pub fn message_at(&self, session: i64, file: i64, offset: u64) -> Result<Option<MessageRow>> {
         let text = format!(
-            "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.place = ?3 and {{visible}}"
+            "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.byte_offset = ?3 and {{visible}}"
         );
         let mut statement = self.prepare(&text)?;
-        Ok(statement.query_row([session, file, place as i64], message_row).optional()?)
+        Ok(statement.query_row([session, file, offset as i64], message_row).optional()?)
     }
 
-    pub fn call_at(&self, session: i64, file: i64, place: u64) -> Result<Option<CallRow>> {
+    pub fn call_at(&self, session: i64, file: i64, offset: u64) -> Result<Option<CallRow>> {
         let text = format!(
             "select {CALL_COLUMNS} from tool_call {CALL_JOINS}
-             where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place = ?3 and {{visible}}"
+             where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.byte_offset = ?3 and {{visible}}"
         );
         let mut statement = self.prepare(&text)?;
-        Ok(statement.query_row([session, file, place as i64], call_row).optional()?)
+        Ok(statement.query_row([session, file, offset as i64], call_row).optional()?)
     }
 
     /// The call whose full output is this record (`stream/key`).
@@ -120,13 +120,13 @@ impl Archive<'_> {
     }
 
     /// The number of steps of a session before a place.
-    pub fn steps_before(&self, session: i64, file: i64, place: u64) -> Result<i64> {
+    pub fn steps_before(&self, session: i64, file: i64, offset: u64) -> Result<i64> {
         let mut before = 0;
         for other in self.transcript_files(session)? {
-            let until = if other == file { place as i64 } else { i64::MAX };
+            let until = if other == file { offset as i64 } else { i64::MAX };
             let mut statement = self.prepare(crate::sql!(
-                "select (select count(*) from message where session = $1 and file = $2 and place < $3 and not copied)
-                      + (select count(*) from tool_call where session = $1 and file = $2 and place < $3
+                "select (select count(*) from message where session = $1 and file = $2 and byte_offset < $3 and not copied)
+                      + (select count(*) from tool_call where session = $1 and file = $2 and byte_offset < $3
                          and message is null and not copied)
                  where {visible_session}"
             ))?;
@@ -141,27 +141,27 @@ impl Archive<'_> {
     /// The message that a call is a block of.
     pub fn message_of_call(&self, call: &CallRow) -> Result<Option<u64>> {
         let mut statement = self.prepare(crate::sql!(
-            "select message from tool_call where session = $1 and file = $2 and place = $3 and {visible_session}"
+            "select message from tool_call where session = $1 and file = $2 and byte_offset = $3 and {visible_session}"
         ))?;
-        let place: Option<i64> = statement
+        let offset: Option<i64> = statement
             .query_row([call.session_id, call.file, call.span.offset as i64], |row| row.get(0))
             .optional()?
             .flatten();
-        Ok(place.map(|place| place as u64))
+        Ok(offset.map(|offset| offset as u64))
     }
 
     /// The current record at a place of a file.
-    pub fn record_at(&self, file: i64, place: u64) -> Result<Option<PlacedRecord>> {
+    pub fn record_at(&self, file: i64, offset: u64) -> Result<Option<PlacedRecord>> {
         let mut statement = self.prepare(crate::sql!(
                 "select instance.source, record.stream, record.key, record.at, record.file_version, file.encoding,
-                        record.place, record.length
+                        record.byte_offset, record.length
                  from record join instance on instance.id = record.instance join file on file.id = record.file
-                 where record.id = (select newest.id from record newest where newest.file = $1 and newest.place = $2
+                 where record.id = (select newest.id from record newest where newest.file = $1 and newest.byte_offset = $2
                                     order by newest.file_version desc, newest.id desc limit 1)
                  and record.deleted_at is null and {visible}"
             ),
         )?;
-        let row = statement.query_row([file, place as i64], |row| {
+        let row = statement.query_row([file, offset as i64], |row| {
             Ok(PlacedRecord {
                 source: row.get(0)?,
                 stream: row.get(1)?,
@@ -177,12 +177,12 @@ impl Archive<'_> {
     }
 
     /// The session that shows an entry of a prompt history; `None` if a transcript has it.
-    pub fn session_of_typed(&self, file: i64, place: u64) -> Result<Option<i64>> {
+    pub fn session_of_typed(&self, file: i64, offset: u64) -> Result<Option<i64>> {
         let mut statement = self.prepare(crate::sql!(
             "select typed_prompt.session from typed_prompt join instance on instance.id = typed_prompt.instance
-             where typed_prompt.file = $1 and typed_prompt.place = $2 and {visible}"
+             where typed_prompt.file = $1 and typed_prompt.byte_offset = $2 and {visible}"
         ))?;
-        let session = statement.query_row([file, place as i64], |row| row.get(0)).optional()?;
+        let session = statement.query_row([file, offset as i64], |row| row.get(0)).optional()?;
         Ok(session.flatten())
     }
 
@@ -203,9 +203,9 @@ impl Archive<'_> {
     pub fn lone_calls_in(&self, stretch: &Stretch) -> Result<Vec<CallRow>> {
         let text = format!(
             "select {CALL_COLUMNS} from tool_call {CALL_JOINS}
-             where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.place > ?3
+             where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.byte_offset > ?3
              and tool_call.message is null and (?5 or not tool_call.copied) and {{visible}}
-             order by tool_call.place limit ?4"
+             order by tool_call.byte_offset limit ?4"
         );
         let mut statement = self.prepare(&text)?;
         let Stretch { session, file, after, limit, copies } = *stretch;

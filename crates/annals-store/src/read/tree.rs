@@ -9,7 +9,7 @@ use annals_core::ContentKey;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeRow {
     pub file: i64,
-    pub place: u64,
+    pub offset: u64,
     pub key: ContentKey,
     pub parent: Option<ContentKey>,
     /// Whether it is on the branch that the client shows.
@@ -22,7 +22,7 @@ impl Archive<'_> {
     /// All nodes of a session; empty if it does not branch.
     pub fn tree(&self, session: i64) -> Result<Vec<NodeRow>> {
         let mut statement = self.prepare(sql!(
-            "select file, place, key, parent, current, told from node
+            "select file, byte_offset, key, parent, current, shown from node
              where session = $1 and {visible_session} order by file, position"
         ))?;
         let rows = statement.query_map([session], node_row)?;
@@ -30,30 +30,30 @@ impl Archive<'_> {
     }
 
     /// The node of the row at a place.
-    pub fn node_at(&self, session: i64, file: i64, place: u64) -> Result<Option<NodeRow>> {
+    pub fn node_at(&self, session: i64, file: i64, offset: u64) -> Result<Option<NodeRow>> {
         let mut statement = self.prepare(sql!(
-            "select file, place, key, parent, current, told from node
-             where session = $1 and file = $2 and place = $3 and {visible_session}"
+            "select file, byte_offset, key, parent, current, shown from node
+             where session = $1 and file = $2 and byte_offset = $3 and {visible_session}"
         ))?;
-        Ok(statement.query_row(params![session, file, place as i64], node_row).optional()?)
+        Ok(statement.query_row(params![session, file, offset as i64], node_row).optional()?)
     }
 
     /// The number of steps before a node on the branch that is shown; `None` if the node is on another one.
-    pub fn steps_on_branch(&self, session: i64, file: i64, place: u64) -> Result<Option<i64>> {
+    pub fn steps_on_branch(&self, session: i64, file: i64, offset: u64) -> Result<Option<i64>> {
         let mut statement = self.prepare(sql!(
             "select (select count(*) from node before
                      where before.session = node.session and before.file = node.file
-                     and before.position < node.position and before.current and before.told)
-             from node where session = $1 and file = $2 and place = $3 and current and {visible_session}"
+                     and before.position < node.position and before.current and before.shown)
+             from node where session = $1 and file = $2 and byte_offset = $3 and current and {visible_session}"
         ))?;
-        Ok(statement.query_row(params![session, file, place as i64], |row| row.get(0)).optional()?)
+        Ok(statement.query_row(params![session, file, offset as i64], |row| row.get(0)).optional()?)
     }
 }
 
 fn node_row(row: &Row<'_>) -> rusqlite::Result<NodeRow> {
     Ok(NodeRow {
         file: row.get(0)?,
-        place: row.get::<_, i64>(1)? as u64,
+        offset: row.get::<_, i64>(1)? as u64,
         key: ContentKey::from_stored(row.get(2)?),
         parent: row.get::<_, Option<i64>>(3)?.map(ContentKey::from_stored),
         current: row.get(4)?,

@@ -58,7 +58,7 @@ pub struct ResponseFilter {
 /// One response, or a copy of one.
 #[derive(Debug, Clone)]
 pub struct ResponseRow {
-    pub place: crate::RowPlace,
+    pub offset: crate::RowPlace,
     pub source: String,
     pub session: String,
     pub file: i64,
@@ -188,10 +188,10 @@ impl Archive<'_> {
     ) -> Result<()> {
         let (conditions, mut values) = conditions(filter, "usage");
         let first = values.len() + 1;
-        let crate::RowPlace(session, file, place) = after;
-        values.extend([session, file, place].map(|value| Box::new(value) as Box<dyn ToSql>));
+        let crate::RowPlace(session, file, offset) = after;
+        values.extend([session, file, offset].map(|value| Box::new(value) as Box<dyn ToSql>));
         let text = format!(
-            "select usage.session, usage.file, usage.place, usage.length, instance.source, session.key, usage.at,
+            "select usage.session, usage.file, usage.byte_offset, usage.length, instance.source, session.key, usage.at,
                     usage.key, name.text, usage.input, usage.output, usage.cache_read, usage.cache_write,
                     usage.cache_write_hour, usage.reasoning, usage.copied or {{twin:usage}},
                     case when usage.copied or {{twin:usage}} then (select origin.key from usage original
@@ -202,8 +202,8 @@ impl Archive<'_> {
              from usage join session on session.id = usage.session
              join instance on instance.id = session.instance left join name on name.id = usage.model
              where {{visible}}{conditions}
-             and (usage.session, usage.file, usage.place) > (?{first}, ?{}, ?{})
-             order by usage.session, usage.file, usage.place",
+             and (usage.session, usage.file, usage.byte_offset) > (?{first}, ?{}, ?{})
+             order by usage.session, usage.file, usage.byte_offset",
             first + 1,
             first + 2
         );
@@ -273,7 +273,7 @@ impl Archive<'_> {
              from instance join session on session.instance = instance.id
              join file_touch on file_touch.session = session.id
              join tool_call on tool_call.session = file_touch.session and tool_call.file = file_touch.file
-                  and tool_call.place = file_touch.place
+                  and tool_call.byte_offset = file_touch.byte_offset
              where instance.source = $1 and {visible} and tool_call.copied = 0 and not {twin:tool_call}
              and coalesce(session.last_at, $2) >= $2 and coalesce(tool_call.at, session.last_at) >= $2
              and ($3 is null or session.cwd = $3 or substr(session.cwd, 1, length($3) + 1) = $3 || '/')"
@@ -342,7 +342,7 @@ pub(crate) fn usage_sum(row: &Row<'_>) -> rusqlite::Result<UsageSum> {
 
 fn response_row(row: &Row<'_>) -> rusqlite::Result<ResponseRow> {
     Ok(ResponseRow {
-        place: crate::RowPlace(row.get(0)?, row.get(1)?, row.get(2)?),
+        offset: crate::RowPlace(row.get(0)?, row.get(1)?, row.get(2)?),
         file: row.get(1)?,
         span: span(row, 2)?,
         source: row.get(4)?,

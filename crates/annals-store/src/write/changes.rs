@@ -52,18 +52,18 @@ impl Writer<'_> {
         table: &'static str,
         session: i64,
         file: i64,
-        place: Option<i64>,
+        offset: Option<i64>,
     ) -> Result<()> {
         let Some(kind) = RemovedKind::of_table(table) else { return Ok(()) };
         let text = format!(
             "insert into removed (changed, instance, kind, session, key, at)
              select ?1, session.instance, ?2, session.key, row.key, ?6 from {table} row
              join session on session.id = row.session
-             where row.session = ?3 and row.file = ?4 and (?5 is null or row.place = ?5)"
+             where row.session = ?3 and row.file = ?4 and (?5 is null or row.byte_offset = ?5)"
         );
         let mut statement = self.transaction.prepare_cached(&text)?;
         let count =
-            statement.execute(params![self.commit, kind as i64, session, file, place, self.now.micros()])?;
+            statement.execute(params![self.commit, kind as i64, session, file, offset, self.now.micros()])?;
         drop(statement);
         self.removed_rows |= count > 0;
         Ok(())

@@ -21,7 +21,7 @@ use annals_core::{ContentKey, Role, Tally, Time};
 pub(crate) struct CopyCandidate {
     pub session: i64,
     pub file: i64,
-    pub place: i64,
+    pub offset: i64,
     pub inherited: bool,
     pub at: Option<Time>,
 }
@@ -83,7 +83,7 @@ impl Writer<'_> {
             statement.query_map([file], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         drop(statement);
         self.touched.extend(named);
-        for table in ["coverage", "problem", "summary", "typed_prompt"] {
+        for table in ["coverage", "malformed", "summary", "typed_prompt"] {
             let text = format!("delete from {table} where file = ?1");
             self.transaction.prepare_cached(&text)?.execute([file])?;
         }
@@ -125,7 +125,7 @@ impl Writer<'_> {
 
     fn forget_in(&mut self, table: &'static str, session: i64, file: i64) -> Result<()> {
         let text = format!(
-            "select place, key, inherited, at from {table} where session = ?1 and file = ?2 and copied = 0"
+            "select byte_offset, key, inherited, at from {table} where session = ?1 and file = ?2 and copied = 0"
         );
         let mut statement = self.transaction.prepare_cached(&text)?;
         let originals: Vec<(ContentKey, CopyCandidate)> = statement
@@ -156,15 +156,15 @@ impl Writer<'_> {
         table: &'static str,
         session: i64,
         file: i64,
-        place: i64,
+        offset: i64,
     ) -> Result<()> {
         let text = format!(
-            "select key, inherited, at, copied from {table} where session = ?1 and file = ?2 and place = ?3"
+            "select key, inherited, at, copied from {table} where session = ?1 and file = ?2 and byte_offset = ?3"
         );
         let mut statement = self.transaction.prepare_cached(&text)?;
         let found = statement
-            .query_row([session, file, place], |row| {
-                let row_at = candidate(session, file, place, row.get(1)?, row.get(2)?);
+            .query_row([session, file, offset], |row| {
+                let row_at = candidate(session, file, offset, row.get(1)?, row.get(2)?);
                 Ok((ContentKey::from_stored(row.get(0)?), row_at, row.get::<_, bool>(3)?))
             })
             .optional()?;
@@ -176,9 +176,9 @@ impl Writer<'_> {
             let (role, tally) = self.tally_of(&row)?;
             self.count_message(session, role, tally.parts().1, -1);
         }
-        self.note_removed(table, session, file, Some(place))?;
-        let text = format!("delete from {table} where session = ?1 and file = ?2 and place = ?3");
-        self.transaction.prepare_cached(&text)?.execute([session, file, place])?;
+        self.note_removed(table, session, file, Some(offset))?;
+        let text = format!("delete from {table} where session = ?1 and file = ?2 and byte_offset = ?3");
+        self.transaction.prepare_cached(&text)?.execute([session, file, offset])?;
         if copied { Ok(()) } else { self.promote(table, key, session) }
     }
 
@@ -230,13 +230,13 @@ impl Writer<'_> {
         offset: u64,
         key: ContentKey,
     ) -> Result<()> {
-        let (session, place) = (self.session_id(instance, session)?, offset as i64);
+        let (session, offset) = (self.session_id(instance, session)?, offset as i64);
         let mut statement = self.transaction.prepare_cached(sql!(
-            "select key, inherited, at, copied from message where session = $1 and file = $2 and place = $3"
+            "select key, inherited, at, copied from message where session = $1 and file = $2 and byte_offset = $3"
         ))?;
         let found = statement
-            .query_row(params![session, file, place], |row| {
-                let row_at = candidate(session, file, place, row.get(1)?, row.get(2)?);
+            .query_row(params![session, file, offset], |row| {
+                let row_at = candidate(session, file, offset, row.get(1)?, row.get(2)?);
                 Ok((ContentKey::from_stored(row.get(0)?), row_at, row.get::<_, bool>(3)?))
             })
             .optional()?;
@@ -247,9 +247,9 @@ impl Writer<'_> {
             self.mark("message", &row, true)?;
         }
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update message set key = $4, changed = $5 where session = $1 and file = $2 and place = $3"
+            "update message set key = $4, changed = $5 where session = $1 and file = $2 and byte_offset = $3"
         ))?;
-        statement.execute([session, file, place, key.stored(), self.commit])?;
+        statement.execute([session, file, offset, key.stored(), self.commit])?;
         drop(statement);
         self.note_rekeyed(session, before)?;
         if !copied {
@@ -264,19 +264,19 @@ impl Writer<'_> {
     /// Marks a message as rewritten: from now on its record counts in copies as well.
     fn mark_rewritten(&mut self, row: &CopyCandidate) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "select role, tally, copied from message where session = $1 and file = $2 and place = $3"
+            "select role, tally, copied from message where session = $1 and file = $2 and byte_offset = $3"
         ))?;
         let (role, tally, copied) =
-            statement.query_row(params![row.session, row.file, row.place], |row| {
+            statement.query_row(params![row.session, row.file, row.offset], |row| {
                 let (role, tally) = (Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?));
                 Ok((role, tally, row.get::<_, bool>(2)?))
             })?;
         drop(statement);
         let rewritten = tally.rewritten();
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update message set tally = $4 where session = $1 and file = $2 and place = $3"
+            "update message set tally = $4 where session = $1 and file = $2 and byte_offset = $3"
         ))?;
-        statement.execute(params![row.session, row.file, row.place, rewritten.stored()])?;
+        statement.execute(params![row.session, row.file, row.offset, rewritten.stored()])?;
         drop(statement);
         if copied && rewritten != tally {
             let (_, everywhere) = rewritten.parts();
@@ -307,10 +307,10 @@ impl Writer<'_> {
     fn mark(&mut self, table: &'static str, row: &CopyCandidate, copied: bool) -> Result<()> {
         let changed = if table == "usage" { "" } else { ", changed = ?5" };
         let text = format!(
-            "update {table} set copied = ?4{changed} where session = ?1 and file = ?2 and place = ?3"
+            "update {table} set copied = ?4{changed} where session = ?1 and file = ?2 and byte_offset = ?3"
         );
         let mut statement = self.transaction.prepare_cached(&text)?;
-        let values = [row.session, row.file, row.place, i64::from(copied), self.commit];
+        let values = [row.session, row.file, row.offset, i64::from(copied), self.commit];
         let count = if table == "usage" { 4 } else { 5 };
         statement.execute(rusqlite::params_from_iter(&values[..count]))?;
         drop(statement);
@@ -327,16 +327,16 @@ impl Writer<'_> {
 
     fn tally_of(&self, row: &CopyCandidate) -> Result<(Role, Tally)> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "select role, tally from message where session = $1 and file = $2 and place = $3"
+            "select role, tally from message where session = $1 and file = $2 and byte_offset = $3"
         ))?;
-        Ok(statement.query_row(params![row.session, row.file, row.place], |row| {
+        Ok(statement.query_row(params![row.session, row.file, row.offset], |row| {
             Ok((Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?)))
         })?)
     }
 
     /// Adds a row to its session's totals, or subtracts it.
     pub(crate) fn count_row(&mut self, table: &'static str, row: &CopyCandidate, by: i64) -> Result<()> {
-        let place = params![row.session, row.file, row.place];
+        let offset = params![row.session, row.file, row.offset];
         match table {
             "message" => {
                 let (role, tally) = self.tally_of(row)?;
@@ -344,9 +344,9 @@ impl Writer<'_> {
             }
             "tool_call" => {
                 let mut statement = self.transaction.prepare_cached(sql!(
-                    "select parent from tool_call where session = $1 and file = $2 and place = $3"
+                    "select parent from tool_call where session = $1 and file = $2 and byte_offset = $3"
                 ))?;
-                let parent: Option<i64> = statement.query_row(place, |row| row.get(0))?;
+                let parent: Option<i64> = statement.query_row(offset, |row| row.get(0))?;
                 drop(statement);
                 if parent.is_none() {
                     self.deltas.entry(row.session).or_default().calls += by;
@@ -355,9 +355,9 @@ impl Writer<'_> {
             _ => {
                 let mut statement = self.transaction.prepare_cached(sql!(
                     "select input, output, cache_read, cache_write, cache_write_hour, reasoning, at, model
-                     from usage where session = $1 and file = $2 and place = $3"
+                     from usage where session = $1 and file = $2 and byte_offset = $3"
                 ))?;
-                let (tokens, at, model) = statement.query_row(place, |row| {
+                let (tokens, at, model) = statement.query_row(offset, |row| {
                     let tokens = crate::read::tokens(row, 0)?;
                     Ok((tokens, row.get::<_, Option<i64>>(6)?, row.get(7)?))
                 })?;
@@ -375,17 +375,17 @@ impl Writer<'_> {
              where session.id = $1 and file.id = $2 and instance.id = file.instance"
         ))?;
         let name = statement.query_row([row.session, row.file], |row| row.get(0))?;
-        Ok((row.inherited, row.at.map_or(i64::MAX, Time::micros), name, row.place))
+        Ok((row.inherited, row.at.map_or(i64::MAX, Time::micros), name, row.offset))
     }
 }
 
-fn candidate(session: i64, file: i64, place: i64, inherited: bool, at: Option<i64>) -> CopyCandidate {
-    CopyCandidate { session, file, place, inherited, at: at.map(Time::from_micros) }
+fn candidate(session: i64, file: i64, offset: i64, inherited: bool, at: Option<i64>) -> CopyCandidate {
+    CopyCandidate { session, file, offset, inherited, at: at.map(Time::from_micros) }
 }
 
 fn select_by_key(table: &str, copied: u8) -> String {
     format!(
-        "select session, file, place, inherited, at from {table} where key = ?1 and copied = {copied}
+        "select session, file, byte_offset, inherited, at from {table} where key = ?1 and copied = {copied}
          and (select home.member from session other join instance home on home.id = other.instance
               where other.id = {table}.session)
              is not distinct from

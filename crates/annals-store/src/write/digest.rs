@@ -24,26 +24,26 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "message",
-        "select path, session.key, place, length, role, kind, at, row.key, inherited, copied, tally, text
+        "select path, session.key, byte_offset, length, role, kind, at, row.key, inherited, copied, tally, text
          from message row left join session on session.id = row.session left join file on file.id = row.file
          left join name on name.id = row.model",
     ),
     (
         "message_line",
-        "select path, session.key, place, line, length from message_line row
+        "select path, session.key, byte_offset, line, length from message_line row
          left join session on session.id = row.session left join file on file.id = row.file",
     ),
     (
         "tool_call",
-        "select path, session.key, place, length, at, row.key, inherited, copied, call_id, name.text, kind, row.title,
-                row.parent, message, model.text, full_output, output_place, output_length, detail_place, detail_length,
+        "select path, session.key, byte_offset, length, at, row.key, inherited, copied, call_id, name.text, kind, row.title,
+                row.parent, message, model.text, full_output, output_offset, output_length, detail_offset, detail_length,
                 ended_at, ok, exit_code, duration_ms
          from tool_call row left join session on session.id = row.session left join file on file.id = row.file
          left join name on name.id = row.name left join name model on model.id = row.model",
     ),
     (
         "usage",
-        "select path, session.key, place, length, at, row.key, inherited, copied, text, input, output, cache_read,
+        "select path, session.key, byte_offset, length, at, row.key, inherited, copied, text, input, output, cache_read,
                 cache_write, cache_write_hour, reasoning
          from usage row left join session on session.id = row.session left join file on file.id = row.file
          left join name on name.id = row.model",
@@ -57,7 +57,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "file_touch",
-        "select file.path, session.key, place, number, text, operation, before_start, before_end, after_start, after_end
+        "select file.path, session.key, byte_offset, number, text, operation, before_start, before_end, after_start, after_end
          from file_touch row left join session on session.id = row.session left join file on file.id = row.file
          left join name on name.id = row.path",
     ),
@@ -68,17 +68,17 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "node",
-        "select path, session.key, place, row.position, row.key, row.parent, current, told from node row
+        "select path, session.key, byte_offset, row.position, row.key, row.parent, current, shown from node row
          left join session on session.id = row.session left join file on file.id = row.file",
     ),
     (
         "record",
-        "select path, stream, row.key, row.version, session, at, file_version, place, length, hash, deleted_at is null
+        "select path, stream, row.key, row.version, session, at, file_version, byte_offset, length, hash, deleted_at is null
          from record row left join file on file.id = row.file",
     ),
     (
         "summary",
-        "select path, place, row_key, text, session.key from summary row
+        "select path, byte_offset, row_key, text, session.key from summary row
          left join session on session.id = row.session left join file on file.id = row.file",
     ),
     (
@@ -88,20 +88,20 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "typed_prompt",
-        "select path, place, length, row.session_key, project, at, kind, words, row.title, session.key, checked
+        "select path, byte_offset, length, row.session_key, project, at, kind, words, row.title, session.key, checked
          from typed_prompt row left join session on session.id = row.session left join file on file.id = row.file",
     ),
     (
         "spoken",
-        "select path, session.key, place, at, words from spoken row
+        "select path, session.key, byte_offset, at, words from spoken row
          left join session on session.id = row.session left join file on file.id = row.file",
     ),
     ("coverage", "select path, status, kind, lines, bytes from coverage row left join file on file.id = row.file"),
-    ("problem", "select path, place, length, what from problem row left join file on file.id = row.file"),
+    ("malformed", "select path, byte_offset, length, what from malformed row left join file on file.id = row.file"),
     ("reader_state", "select path, state from reader_state row left join file on file.id = row.file"),
     (
         "file",
-        "select path, content_size, parsed from file where twin_of is null",
+        "select path, content_size, parsed from file where rows_owner is null",
     ),
 ];
 

@@ -41,7 +41,7 @@ pub(crate) const DERIVED: &[&str] = &[
     "link",
     "record",
     "coverage",
-    "problem",
+    "malformed",
     "session_part",
     "session",
     "name",
@@ -127,7 +127,7 @@ impl Writer<'_> {
             self.forget_rows(other)?;
             // If it owns rows again later, they are read from its start.
             let mut statement = self.transaction.prepare_cached(sql!(
-                "update file set twin_of = $2, parsed = 0, content_size = 0 where id = $1"
+                "update file set rows_owner = $2, parsed = 0, content_size = 0 where id = $1"
             ))?;
             statement.execute([other, file])?;
         }
@@ -152,17 +152,18 @@ impl Writer<'_> {
     }
 
     pub(crate) fn write_segment(&self, file: i64, version: i64, segment: &Segment) -> Result<()> {
-        let place = segment.place as i64;
+        let offset = segment.offset as i64;
         let blob = blobs::blob_of(&self.transaction, segment)?;
         let mut statement = self.transaction.prepare_cached(sql!(
-            "select blob from segment where file = $1 and version = $2 and place = $3"
+            "select blob from segment where file = $1 and version = $2 and byte_offset = $3"
         ))?;
-        let before: Option<i64> = statement.query_row([file, version, place], |row| row.get(0)).optional()?;
+        let before: Option<i64> =
+            statement.query_row([file, version, offset], |row| row.get(0)).optional()?;
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into segment (file, version, place, length, blob) values ($1, $2, $3, $4, $5)
-             on conflict (file, version, place) do update set length = excluded.length, blob = excluded.blob"
+            "insert into segment (file, version, byte_offset, length, blob) values ($1, $2, $3, $4, $5)
+             on conflict (file, version, byte_offset) do update set length = excluded.length, blob = excluded.blob"
         ))?;
-        statement.execute([file, version, place, segment.length as i64, blob])?;
+        statement.execute([file, version, offset, segment.length as i64, blob])?;
         // The last segment of a version grows with the file.
         match before.filter(|before| *before != blob) {
             Some(before) => blobs::remove_unused(&self.transaction, before),
@@ -173,7 +174,7 @@ impl Writer<'_> {
     /// Removes what is behind the end of a version: its file may shrink while it is read.
     fn cut_segments(&self, file: i64, version: i64, size: u64) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "delete from segment where file = $1 and version = $2 and place >= $3 returning blob"
+            "delete from segment where file = $1 and version = $2 and byte_offset >= $3 returning blob"
         ))?;
         let blobs = statement.query_map([file, version, size as i64], |row| row.get(0))?;
         let blobs: Vec<i64> = blobs.collect::<rusqlite::Result<_>>()?;
@@ -244,9 +245,9 @@ impl Writer<'_> {
         }
         for (span, what) in malformed {
             let mut statement = self.transaction.prepare_cached(sql!(
-                "insert into problem (file, place, length, what)
-                 select $1, $2, $3, $4 where (select count(*) from problem where file = $1) < $5
-                 on conflict (file, place) do nothing"
+                "insert into malformed (file, byte_offset, length, what)
+                 select $1, $2, $3, $4 where (select count(*) from malformed where file = $1) < $5
+                 on conflict (file, byte_offset) do nothing"
             ))?;
             statement.execute(params![file, span.offset as i64, span.length as i64, what, MALFORMED])?;
         }
@@ -329,7 +330,7 @@ impl Writer<'_> {
             Some(file) => file,
             None => {
                 let mut statement = self.transaction.prepare_cached(sql!(
-                    "insert into file (instance, path, unit, store, reader, framing, encoding, document, mutable, version,
+                    "insert into file (instance, path, logical_path, store, reader, framing, encoding, document, mutable, version,
                                        rows_version, size, content_size, parsed, reader_version, first_seen)
                      values ($1, $2, $3, $4, $5, $6, $7, $8, $10, 0, 0, 0, 0, 0, 0, $9)"
                 ))?;
@@ -353,7 +354,7 @@ impl Writer<'_> {
                     rows_version = case when $4 then version + $3 else rows_version end,
                     size = $5, content_size = case when $4 then $6 else content_size end,
                     parsed = case when $4 then $7 else parsed end,
-                    inode = $8, modified = $9, changed = $10, reader_version = $11, twin_of = $12, gone_at = null,
+                    inode = $8, modified = $9, changed = $10, reader_version = $11, rows_owner = $12, gone_at = null,
                     mode = coalesce($13, mode)
              where id = $1 returning version"
         ))?;

@@ -106,7 +106,7 @@ impl Store {
         let mut statement = self.connection.prepare_cached(sql!(
             "select exists (select 1 from setting where name = 'rebuilding')
                  or exists (select 1 from file join instance on instance.id = file.instance
-                            where instance.source = $1 and file.reader_version < $2 and file.twin_of is null)"
+                            where instance.source = $1 and file.reader_version < $2 and file.rows_owner is null)"
         ))?;
         Ok(statement.query_row(params![source, reader_version], |row| row.get(0))?)
     }
@@ -221,10 +221,10 @@ impl Writer<'_> {
                 "update session set gone_at = $2, changed = $3
                  where gone_at is null
                  and id in (select part.session from session_part part where part.rank = 0 and part.file in
-                            (select $1 union select twin_of from file where id = $1))
+                            (select $1 union select rows_owner from file where id = $1))
                  and not exists (select 1 from session_part part
                                  join file on file.id = part.file
-                                 join file other on other.instance = file.instance and other.unit = file.unit
+                                 join file other on other.instance = file.instance and other.logical_path = file.logical_path
                                  where part.session = session.id and part.rank = 0 and other.gone_at is null)"
             ))?;
             statement.execute([*file, now.micros(), self.commit])?;
@@ -234,7 +234,7 @@ impl Writer<'_> {
              where instance = $1 and gone_at is not null
              and exists (select 1 from session_part part
                          join file on file.id = part.file
-                         join file other on other.instance = file.instance and other.unit = file.unit
+                         join file other on other.instance = file.instance and other.logical_path = file.logical_path
                          where part.session = session.id and part.rank = 0 and other.gone_at is null)"
         ))?;
         statement.execute([instance, self.commit])?;

@@ -166,7 +166,7 @@ impl Writer<'_> {
         }
         let mut statement = self.transaction.prepare_cached(sql!(
             "select text from summary join file on file.id = summary.file
-             where session = $1 order by file.path desc, place desc limit 1"
+             where session = $1 order by file.path desc, byte_offset desc limit 1"
         ))?;
         let summary: Option<String> = statement.query_row([session], |row| row.get(0)).optional()?;
         drop(statement);

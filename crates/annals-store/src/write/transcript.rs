@@ -55,21 +55,21 @@ impl Writer<'_> {
     /// Writes a message of a session whose row is known.
     pub(crate) fn write_message_of(&mut self, session: i64, file: i64, message: &Message) -> Result<()> {
         let model = self.word_id(message.model.as_ref())?;
-        let place = message.span.offset as i64;
+        let offset = message.span.offset as i64;
         let is_copy = self.resolve_original(
             "message",
             message.key,
-            &CopyCandidate { session, file, place, inherited: message.inherited, at: message.at },
+            &CopyCandidate { session, file, offset, inherited: message.inherited, at: message.at },
         )?;
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into message (session, file, place, length, role, kind, at, key, inherited, copied, tally, model,
+            "insert into message (session, file, byte_offset, length, role, kind, at, key, inherited, copied, tally, model,
                                   changed)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
         ))?;
         statement.execute(params![
             session,
             file,
-            place,
+            offset,
             message.span.length as i64,
             message.role.stored(),
             message.kind.stored(),
@@ -98,7 +98,7 @@ impl Writer<'_> {
     ) -> Result<()> {
         let session = self.session_id(instance, session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
-            "select role, tally, copied from message where session = $1 and file = $2 and place = $3"
+            "select role, tally, copied from message where session = $1 and file = $2 and byte_offset = $3"
         ))?;
         let before = statement
             .query_row(params![session, file, offset as i64], |row| {
@@ -111,7 +111,7 @@ impl Writer<'_> {
         let tally = Tally::of(kind);
         let mut statement = self.transaction.prepare_cached(sql!(
             "update message set kind = $4, tally = $5, changed = $6
-             where session = $1 and file = $2 and place = $3"
+             where session = $1 and file = $2 and byte_offset = $3"
         ))?;
         let row = params![session, file, offset as i64, kind.stored(), tally.stored(), self.commit];
         statement.execute(row)?;
@@ -133,12 +133,12 @@ impl Writer<'_> {
     ) -> Result<()> {
         let session = self.session_id(instance, session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into message_line (session, file, place, line, length) values ($1, $2, $3, $4, $5)"
+            "insert into message_line (session, file, byte_offset, line, length) values ($1, $2, $3, $4, $5)"
         ))?;
         statement.execute(params![session, file, message as i64, span.offset as i64, span.length as i64])?;
         drop(statement);
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update message set changed = $4 where session = $1 and file = $2 and place = $3"
+            "update message set changed = $4 where session = $1 and file = $2 and byte_offset = $3"
         ))?;
         statement.execute([session, file, message as i64, self.commit])?;
         Ok(())
@@ -146,7 +146,7 @@ impl Writer<'_> {
 
     fn write_summary(&mut self, file: i64, summary: &Summary) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into summary (file, place, row_key, text) values ($1, $2, $3, $4)"
+            "insert into summary (file, byte_offset, row_key, text) values ($1, $2, $3, $4)"
         ))?;
         statement.execute(params![file, summary.offset as i64, summary.row.stored(), summary.text])?;
         Ok(())
@@ -184,21 +184,21 @@ impl Writer<'_> {
         let session = self.session_id(instance, &call.session)?;
         let name = self.word_id(Some(&call.name))?;
         let model = self.word_id(call.model.as_ref())?;
-        let place = call.span.offset as i64;
+        let offset = call.span.offset as i64;
         let is_copy = self.resolve_original(
             "tool_call",
             call.key,
-            &CopyCandidate { session, file, place, inherited: call.inherited, at: call.at },
+            &CopyCandidate { session, file, offset, inherited: call.inherited, at: call.at },
         )?;
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into tool_call (session, file, place, length, at, key, inherited, copied, call_id, name, kind,
+            "insert into tool_call (session, file, byte_offset, length, at, key, inherited, copied, call_id, name, kind,
                                     title, parent, message, model, changed)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
         ))?;
         statement.execute(params![
             session,
             file,
-            place,
+            offset,
             call.span.length as i64,
             call.at.map(Time::micros),
             call.key.stored(),
@@ -224,12 +224,12 @@ impl Writer<'_> {
         let session = self.session_id(instance, &result.session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "update tool_call
-             set output_place = coalesce($4, output_place), output_length = coalesce($5, output_length),
-                 detail_place = coalesce($6, detail_place), detail_length = coalesce($7, detail_length),
+             set output_offset = coalesce($4, output_offset), output_length = coalesce($5, output_length),
+                 detail_offset = coalesce($6, detail_offset), detail_length = coalesce($7, detail_length),
                  ended_at = coalesce($8, ended_at), ok = coalesce($9, ok), exit_code = coalesce($10, exit_code),
                  duration_ms = coalesce($11, duration_ms), full_output = coalesce($12, full_output),
                  changed = $13
-             where session = $1 and file = $2 and place = $3"
+             where session = $1 and file = $2 and byte_offset = $3"
         ))?;
         statement.execute(params![
             session,
@@ -252,25 +252,25 @@ impl Writer<'_> {
     fn write_usage(&mut self, instance: i64, file: i64, usage: &Usage) -> Result<()> {
         let session = self.session_id(instance, &usage.session)?;
         let model = self.word_id(usage.model.as_ref())?;
-        let place = usage.span.offset as i64;
+        let offset = usage.span.offset as i64;
         if usage.again {
             return self.recount_usage(session, file, usage);
         }
         let is_copy = self.resolve_original(
             "usage",
             usage.key,
-            &CopyCandidate { session, file, place, inherited: usage.inherited, at: usage.at },
+            &CopyCandidate { session, file, offset, inherited: usage.inherited, at: usage.at },
         )?;
         let tokens = usage.tokens;
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into usage (session, file, place, length, at, key, inherited, copied, model, input, output,
+            "insert into usage (session, file, byte_offset, length, at, key, inherited, copied, model, input, output,
                                 cache_read, cache_write, cache_write_hour, reasoning)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
         ))?;
         statement.execute(params![
             session,
             file,
-            place,
+            offset,
             usage.span.length as i64,
             usage.at.map(Time::micros),
             usage.key.stored(),
@@ -294,12 +294,12 @@ impl Writer<'_> {
     /// Replaces the numbers of a response: early records are partial, the last one is complete.
     fn recount_usage(&mut self, session: i64, file: i64, usage: &Usage) -> Result<()> {
         let row =
-            CopyCandidate { session, file, place: usage.span.offset as i64, inherited: false, at: None };
+            CopyCandidate { session, file, offset: usage.span.offset as i64, inherited: false, at: None };
         let mut statement = self.transaction.prepare_cached(sql!(
-            "select copied from usage where session = $1 and file = $2 and place = $3"
+            "select copied from usage where session = $1 and file = $2 and byte_offset = $3"
         ))?;
         let copied: Option<bool> =
-            statement.query_row(params![session, file, row.place], |row| row.get(0)).optional()?;
+            statement.query_row(params![session, file, row.offset], |row| row.get(0)).optional()?;
         drop(statement);
         let Some(copied) = copied else { return Ok(()) };
         if !copied {
@@ -309,12 +309,12 @@ impl Writer<'_> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update usage set input = $4, output = $5, cache_read = $6, cache_write = $7, cache_write_hour = $8,
                     reasoning = $9
-             where session = $1 and file = $2 and place = $3"
+             where session = $1 and file = $2 and byte_offset = $3"
         ))?;
         statement.execute(params![
             session,
             file,
-            row.place,
+            row.offset,
             tokens.input,
             tokens.output,
             tokens.cache_read,
@@ -337,9 +337,9 @@ impl Writer<'_> {
     ) {
         let delta = self.deltas.entry(session).or_default();
         let day = at.map_or(0, Time::day);
-        let place = (session, day, model.unwrap_or(0), tokens.prompt_class());
+        let group = (session, day, model.unwrap_or(0), tokens.prompt_class());
         delta.tokens += tokens * by;
-        let sums = self.usage_deltas.entry(place).or_default();
+        let sums = self.usage_deltas.entry(group).or_default();
         sums.responses += by;
         sums.tokens += tokens * by;
     }
@@ -348,9 +348,9 @@ impl Writer<'_> {
         let session = self.session_id(instance, &touch.session)?;
         let path = self.word_id(Some(&touch.path.as_str().into()))?;
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into file_touch (session, file, place, number, path, operation, before_start, before_end,
+            "insert into file_touch (session, file, byte_offset, number, path, operation, before_start, before_end,
                                      after_start, after_end)
-             select $1, $2, $3, (select count(*) from file_touch where session = $1 and file = $2 and place = $3),
+             select $1, $2, $3, (select count(*) from file_touch where session = $1 and file = $2 and byte_offset = $3),
                     $4, $5, $6, $7, $8, $9"
         ))?;
         statement.execute(params![
@@ -397,7 +397,7 @@ impl Writer<'_> {
             None => 1,
         };
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into record (instance, stream, key, version, session, at, file, file_version, place, length,
+            "insert into record (instance, stream, key, version, session, at, file, file_version, byte_offset, length,
                                  hash, seen_at, seen_version, changed)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $8, $13)"
         ))?;

@@ -17,7 +17,7 @@ impl Writer<'_> {
         statement.execute([session, file])?;
         drop(statement);
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into node (session, file, position, place, key, parent, current, told)
+            "insert into node (session, file, position, byte_offset, key, parent, current, shown)
              values ($1, $2, $3, $4, $5, $6, $7, $8)"
         ))?;
         for (position, node) in tree.nodes.iter().enumerate() {
@@ -49,13 +49,13 @@ impl Writer<'_> {
         offset: u64,
     ) -> Result<()> {
         let session = self.session_id(instance, session)?;
-        let place = offset as i64;
+        let offset = offset as i64;
         for table in ["message", "tool_call"] {
-            self.forget_row(table, session, file, place)?;
+            self.forget_row(table, session, file, offset)?;
         }
         for table in ["message_line", "file_touch"] {
-            let text = format!("delete from {table} where session = ?1 and file = ?2 and place = ?3");
-            self.transaction.prepare_cached(&text)?.execute([session, file, place])?;
+            let text = format!("delete from {table} where session = ?1 and file = ?2 and byte_offset = ?3");
+            self.transaction.prepare_cached(&text)?.execute([session, file, offset])?;
         }
         self.touched.insert(session);
         Ok(())
@@ -70,12 +70,11 @@ impl Writer<'_> {
         tally: Tally,
     ) -> Result<()> {
         let session = self.session_id(instance, session)?;
-        let place = params![session, file, offset as i64];
         let mut statement = self.transaction.prepare_cached(sql!(
-            "select role, tally, copied from message where session = $1 and file = $2 and place = $3"
+            "select role, tally, copied from message where session = $1 and file = $2 and byte_offset = $3"
         ))?;
         let before = statement
-            .query_row(place, |row| {
+            .query_row(params![session, file, offset as i64], |row| {
                 let (role, tally) = (Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?));
                 Ok((role, tally, row.get::<_, bool>(2)?))
             })
@@ -83,7 +82,7 @@ impl Writer<'_> {
         drop(statement);
         let Some((role, before, copied)) = before else { return Ok(()) };
         let mut statement = self.transaction.prepare_cached(sql!(
-            "update message set tally = $4 where session = $1 and file = $2 and place = $3"
+            "update message set tally = $4 where session = $1 and file = $2 and byte_offset = $3"
         ))?;
         statement.execute(params![session, file, offset as i64, tally.stored()])?;
         drop(statement);

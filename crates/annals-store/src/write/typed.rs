@@ -42,7 +42,7 @@ impl Writer<'_> {
         prompt: &TypedPrompt,
     ) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into typed_prompt (file, place, length, instance, session_key, project, at, kind, words, title,
+            "insert into typed_prompt (file, byte_offset, length, instance, session_key, project, at, kind, words, title,
                                        checked)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0)"
         ))?;
@@ -75,10 +75,10 @@ impl Writer<'_> {
     ) -> Result<()> {
         let session = self.session_id(instance, session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
-            "insert into spoken (session, file, place, instance, at, words)
-             select session, file, place, $4, coalesce(at, 0), $5 from message
-             where session = $1 and file = $2 and place = $3
-             on conflict (session, file, place) do update set words = excluded.words
+            "insert into spoken (session, file, byte_offset, instance, at, words)
+             select session, file, byte_offset, $4, coalesce(at, 0), $5 from message
+             where session = $1 and file = $2 and byte_offset = $3
+             on conflict (session, file, byte_offset) do update set words = excluded.words
              returning at"
         ))?;
         let row = params![session, file, offset as i64, instance, words.stored()];
@@ -124,7 +124,7 @@ impl Writer<'_> {
                     self.move_entry(&entry, owner)?;
                 }
                 let mut statement = self.transaction.prepare_cached(sql!(
-                    "update typed_prompt set session = $3, checked = 1 where file = $1 and place = $2"
+                    "update typed_prompt set session = $3, checked = 1 where file = $1 and byte_offset = $2"
                 ))?;
                 statement.execute(params![entry.file, entry.prompt.span.offset as i64, owner])?;
             }
@@ -185,8 +185,8 @@ impl Writer<'_> {
 
     fn undecided(&self) -> Result<Vec<UndecidedEntry>> {
         let mut statement = self.transaction.prepare_cached(sql!(
-            "select file, place, length, instance, session_key, project, at, kind, words, title, session
-             from typed_prompt where checked = 0 order by file, place limit $1"
+            "select file, byte_offset, length, instance, session_key, project, at, kind, words, title, session
+             from typed_prompt where checked = 0 order by file, byte_offset limit $1"
         ))?;
         let rows = statement.query_map([CHUNK], |row| {
             let length = row.get::<_, i64>(2)? as u64;
@@ -326,7 +326,7 @@ impl Writer<'_> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select min(at), max(at), max(project),
                     (select title from typed_prompt first where first.session = $1 and first.file = $2
-                     order by first.kind, first.at, first.place limit 1)
+                     order by first.kind, first.at, first.byte_offset limit 1)
              from typed_prompt where session = $1 and file = $2 having count(*) > 0"
         ))?;
         let found = statement

@@ -80,7 +80,7 @@ pub fn repair(environment: &Environment<'_>, dry_run: bool) -> Result<RepairRepo
             damages: version
                 .damages
                 .iter()
-                .map(|damage| format!("at byte {}: {}", damage.place, damage.what))
+                .map(|damage| format!("at byte {}: {}", damage.offset, damage.what))
                 .collect(),
             path: version.path,
             version: version.version,
@@ -149,7 +149,7 @@ fn heal_from_versions(environment: &Environment<'_>, damaged: &[DamagedVersion])
     for version in damaged {
         for (expected, bytes) in missing_segments(&reader, environment, version)? {
             let Some(bytes) = bytes else { continue };
-            let segment: Segment = packer.pack_one(expected.place, &bytes, None)?;
+            let segment: Segment = packer.pack_one(expected.offset, &bytes, None)?;
             writer.heal_segment(version.file, version.version, &segment)?;
         }
     }
@@ -198,8 +198,8 @@ fn missing_segments(
         store.versions(damaged.file).unwrap_or_default().iter().map(|row| row.version).collect();
     let mut segments = Vec::new();
     for expected in store.expected_segments(damaged.file, damaged.version, damaged.size)? {
-        let end = expected.place + expected.length;
-        let is_damaged = damaged.damages.iter().any(|damage| (expected.place..end).contains(&damage.place));
+        let end = expected.offset + expected.length;
+        let is_damaged = damaged.damages.iter().any(|damage| (expected.offset..end).contains(&damage.offset));
         if !is_damaged && expected.hash.is_some() {
             continue;
         }
@@ -209,7 +209,7 @@ fn missing_segments(
         };
         for version in others.iter().filter(|version| **version != damaged.version) {
             if bytes.is_none() {
-                let found = store.version_range(damaged.file, *version, expected.place, expected.length);
+                let found = store.version_range(damaged.file, *version, expected.offset, expected.length);
                 bytes = found.ok().flatten().filter(|bytes| has_hash(bytes, &expected));
             }
         }
@@ -221,7 +221,7 @@ fn missing_segments(
 /// The bytes of a file at a segment's place, if they have its hash.
 fn read_segment(file: &mut File, expected: &ExpectedSegment) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(expected.place))?;
+    file.seek(SeekFrom::Start(expected.offset))?;
     file.take(expected.length).read_to_end(&mut bytes)?;
     Ok(Some(bytes).filter(|bytes| has_hash(bytes, expected)))
 }

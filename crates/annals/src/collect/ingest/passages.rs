@@ -27,7 +27,7 @@ pub struct Passages {
     source: &'static dyn Source,
     words: TermSet,
     thoughts: TermSet,
-    /// Recent outputs by the place of their call.
+    /// Recent outputs by the offset of their call.
     outputs: VecDeque<(u64, String)>,
     /// The client keeps a prompt history, with which prompts are compared.
     has_history: bool,
@@ -78,9 +78,9 @@ impl Passages {
                     }
                 }
                 // Injected text turns out to be typed by the user; this line has the same text.
-                Item::Amend { session, offset: place, kind: MessageKind::Prompt } => {
+                Item::Amend { session, offset, kind: MessageKind::Prompt } => {
                     let spoken =
-                        SpokenLine { typed: true, ..SpokenLine::new(session, *place, PassageKind::User) };
+                        SpokenLine { typed: true, ..SpokenLine::new(session, *offset, PassageKind::User) };
                     self.add_spoken(&spoken, line, &mut found);
                 }
                 Item::Touch(touch) => self.touch(touch, &mut found),
@@ -158,14 +158,14 @@ impl Passages {
         }
         if let Some(typed) = typed {
             let words = ContentKey::of_words(&typed);
-            self.spoken.push(Item::Spoken { session: spoken.session.clone(), offset: spoken.place, words });
+            self.spoken.push(Item::Spoken { session: spoken.session.clone(), offset: spoken.offset, words });
         }
         let kinds = [(&mut self.words, spoken.kind), (&mut self.thoughts, PassageKind::Thinking)];
         for (words, kind) in kinds {
             let terms = words.take();
             if terms.length > 0 {
                 let session = Some(spoken.session.clone());
-                found.push(Passage { session, place: spoken.place, kind, at: None, terms });
+                found.push(Passage { session, offset: spoken.offset, kind, at: None, terms });
             }
         }
     }
@@ -177,8 +177,8 @@ impl Passages {
                 add_text(&mut self.words, &text);
             }
         }
-        let (place, at, terms) = (typed.span.offset, Some(typed.at), self.words.take());
-        found.push(Passage { session: None, place, kind: PassageKind::User, at, terms });
+        let (offset, at, terms) = (typed.span.offset, Some(typed.at), self.words.take());
+        found.push(Passage { session: None, offset, kind: PassageKind::User, at, terms });
     }
 
     fn call(&mut self, call: &Call, line: Option<Line<'_>>, found: &mut Vec<Passage>) {
@@ -202,7 +202,7 @@ impl Passages {
         }
         found.push(Passage {
             session: Some(call.session.clone()),
-            place: call.span.offset,
+            offset: call.span.offset,
             kind: PassageKind::Call,
             at: call.at,
             terms: self.words.take(),
@@ -237,8 +237,8 @@ impl Passages {
         }
         let terms = self.words.take();
         if !terms.is_empty() {
-            let (session, place, at) = (Some(result.session.clone()), result.call, result.at);
-            found.push(Passage { session, place, kind: PassageKind::Result, at, terms });
+            let (session, offset, at) = (Some(result.session.clone()), result.call, result.at);
+            found.push(Passage { session, offset, kind: PassageKind::Result, at, terms });
         }
     }
 
@@ -261,8 +261,8 @@ impl Passages {
         let last = touch.path.rsplit(['/', '\\']).next().unwrap_or(&touch.path);
         add_marked(&mut self.words, FILE_MARK, last);
         add_text(&mut self.words, &touch.path);
-        let (session, place, terms) = (Some(touch.session.clone()), touch.call, self.words.take());
-        found.push(Passage { session, place, kind: PassageKind::Files, at: None, terms });
+        let (session, offset, terms) = (Some(touch.session.clone()), touch.call, self.words.take());
+        found.push(Passage { session, offset, kind: PassageKind::Files, at: None, terms });
     }
 
     fn record(&mut self, document: &Document, line: Option<Line<'_>>, found: &mut Vec<Passage>) {
@@ -279,8 +279,8 @@ impl Passages {
             add_text(&mut self.words, &document.key);
         }
         add_text(&mut self.words, &String::from_utf8_lossy(line.map(Line::bytes).unwrap_or_default()));
-        let (place, at, terms) = (document.span.offset, document.at, self.words.take());
-        found.push(Passage { session: None, place, kind, at, terms });
+        let (offset, at, terms) = (document.span.offset, document.at, self.words.take());
+        found.push(Passage { session: None, offset, kind, at, terms });
     }
 }
 
@@ -313,7 +313,7 @@ fn shared_end(before: &[u8], text: &[u8]) -> usize {
 /// A line with spoken text, and where its passage belongs.
 struct SpokenLine<'a> {
     session: &'a std::sync::Arc<str>,
-    place: u64,
+    offset: u64,
     kind: PassageKind,
     /// The line is a result without a call, so its output is indexed here.
     whole: bool,
@@ -322,8 +322,8 @@ struct SpokenLine<'a> {
 }
 
 impl<'a> SpokenLine<'a> {
-    fn new(session: &'a std::sync::Arc<str>, place: u64, kind: PassageKind) -> SpokenLine<'a> {
-        SpokenLine { session, place, kind, whole: false, typed: false }
+    fn new(session: &'a std::sync::Arc<str>, offset: u64, kind: PassageKind) -> SpokenLine<'a> {
+        SpokenLine { session, offset, kind, whole: false, typed: false }
     }
 }
 

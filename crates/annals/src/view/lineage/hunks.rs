@@ -125,11 +125,11 @@ impl<'a> HunkReader<'a> {
         let mut calls: BTreeMap<(i64, u64), (i64, bool)> = BTreeMap::new();
         for place in &alike {
             let place = &hits.places[*place as usize];
-            calls.insert((place.file, place.place), (place.session, true));
+            calls.insert((place.file, place.offset), (place.session, true));
         }
         for place in &choose_calls {
             let place = &hits.places[*place as usize];
-            calls.insert((place.file, place.place), (place.session, false));
+            calls.insert((place.file, place.offset), (place.session, false));
         }
         // A file without any distinctive line can still be what one of these calls wrote.
         if !file.text.lines().any(|line| line_fingerprint(line).is_distinctive) {
@@ -336,7 +336,7 @@ fn choose_calls(
     }
     let near = |place: u32| {
         let place = &hits.places[place as usize];
-        of_name.contains_key(&(place.file, place.place))
+        of_name.contains_key(&(place.file, place.offset))
     };
     // Of equal ones the latest, or for a passage the first.
     let age = |place: u32| {

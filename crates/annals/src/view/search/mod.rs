@@ -257,7 +257,7 @@ impl<'a> Searcher<'a> {
             let newest = b.minutes.cmp(&a.minutes);
             let best = right.total_cmp(left);
             let first = if self.recent { newest.then(best) } else { best.then(newest) };
-            first.then((a.file, a.place, a.kind as u8).cmp(&(b.file, b.place, b.kind as u8)))
+            first.then((a.file, a.offset, a.kind as u8).cmp(&(b.file, b.offset, b.kind as u8)))
         };
         if hits.len() > most {
             hits.select_nth_unstable_by(most, order);
@@ -265,7 +265,7 @@ impl<'a> Searcher<'a> {
         }
         hits.sort_unstable_by(order);
         let mut seen = HashSet::new();
-        hits.retain(|(_, hit)| seen.insert((hit.file, hit.place, hit.kind as u8)));
+        hits.retain(|(_, hit)| seen.insert((hit.file, hit.offset, hit.kind as u8)));
         let (mut groups, next) = match test {
             Some(test) => self.verified_groups(&hits, &terms, &test, from, enough)?,
             None => {
@@ -338,7 +338,7 @@ impl<'a> Searcher<'a> {
         let mut reader = self.reader();
         // In order of their bytes, so that each segment is decompressed once.
         let mut order: Vec<usize> = (0..hits.len()).collect();
-        order.sort_unstable_by_key(|at| (hits[*at].1.file, hits[*at].1.place));
+        order.sort_unstable_by_key(|at| (hits[*at].1.file, hits[*at].1.offset));
         let mut fitting = vec![false; hits.len()];
         for at in order {
             let hit = &hits[at].1;
@@ -368,7 +368,7 @@ impl<'a> Searcher<'a> {
                 |session: i64| terms.sessions.as_ref().is_none_or(|sessions| sessions.contains(&session));
             if hit.session == 0 && hit.kind == PassageKind::User {
                 // An entry of a prompt history: found in its session, unless that has it in its transcript.
-                let Some(session) = self.view.archive.session_of_typed(hit.file, hit.place)? else {
+                let Some(session) = self.view.archive.session_of_typed(hit.file, hit.offset)? else {
                     continue;
                 };
                 if query.tool.is_some()
@@ -384,7 +384,7 @@ impl<'a> Searcher<'a> {
                 if records > MOST_RECORDS {
                     continue;
                 }
-                let Some(record) = self.view.archive.record_at(hit.file, hit.place)? else { continue };
+                let Some(record) = self.view.archive.record_at(hit.file, hit.offset)? else { continue };
                 let name = format!("{}/{}", record.stream, record.key);
                 let call = match hit.kind {
                     PassageKind::Output => self.view.archive.call_with_output(&name)?,
@@ -537,7 +537,7 @@ impl<'a> Searcher<'a> {
 
     /// Caches texts: one read for ranking is shown soon after.
     pub fn read(&self, reader: &mut PassageReader<'_>, hit: &PassageHit) -> Result<Option<Rc<FoundPassage>>> {
-        let key = (hit.file, hit.place, hit.kind);
+        let key = (hit.file, hit.offset, hit.kind);
         if let Some(found) = self.texts.borrow().get(&key) {
             return Ok(found.clone());
         }
@@ -554,7 +554,7 @@ impl<'a> Searcher<'a> {
     }
 
     fn touches(&self, hit: &PassageHit, path: &str) -> Result<bool> {
-        let touches = self.view.archive.touches(hit.session, hit.file, hit.place)?;
+        let touches = self.view.archive.touches(hit.session, hit.file, hit.offset)?;
         Ok(touches
             .iter()
             .any(|touch| normalize(&String::from_utf8_lossy(touch.path.expose())).ends_with(path)))
@@ -592,5 +592,5 @@ impl<'q> Verification<'q> {
 
 /// Library items are results themselves; all other hits belong to their session.
 fn group_of(hit: &PassageHit) -> (i64, i64) {
-    if hit.session == 0 { (-hit.file, hit.place as i64) } else { (hit.session, 0) }
+    if hit.session == 0 { (-hit.file, hit.offset as i64) } else { (hit.session, 0) }
 }

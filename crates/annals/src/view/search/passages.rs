@@ -101,7 +101,7 @@ impl PassageReader<'_> {
         match hit.kind {
             PassageKind::User | PassageKind::Assistant | PassageKind::Thinking => self.message(hit, source),
             PassageKind::Call | PassageKind::Result | PassageKind::Files => {
-                let row = self.view.archive.call_at(hit.session, hit.file, hit.place)?;
+                let row = self.view.archive.call_at(hit.session, hit.file, hit.offset)?;
                 match (row, source.and_then(by_name)) {
                     (Some(row), Some(source)) if !row.copied => self.call(hit, &row, source).map(Some),
                     // An output that was written before its call is stored as a message.
@@ -117,20 +117,20 @@ impl PassageReader<'_> {
     pub fn is_live(&self, hit: &PassageHit) -> Result<bool> {
         let archive = &self.view.archive;
         let is_message = || -> Result<bool> {
-            let row = archive.message_at(hit.session, hit.file, hit.place)?;
+            let row = archive.message_at(hit.session, hit.file, hit.offset)?;
             Ok(row.is_some_and(|row| !row.copied && row.kind != MessageKind::Injected))
         };
         match hit.kind {
             PassageKind::User | PassageKind::Assistant | PassageKind::Thinking => is_message(),
             PassageKind::Call | PassageKind::Result | PassageKind::Files => {
-                match archive.call_at(hit.session, hit.file, hit.place)? {
+                match archive.call_at(hit.session, hit.file, hit.offset)? {
                     Some(row) => Ok(!row.copied),
                     None if hit.kind == PassageKind::Result => is_message(),
                     None => Ok(false),
                 }
             }
             PassageKind::Record | PassageKind::Output => {
-                Ok(archive.record_at(hit.file, hit.place)?.is_some())
+                Ok(archive.record_at(hit.file, hit.offset)?.is_some())
             }
         }
     }
@@ -144,7 +144,7 @@ impl PassageReader<'_> {
         let mut bytes = Vec::new();
         match hit.kind {
             PassageKind::User | PassageKind::Assistant | PassageKind::Thinking => {
-                let Some(row) = archive.message_at(hit.session, hit.file, hit.place)? else {
+                let Some(row) = archive.message_at(hit.session, hit.file, hit.offset)? else {
                     return Ok(true);
                 };
                 bytes.push(self.contents.span(row.file, row.span)?);
@@ -153,7 +153,7 @@ impl PassageReader<'_> {
                 }
             }
             PassageKind::Call | PassageKind::Result => {
-                let row = archive.call_at(hit.session, hit.file, hit.place)?;
+                let row = archive.call_at(hit.session, hit.file, hit.offset)?;
                 let Some(row) = row.filter(|row| row.full_output.is_none()) else { return Ok(false) };
                 let output = [row.output, row.detail];
                 let spans = if hit.kind == PassageKind::Call { [Some(row.span), None] } else { output };
@@ -176,7 +176,7 @@ impl PassageReader<'_> {
     }
 
     fn message(&mut self, hit: &PassageHit, source: Option<&str>) -> Result<Option<FoundPassage>> {
-        let row = self.view.archive.message_at(hit.session, hit.file, hit.place)?;
+        let row = self.view.archive.message_at(hit.session, hit.file, hit.offset)?;
         let row = row.filter(|row| !row.copied && row.kind != MessageKind::Injected);
         let (Some(row), Some(source)) = (row, source.and_then(by_name)) else { return Ok(None) };
         let mut lines = vec![self.contents.span(row.file, row.span)?];
@@ -268,7 +268,7 @@ impl PassageReader<'_> {
     }
 
     fn record(&mut self, hit: &PassageHit) -> Result<Option<FoundPassage>> {
-        let Some(record) = self.view.archive.record_at(hit.file, hit.place)? else { return Ok(None) };
+        let Some(record) = self.view.archive.record_at(hit.file, hit.offset)? else { return Ok(None) };
         let bytes =
             self.contents.span_of_version(record.file, record.file_version, record.encoding, record.span)?;
         let mut text = PassageText::default();

@@ -108,7 +108,7 @@ impl Kin {
         if self.session != row.session_id {
             *self = Kin { session: row.session_id, ..Kin::default() };
             for node in archive.tree(row.session_id)? {
-                self.nodes.insert((node.file, node.place), node);
+                self.nodes.insert((node.file, node.offset), node);
                 if let Some(parent) = node.parent {
                     self.below.entry(parent).or_default().push(node.key);
                 }

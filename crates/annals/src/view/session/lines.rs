@@ -73,11 +73,11 @@ impl LineGraph {
         self.enter(session);
         if !self.windows.contains_key(&file) {
             // Everything that the steps need, at once.
-            let offset = first.place().saturating_sub(REACH);
+            let offset = first.offset().saturating_sub(REACH);
             let span = Span { offset, length: last.end() + REACH - offset };
             lines.contents.load(&[SpanRequest { file, version: None, span }])?;
         }
-        self.cover(lines, file, (first.place(), last.place()))?;
+        self.cover(lines, file, (first.offset(), last.offset()))?;
         for step in steps {
             let StepRow::Message(row) = step else { continue };
             if let Some(parent) = self.parent(lines, row)? {

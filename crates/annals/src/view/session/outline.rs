@@ -80,7 +80,7 @@ impl View<'_> {
         let Some(branches) = Branches::of(self.archive, session.row, branch)? else {
             return Ok(self.archive.each_prompt(session.row, &mut |place| Ok(visit(place)?))?);
         };
-        let places: Vec<(i64, u64)> = branches.steps().map(|(_, node)| (node.file, node.place)).collect();
+        let places: Vec<(i64, u64)> = branches.steps().map(|(_, node)| (node.file, node.offset)).collect();
         let rows = self.archive.messages_at(session.row, &places)?.into_iter();
         let prompts: HashMap<(i64, u64), MessageRow> = rows
             .filter(|row| row.kind == MessageKind::Prompt)

@@ -220,10 +220,10 @@ impl View<'_> {
                     Stretch { session: session.row, file, after, limit: most, copies: query.copies };
                 let mut steps = self.archive.steps_in(&stretch)?;
                 // Two steps at one offset stay together: the next batch starts after them.
-                if count > 1 && steps.len() > count && steps[count].place() == steps[count - 1].place() {
+                if count > 1 && steps.len() > count && steps[count].offset() == steps[count - 1].offset() {
                     count -= 1;
                 }
-                let next = steps.get(count).map(|step| step.place() as i64);
+                let next = steps.get(count).map(|step| step.offset() as i64);
                 steps.truncate(count);
                 if count == 0 {
                     match next {
@@ -233,21 +233,21 @@ impl View<'_> {
                 }
                 let Some(first) = steps.first() else { break };
                 let until = next.unwrap_or(i64::MAX);
-                let used = self.archive.usage_between(session.row, file, first.place() as i64, until)?;
+                let used = self.archive.usage_between(session.row, file, first.offset() as i64, until)?;
                 let mut used = used.into_iter().peekable();
                 let mut lines = Lines { view: self, source, contents: &mut contents };
                 let parents = graph.parents_of(&mut lines, (session.row, file), &steps)?;
-                let mut places = steps.iter().skip(1).map(|step| step.place() as i64).chain([until]);
+                let mut places = steps.iter().skip(1).map(|step| step.offset() as i64).chain([until]);
                 builder.each(&mut contents, &steps, &mut |step, mut entry| {
                     // Usage recorded before the next step belongs to this one.
                     let until = places.next().unwrap_or(i64::MAX);
                     let sums = std::iter::from_fn(|| used.next_if(|(place, _)| *place < until));
                     entry.put_usage(sums.map(|(_, sum)| sum));
                     if matches!(step, StepRow::Message(_)) {
-                        entry.parent_id = parents.get(&step.place()).map(|parent| parent.hex());
+                        entry.parent_id = parents.get(&step.offset()).map(|parent| parent.hex());
                     }
                     entry.seq = end.seq;
-                    end = Bookmark { file: number, place: step.place() as i64, seq: end.seq + 1 };
+                    end = Bookmark { file: number, place: step.offset() as i64, seq: end.seq + 1 };
                     visit(entry)
                 })?;
                 match next {
@@ -275,17 +275,17 @@ fn walk_branch(
     let mut end = start;
     let nodes: Vec<(usize, &NodeRow)> = branches.steps().filter(|(at, _)| *at as i64 > start.place).collect();
     for nodes in nodes.chunks(STRETCH.min(limit.saturating_add(1))) {
-        let places: Vec<(i64, u64)> = nodes.iter().map(|(_, node)| (node.file, node.place)).collect();
+        let places: Vec<(i64, u64)> = nodes.iter().map(|(_, node)| (node.file, node.offset)).collect();
         let rows = archive.messages_at(session, &places)?.into_iter().filter(|row| copies || !row.copied);
         let mut rows: HashMap<(i64, u64), MessageRow> =
             rows.map(|row| ((row.file, row.span.offset), row)).collect();
         let present: Vec<&(usize, &NodeRow)> =
-            nodes.iter().filter(|(_, node)| rows.contains_key(&(node.file, node.place))).collect();
+            nodes.iter().filter(|(_, node)| rows.contains_key(&(node.file, node.offset))).collect();
         let room = limit - (end.seq - start.seq);
         let shown = &present[..present.len().min(room)];
         // File by file.
         for nodes in shown.chunk_by(|(_, left), (_, right)| left.file == right.file) {
-            let steps = nodes.iter().filter_map(|(_, node)| rows.remove(&(node.file, node.place)));
+            let steps = nodes.iter().filter_map(|(_, node)| rows.remove(&(node.file, node.offset)));
             let steps: Vec<StepRow> = steps.map(StepRow::Message).collect();
             let mut nodes = nodes.iter();
             builder.each(&mut contents, &steps, &mut |_, mut entry| {

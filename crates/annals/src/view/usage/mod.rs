@@ -187,7 +187,7 @@ impl View<'_> {
         let more = rows.len() > limit;
         rows.truncate(limit);
         let next_cursor = rows.last().filter(|_| more).map(|row| {
-            let RowPlace(session, file, place) = row.place;
+            let RowPlace(session, file, place) = row.offset;
             write_numbers(&[session, file, place])
         });
         let mut responses = Vec::with_capacity(rows.len());

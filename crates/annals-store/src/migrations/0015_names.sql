@@ -1,0 +1,21 @@
+-- Columns and tables get the names that the program uses. (`offset` alone is a reserved word of PostgreSQL.)
+alter table segment rename column place to byte_offset;
+alter table message rename column place to byte_offset;
+alter table message_line rename column place to byte_offset;
+alter table tool_call rename column place to byte_offset;
+alter table tool_call rename column output_place to output_offset;
+alter table tool_call rename column detail_place to detail_offset;
+alter table summary rename column place to byte_offset;
+alter table record rename column place to byte_offset;
+alter table typed_prompt rename column place to byte_offset;
+alter table spoken rename column place to byte_offset;
+alter table usage rename column place to byte_offset;
+alter table file_touch rename column place to byte_offset;
+alter table problem rename column place to byte_offset;
+alter table problem rename to malformed;
+alter table node rename column place to byte_offset;
+alter table node rename column told to shown;
+alter table file rename column unit to logical_path;
+alter table file rename column twin_of to rows_owner;
+drop index file_by_unit;
+create index file_by_logical_path on file (instance, logical_path);
