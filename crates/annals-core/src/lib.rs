@@ -1,10 +1,11 @@
-//! The nouns that every crate shares: time, raw and shown text, scope, manifest and transcript.
+//! The nouns that every crate shares: ids, time, raw and shown text, scope, manifest and transcript.
 
 mod calls;
 mod encode;
 mod error;
 mod fingerprints;
 mod hidden;
+mod ids;
 mod key;
 mod manifest;
 mod moment;
@@ -27,6 +28,7 @@ pub use fingerprints::{
     each_sampled_line_term, line_fingerprint,
 };
 pub use hidden::{is_hidden, visible_json};
+pub use ids::{FileId, InstanceId, MemberId, OrganisationId, SessionId};
 pub use key::ContentKey;
 pub use manifest::{
     Coverage, Database, Encoding, Family, Field, Footprint, Framing, Manifest, Retention, Rows, Rule,

@@ -2,6 +2,7 @@
 
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
+use crate::ids::{MemberId, OrganisationId};
 use crate::stored::named;
 
 /// Whose homes the caller may see.
@@ -10,9 +11,9 @@ pub enum Scope {
     /// The local user, and members with that role: the whole archive.
     Owner,
     /// An admin: the homes of all members of one organisation.
-    Organisation(i64),
+    Organisation(OrganisationId),
     /// A member: their own homes.
-    Member(i64),
+    Member(MemberId),
 }
 
 impl Scope {

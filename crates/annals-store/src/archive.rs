@@ -4,7 +4,7 @@ use rusqlite::CachedStatement;
 
 use crate::error::{Result, StoreError};
 use crate::{Store, sql};
-use annals_core::Scope;
+use annals_core::{FileId, InstanceId, MemberId, OrganisationId, Scope, SessionId};
 
 /// A read handle limited to a scope. Only [`Store::scoped`] creates one, and every statement prepared on it has a
 /// condition on the visible homes.
@@ -163,10 +163,10 @@ mod tests {
 
     /// Every read that starts from the id of a row, and whether it returns anything.
     fn reads(archive: Archive<'_>) -> Result<Vec<(&'static str, bool)>> {
-        let stretch = Stretch { session: 1, file: 1, after: -1, limit: 9, copies: true };
+        let stretch = Stretch { session: SessionId(1), file: FileId(1), after: -1, limit: 9, copies: true };
         let (key, call_key) = (ContentKey::from_stored(7), ContentKey::from_stored(8));
         let (mut prompts, mut messages, mut records) = (0, 0, 0);
-        archive.each_prompt(1, &mut |_| {
+        archive.each_prompt(SessionId(1), &mut |_| {
             prompts += 1;
             Ok(true)
         })?;
@@ -189,13 +189,17 @@ mod tests {
             records += 1;
             Ok(true)
         })?;
-        let by_row = SessionFilter { row: Some(1), ..SessionFilter::default() };
+        let by_row = SessionFilter { row: Some(SessionId(1)), ..SessionFilter::default() };
         let steps = archive.steps_in(&stretch)?;
         let parts = archive.step_parts("somewhere", &steps)?;
-        let message = archive.message_at(1, 1, 0)?;
+        let message = archive.message_at(SessionId(1), FileId(1), 0)?;
         let file_name = std::iter::once("tool".to_owned()).collect();
         let mut loaded = archive.contents();
-        loaded.load(&[crate::SpanRequest { file: 1, version: None, span: Span { offset: 0, length: 4 } }])?;
+        loaded.load(&[crate::SpanRequest {
+            file: FileId(1),
+            version: None,
+            span: Span { offset: 0, length: 4 },
+        }])?;
         Ok(vec![
             ("instances", !archive.instances()?.is_empty()),
             ("homes", !archive.homes(None)?.is_empty()),
@@ -204,54 +208,54 @@ mod tests {
             ("home_surveys", !archive.home_surveys("somewhere")?.is_empty()),
             ("sessions", !archive.sessions(&by_row, Page { limit: 1, after: None })?.is_empty()),
             ("session_texts", !archive.session_texts(&by_row)?.is_empty()),
-            ("session_source", archive.session_source(1)?.is_some()),
-            ("session_home", archive.session_home(1)?.is_some()),
-            ("session_in", archive.session_in(1, "one")?.is_some()),
-            ("session_folders", !archive.session_folders(1)?.is_empty()),
-            ("count_idle_since", archive.count_idle_since(1, Time::from_micros(1))? > 0),
-            ("has_agents", archive.has_agents(1)?),
-            ("session_parts", !archive.session_parts(1)?.is_empty()),
-            ("links", !archive.links(1)?.is_empty()),
-            ("session_usage", !archive.session_usage(1)?.is_empty()),
-            ("usage_between", !archive.usage_between(1, 1, 0, 9)?.is_empty()),
-            ("transcript_sources", !archive.transcript_sources(1)?.is_empty()),
-            ("transcript_files", !archive.transcript_files(1)?.is_empty()),
+            ("session_source", archive.session_source(SessionId(1))?.is_some()),
+            ("session_home", archive.session_home(SessionId(1))?.is_some()),
+            ("session_in", archive.session_in(InstanceId(1), "one")?.is_some()),
+            ("session_folders", !archive.session_folders(InstanceId(1))?.is_empty()),
+            ("count_idle_since", archive.count_idle_since(InstanceId(1), Time::from_micros(1))? > 0),
+            ("has_agents", archive.has_agents(SessionId(1))?),
+            ("session_parts", !archive.session_parts(SessionId(1))?.is_empty()),
+            ("links", !archive.links(SessionId(1))?.is_empty()),
+            ("session_usage", !archive.session_usage(SessionId(1))?.is_empty()),
+            ("usage_between", !archive.usage_between(SessionId(1), FileId(1), 0, 9)?.is_empty()),
+            ("transcript_sources", !archive.transcript_sources(SessionId(1))?.is_empty()),
+            ("transcript_files", !archive.transcript_files(SessionId(1))?.is_empty()),
             ("steps_in", steps.len() == 2),
             ("step_parts", message.is_some_and(|message| parts.calls(&message).len() == 1)),
-            ("messages_at", !archive.messages_at(1, &[(1, 0)])?.is_empty()),
-            ("message_at", archive.message_at(1, 1, 0)?.is_some()),
-            ("message_by_key", archive.message_by_key(1, key)?.is_some()),
-            ("message_lines", !archive.message_lines(1, 1, 0)?.is_empty()),
-            ("prompt_before", archive.prompt_before(1, 1, 3)?.is_some()),
-            ("call_at", archive.call_at(1, 1, 1)?.is_some()),
-            ("call_by_key", archive.call_by_key(1, call_key)?.is_some()),
+            ("messages_at", !archive.messages_at(SessionId(1), &[(FileId(1), 0)])?.is_empty()),
+            ("message_at", archive.message_at(SessionId(1), FileId(1), 0)?.is_some()),
+            ("message_by_key", archive.message_by_key(SessionId(1), key)?.is_some()),
+            ("message_lines", !archive.message_lines(SessionId(1), FileId(1), 0)?.is_empty()),
+            ("prompt_before", archive.prompt_before(SessionId(1), FileId(1), 3)?.is_some()),
+            ("call_at", archive.call_at(SessionId(1), FileId(1), 1)?.is_some()),
+            ("call_by_key", archive.call_by_key(SessionId(1), call_key)?.is_some()),
             ("call_with_output", archive.call_with_output("outputs/x")?.is_some()),
-            ("calls_of_kind", !archive.calls_of_kind(1, CallKind::from_stored(0))?.is_empty()),
+            ("calls_of_kind", !archive.calls_of_kind(SessionId(1), CallKind::from_stored(0))?.is_empty()),
             ("calls_on_file", !archive.calls_on_file("tool", 9)?.is_empty()),
             ("calls_by_file_name", !archive.calls_by_file_name(&file_name)?.is_empty()),
-            ("touches", !archive.touches(1, 1, 1)?.is_empty()),
-            ("tree", !archive.tree(1)?.is_empty()),
-            ("node_at", archive.node_at(1, 1, 0)?.is_some()),
-            ("steps_on_branch", archive.steps_on_branch(1, 1, 0)?.is_some()),
-            ("count_steps", archive.count_steps(1)? > 0),
-            ("step_of_key", archive.step_of_key(1, key)?.is_some()),
-            ("steps_before", archive.steps_before(1, 1, 3)? > 0),
-            ("place_before_step", archive.place_before_step(1, 1)? == (0, 0)),
+            ("touches", !archive.touches(SessionId(1), FileId(1), 1)?.is_empty()),
+            ("tree", !archive.tree(SessionId(1))?.is_empty()),
+            ("node_at", archive.node_at(SessionId(1), FileId(1), 0)?.is_some()),
+            ("steps_on_branch", archive.steps_on_branch(SessionId(1), FileId(1), 0)?.is_some()),
+            ("count_steps", archive.count_steps(SessionId(1))? > 0),
+            ("step_of_key", archive.step_of_key(SessionId(1), key)?.is_some()),
+            ("steps_before", archive.steps_before(SessionId(1), FileId(1), 3)? > 0),
+            ("place_before_step", archive.place_before_step(SessionId(1), 1)? == (0, 0)),
             ("each_prompt", prompts > 0),
             ("each_session", sessions > 0),
             ("each_call", calls > 0),
-            ("line_owners", !archive.line_owners(1, 1, (0, 1 << 40))?.is_empty()),
+            ("line_owners", !archive.line_owners(SessionId(1), FileId(1), (0, 1 << 40))?.is_empty()),
             ("removed_rows", !archive.removed_rows("somewhere", RemovedKind::Message, 0, 0)?.is_empty()),
             ("each_message", messages > 0),
             ("each_record", records > 0),
-            ("session_of_typed", archive.session_of_typed(1, 2)?.is_some()),
-            ("record_at", archive.record_at(1, 0)?.is_some()),
+            ("session_of_typed", archive.session_of_typed(FileId(1), 2)?.is_some()),
+            ("record_at", archive.record_at(FileId(1), 0)?.is_some()),
             ("record_session", archive.record_session("somewhere", "outputs", "x")?.is_some()),
             ("newest_records", !archive.newest_records("somewhere", &["outputs/x"])?.is_empty()),
-            ("kept_copy", archive.kept_copy(1)?.is_some()),
-            ("newest_content", archive.newest_content(1, "a")?.is_some()),
-            ("span", archive.contents().span(1, Span { offset: 0, length: 4 }).is_ok()),
-            ("load", loaded.span(1, Span { offset: 0, length: 4 }).is_ok()),
+            ("kept_copy", archive.kept_copy(FileId(1))?.is_some()),
+            ("newest_content", archive.newest_content(InstanceId(1), "a")?.is_some()),
+            ("span", archive.contents().span(FileId(1), Span { offset: 0, length: 4 }).is_ok()),
+            ("load", loaded.span(FileId(1), Span { offset: 0, length: 4 }).is_ok()),
         ])
     }
 
@@ -262,12 +266,12 @@ mod tests {
         store.connection.execute_batch(HOME).unwrap();
         let hash = blake3::hash(b"abcd");
         store.connection.execute("update blob set hash = ?1", [hash.as_bytes().as_slice()]).unwrap();
-        for scope in [Scope::Owner, Scope::Organisation(1), Scope::Member(1)] {
+        for scope in [Scope::Owner, Scope::Organisation(OrganisationId(1)), Scope::Member(MemberId(1))] {
             let unseen: Vec<_> =
                 reads(store.scoped(scope)).unwrap().into_iter().filter(|read| !read.1).collect();
             assert_eq!(unseen, [], "{scope:?}");
         }
-        for scope in [Scope::Organisation(2), Scope::Member(2)] {
+        for scope in [Scope::Organisation(OrganisationId(2)), Scope::Member(MemberId(2))] {
             let seen: Vec<_> =
                 reads(store.scoped(scope)).unwrap().into_iter().filter(|read| read.1).collect();
             assert_eq!(seen, [], "{scope:?}");

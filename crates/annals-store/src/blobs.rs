@@ -151,7 +151,7 @@ impl Unpacker {
         let mut statement = connection.prepare_cached(sql!(
             "select length, packing, null, data from blob where id = $1 and packing <> 2"
         ))?;
-        let mut rows = statement.query([base])?;
+        let mut rows = statement.query(params![base])?;
         let Some(row) = rows.next()? else {
             return Err(io::Error::other("the blob that it is the difference from is missing").into());
         };
@@ -191,7 +191,7 @@ pub(crate) fn blob_of(connection: &Connection, segment: &Segment) -> Result<i64>
 pub(crate) fn is_intact(connection: &Connection, id: i64) -> Result<bool> {
     let mut statement = connection
         .prepare_cached(sql!("select length, packing, base, data, hash from blob where id = $1"))?;
-    let mut rows = statement.query([id])?;
+    let mut rows = statement.query(params![id])?;
     let Some(row) = rows.next()? else { return Ok(false) };
     let packed = packed_row(row, 0)?;
     let hash = row.get_ref(4)?.as_blob().unwrap_or_default();
@@ -239,13 +239,13 @@ pub(crate) fn remove_unused(connection: &Connection, blob: i64) -> Result<()> {
         "delete from blob where id = $1 and not exists (select 1 from segment where segment.blob = $1)
          and not exists (select 1 from blob other where other.base = $1)"
     ))?;
-    statement.execute([blob])?;
+    statement.execute(params![blob])?;
     Ok(())
 }
 
 fn blob_by_hash(connection: &Connection, hash: &[u8; 32]) -> Result<Option<i64>> {
     let mut statement = connection.prepare_cached(sql!("select id from blob where hash = $1"))?;
-    Ok(statement.query_row([hash.as_slice()], |row| row.get(0)).optional()?)
+    Ok(statement.query_row(params![hash.as_slice()], |row| row.get(0)).optional()?)
 }
 
 /// Moves bytes out of segments into blobs, for archives from before there were blobs. Every few segments are one
@@ -263,7 +263,7 @@ pub(crate) fn move_segments(connection: &mut Connection, advance: &mut dyn FnMut
         let mut statement =
             transaction.prepare(sql!("select id from segment where blob is null order by id limit $1"))?;
         let ids: Vec<i64> =
-            statement.query_map([STEP], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            statement.query_map(params![STEP], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         drop(statement);
         if ids.is_empty() {
             return Ok(());
@@ -274,11 +274,11 @@ pub(crate) fn move_segments(connection: &mut Connection, advance: &mut dyn FnMut
                     "insert into blob (hash, length, packing, data)
                  select hash, length, packing, data from segment where id = $1 on conflict (hash) do nothing"
                 ))?
-                .execute([id])?;
+                .execute(params![id])?;
             transaction.prepare_cached(sql!(
                 "update segment set blob = (select blob.id from blob where blob.hash = segment.hash), data = x''
                  where id = $1"
-            ))?.execute([id])?;
+            ))?.execute(params![id])?;
         }
         let left: i64 =
             transaction.query_row("select count(*) from segment where blob is null", [], |row| row.get(0))?;

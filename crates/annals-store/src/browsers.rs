@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::error::Result;
 use crate::{Store, sql};
-use annals_core::{Scope, Time};
+use annals_core::{MemberId, Scope, Time};
 
 /// A session as the owner sees it. The cookie itself is not stored.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub struct BrowserRow {
 /// Who a browser or a link belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BrowserHolder {
-    pub member: Option<i64>,
+    pub member: Option<MemberId>,
     pub scope: Scope,
 }
 
@@ -38,7 +38,7 @@ pub struct BrowserSession {
 #[derive(Debug, Clone, Copy)]
 pub struct NewBrowser<'a> {
     pub hash: &'a [u8; 32],
-    pub member: Option<i64>,
+    pub member: Option<MemberId>,
     pub port: u16,
     pub agent: &'a str,
     pub expires_at: Time,
@@ -46,7 +46,12 @@ pub struct NewBrowser<'a> {
 
 impl Store {
     /// Adds a link that works once, until it expires.
-    pub fn add_browser_link(&self, hash: &[u8; 32], member: Option<i64>, expires_at: Time) -> Result<()> {
+    pub fn add_browser_link(
+        &self,
+        hash: &[u8; 32],
+        member: Option<MemberId>,
+        expires_at: Time,
+    ) -> Result<()> {
         let mut statement = self.connection.prepare_cached(sql!(
             "insert into browser_link (hash, member, expires_at) values ($1, $2, $3)"
         ))?;
@@ -59,7 +64,7 @@ impl Store {
         let mut statement = self.connection.prepare_cached(sql!(
             "delete from browser_link where hash = $1 or expires_at <= $2 returning hash = $1 and expires_at > $2, member"
         ))?;
-        let found: Vec<(bool, Option<i64>)> = statement
+        let found: Vec<(bool, Option<MemberId>)> = statement
             .query_map(params![hash.as_slice(), now.micros()], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<_>>()?;
         match found.into_iter().find(|(valid, _)| *valid) {
@@ -71,7 +76,7 @@ impl Store {
     pub fn start_browser(&self, browser: &NewBrowser<'_>, now: Time) -> Result<()> {
         let mut statement =
             self.connection.prepare_cached(sql!("delete from browser where expires_at <= $1"))?;
-        statement.execute([now.micros()])?;
+        statement.execute(params![now.micros()])?;
         let mut statement = self.connection.prepare_cached(sql!(
             "insert into browser (hash, member, port, agent, started_at, last_used, expires_at)
              values ($1, $2, $3, $4, $5, $5, $6)"
@@ -106,7 +111,7 @@ impl Store {
         let mut statement = self
             .connection
             .prepare_cached(sql!("update browser set last_used = $2, expires_at = $3 where id = $1"))?;
-        statement.execute([id, now.micros(), expires_at.micros()])?;
+        statement.execute(params![id, now.micros(), expires_at.micros()])?;
         Ok(())
     }
 
@@ -117,7 +122,7 @@ impl Store {
              from browser left join member on member.id = browser.member
              where expires_at > $1 and member.removed_at is null order by last_used desc, browser.id desc"
         ))?;
-        let rows = statement.query_map([now.micros()], |row| {
+        let rows = statement.query_map(params![now.micros()], |row| {
             Ok(BrowserRow {
                 id: row.get(0)?,
                 member: row.get(1)?,
@@ -158,7 +163,7 @@ impl Store {
         Ok(())
     }
 
-    fn browser_holder(&self, member: Option<i64>) -> Result<Option<BrowserHolder>> {
+    fn browser_holder(&self, member: Option<MemberId>) -> Result<Option<BrowserHolder>> {
         match member {
             None => Ok(Some(BrowserHolder { member, scope: Scope::Owner })),
             Some(id) => Ok(self.scope_of_member(id)?.map(|scope| BrowserHolder { member, scope })),

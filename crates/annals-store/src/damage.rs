@@ -3,14 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
 use crate::blobs::{SEGMENT, Unpacker, packed_row};
 use crate::error::Result;
 use crate::files::{segment_at, version_size};
 use crate::write::Writer;
 use crate::{Segment, Store, sql};
-use annals_core::Time;
+use annals_core::{FileId, InstanceId, Time};
 
 /// A place in a version where content is missing or wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +30,8 @@ impl fmt::Display for Damage {
 /// A damaged version of a file.
 #[derive(Debug, Clone)]
 pub struct DamagedVersion {
-    pub instance: i64,
-    pub file: i64,
+    pub instance: InstanceId,
+    pub file: FileId,
     pub path: String,
     pub logical_path: String,
     /// A row of a client's database.
@@ -53,7 +53,13 @@ pub struct ExpectedSegment {
     pub hash: Option<[u8; 32]>,
 }
 
-pub(crate) fn damage_at(connection: &Connection, file: i64, version: i64, offset: u64, what: &str) -> Damage {
+pub(crate) fn damage_at(
+    connection: &Connection,
+    file: FileId,
+    version: i64,
+    offset: u64,
+    what: &str,
+) -> Damage {
     let path = connection.query_row(sql!("select path from file where id = $1"), [file], |row| row.get(0));
     // The path may be damaged as well.
     let path = path.unwrap_or_else(|_| format!("file {file}"));
@@ -62,8 +68,8 @@ pub(crate) fn damage_at(connection: &Connection, file: i64, version: i64, offset
 
 /// A row of `file`, as far as its versions go.
 struct Catalogued {
-    id: i64,
-    instance: i64,
+    id: FileId,
+    instance: InstanceId,
     path: String,
     logical_path: String,
     document: bool,
@@ -141,7 +147,7 @@ impl Store {
     }
 
     /// Where the first damage of a version is.
-    pub fn first_damage(&self, file: i64, version: i64, size: u64) -> Result<Option<u64>> {
+    pub fn first_damage(&self, file: FileId, version: i64, size: u64) -> Result<Option<u64>> {
         let mut checker = Checker { store: self, unpacker: Unpacker::default(), blobs: HashMap::new() };
         let listed = version_size(&self.connection, file, version)?;
         if listed != Some(size) {
@@ -154,7 +160,7 @@ impl Store {
     /// Bytes of a version, if it has all of them; whatever else of it is damaged.
     pub fn version_range(
         &self,
-        file: i64,
+        file: FileId,
         version: i64,
         offset: u64,
         length: u64,
@@ -172,7 +178,7 @@ impl Store {
     }
 
     /// The segments that a version of this size has, and the hashes of those that are known.
-    pub fn expected_segments(&self, file: i64, version: i64, size: u64) -> Result<Vec<ExpectedSegment>> {
+    pub fn expected_segments(&self, file: FileId, version: i64, size: u64) -> Result<Vec<ExpectedSegment>> {
         let known: HashMap<u64, (u64, [u8; 32])> = self
             .segment_hashes(file, version)?
             .into_iter()
@@ -244,22 +250,22 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn versions_with_segments(&self, file: i64) -> Result<Vec<i64>> {
+    fn versions_with_segments(&self, file: FileId) -> Result<Vec<i64>> {
         let mut statement = self
             .store
             .connection
             .prepare_cached(sql!("select distinct version from segment where file = $1"))?;
-        let rows = statement.query_map([file], |row| row.get(0))?;
+        let rows = statement.query_map(params![file], |row| row.get(0))?;
         // What cannot be read is missing from its version.
         Ok(rows.map_while(rusqlite::Result::ok).collect())
     }
 
-    fn check_version(&mut self, file: i64, version: i64, size: Option<i64>) -> Result<Vec<(u64, String)>> {
+    fn check_version(&mut self, file: FileId, version: i64, size: Option<i64>) -> Result<Vec<(u64, String)>> {
         let mut found = Vec::new();
         let mut statement = self.store.connection.prepare_cached(sql!(
             "select byte_offset, length, blob from segment where file = $1 and version = $2 order by byte_offset"
         ))?;
-        let mut rows = statement.query([file, version])?;
+        let mut rows = statement.query(params![file, version])?;
         let mut end: i64 = 0;
         loop {
             let row = match rows.next() {
@@ -307,7 +313,7 @@ impl Checker<'_> {
         let connection = &self.store.connection.0;
         let mut statement = connection
             .prepare_cached(sql!("select length, packing, base, data, hash from blob where id = $1"))?;
-        let mut rows = statement.query([blob])?;
+        let mut rows = statement.query(params![blob])?;
         let Some(row) = rows.next()? else { return Ok(Some("content is missing".to_owned())) };
         let Ok(packed) = packed_row(row, 0) else { return Ok(Some("content cannot be read".to_owned())) };
         if i64::try_from(packed.length) != Ok(length) {
@@ -320,7 +326,7 @@ impl Checker<'_> {
 
 impl Writer<'_> {
     /// Writes content that a damaged version should have.
-    pub fn heal_segment(&mut self, file: i64, version: i64, segment: &Segment) -> Result<()> {
+    pub fn heal_segment(&mut self, file: FileId, version: i64, segment: &Segment) -> Result<()> {
         self.write_segment(file, version, segment)
     }
 }

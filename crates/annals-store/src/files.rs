@@ -10,14 +10,14 @@ use crate::blobs::{BaseBlob, SEGMENT, Segment, Unpacker, packed_row};
 use crate::damage::damage_at;
 use crate::error::{Result, StoreError};
 use crate::{Archive, Store, TranscriptFile, sql};
-use annals_core::{Encoding, Framing, Item, LineStatus, Raw, SessionFacts, Span, Time};
+use annals_core::{Encoding, FileId, Framing, InstanceId, Item, LineStatus, Raw, SessionFacts, Span, Time};
 
 /// A part of a file, committed as a whole: bytes, rows, counts and where to continue.
 #[derive(Debug)]
 pub struct Batch {
-    pub instance: i64,
+    pub instance: InstanceId,
     /// The row of the file; `None` for a new one.
-    pub file: Option<i64>,
+    pub file: Option<FileId>,
     pub part: FilePart,
     /// Starts a new version of the file with this batch.
     pub new_version: bool,
@@ -32,7 +32,7 @@ pub struct Batch {
     /// Drops the existing rows of the file.
     pub drops_rows: bool,
     /// Another file whose rows these replace.
-    pub supersedes: Option<i64>,
+    pub supersedes: Option<FileId>,
     /// `None` if the batch has only bytes: existing rows stay.
     pub rows: Option<ReadRows>,
     pub reader_version: u32,
@@ -42,7 +42,7 @@ pub struct Batch {
 
 impl Batch {
     /// An empty batch for a file that owns its rows.
-    pub fn new(instance: i64, file: Option<i64>, part: FilePart) -> Batch {
+    pub fn new(instance: InstanceId, file: Option<FileId>, part: FilePart) -> Batch {
         Batch {
             instance,
             file,
@@ -84,7 +84,7 @@ pub struct ReadRows {
 pub enum RowsOwner {
     This,
     /// A file with the same content.
-    Other(i64),
+    Other(FileId),
     /// Another form of the file has the rows; only the bytes of this one are kept.
     Nobody,
 }
@@ -94,7 +94,7 @@ impl RowsOwner {
     pub(crate) fn stored(self) -> Option<i64> {
         match self {
             RowsOwner::This => None,
-            RowsOwner::Other(file) => Some(file),
+            RowsOwner::Other(file) => Some(file.0),
             RowsOwner::Nobody => Some(0),
         }
     }
@@ -103,7 +103,7 @@ impl RowsOwner {
         match stored {
             None => RowsOwner::This,
             Some(0) => RowsOwner::Nobody,
-            Some(file) => RowsOwner::Other(file),
+            Some(file) => RowsOwner::Other(FileId(file)),
         }
     }
 }
@@ -151,7 +151,7 @@ pub struct Count {
 /// A file as it was last captured.
 #[derive(Debug, Clone)]
 pub struct CapturedFile {
-    pub id: i64,
+    pub id: FileId,
     pub path: String,
     pub logical_path: String,
     pub reader: String,
@@ -184,12 +184,12 @@ const SAMPLE: usize = 32;
 /// For collectors, by ids that they already have. Never called on behalf of a member.
 impl Store {
     /// All files of an instance, for comparison with the disk.
-    pub fn captured_files(&self, instance: i64) -> Result<Vec<CapturedFile>> {
+    pub fn captured_files(&self, instance: InstanceId) -> Result<Vec<CapturedFile>> {
         self.captured_files_below(instance, "")
     }
 
     /// Files whose path starts with `prefix`, ordered by path.
-    pub fn captured_files_below(&self, instance: i64, prefix: &str) -> Result<Vec<CapturedFile>> {
+    pub fn captured_files_below(&self, instance: InstanceId, prefix: &str) -> Result<Vec<CapturedFile>> {
         let behind = format!("{prefix}\u{10ffff}");
         let text = format!("{CAPTURED} where instance = ?1 and path >= ?2 and path < ?3 order by path");
         let mut statement = self.connection.prepare_cached(&text)?;
@@ -198,39 +198,39 @@ impl Store {
     }
 
     /// Finds a file by its path.
-    pub fn captured_file(&self, instance: i64, path: &str) -> Result<Option<CapturedFile>> {
+    pub fn captured_file(&self, instance: InstanceId, path: &str) -> Result<Option<CapturedFile>> {
         let text = format!("{CAPTURED} where instance = ?1 and path = ?2");
         let mut statement = self.connection.prepare_cached(&text)?;
         Ok(statement.query_row(params![instance, path], captured_file).optional()?)
     }
 
     /// Whether an import added a text with this hash to the file.
-    pub fn has_capture(&self, file: i64, hash: &[u8; 16]) -> Result<bool> {
+    pub fn has_capture(&self, file: FileId, hash: &[u8; 16]) -> Result<bool> {
         let mut statement = self
             .connection
             .prepare_cached(sql!("select exists (select 1 from capture where file = $1 and hash = $2)"))?;
         Ok(statement.query_row(params![file, hash.as_slice()], |row| row.get(0))?)
     }
 
-    pub fn reader_state(&self, file: i64) -> Result<String> {
+    pub fn reader_state(&self, file: FileId) -> Result<String> {
         let mut statement =
             self.connection.prepare_cached(sql!("select state from reader_state where file = $1"))?;
-        Ok(statement.query_row([file], |row| row.get(0)).optional()?.unwrap_or_default())
+        Ok(statement.query_row(params![file], |row| row.get(0)).optional()?.unwrap_or_default())
     }
 
     /// Offset, length and hash of each segment of a version, in order.
-    pub fn segment_hashes(&self, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
+    pub fn segment_hashes(&self, file: FileId, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select segment.byte_offset, segment.length, blob.hash
                  from segment join blob on blob.id = segment.blob where file = $1 and version = $2 order by byte_offset"
         ))?;
-        let rows = statement.query_map([file, version], segment_hash)?;
+        let rows = statement.query_map(params![file, version], segment_hash)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Segments of a version that tell an append from a rewrite: all of them, or of a long version the first, the last
     /// and some between, others at each size.
-    pub fn sampled_hashes(&self, file: i64, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
+    pub fn sampled_hashes(&self, file: FileId, version: i64) -> Result<Vec<(u64, u64, [u8; 32])>> {
         let mut hashes = self.segment_hashes(file, version)?;
         let (count, end) = (hashes.len(), hashes.last().map_or(0, |(offset, length, _)| offset + length));
         if count > SAMPLE {
@@ -244,14 +244,14 @@ impl Store {
 
     /// The base for a delta in a new version of the file: the blob of this version at `place`, a segment boundary, or
     /// the base of that blob if it is a delta.
-    pub fn base_blob(&self, file: i64, version: i64, offset: u64) -> Result<Option<BaseBlob>> {
+    pub fn base_blob(&self, file: FileId, version: i64, offset: u64) -> Result<Option<BaseBlob>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select base.hash, base.length, base.packing, null, base.data
              from segment join blob on blob.id = segment.blob
              join blob base on base.id = coalesce(blob.base, blob.id)
              where segment.file = $1 and segment.version = $2 and segment.byte_offset = $3"
         ))?;
-        let mut rows = statement.query([file, version, offset as i64])?;
+        let mut rows = statement.query(params![file, version, offset as i64])?;
         let Some(row) = rows.next()? else { return Ok(None) };
         let mut bytes = Vec::new();
         let hash = row.get_ref(0)?.as_blob().unwrap_or_default();
@@ -263,11 +263,11 @@ impl Store {
         })
     }
 
-    pub fn versions(&self, file: i64) -> Result<Vec<VersionRow>> {
+    pub fn versions(&self, file: FileId) -> Result<Vec<VersionRow>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select version, size, modified, gone_at, captured_at from version where file = $1 order by version"
         ))?;
-        let rows = statement.query_map([file], |row| {
+        let rows = statement.query_map(params![file], |row| {
             Ok(VersionRow {
                 version: row.get(0)?,
                 size: row.get::<_, i64>(1)? as u64,
@@ -280,7 +280,7 @@ impl Store {
     }
 
     /// Reads the captured bytes of a version, all of them, each as it was captured: anything else is an error.
-    pub fn bytes<'s>(&'s self, file: i64, version: i64) -> impl Read + 's {
+    pub fn bytes<'s>(&'s self, file: FileId, version: i64) -> impl Read + 's {
         let unpacker = Unpacker::default();
         VersionReader {
             connection: &self.connection,
@@ -370,7 +370,7 @@ pub fn encoding(name: &str) -> Encoding {
 struct VersionReader<'s> {
     connection: &'s Connection,
     unpacker: Unpacker,
-    file: i64,
+    file: FileId,
     version: i64,
     size: Option<u64>,
     next: u64,
@@ -411,10 +411,10 @@ impl VersionReader<'_> {
     }
 }
 
-pub(crate) fn version_size(connection: &Connection, file: i64, version: i64) -> Result<Option<u64>> {
+pub(crate) fn version_size(connection: &Connection, file: FileId, version: i64) -> Result<Option<u64>> {
     let mut statement =
         connection.prepare_cached(sql!("select size from version where file = $1 and version = $2"))?;
-    let size = statement.query_row([file, version], |row| row.get::<_, i64>(0)).optional()?;
+    let size = statement.query_row(params![file, version], |row| row.get::<_, i64>(0)).optional()?;
     Ok(size.map(|size| size as u64))
 }
 
@@ -449,7 +449,7 @@ fn join_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 pub(crate) fn segment_at(
     connection: &Connection,
     unpacker: &mut Unpacker,
-    file: i64,
+    file: FileId,
     version: i64,
     offset: u64,
     into: &mut Vec<u8>,
@@ -460,7 +460,7 @@ pub(crate) fn segment_at(
          where segment.file = $1 and segment.version = $2 and segment.byte_offset <= $3
          order by segment.byte_offset desc limit 1"
     ))?;
-    let mut rows = statement.query([file, version, offset as i64])?;
+    let mut rows = statement.query(params![file, version, offset as i64])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let (start, length) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
     if offset >= start + length {
@@ -482,7 +482,7 @@ const NEAR: u64 = 64 << 10;
 /// A span to load ahead: of a row, or of the version of a file that a record points into.
 #[derive(Debug, Clone, Copy)]
 pub struct SpanRequest {
-    pub file: i64,
+    pub file: FileId,
     pub version: Option<(i64, Encoding)>,
     pub span: Span,
 }
@@ -492,7 +492,7 @@ pub struct Contents<'s> {
     archive: Archive<'s>,
     unpacker: Unpacker,
     /// Visible files, in the version that rows point into.
-    files: HashMap<i64, RowsVersion>,
+    files: HashMap<FileId, RowsVersion>,
     /// Most recently used first.
     segments: VecDeque<CachedSegment>,
     /// The number of segments to cache.
@@ -510,14 +510,14 @@ struct RowsVersion {
 }
 
 struct CachedSegment {
-    file: i64,
+    file: FileId,
     version: i64,
     start: u64,
     bytes: Vec<u8>,
 }
 
 struct DecodedStream<'s> {
-    file: i64,
+    file: FileId,
     version: i64,
     decoder: Box<dyn Read + 's>,
     position: u64,
@@ -525,13 +525,13 @@ struct DecodedStream<'s> {
 
 impl<'s> Contents<'s> {
     /// The bytes of `span` in the version that rows of `file` point into.
-    pub fn span(&mut self, file: i64, span: Span) -> Result<Raw> {
+    pub fn span(&mut self, file: FileId, span: Span) -> Result<Raw> {
         let RowsVersion { version, encoding, .. } = self.visible_file(file)?;
         self.read(file, version, encoding, span)
     }
 
     /// Like `span`, but fewer bytes where the file ends.
-    pub fn span_until_end(&mut self, file: i64, span: Span) -> Result<Raw> {
+    pub fn span_until_end(&mut self, file: FileId, span: Span) -> Result<Raw> {
         let RowsVersion { version, encoding, size } = self.visible_file(file)?;
         match encoding {
             Encoding::Plain => {
@@ -544,7 +544,7 @@ impl<'s> Contents<'s> {
 
     pub fn span_of_version(
         &mut self,
-        file: i64,
+        file: FileId,
         version: i64,
         encoding: Encoding,
         span: Span,
@@ -556,7 +556,7 @@ impl<'s> Contents<'s> {
     /// Loads the segments of these spans, each once, with two statements. What does not fit is read on demand.
     pub fn load(&mut self, requests: &[SpanRequest]) -> Result<()> {
         self.load_files(requests)?;
-        let mut ranges: BTreeMap<(i64, i64), Vec<(u64, u64)>> = BTreeMap::new();
+        let mut ranges: BTreeMap<(FileId, i64), Vec<(u64, u64)>> = BTreeMap::new();
         for request in requests {
             let Some(rows) = self.files.get(&request.file) else { continue };
             let (version, encoding) = request.version.unwrap_or((rows.version, rows.encoding));
@@ -566,7 +566,7 @@ impl<'s> Contents<'s> {
                 ranges.entry((request.file, version)).or_default().push(range);
             }
         }
-        let ranges: Vec<(i64, i64, u64, u64)> = ranges
+        let ranges: Vec<(FileId, i64, u64, u64)> = ranges
             .into_iter()
             .flat_map(|((file, version), ranges)| {
                 join_ranges(ranges).into_iter().map(move |(start, end)| (file, version, start, end))
@@ -601,7 +601,7 @@ impl<'s> Contents<'s> {
                  and before.version = json_extract(wanted.value, '$[1]')
                  and before.byte_offset <= json_extract(wanted.value, '$[2]')), 0)"
         ))?;
-        let mut rows = statement.query([ranges])?;
+        let mut rows = statement.query(params![ranges])?;
         while let Some(row) = rows.next()? {
             if self.segments.len() >= LOADED {
                 break;
@@ -628,7 +628,7 @@ impl<'s> Contents<'s> {
     fn load_files(&mut self, requests: &[SpanRequest]) -> Result<()> {
         let unknown =
             requests.iter().map(|request| request.file).filter(|file| !self.files.contains_key(file));
-        let unknown: BTreeSet<i64> = unknown.collect();
+        let unknown: BTreeSet<FileId> = unknown.collect();
         if unknown.is_empty() {
             return Ok(());
         }
@@ -638,8 +638,9 @@ impl<'s> Contents<'s> {
              left join version on version.file = file.id and version.version = file.rows_version
              where file.id in (select value from json_each($1)) and {visible}"
         ))?;
-        let rows = statement
-            .query_map([serde_json::to_string(&unknown)?], |row| Ok((row.get(0)?, rows_version(row, 1)?)))?;
+        let rows = statement.query_map(params![serde_json::to_string(&unknown)?], |row| {
+            Ok((row.get(0)?, rows_version(row, 1)?))
+        })?;
         for row in rows {
             let (file, known) = row?;
             self.files.insert(file, known);
@@ -648,7 +649,7 @@ impl<'s> Contents<'s> {
     }
 
     /// Fails as if the file did not exist when it is not visible.
-    fn visible_file(&mut self, file: i64) -> Result<RowsVersion> {
+    fn visible_file(&mut self, file: FileId) -> Result<RowsVersion> {
         if let Some(known) = self.files.get(&file) {
             return Ok(*known);
         }
@@ -657,12 +658,12 @@ impl<'s> Contents<'s> {
                  left join version on version.file = file.id and version.version = file.rows_version
                  where file.id = $1 and {visible_file}"
         ))?;
-        let found = statement.query_row([file], |row| rows_version(row, 0))?;
+        let found = statement.query_row(params![file], |row| rows_version(row, 0))?;
         self.files.insert(file, found);
         Ok(found)
     }
 
-    fn read(&mut self, file: i64, version: i64, encoding: Encoding, span: Span) -> Result<Raw> {
+    fn read(&mut self, file: FileId, version: i64, encoding: Encoding, span: Span) -> Result<Raw> {
         match encoding {
             Encoding::Plain => self.plain(file, version, span),
             Encoding::Zstd => {
@@ -672,7 +673,7 @@ impl<'s> Contents<'s> {
         }
     }
 
-    fn plain(&mut self, file: i64, version: i64, span: Span) -> Result<Raw> {
+    fn plain(&mut self, file: FileId, version: i64, span: Span) -> Result<Raw> {
         let mut bytes = Vec::with_capacity(span.length.min(1 << 20) as usize);
         let end = span.offset + span.length;
         let mut at = span.offset;
@@ -705,7 +706,7 @@ impl<'s> Contents<'s> {
     }
 
     /// The bytes of a span, and whether they are all: there are fewer where the content ends.
-    fn decoded(&mut self, file: i64, version: i64, span: Span) -> Result<(Raw, bool)> {
+    fn decoded(&mut self, file: FileId, version: i64, span: Span) -> Result<(Raw, bool)> {
         let mut stream = match self.stream.take() {
             Some(stream)
                 if (stream.file, stream.version) == (file, version) && stream.position <= span.offset =>
@@ -727,7 +728,7 @@ impl<'s> Contents<'s> {
         Ok((Raw::new(bytes), read as u64 == span.length))
     }
 
-    fn missing(&self, file: i64, version: i64, offset: u64) -> StoreError {
+    fn missing(&self, file: FileId, version: i64, offset: u64) -> StoreError {
         let connection = &self.archive.store().connection;
         StoreError::Damaged(damage_at(connection, file, version, offset, "content is missing"))
     }

@@ -6,12 +6,12 @@ use crate::error::Result;
 use crate::read::{raw, time};
 use crate::write::Writer;
 use crate::{Archive, Store, sql};
-use annals_core::{Attempts, FailureKind, Raw, RetryStep, Time, next_step, urgency};
+use annals_core::{Attempts, FailureKind, InstanceId, Raw, RetryStep, Time, next_step, urgency};
 
 /// A failed attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct Failure<'f> {
-    pub instance: i64,
+    pub instance: InstanceId,
     pub stream: &'f str,
     pub key: &'f str,
     /// How to request it directly, in a form that its connector understands. Never a secret.
@@ -106,7 +106,7 @@ impl Archive<'_> {
 
 impl Store {
     /// Keys of open gaps of a stream, for the collector of a home.
-    pub fn open_gaps(&self, instance: i64, stream: &str) -> Result<Vec<String>> {
+    pub fn open_gaps(&self, instance: InstanceId, stream: &str) -> Result<Vec<String>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select key from gap where instance = $1 and stream = $2 and status in ('pending', 'in_progress')
              order by key"
@@ -180,7 +180,7 @@ impl Writer<'_> {
     /// Opens a gap for an unreadable file, folder or database. The next run retries it, whatever its version.
     pub fn open_gap(
         &mut self,
-        instance: i64,
+        instance: InstanceId,
         stream: &str,
         path: &str,
         (why, reason): (FailureKind, &str),
@@ -191,7 +191,7 @@ impl Writer<'_> {
     }
 
     /// Closes a gap, whoever recovered it. Returns whether there was one.
-    pub fn close_gap(&mut self, instance: i64, stream: &str, key: &str, now: Time) -> Result<bool> {
+    pub fn close_gap(&mut self, instance: InstanceId, stream: &str, key: &str, now: Time) -> Result<bool> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update gap set status = 'recovered', last_tried = $4, next_try = null, ended = null, leased_to = null,
                             leased_until = null
@@ -204,7 +204,7 @@ impl Writer<'_> {
     /// something that was not fetched.
     pub fn pass(
         &mut self,
-        instance: i64,
+        instance: InstanceId,
         cursor: (&str, &str),
         failures: &[Failure<'_>],
         now: Time,
@@ -218,7 +218,7 @@ impl Writer<'_> {
     /// Claims due gaps, the most urgent first, until the lease ends.
     pub fn claim_gaps(
         &mut self,
-        instance: i64,
+        instance: InstanceId,
         lease: Lease<'_>,
         limit: usize,
         now: Time,
@@ -238,7 +238,7 @@ impl Writer<'_> {
 
     /// Releases gaps that were claimed but not attempted. Without a holder, releases those of all holders: the caller
     /// has the collector lock, so every other holder is dead.
-    pub fn release_gaps(&mut self, instance: i64, holder: Option<&str>) -> Result<usize> {
+    pub fn release_gaps(&mut self, instance: InstanceId, holder: Option<&str>) -> Result<usize> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update gap set status = 'pending', leased_to = null, leased_until = null
              where instance = $1 and status = 'in_progress' and ($2 is null or leased_to = $2)"
@@ -247,11 +247,11 @@ impl Writer<'_> {
     }
 
     /// Reopens what an older connector or reader gave up, for a newer one. Returns the number of gaps.
-    pub fn reopen_gaps(&mut self, instance: i64, running: &str, now: Time) -> Result<usize> {
+    pub fn reopen_gaps(&mut self, instance: InstanceId, running: &str, now: Time) -> Result<usize> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select id, why, attempts, refusals, version from gap where instance = $1 and status = 'terminal'"
         ))?;
-        let rows = statement.query_map([instance], |row| {
+        let rows = statement.query_map(params![instance], |row| {
             let version: String = row.get(4)?;
             let (why, attempts, refusals) = (why(row, 1)?, row.get(2)?, row.get(3)?);
             let history = Attempts { why, attempts, refusals, failed_with: &version, running };
@@ -267,7 +267,7 @@ impl Writer<'_> {
             let mut statement = self.transaction.prepare_cached(sql!(
                 "update gap set status = 'pending', ended = null, next_try = null where id = $1"
             ))?;
-            reopened += statement.execute([id])?;
+            reopened += statement.execute(params![id])?;
         }
         Ok(reopened)
     }
@@ -279,7 +279,7 @@ impl Writer<'_> {
                             status = 'pending', ended = null, leased_to = null, leased_until = null
              where id = $1 and status <> 'recovered'"
         ))?;
-        statement.execute([id])?;
+        statement.execute(params![id])?;
         Ok(())
     }
 }
@@ -291,7 +291,11 @@ const DUE: &str = sql!(
      and (status = 'pending' or status = 'in_progress' and leased_until <= $2)"
 );
 
-fn due_gaps(statement: &mut rusqlite::CachedStatement<'_>, instance: i64, now: Time) -> Result<Vec<DueGap>> {
+fn due_gaps(
+    statement: &mut rusqlite::CachedStatement<'_>,
+    instance: InstanceId,
+    now: Time,
+) -> Result<Vec<DueGap>> {
     let rows = statement.query_map(params![instance, now.micros()], |row| {
         let gap = DueGap {
             id: row.get(0)?,
@@ -324,7 +328,7 @@ mod tests {
     struct Bench {
         _folder: tempfile::TempDir,
         store: Store,
-        instance: i64,
+        instance: InstanceId,
     }
 
     fn bench() -> Bench {
@@ -374,7 +378,7 @@ mod tests {
         }
     }
 
-    fn failure(instance: i64, key: &str, why: FailureKind) -> Failure<'_> {
+    fn failure(instance: InstanceId, key: &str, why: FailureKind) -> Failure<'_> {
         Failure { instance, stream: "things", key, locator: "{}", why, reason: "so it was", version: "1" }
     }
 

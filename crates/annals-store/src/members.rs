@@ -4,11 +4,11 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::Result;
 use crate::{Store, sql};
-use annals_core::{MemberRole, Scope, Time};
+use annals_core::{InstanceId, MemberId, MemberRole, OrganisationId, Scope, Time};
 
 #[derive(Debug, Clone)]
 pub struct MemberRow {
-    pub id: i64,
+    pub id: MemberId,
     pub name: String,
     pub organisation: String,
     pub role: MemberRole,
@@ -32,7 +32,7 @@ pub struct NewMember<'a> {
 #[derive(Debug, Clone)]
 pub struct TokenHolder {
     pub token: i64,
-    pub member: i64,
+    pub member: MemberId,
     pub scope: Scope,
     pub last_used: Option<Time>,
 }
@@ -49,7 +49,7 @@ impl Store {
                 .into());
         }
         let transaction = self.connection.transaction()?;
-        let organisation: i64 = transaction.query_row(
+        let organisation: OrganisationId = transaction.query_row(
             sql!(
             "insert into organisation (name) values ($1) on conflict (name) do update set name = excluded.name
              returning id"
@@ -57,7 +57,7 @@ impl Store {
             [organisation],
             |row| row.get(0),
         )?;
-        let member: i64 = transaction.query_row(
+        let member: MemberId = transaction.query_row(
             sql!(
                 "insert into member (organisation, name, role, added_at) values ($1, $2, $3, $4)
              on conflict (name) do update set organisation = excluded.organisation, role = excluded.role,
@@ -119,7 +119,7 @@ impl Store {
              from token join member on member.id = token.member
              where token.hash = $1 and token.revoked_at is null and member.removed_at is null"
         ))?;
-        let holder = statement.query_row([hash.as_slice()], |row| {
+        let holder = statement.query_row(params![hash.as_slice()], |row| {
             let (member, scope) = (row.get(2)?, scope(row, 1)?);
             Ok(TokenHolder { token: row.get(0)?, member, scope, last_used: crate::read::time(row, 4)? })
         });
@@ -129,13 +129,13 @@ impl Store {
     pub fn record_token_use(&self, token: i64, now: Time) -> Result<()> {
         let mut statement =
             self.connection.prepare_cached(sql!("update token set last_used = $2 where id = $1"))?;
-        statement.execute([token, now.micros()])?;
+        statement.execute(params![token, now.micros()])?;
         Ok(())
     }
 
     /// Assigns homes to a member. Each member has originals of their own, so if a home with sessions changes hands, the
     /// next run that writes rebuilds the rows.
-    pub fn assign_homes(&self, instances: &[i64], name: &str) -> Result<()> {
+    pub fn assign_homes(&self, instances: &[InstanceId], name: &str) -> Result<()> {
         let member = self.member_named(name)?;
         let mut rebuild = self.connection.prepare_cached(sql!(
             "insert into setting (name, value) select 'rebuilding', 1
@@ -148,36 +148,36 @@ impl Store {
         ))?;
         let transaction = self.connection.unchecked_transaction()?;
         for instance in instances {
-            rebuild.execute([*instance, member.id])?;
-            assign.execute([*instance, member.id])?;
+            rebuild.execute(params![*instance, member.id])?;
+            assign.execute(params![*instance, member.id])?;
         }
         transaction.commit()?;
         Ok(())
     }
 
     /// What a member sees; None if they were removed.
-    pub(crate) fn scope_of_member(&self, member: i64) -> Result<Option<Scope>> {
+    pub(crate) fn scope_of_member(&self, member: MemberId) -> Result<Option<Scope>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select role, id, organisation from member where id = $1 and removed_at is null"
         ))?;
-        Ok(statement.query_row([member], |row| scope(row, 0)).optional()?)
+        Ok(statement.query_row(params![member], |row| scope(row, 0)).optional()?)
     }
 
     /// Ends their browsers too.
-    fn revoke(&self, member: i64, now: Time) -> Result<usize> {
+    fn revoke(&self, member: MemberId, now: Time) -> Result<usize> {
         for table in ["browser", "browser_link"] {
             self.connection.execute(&format!("delete from {table} where member = ?1"), [member])?;
         }
         let mut statement = self.connection.prepare_cached(sql!(
             "update token set revoked_at = $2 where member = $1 and revoked_at is null"
         ))?;
-        Ok(statement.execute([member, now.micros()])?)
+        Ok(statement.execute(params![member, now.micros()])?)
     }
 
     fn member(&self, name: &str) -> Result<Option<MemberRow>> {
         let text = format!("{MEMBERS} where member.name = ?1");
         let mut statement = self.connection.prepare_cached(&text)?;
-        Ok(statement.query_row([name], member_row).optional()?)
+        Ok(statement.query_row(params![name], member_row).optional()?)
     }
 
     fn member_named(&self, name: &str) -> Result<MemberRow> {

@@ -1,9 +1,10 @@
 //! Keeps what can still be read of a damaged archive file: copies it into a new file that takes its place.
 
+use annals_core::FileId;
 use std::path::{Path, PathBuf};
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, params, params_from_iter};
 
 use crate::error::{Result, StoreError};
 use crate::write::DERIVED;
@@ -103,8 +104,8 @@ fn tables(new: &Connection) -> Result<Vec<Table>> {
             continue;
         }
         let mut statement = new.prepare("select name, pk from pragma_table_info(?1)")?;
-        let columns =
-            statement.query_map([&name], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
+        let columns = statement
+            .query_map(params![&name], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
         let columns: Vec<(String, i64)> = columns.collect::<rusqlite::Result<_>>()?;
         let mut key: Vec<&(String, i64)> = columns.iter().filter(|(_, offset)| *offset > 0).collect();
         key.sort_by_key(|(_, offset)| *offset);
@@ -118,7 +119,7 @@ fn copy_table(old: &Connection, new: &Connection, table: &Table) -> Result<u64> 
     // An older archive lacks columns, and a damaged one tables.
     let known: Vec<String> = match old.prepare("select name from pragma_table_info(?1)") {
         Ok(mut statement) => {
-            let names = statement.query_map([&table.name], |row| row.get(0));
+            let names = statement.query_map(params![&table.name], |row| row.get(0));
             names.map(|names| names.map_while(rusqlite::Result::ok).collect()).unwrap_or_default()
         }
         Err(_) => Vec::new(),
@@ -152,7 +153,7 @@ fn copy_table(old: &Connection, new: &Connection, table: &Table) -> Result<u64> 
             None => copy_by_number(old, &table.name, &list, columns.len(), &mut keep)?,
             Some(key) if key.first().is_some_and(|column| column == "file") => {
                 let mut files = new.prepare("select id from file order by id")?;
-                let files: Vec<i64> =
+                let files: Vec<FileId> =
                     files.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
                 let select = format!("select {list} from {} where file = ?1", table.name);
                 for file in files {
@@ -257,11 +258,11 @@ fn visit(
 fn copy_while_readable(
     old: &Connection,
     select: &str,
-    file: Option<i64>,
+    file: Option<FileId>,
     width: usize,
     keep: &mut dyn FnMut(Vec<Value>) -> Result<()>,
 ) -> Result<()> {
-    let parameters: Vec<i64> = file.into_iter().collect();
+    let parameters: Vec<i64> = file.into_iter().map(|file| file.0).collect();
     visit(old, select, &parameters, width, keep)?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 use serde_json::{Map, Number, Value};
 
 use crate::read_only_flags;
@@ -181,7 +181,7 @@ impl Drop for DatabaseCopy {
 
 fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare("select name from pragma_table_info(?1)")?;
-    statement.query_map([table], |row| row.get(0))?.collect()
+    statement.query_map(params![table], |row| row.get(0))?.collect()
 }
 
 fn tables(connection: &Connection) -> rusqlite::Result<i64> {
@@ -192,7 +192,7 @@ fn tables(connection: &Connection) -> rusqlite::Result<i64> {
 fn kind(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
     let mut statement = connection
         .prepare("select type from pragma_table_list where schema = 'main' and name = ?1 collate nocase")?;
-    statement.query_row([name], |row| row.get(0)).optional()
+    statement.query_row(params![name], |row| row.get(0)).optional()
 }
 
 fn read_rows(

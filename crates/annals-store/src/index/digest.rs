@@ -1,6 +1,11 @@
 //! Digests of the text index, independent of how it is split into segments.
 
+use annals_core::{FileId, SessionId};
 use std::collections::HashMap;
+use std::hash::Hash;
+
+use rusqlite::params;
+use rusqlite::types::FromSql;
 
 use super::format::{BlockReader, BlockWriter, Doc, read_docs, write_docs};
 use crate::error::Result;
@@ -14,8 +19,9 @@ const INDEX: &str = "text index";
 impl Writer<'_> {
     /// Adds which terms are in which living passages of each file.
     pub(crate) fn digest_index(&self, digests: &mut RowDigests) -> Result<()> {
-        let sessions = self.names_of("select id, instance || ' ' || key from session")?;
-        let files = self.names_of("select id, path from file")?;
+        let sessions: HashMap<SessionId, String> =
+            self.names_of("select id, instance || ' ' || key from session")?;
+        let files: HashMap<FileId, String> = self.names_of("select id, path from file")?;
         let epochs = self.epochs()?;
         let mut statement =
             self.transaction.prepare("select id, passages, table_data from search_segment")?;
@@ -54,7 +60,7 @@ impl Writer<'_> {
         let mut statement = self
             .transaction
             .prepare_cached(sql!("select first_term, data from search_block where segment = $1"))?;
-        let mut rows = statement.query([segment])?;
+        let mut rows = statement.query(params![segment])?;
         let mut numbers = Vec::new();
         while let Some(row) = rows.next()? {
             let mut block = BlockReader::new(row.get_ref(1)?.as_blob().unwrap_or_default());
@@ -90,7 +96,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn names_of(&self, select: &str) -> Result<HashMap<i64, String>> {
+    fn names_of<I: FromSql + Eq + Hash>(&self, select: &str) -> Result<HashMap<I, String>> {
         let mut statement = self.transaction.prepare(select)?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

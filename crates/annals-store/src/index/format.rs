@@ -1,11 +1,13 @@
 //! The format of the text index: varints, a table of passages, blocks of sorted terms.
 
+use annals_core::{FileId, SessionId};
+
 /// One passage of a segment; its number is its place in the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Doc {
     /// The session's row, or 0 for a record of a file.
-    pub session: i64,
-    pub file: i64,
+    pub session: SessionId,
+    pub file: FileId,
     pub offset: i64,
     pub epoch: i64,
     pub kind: u8,
@@ -50,8 +52,8 @@ pub(crate) fn write_docs(docs: &[Doc]) -> Vec<u8> {
     let mut out = Vec::with_capacity(docs.len() * 10);
     let mut before = Doc::default();
     for doc in docs {
-        put_signed(&mut out, doc.session.wrapping_sub(before.session));
-        put_signed(&mut out, doc.file.wrapping_sub(before.file));
+        put_signed(&mut out, doc.session.0.wrapping_sub(before.session.0));
+        put_signed(&mut out, doc.file.0.wrapping_sub(before.file.0));
         put_signed(&mut out, doc.offset.wrapping_sub(before.offset));
         put(&mut out, doc.epoch as u64);
         put_signed(&mut out, doc.minutes.wrapping_sub(before.minutes));
@@ -71,8 +73,8 @@ pub(crate) fn read_docs(mut bytes: &[u8]) -> impl Iterator<Item = Doc> {
 }
 
 fn read_doc(bytes: &mut &[u8], before: &Doc) -> Option<Doc> {
-    let session = before.session.wrapping_add(take_signed(bytes)?);
-    let file = before.file.wrapping_add(take_signed(bytes)?);
+    let session = SessionId(before.session.0.wrapping_add(take_signed(bytes)?));
+    let file = FileId(before.file.0.wrapping_add(take_signed(bytes)?));
     let offset = before.offset.wrapping_add(take_signed(bytes)?);
     let epoch = take(bytes)? as i64;
     let minutes = before.minutes.wrapping_add(take_signed(bytes)?);
@@ -201,8 +203,8 @@ mod tests {
     fn tables_and_blocks_read_back() {
         let docs: Vec<Doc> = (0..300)
             .map(|at| Doc {
-                session: at / 7,
-                file: 9 - at % 3,
+                session: SessionId(at / 7),
+                file: FileId(9 - at % 3),
                 offset: at * 1_000 % 77,
                 epoch: at % 2,
                 kind: (at % 7) as u8,

@@ -8,13 +8,16 @@ use super::format::{BlockReader, read_docs};
 use crate::error::Result;
 use crate::read::{MESSAGES, MessageRow, message_row, optional_raw};
 use crate::{Archive, Store, sql};
-use annals_core::{CallKind, FingerprintTerm, GRAM_MARK, LINE_MARK, MessageKind, PassageKind, Raw, Time};
+use annals_core::{
+    CallKind, FileId, FingerprintTerm, GRAM_MARK, InstanceId, LINE_MARK, MessageKind, PassageKind, Raw,
+    SessionId, Time,
+};
 
 /// A fingerprint in more passages than this does not show where a line comes from.
 pub const MOST_HOLDERS: usize = 256;
 
 /// Sessions of calls by file and place.
-pub type PlacedCalls = BTreeMap<(i64, u64), i64>;
+pub type PlacedCalls = BTreeMap<(FileId, u64), SessionId>;
 
 /// Fingerprints and the passages that contain them.
 #[derive(Debug, Default)]
@@ -34,7 +37,7 @@ pub struct Holders {
 #[derive(Debug, Clone)]
 pub struct KeptCopy {
     pub source: String,
-    pub instance: i64,
+    pub instance: InstanceId,
     pub path: String,
     pub size: u64,
     pub at: Option<Time>,
@@ -43,8 +46,8 @@ pub struct KeptCopy {
 /// What a passage belongs to: a call by its place in a file, or a whole file if there is no session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FingerprintPlace {
-    pub session: i64,
-    pub file: i64,
+    pub session: SessionId,
+    pub file: FileId,
     pub offset: u64,
     /// Lines that were read, not written, unless the client's record of an edit says otherwise.
     pub result: bool,
@@ -70,7 +73,7 @@ impl Archive<'_> {
             let mut statement = index
                 .connection
                 .prepare_cached(sql!("select table_data from search_segment where id = $1"))?;
-            statement.query_row([segment], |row| {
+            statement.query_row(params![segment], |row| {
                 let table = row.get_ref(0)?.as_blob().unwrap_or_default();
                 let mut remaining = passages.iter().peekable();
                 for (number, doc) in read_docs(table).enumerate() {
@@ -124,7 +127,7 @@ impl Archive<'_> {
     }
 
     /// Calls that touched a file, by its full path, ordered by time: session, file and place.
-    pub fn calls_on_file(&self, path: &str, most: i64) -> Result<Vec<(i64, i64, u64)>> {
+    pub fn calls_on_file(&self, path: &str, most: i64) -> Result<Vec<(SessionId, FileId, u64)>> {
         let mut statement = self.prepare(sql!(
             "select touch.session, touch.file, touch.byte_offset, max(tool_call.at) as at
                  from file_touch touch join name on name.id = touch.path
@@ -138,7 +141,7 @@ impl Archive<'_> {
         let rows = statement.query_map(params![path, most], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? as u64))
         })?;
-        let mut calls: Vec<(i64, i64, u64)> = rows.collect::<rusqlite::Result<_>>()?;
+        let mut calls: Vec<(SessionId, FileId, u64)> = rows.collect::<rusqlite::Result<_>>()?;
         calls.reverse();
         Ok(calls)
     }
@@ -164,7 +167,7 @@ impl Archive<'_> {
             .prepare_cached(sql!("select path, file, byte_offset, session from file_touch"))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let file: i64 = row.get(1)?;
+            let file: FileId = row.get(1)?;
             let is_visible = visible.as_ref().is_none_or(|files| files.contains(&file));
             if let Some(name) = of_path.get(&row.get(0)?).filter(|_| is_visible) {
                 let call = (file, row.get::<_, i64>(2)? as u64);
@@ -175,22 +178,23 @@ impl Archive<'_> {
     }
 
     /// Calls of one kind in a session, in order: file and place.
-    pub fn calls_of_kind(&self, session: i64, kind: CallKind) -> Result<Vec<(i64, u64)>> {
+    pub fn calls_of_kind(&self, session: SessionId, kind: CallKind) -> Result<Vec<(FileId, u64)>> {
         let mut statement = self.prepare(sql!(
             "select file, byte_offset from tool_call where session = $1 and kind = $2 and {visible_session} order by file, byte_offset"
         ))?;
-        let rows = statement
-            .query_map([session, kind.stored()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
+        let rows = statement.query_map(params![session, kind.stored()], |row| {
+            Ok((row.get(0)?, row.get::<_, i64>(1)? as u64))
+        })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Describes a file of the archive that is a copy kept by a client.
-    pub fn kept_copy(&self, file: i64) -> Result<Option<KeptCopy>> {
+    pub fn kept_copy(&self, file: FileId) -> Result<Option<KeptCopy>> {
         let mut statement = self.prepare(sql!(
             "select instance.source, instance.id, file.path, file.content_size, file.modified
                  from file join instance on instance.id = file.instance where file.id = $1 and {visible}"
         ))?;
-        let found = statement.query_row([file], |row| {
+        let found = statement.query_row(params![file], |row| {
             Ok(KeptCopy {
                 source: row.get(0)?,
                 instance: row.get(1)?,
@@ -203,7 +207,7 @@ impl Archive<'_> {
     }
 
     /// Finds the row of a session by its id in a home.
-    pub fn session_in(&self, instance: i64, key: &str) -> Result<Option<i64>> {
+    pub fn session_in(&self, instance: InstanceId, key: &str) -> Result<Option<SessionId>> {
         let mut statement = self.prepare(sql!(
             "select id from session where instance = $1 and key = $2 and {visible_instance}"
         ))?;
@@ -211,24 +215,24 @@ impl Archive<'_> {
     }
 
     /// The source of a session and its working directory.
-    pub fn session_home(&self, session: i64) -> Result<Option<(String, Option<String>)>> {
+    pub fn session_home(&self, session: SessionId) -> Result<Option<(String, Option<String>)>> {
         let mut statement = self.prepare(sql!(
             "select instance.source, session.cwd from session join instance on instance.id = session.instance
                  where session.id = $1 and {visible}"
         ))?;
-        Ok(statement.query_row([session], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+        Ok(statement.query_row(params![session], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
     }
 
-    pub fn session_title(&self, session: i64) -> Result<Option<Raw>> {
+    pub fn session_title(&self, session: SessionId) -> Result<Option<Raw>> {
         let mut statement = self.prepare(sql!(
             "select session.title from session join instance on instance.id = session.instance
                  where session.id = $1 and {visible}"
         ))?;
-        Ok(statement.query_row([session], |row| optional_raw(row, 0)).optional()?.flatten())
+        Ok(statement.query_row(params![session], |row| optional_raw(row, 0)).optional()?.flatten())
     }
 
     /// The last prompt before a place, written by the user or by whoever started a sub-agent.
-    pub fn prompt_before(&self, session: i64, file: i64, offset: u64) -> Result<Option<MessageRow>> {
+    pub fn prompt_before(&self, session: SessionId, file: FileId, offset: u64) -> Result<Option<MessageRow>> {
         let text = format!(
             "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.byte_offset < ?3
              and message.kind in (?4, ?5) and message.role = 0 and {{visible}} order by message.byte_offset desc limit 1"
@@ -279,7 +283,7 @@ impl Store {
             }
             let mut statement =
                 self.connection.prepare_cached(sql!("select data from search_block where id = $1"))?;
-            statement.query_row([block], |row| {
+            statement.query_row(params![block], |row| {
                 let mut reader = BlockReader::new(row.get_ref(0)?.as_blob().unwrap_or_default());
                 while reader.advance() {
                     while at < sorted.len() && &sorted[at][..] < reader.term() {

@@ -1,5 +1,7 @@
 //! Merges segments of the text index: eight of a size become one, without dead passages.
 
+use annals_core::FileId;
+use rusqlite::params;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
@@ -49,7 +51,7 @@ impl Writer<'_> {
                 .transaction
                 .prepare_cached(sql!("select table_data, postings from search_segment where id = $1"))?;
             let (table, count): (Vec<u8>, i64) =
-                statement.query_row([segment], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                statement.query_row(params![segment], |row| Ok((row.get(0)?, row.get(1)?)))?;
             postings += usize::try_from(count).unwrap_or(0);
             // The new number of each passage; dead ones have none.
             let mut numbers = Vec::new();
@@ -101,7 +103,7 @@ impl Writer<'_> {
         let mut statement = self
             .transaction
             .prepare_cached(sql!("select id, table_data from search_segment where passages <= $1"))?;
-        let mut rows = statement.query([SMALLEST * FAN as i64])?;
+        let mut rows = statement.query(params![SMALLEST * FAN as i64])?;
         let (mut dead, mut stale) = (Vec::new(), Vec::new());
         while let Some(row) = rows.next()? {
             let table = row.get_ref(1)?.as_blob().unwrap_or_default();
@@ -125,13 +127,13 @@ impl Writer<'_> {
                 sql!("delete from search_block where segment = $1"),
                 sql!("delete from search_segment where id = $1"),
             ] {
-                self.transaction.prepare_cached(text)?.execute([segment])?;
+                self.transaction.prepare_cached(text)?.execute(params![segment])?;
             }
         }
         Ok(())
     }
 
-    pub(crate) fn epochs(&self) -> Result<HashMap<i64, i64>> {
+    pub(crate) fn epochs(&self) -> Result<HashMap<FileId, i64>> {
         let mut statement = self
             .transaction
             .prepare_cached(sql!("select id, search_epoch from file where search_epoch > 0"))?;
@@ -156,7 +158,7 @@ impl SegmentReader {
             .transaction
             .prepare_cached(sql!("select id from search_block where segment = $1 order by first_term"))?;
         let blocks: Vec<i64> =
-            statement.query_map([segment], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            statement.query_map(params![segment], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         let blocks = blocks.into_iter();
         Ok(SegmentReader { blocks, lists: Vec::new(), numbers, term: Vec::new(), passages: Vec::new() })
     }
@@ -166,7 +168,7 @@ impl SegmentReader {
             let Some(block) = self.blocks.next() else { return Ok(false) };
             let mut statement =
                 writer.transaction.prepare_cached(sql!("select data from search_block where id = $1"))?;
-            let data: Vec<u8> = statement.query_row([block], |row| row.get(0))?;
+            let data: Vec<u8> = statement.query_row(params![block], |row| row.get(0))?;
             let mut reader = BlockReader::new(&data);
             while reader.advance() {
                 let mut passages = Vec::new();

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use super::format::{BlockReader, Doc, read_docs};
 use crate::error::Result;
 use crate::{Archive, Store, sql};
-use annals_core::{PassageKind, Raw};
+use annals_core::{FileId, PassageKind, Raw, SessionId};
 
 /// Terms that a prefix may expand to.
 const MOST_TERMS: usize = 5_000;
@@ -35,14 +35,14 @@ pub struct TermQuery {
     pub since_minute: Option<i64>,
     pub until_minute: Option<i64>,
     /// Sessions to include; all if `None`. 0 represents records of files.
-    pub sessions: Option<HashSet<i64>>,
+    pub sessions: Option<HashSet<SessionId>>,
 }
 
 /// A matching passage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PassageHit {
-    pub session: i64,
-    pub file: i64,
+    pub session: SessionId,
+    pub file: FileId,
     pub offset: u64,
     pub kind: PassageKind,
     pub minutes: i64,
@@ -102,7 +102,7 @@ impl Archive<'_> {
             }
             matches.seen.retain(|seen| !seen.excluded && seen.held.count_ones() as usize >= query.least);
             // Passages of a file are adjacent.
-            let mut last = (0, 0);
+            let mut last = (FileId::default(), 0);
             index.visit_docs(*segment, &matches.seen, |doc, seen| {
                 if doc.file != last.0 {
                     last = (doc.file, index.epoch_of(doc.file, &mut epochs)?);
@@ -127,7 +127,7 @@ impl Archive<'_> {
     }
 
     /// The visible files; `None` if all files are visible.
-    pub(super) fn visible_files(&self) -> Result<Option<HashSet<i64>>> {
+    pub(super) fn visible_files(&self) -> Result<Option<HashSet<FileId>>> {
         if self.is_whole() {
             return Ok(None);
         }
@@ -139,7 +139,7 @@ impl Archive<'_> {
     }
 
     /// Rows of sessions that match a filter.
-    pub fn session_rows(&self, filter: &crate::SessionFilter) -> Result<HashSet<i64>> {
+    pub fn session_rows(&self, filter: &crate::SessionFilter) -> Result<HashSet<SessionId>> {
         let (conditions, values) = crate::read::sessions::session_conditions(filter);
         let text = format!(
             "select session.id from session join instance on instance.id = session.instance
@@ -152,7 +152,7 @@ impl Archive<'_> {
     }
 
     /// Sessions whose title contains every one of these words, ignoring case, with their titles.
-    pub fn titled_sessions(&self, words: &[&str]) -> Result<Vec<(i64, Raw)>> {
+    pub fn titled_sessions(&self, words: &[&str]) -> Result<Vec<(SessionId, Raw)>> {
         let conditions: Vec<String> = (1..=words.len())
             .map(|number| format!("title like '%' || ?{number} || '%' escape '\\'"))
             .collect();
@@ -184,8 +184,8 @@ impl Archive<'_> {
 /// The index is shared by all homes: callers must filter results by visible files.
 impl Store {
     /// Files and places of calls that contain every one of these groups.
-    fn calls_with(&self, groups: &[TermGroup], segments: &[(i64, i64)]) -> Result<HashSet<(i64, i64)>> {
-        let mut calls: Option<HashSet<(i64, i64)>> = None;
+    fn calls_with(&self, groups: &[TermGroup], segments: &[(i64, i64)]) -> Result<HashSet<(FileId, i64)>> {
+        let mut calls: Option<HashSet<(FileId, i64)>> = None;
         for one in groups {
             let mut with = HashSet::new();
             for (segment, _) in segments {
@@ -226,7 +226,7 @@ impl Store {
         }
         let mut statement =
             self.connection.prepare_cached(sql!("select table_data from search_segment where id = $1"))?;
-        statement.query_row([segment], |row| {
+        statement.query_row(params![segment], |row| {
             let mut seen = seen.iter().peekable();
             for (number, doc) in read_docs(row.get_ref(0)?.as_blob().unwrap_or_default()).enumerate() {
                 match seen.peek() {
@@ -241,7 +241,7 @@ impl Store {
         Ok(())
     }
 
-    pub(crate) fn search_epochs(&self) -> Result<HashMap<i64, i64>> {
+    pub(crate) fn search_epochs(&self) -> Result<HashMap<FileId, i64>> {
         let mut statement = self
             .connection
             .prepare_cached(sql!("select id, search_epoch from file where search_epoch > 0"))?;
@@ -249,7 +249,7 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    fn epoch_of(&self, file: i64, epochs: &mut Epochs) -> rusqlite::Result<i64> {
+    fn epoch_of(&self, file: FileId, epochs: &mut Epochs) -> rusqlite::Result<i64> {
         let known = match epochs {
             Epochs::All(known) => return Ok(known.get(&file).copied().unwrap_or(0)),
             Epochs::Cached(known) => known,
@@ -259,7 +259,7 @@ impl Store {
         }
         let mut statement =
             self.connection.0.prepare_cached(sql!("select search_epoch from file where id = $1"))?;
-        let found = statement.query_row([file], |row| row.get(0)).optional()?.unwrap_or(0);
+        let found = statement.query_row(params![file], |row| row.get(0)).optional()?.unwrap_or(0);
         known.insert(file, found);
         Ok(found)
     }
@@ -328,8 +328,8 @@ impl Store {
 
 /// Epochs of files: of all, or of those requested so far.
 enum Epochs {
-    All(HashMap<i64, i64>),
-    Cached(HashMap<i64, i64>),
+    All(HashMap<FileId, i64>),
+    Cached(HashMap<FileId, i64>),
 }
 
 /// The passages of a segment that contain any group.

@@ -6,7 +6,7 @@ use super::format::{BlockWriter, Doc, write_docs};
 use crate::error::Result;
 use crate::sql;
 use crate::write::Writer;
-use annals_core::{Passage, Time, hash_term};
+use annals_core::{FileId, InstanceId, Passage, SessionId, Time, hash_term};
 
 /// The number of recent passages in which repetitions are detected.
 const RECENT: usize = 16;
@@ -157,22 +157,22 @@ impl IndexBuilder {
 
 impl Writer<'_> {
     /// Passages of this file are alive while its epoch stays the same.
-    pub(crate) fn epoch(&self, file: i64) -> Result<i64> {
+    pub(crate) fn epoch(&self, file: FileId) -> Result<i64> {
         let mut statement =
             self.transaction.prepare_cached(sql!("select search_epoch from file where id = $1"))?;
-        Ok(statement.query_row([file], |row| row.get(0))?)
+        Ok(statement.query_row(params![file], |row| row.get(0))?)
     }
 
     pub(crate) fn write_passage(
         &mut self,
-        instance: i64,
-        file: i64,
+        instance: InstanceId,
+        file: FileId,
         epoch: i64,
         passage: &Passage,
     ) -> Result<()> {
         let session = match &passage.session {
             Some(session) => self.session_id(instance, session)?,
-            None => 0,
+            None => SessionId::NONE,
         };
         let doc = Doc {
             session,
@@ -191,12 +191,12 @@ impl Writer<'_> {
     }
 
     /// The time of the message or call at a place, for its further lines and files.
-    fn minutes_of(&self, session: i64, file: i64, offset: i64) -> Result<i64> {
+    fn minutes_of(&self, session: SessionId, file: FileId, offset: i64) -> Result<i64> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select coalesce((select at from message where session = $1 and file = $2 and byte_offset = $3),
                              (select at from tool_call where session = $1 and file = $2 and byte_offset = $3))"
         ))?;
-        let at: Option<i64> = statement.query_row([session, file, offset], |row| row.get(0))?;
+        let at: Option<i64> = statement.query_row(params![session, file, offset], |row| row.get(0))?;
         Ok(at.map_or(0, |at| Time::from_micros(at).minute()))
     }
 

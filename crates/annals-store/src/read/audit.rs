@@ -66,7 +66,7 @@ impl Archive<'_> {
              where instance.source = $1 and coverage.status in ('unknown', 'drift') and {visible}
              group by coverage.kind order by 2 desc, 1"
         ))?;
-        let rows = statement.query_map([source], |row| {
+        let rows = statement.query_map(params![source], |row| {
             Ok(UnknownType {
                 kind: row.get(0)?,
                 lines: row.get(1)?,
@@ -84,7 +84,8 @@ impl Archive<'_> {
              from malformed join file on file.id = malformed.file join instance on instance.id = file.instance
              where instance.source = $1 and {visible} order by file.path, malformed.byte_offset"
         ))?;
-        let rows = statement.query_map([source], |row| Ok((row.get(0)?, span(row, 1)?, row.get(3)?)))?;
+        let rows =
+            statement.query_map(params![source], |row| Ok((row.get(0)?, span(row, 1)?, row.get(3)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 

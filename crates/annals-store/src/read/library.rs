@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use super::{span, time};
 use crate::error::Result;
 use crate::{Archive, sql};
-use annals_core::{Span, Time};
+use annals_core::{FileId, Span, Time};
 
 /// One version of a library item.
 #[derive(Debug, Clone)]
@@ -17,25 +17,25 @@ pub struct ItemRow {
     pub changed_at: Time,
     pub deleted_at: Option<Time>,
     pub path: String,
-    pub file: i64,
+    pub file: FileId,
     pub file_version: i64,
     pub span: Span,
 }
 
 impl Archive<'_> {
     /// Working directories of all sessions in the home of a file.
-    pub fn session_folders_of_home(&self, file: i64) -> Result<Vec<String>> {
+    pub fn session_folders_of_home(&self, file: FileId) -> Result<Vec<String>> {
         let mut statement = self.prepare(sql!(
             "select distinct session.cwd from session
              where session.instance = (select instance from file where id = $1) and session.cwd is not null
              and {visible_file} order by session.cwd"
         ))?;
-        let rows = statement.query_map([file], |row| row.get(0))?;
+        let rows = statement.query_map(params![file], |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Size and BLAKE3 hash of another file in the same home, as last captured.
-    pub fn content_in_home(&self, file: i64, path: &str) -> Result<Option<(u64, String)>> {
+    pub fn content_in_home(&self, file: FileId, path: &str) -> Result<Option<(u64, String)>> {
         let mut statement = self.prepare(sql!(
             "select other.id, version.version, version.size from file other
              join version on version.file = other.id
@@ -43,7 +43,7 @@ impl Archive<'_> {
              order by version.version desc limit 1"
         ))?;
         let row = statement.query_row(params![file, path], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+            Ok((row.get::<_, FileId>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
         });
         let Some((other, version, size)) = row.optional()? else { return Ok(None) };
         let segments = self.store().segment_hashes(other, version)?;

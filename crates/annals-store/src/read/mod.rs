@@ -17,13 +17,13 @@ use rusqlite::{OptionalExtension, Row, params};
 use crate::error::Result;
 use crate::{Archive, sql};
 use annals_core::{
-    CallKind, ContentKey, Encoding, LineStatus, MessageKind, Operation, Range, Raw, Role, SourceStatus, Span,
-    Time, Tokens,
+    CallKind, ContentKey, Encoding, FileId, InstanceId, LineStatus, MessageKind, Operation, Range, Raw, Role,
+    SessionId, SourceStatus, Span, Time, Tokens,
 };
 
 #[derive(Debug, Clone)]
 pub struct InstanceRow {
-    pub id: i64,
+    pub id: InstanceId,
     pub source: String,
     pub last_scanned: Option<Time>,
     pub sessions: i64,
@@ -47,8 +47,8 @@ pub struct HomeRow {
 #[derive(Debug, Clone)]
 pub struct MessageRow {
     pub session: String,
-    pub session_id: i64,
-    pub file: i64,
+    pub session_id: SessionId,
+    pub file: FileId,
     pub span: Span,
     pub role: Role,
     pub kind: MessageKind,
@@ -61,8 +61,8 @@ pub struct MessageRow {
 #[derive(Debug, Clone)]
 pub struct CallRow {
     pub session: String,
-    pub session_id: i64,
-    pub file: i64,
+    pub session_id: SessionId,
+    pub file: FileId,
     pub span: Span,
     pub at: Option<Time>,
     pub key: ContentKey,
@@ -96,7 +96,7 @@ pub struct RecordRow {
     pub version: i64,
     pub session: Option<String>,
     pub at: Option<Time>,
-    pub file: i64,
+    pub file: FileId,
     pub file_version: i64,
     pub encoding: Encoding,
     pub span: Span,
@@ -105,9 +105,9 @@ pub struct RecordRow {
 
 #[derive(Debug, Clone)]
 pub struct FileRow {
-    pub id: i64,
+    pub id: FileId,
     pub source: String,
-    pub instance: i64,
+    pub instance: InstanceId,
     pub path: String,
     pub logical_path: String,
     pub store: String,
@@ -125,7 +125,7 @@ pub struct FileRow {
 
 #[derive(Debug, Clone)]
 pub struct CoverageRow {
-    pub file: i64,
+    pub file: FileId,
     pub status: LineStatus,
     pub kind: String,
     pub lines: i64,
@@ -170,7 +170,7 @@ impl Archive<'_> {
                     exists (select 1 from session where session.instance = instance.id)
              from instance where ($1 is null or source = $1) and {visible} order by source, id"
         ))?;
-        let rows = statement.query_map([source], |row| {
+        let rows = statement.query_map(params![source], |row| {
             Ok(HomeRow {
                 root: raw(row, 0)?,
                 status: SourceStatus::from_name(row.get_ref(1)?.as_str().unwrap_or_default())
@@ -184,12 +184,12 @@ impl Archive<'_> {
     }
 
     /// The newest version of a small file.
-    pub fn newest_content(&self, instance: i64, path: &str) -> Result<Option<Raw>> {
+    pub fn newest_content(&self, instance: InstanceId, path: &str) -> Result<Option<Raw>> {
         let mut statement = self.prepare(sql!(
             "select id, version from file where instance = $1 and path = $2 and {visible_instance}"
         ))?;
         let found = statement
-            .query_row(params![instance, path], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+            .query_row(params![instance, path], |row| Ok((row.get::<_, FileId>(0)?, row.get::<_, i64>(1)?)))
             .optional()?;
         let Some((file, version)) = found else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -198,7 +198,7 @@ impl Archive<'_> {
     }
 
     /// Spans of the further lines of a message.
-    pub fn message_lines(&self, session: i64, file: i64, offset: u64) -> Result<Vec<Span>> {
+    pub fn message_lines(&self, session: SessionId, file: FileId, offset: u64) -> Result<Vec<Span>> {
         let mut statement = self.prepare(sql!(
             "select line, length from message_line
              where session = $1 and file = $2 and byte_offset = $3 and {visible_session} order by line"
@@ -207,7 +207,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn touches(&self, session: i64, file: i64, call: u64) -> Result<Vec<TouchRow>> {
+    pub fn touches(&self, session: SessionId, file: FileId, call: u64) -> Result<Vec<TouchRow>> {
         let mut statement = self.prepare(sql!(
             "select name.text, operation, before_start, before_end, after_start, after_end
              from file_touch join name on name.id = file_touch.path
@@ -224,7 +224,7 @@ impl Archive<'_> {
              from file join instance on instance.id = file.instance
              where ($1 is null or instance.source = $1) and {visible} order by instance.id, path"
         ))?;
-        let rows = statement.query_map([source], |row| {
+        let rows = statement.query_map(params![source], |row| {
             Ok(FileRow {
                 id: row.get(0)?,
                 source: row.get(1)?,
@@ -252,7 +252,7 @@ impl Archive<'_> {
              join file on file.id = coverage.file join instance on instance.id = file.instance
              where ($1 is null or instance.source = $1) and {visible} order by coverage.file, coverage.status, coverage.kind"
         ))?;
-        let rows = statement.query_map([source], |row| {
+        let rows = statement.query_map(params![source], |row| {
             Ok(CoverageRow {
                 file: row.get(0)?,
                 status: LineStatus::from_name(row.get_ref(1)?.as_str().unwrap_or_default())

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::{Archive, sql};
-use annals_core::{CallKind, ContentKey, Span};
+use annals_core::{CallKind, ContentKey, FileId, SessionId, Span};
 
 /// A step of a conversation: a message, or a call that is not a block of one.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ impl StepRow {
         }
     }
 
-    fn session_and_file(&self) -> (i64, i64) {
+    fn session_and_file(&self) -> (SessionId, FileId) {
         match self {
             StepRow::Message(row) => (row.session_id, row.file),
             StepRow::Call(row) => (row.session_id, row.file),
@@ -110,7 +110,7 @@ impl Archive<'_> {
     }
 
     /// Messages of a session at these files and offsets, unordered.
-    pub fn messages_at(&self, session: i64, offsets: &[(i64, u64)]) -> Result<Vec<MessageRow>> {
+    pub fn messages_at(&self, session: SessionId, offsets: &[(FileId, u64)]) -> Result<Vec<MessageRow>> {
         let text = format!(
             "{MESSAGES} where message.session = ?1 and {{visible}} and (message.file, message.byte_offset) in
              (select json_extract(value, '$[0]'), json_extract(value, '$[1]') from json_each(?2))"
@@ -160,8 +160,8 @@ impl Archive<'_> {
     /// Responses in one file of a session from one offset up to another, with their offsets.
     pub fn usage_between(
         &self,
-        session: i64,
-        file: i64,
+        session: SessionId,
+        file: FileId,
         from: i64,
         until: i64,
     ) -> Result<Vec<(i64, UsageSum)>> {
@@ -175,8 +175,8 @@ impl Archive<'_> {
              where usage.session = $1 and usage.file = $2 and usage.byte_offset >= $3 and usage.byte_offset < $4
              and {visible_session} order by usage.byte_offset"
         ))?;
-        let rows =
-            statement.query_map([session, file, from, until], |row| Ok((row.get(12)?, usage_sum(row)?)))?;
+        let rows = statement
+            .query_map(params![session, file, from, until], |row| Ok((row.get(12)?, usage_sum(row)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -201,7 +201,12 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    fn lines_of(&self, session: i64, file: i64, messages: &[&MessageRow]) -> Result<HashMap<u64, Vec<Span>>> {
+    fn lines_of(
+        &self,
+        session: SessionId,
+        file: FileId,
+        messages: &[&MessageRow],
+    ) -> Result<HashMap<u64, Vec<Span>>> {
         let mut statement = self.prepare(sql!(
             "select line, length, byte_offset from message_line
              where session = $1 and file = $2 and byte_offset in (select value from json_each($3)) and {visible_session}
@@ -217,8 +222,8 @@ impl Archive<'_> {
     /// The calls of a message are between its start and the end of its last line.
     fn calls_of(
         &self,
-        session: i64,
-        file: i64,
+        session: SessionId,
+        file: FileId,
         messages: &[&MessageRow],
         lines: &HashMap<u64, Vec<Span>>,
     ) -> Result<HashMap<u64, Vec<CallRow>>> {
@@ -244,7 +249,12 @@ impl Archive<'_> {
         group_by_place(rows)
     }
 
-    fn touches_of(&self, session: i64, file: i64, calls: &[&CallRow]) -> Result<HashMap<u64, Vec<TouchRow>>> {
+    fn touches_of(
+        &self,
+        session: SessionId,
+        file: FileId,
+        calls: &[&CallRow],
+    ) -> Result<HashMap<u64, Vec<TouchRow>>> {
         let mut statement = self.prepare(sql!(
             "select name.text, operation, before_start, before_end, after_start, after_end, byte_offset
              from file_touch join name on name.id = file_touch.path
@@ -259,7 +269,12 @@ impl Archive<'_> {
     }
 
     /// Keys of the calls whose scripts made these calls.
-    fn keys_at(&self, session: i64, file: i64, calls: &[&CallRow]) -> Result<HashMap<u64, ContentKey>> {
+    fn keys_at(
+        &self,
+        session: SessionId,
+        file: FileId,
+        calls: &[&CallRow],
+    ) -> Result<HashMap<u64, ContentKey>> {
         let offsets: Vec<u64> = calls.iter().filter_map(|call| parent_of(call)).collect();
         if offsets.is_empty() {
             return Ok(HashMap::new());
@@ -274,7 +289,7 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    fn agents_of(&self, session: i64, calls: &[&CallRow]) -> Result<HashMap<String, String>> {
+    fn agents_of(&self, session: SessionId, calls: &[&CallRow]) -> Result<HashMap<String, String>> {
         let agents = calls.iter().filter(|call| call.kind == CallKind::Agent);
         let ids: Vec<&str> = agents.map(|call| call.call_id.as_str()).collect();
         if ids.is_empty() {

@@ -10,9 +10,9 @@ use super::{
 use crate::error::Result;
 use crate::write::changes::RemovedKind;
 use crate::{Archive, sql};
-use annals_core::{ContentKey, Time};
+use annals_core::{ContentKey, FileId, SessionId, Time};
 
-/// The place of a transcript row in the order of all: session, file, offset.
+/// Where a row is in the order of its stream: session, file and offset of a transcript row, or the number of a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowPlace(pub i64, pub i64, pub i64);
 
@@ -50,7 +50,7 @@ impl Archive<'_> {
         let number = |name: &str| -> Result<i64> {
             let mut statement =
                 self.store().connection.prepare_cached(sql!("select value from setting where name = $1"))?;
-            Ok(statement.query_row([name], |row| row.get(0)).optional()?.unwrap_or(0))
+            Ok(statement.query_row(params![name], |row| row.get(0)).optional()?.unwrap_or(0))
         };
         Ok(ArchiveState { commit: number("commits")?, rebuilds: number("rebuilds")? })
     }
@@ -195,8 +195,8 @@ impl Archive<'_> {
     /// its message. A result long after its call is not among them: its line names its parent.
     pub fn line_owners(
         &self,
-        session: i64,
-        file: i64,
+        session: SessionId,
+        file: FileId,
         (from, until): (u64, u64),
     ) -> Result<Vec<(u64, ContentKey)>> {
         let mut statement = self.prepare(sql!(
@@ -215,7 +215,7 @@ impl Archive<'_> {
              and coalesce(output_offset, detail_offset) >= $3 and coalesce(output_offset, detail_offset) < $4
              order by 1"
         ))?;
-        let bounds = [session, file, from as i64, until as i64, LONGEST_WAIT];
+        let bounds = params![session, file, from as i64, until as i64, LONGEST_WAIT];
         let rows = statement.query_map(bounds, |row| {
             Ok((row.get::<_, i64>(0)? as u64, ContentKey::from_stored(row.get(1)?)))
         })?;

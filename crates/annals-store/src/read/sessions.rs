@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, Row, ToSql, params};
 use super::{optional_raw, raw, time};
 use crate::error::Result;
 use crate::{Archive, sql};
-use annals_core::{Raw, Time, Tokens};
+use annals_core::{InstanceId, Raw, SessionId, Time, Tokens};
 
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
@@ -21,7 +21,7 @@ pub struct SessionFilter {
     /// Part of the name of the working directory.
     pub project_part: Option<String>,
     /// Only the session with this row id.
-    pub row: Option<i64>,
+    pub row: Option<SessionId>,
     pub model: Option<String>,
     /// Words of the title, the working directory or the branch.
     pub words: Option<String>,
@@ -38,13 +38,13 @@ pub struct SessionFilter {
     /// Only sessions that the client has deleted.
     pub only_gone: bool,
     /// Not these rows: what matches in them is masked.
-    pub without: Vec<i64>,
+    pub without: Vec<SessionId>,
 }
 
 /// The texts of a session that a filter is compared with.
 #[derive(Debug)]
 pub struct SessionTexts {
-    pub row: i64,
+    pub row: SessionId,
     pub key: String,
     pub title: Option<Raw>,
     pub cwd: Option<Raw>,
@@ -60,7 +60,7 @@ pub struct Page {
 
 #[derive(Debug, Clone)]
 pub struct SessionRow {
-    pub id: i64,
+    pub id: SessionId,
     pub source: String,
     pub key: String,
     pub title: Option<Raw>,
@@ -177,36 +177,36 @@ impl Archive<'_> {
     }
 
     /// The source of a session's row.
-    pub fn session_source(&self, session: i64) -> Result<Option<String>> {
+    pub fn session_source(&self, session: SessionId) -> Result<Option<String>> {
         let mut statement = self.prepare(sql!(
             "select instance.source from session join instance on instance.id = session.instance
                  where session.id = $1 and {visible}"
         ))?;
-        Ok(statement.query_row([session], |row| row.get(0)).optional()?)
+        Ok(statement.query_row(params![session], |row| row.get(0)).optional()?)
     }
 
     /// Whether other sessions were started by this one.
-    pub fn has_agents(&self, session: i64) -> Result<bool> {
+    pub fn has_agents(&self, session: SessionId) -> Result<bool> {
         let mut statement = self.prepare(sql!(
             "select exists (select 1 from session child join session on session.id = $1
                             where child.instance = session.instance and child.parent = session.key
                             and child.parent_kind in ('sub_agent', 'review') and {visible_session})"
         ))?;
-        Ok(statement.query_row([session], |row| row.get(0))?)
+        Ok(statement.query_row(params![session], |row| row.get(0))?)
     }
 
     /// Folders that sessions of a home ran in.
-    pub fn session_folders(&self, instance: i64) -> Result<Vec<String>> {
+    pub fn session_folders(&self, instance: InstanceId) -> Result<Vec<String>> {
         let mut statement = self.prepare(sql!(
             "select distinct cwd from session where instance = $1 and cwd is not null and {visible_instance}
              order by cwd"
         ))?;
-        let rows = statement.query_map([instance], |row| row.get(0))?;
+        let rows = statement.query_map(params![instance], |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Sessions of a home whose transcript the client still has and whose last message is older.
-    pub fn count_idle_since(&self, instance: i64, since: Time) -> Result<i64> {
+    pub fn count_idle_since(&self, instance: InstanceId, since: Time) -> Result<i64> {
         let mut statement = self.prepare(sql!(
             "select count(*) from session where instance = $1 and last_at < $2 and gone_at is null and {visible_instance}
              and (parent_kind is null or parent_kind not in ('sub_agent', 'review'))
@@ -216,20 +216,21 @@ impl Archive<'_> {
     }
 
     /// Facts about a session by file: `(path, rank, facts)`, highest rank first.
-    pub fn session_parts(&self, session: i64) -> Result<Vec<(String, i64, Raw)>> {
+    pub fn session_parts(&self, session: SessionId) -> Result<Vec<(String, i64, Raw)>> {
         let mut statement = self.prepare(sql!(
             "select file.path, part.rank, part.facts from session_part part join file on file.id = part.file
              where part.session = $1 and {visible_session} order by part.rank desc, file.path"
         ))?;
-        let rows = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?, raw(row, 2)?)))?;
+        let rows =
+            statement.query_map(params![session], |row| Ok((row.get(0)?, row.get(1)?, raw(row, 2)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn links(&self, session: i64) -> Result<Vec<LinkRow>> {
+    pub fn links(&self, session: SessionId) -> Result<Vec<LinkRow>> {
         let mut statement = self.prepare(sql!(
             "select kind, other, position from link where session = $1 and {visible_session} order by kind, other"
         ))?;
-        let rows = statement.query_map([session], |row| {
+        let rows = statement.query_map(params![session], |row| {
             Ok(LinkRow { kind: row.get(0)?, other: row.get(1)?, position: row.get(2)? })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -294,7 +295,7 @@ pub(crate) fn session_conditions(filter: &SessionFilter) -> (String, Vec<Box<dyn
         add("archived = #", Box::new(archived));
     }
     if !filter.without.is_empty() {
-        let rows: Vec<String> = filter.without.iter().map(i64::to_string).collect();
+        let rows: Vec<String> = filter.without.iter().map(SessionId::to_string).collect();
         conditions.push(format!("session.id not in ({})", rows.join(", ")));
     }
     if filter.only_gone {

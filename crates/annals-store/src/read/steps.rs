@@ -5,14 +5,14 @@ use rusqlite::{OptionalExtension, params};
 use super::{CALL_COLUMNS, CALL_JOINS, CallRow, MESSAGES, MessageRow, call_row, message_row};
 use crate::error::Result;
 use crate::{Archive, sql};
-use annals_core::{ContentKey, MessageKind, Raw, Span, Time};
+use annals_core::{ContentKey, FileId, MessageKind, Raw, SessionId, Span, Time};
 
 /// A prompt of a session: the number of its step, and its place.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptPlace {
     pub step: i64,
     pub key: ContentKey,
-    pub file: i64,
+    pub file: FileId,
     pub span: Span,
     pub at: Option<Time>,
 }
@@ -29,18 +29,18 @@ const STEPS: &str = "select byte_offset from message where session = ?1 and file
      union all select byte_offset from tool_call where session = ?1 and file = ?2 and message is null and not copied";
 
 impl Archive<'_> {
-    pub fn count_steps(&self, session: i64) -> Result<i64> {
+    pub fn count_steps(&self, session: SessionId) -> Result<i64> {
         let mut steps = 0;
         for file in self.transcript_files(session)? {
             let mut statement =
                 self.prepare(&format!("select count(*) from ({STEPS}) where {{visible_session}}"))?;
-            steps += statement.query_row([session, file], |row| row.get::<_, i64>(0))?;
+            steps += statement.query_row(params![session, file], |row| row.get::<_, i64>(0))?;
         }
         Ok(steps)
     }
 
     /// The index of the file among those of the session, and the place of the step before the one with this number.
-    pub fn place_before_step(&self, session: i64, step: i64) -> Result<(usize, i64)> {
+    pub fn place_before_step(&self, session: SessionId, step: i64) -> Result<(usize, i64)> {
         let mut left = step;
         let files = self.transcript_files(session)?;
         for (number, file) in files.iter().copied().enumerate() {
@@ -50,53 +50,54 @@ impl Archive<'_> {
             let mut statement = self.prepare(&format!(
                 "select byte_offset from ({STEPS}) where {{visible_session}} order by byte_offset limit 1 offset ?3"
             ))?;
-            let offset = statement.query_row([session, file, left - 1], |row| row.get(0)).optional()?;
+            let offset =
+                statement.query_row(params![session, file, left - 1], |row| row.get(0)).optional()?;
             if let Some(offset) = offset {
                 return Ok((number, offset));
             }
             let mut statement =
                 self.prepare(&format!("select count(*) from ({STEPS}) where {{visible_session}}"))?;
-            left -= statement.query_row([session, file], |row| row.get::<_, i64>(0))?;
+            left -= statement.query_row(params![session, file], |row| row.get::<_, i64>(0))?;
         }
         Ok((files.len(), -1))
     }
 
     /// The number of the step that has this key, or that the call with this key belongs to.
-    pub fn step_of_key(&self, session: i64, key: ContentKey) -> Result<Option<i64>> {
+    pub fn step_of_key(&self, session: SessionId, key: ContentKey) -> Result<Option<i64>> {
         let mut statement = self.prepare(sql!(
             "select file, byte_offset from message where key = $2 and session = $1 and {visible_session}
              union all
              select file, coalesce(message, byte_offset) from tool_call
              where key = $2 and session = $1 and {visible_session} limit 1"
         ))?;
-        let found =
-            statement.query_row([session, key.stored()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)));
+        let found = statement
+            .query_row(params![session, key.stored()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)));
         let Some((file, offset)) = found.optional()? else { return Ok(None) };
         Ok(Some(self.steps_before(session, file, offset as u64)?))
     }
 
-    pub fn message_by_key(&self, session: i64, key: ContentKey) -> Result<Option<MessageRow>> {
+    pub fn message_by_key(&self, session: SessionId, key: ContentKey) -> Result<Option<MessageRow>> {
         let text = format!(
             "{MESSAGES} where message.key = ?2 and message.session = ?1 and {{visible}} order by copied limit 1"
         );
         let mut statement = self.prepare(&text)?;
-        Ok(statement.query_row([session, key.stored()], message_row).optional()?)
+        Ok(statement.query_row(params![session, key.stored()], message_row).optional()?)
     }
 
-    pub fn call_by_key(&self, session: i64, key: ContentKey) -> Result<Option<CallRow>> {
+    pub fn call_by_key(&self, session: SessionId, key: ContentKey) -> Result<Option<CallRow>> {
         let text = format!(
             "select {CALL_COLUMNS} from tool_call {CALL_JOINS}
              where tool_call.key = ?2 and tool_call.session = ?1 and {{visible}}
              order by tool_call.copied limit 1"
         );
         let mut statement = self.prepare(&text)?;
-        Ok(statement.query_row([session, key.stored()], call_row).optional()?)
+        Ok(statement.query_row(params![session, key.stored()], call_row).optional()?)
     }
 
     /// Prompts of a session in order; `visit` returns whether it wants more.
     pub fn each_prompt(
         &self,
-        session: i64,
+        session: SessionId,
         visit: &mut dyn FnMut(PromptPlace) -> Result<bool>,
     ) -> Result<()> {
         let mut before = 0;
@@ -108,7 +109,7 @@ impl Archive<'_> {
                  where {{visible_session}}
                  order by steps.byte_offset"
             ))?;
-            let mut rows = statement.query([session, file, MessageKind::Prompt.stored()])?;
+            let mut rows = statement.query(params![session, file, MessageKind::Prompt.stored()])?;
             while let Some(row) = rows.next()? {
                 let step = before;
                 before += 1;
@@ -140,8 +141,8 @@ impl Archive<'_> {
         );
         let mut statement = self.prepare(text)?;
         let since = Time::from_day(since_day).micros();
-        let rows =
-            statement.query_map([since], |row| Ok(DayCount { day: row.get(0)?, messages: row.get(1)? }))?;
+        let rows = statement
+            .query_map(params![since], |row| Ok(DayCount { day: row.get(0)?, messages: row.get(1)? }))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 

@@ -5,13 +5,13 @@ use rusqlite::{OptionalExtension, params};
 use super::{CALL_COLUMNS, CALL_JOINS, CallRow, MESSAGES, MessageRow, call_row, message_row};
 use crate::Archive;
 use crate::error::Result;
-use annals_core::{Encoding, Framing, Span, Time};
+use annals_core::{Encoding, FileId, Framing, InstanceId, SessionId, Span, Time};
 
 /// Rows of one file of a session after a place.
 #[derive(Debug, Clone, Copy)]
 pub struct Stretch {
-    pub session: i64,
-    pub file: i64,
+    pub session: SessionId,
+    pub file: FileId,
     pub after: i64,
     pub limit: i64,
     /// Include messages copied from another session.
@@ -25,7 +25,7 @@ pub struct PlacedRecord {
     pub stream: String,
     pub key: String,
     pub at: Option<Time>,
-    pub file: i64,
+    pub file: FileId,
     pub file_version: i64,
     pub encoding: Encoding,
     pub span: Span,
@@ -35,8 +35,8 @@ pub struct PlacedRecord {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TranscriptFile {
-    pub id: i64,
-    pub instance: i64,
+    pub id: FileId,
+    pub instance: InstanceId,
     pub path: String,
     pub reader: String,
     pub framing: Framing,
@@ -48,14 +48,14 @@ pub struct TranscriptFile {
 
 impl Archive<'_> {
     /// The transcripts of a session, in the order of `transcript_files`.
-    pub fn transcript_sources(&self, session: i64) -> Result<Vec<TranscriptFile>> {
+    pub fn transcript_sources(&self, session: SessionId) -> Result<Vec<TranscriptFile>> {
         let mut statement = self.prepare(crate::sql!(
             "select file.id, file.instance, file.path, file.reader, file.framing, file.encoding, file.rows_version,
                     file.modified
              from session_part part join file on file.id = part.file
              where part.session = $1 and file.rows_owner is null and {visible_session} order by file.logical_path, file.id"
         ))?;
-        let rows = statement.query_map([session], |row| {
+        let rows = statement.query_map(params![session], |row| {
             let lines = row.get_ref(4)?.as_str()? == "lines";
             Ok(TranscriptFile {
                 id: row.get(0)?,
@@ -72,12 +72,12 @@ impl Archive<'_> {
     }
 
     /// The files with rows of a session, ordered by name, which starts with a date.
-    pub fn transcript_files(&self, session: i64) -> Result<Vec<i64>> {
+    pub fn transcript_files(&self, session: SessionId) -> Result<Vec<FileId>> {
         let mut statement = self.prepare(crate::sql!(
             "select part.file from session_part part join file on file.id = part.file
              where part.session = $1 and {visible_session} order by file.logical_path, file.id"
         ))?;
-        let rows = statement.query_map([session], |row| row.get(0))?;
+        let rows = statement.query_map(params![session], |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -92,21 +92,21 @@ impl Archive<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn message_at(&self, session: i64, file: i64, offset: u64) -> Result<Option<MessageRow>> {
+    pub fn message_at(&self, session: SessionId, file: FileId, offset: u64) -> Result<Option<MessageRow>> {
         let text = format!(
             "{MESSAGES} where message.session = ?1 and message.file = ?2 and message.byte_offset = ?3 and {{visible}}"
         );
         let mut statement = self.prepare(&text)?;
-        Ok(statement.query_row([session, file, offset as i64], message_row).optional()?)
+        Ok(statement.query_row(params![session, file, offset as i64], message_row).optional()?)
     }
 
-    pub fn call_at(&self, session: i64, file: i64, offset: u64) -> Result<Option<CallRow>> {
+    pub fn call_at(&self, session: SessionId, file: FileId, offset: u64) -> Result<Option<CallRow>> {
         let text = format!(
             "select {CALL_COLUMNS} from tool_call {CALL_JOINS}
              where tool_call.session = ?1 and tool_call.file = ?2 and tool_call.byte_offset = ?3 and {{visible}}"
         );
         let mut statement = self.prepare(&text)?;
-        Ok(statement.query_row([session, file, offset as i64], call_row).optional()?)
+        Ok(statement.query_row(params![session, file, offset as i64], call_row).optional()?)
     }
 
     /// The call whose full output is this record (`stream/key`).
@@ -116,11 +116,11 @@ impl Archive<'_> {
              where tool_call.full_output = ?1 and {{visible}} order by tool_call.copied limit 1"
         );
         let mut statement = self.prepare(&text)?;
-        Ok(statement.query_row([record], call_row).optional()?)
+        Ok(statement.query_row(params![record], call_row).optional()?)
     }
 
     /// The number of steps of a session before a place.
-    pub fn steps_before(&self, session: i64, file: i64, offset: u64) -> Result<i64> {
+    pub fn steps_before(&self, session: SessionId, file: FileId, offset: u64) -> Result<i64> {
         let mut before = 0;
         for other in self.transcript_files(session)? {
             let until = if other == file { offset as i64 } else { i64::MAX };
@@ -130,7 +130,7 @@ impl Archive<'_> {
                          and message is null and not copied)
                  where {visible_session}"
             ))?;
-            before += statement.query_row([session, other, until], |row| row.get::<_, i64>(0))?;
+            before += statement.query_row(params![session, other, until], |row| row.get::<_, i64>(0))?;
             if other == file {
                 break;
             }
@@ -144,14 +144,14 @@ impl Archive<'_> {
             "select message from tool_call where session = $1 and file = $2 and byte_offset = $3 and {visible_session}"
         ))?;
         let offset: Option<i64> = statement
-            .query_row([call.session_id, call.file, call.span.offset as i64], |row| row.get(0))
+            .query_row(params![call.session_id, call.file, call.span.offset as i64], |row| row.get(0))
             .optional()?
             .flatten();
         Ok(offset.map(|offset| offset as u64))
     }
 
     /// The current record at a place of a file.
-    pub fn record_at(&self, file: i64, offset: u64) -> Result<Option<PlacedRecord>> {
+    pub fn record_at(&self, file: FileId, offset: u64) -> Result<Option<PlacedRecord>> {
         let mut statement = self.prepare(crate::sql!(
                 "select instance.source, record.stream, record.key, record.at, record.file_version, file.encoding,
                         record.byte_offset, record.length
@@ -161,7 +161,7 @@ impl Archive<'_> {
                  and record.deleted_at is null and {visible}"
             ),
         )?;
-        let row = statement.query_row([file, offset as i64], |row| {
+        let row = statement.query_row(params![file, offset as i64], |row| {
             Ok(PlacedRecord {
                 source: row.get(0)?,
                 stream: row.get(1)?,
@@ -177,12 +177,12 @@ impl Archive<'_> {
     }
 
     /// The session that shows an entry of a prompt history; `None` if a transcript has it.
-    pub fn session_of_typed(&self, file: i64, offset: u64) -> Result<Option<i64>> {
+    pub fn session_of_typed(&self, file: FileId, offset: u64) -> Result<Option<SessionId>> {
         let mut statement = self.prepare(crate::sql!(
             "select typed_prompt.session from typed_prompt join instance on instance.id = typed_prompt.instance
              where typed_prompt.file = $1 and typed_prompt.byte_offset = $2 and {visible}"
         ))?;
-        let session = statement.query_row([file, offset as i64], |row| row.get(0)).optional()?;
+        let session = statement.query_row(params![file, offset as i64], |row| row.get(0)).optional()?;
         Ok(session.flatten())
     }
 

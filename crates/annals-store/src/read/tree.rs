@@ -4,11 +4,11 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::Result;
 use crate::{Archive, sql};
-use annals_core::ContentKey;
+use annals_core::{ContentKey, FileId, SessionId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeRow {
-    pub file: i64,
+    pub file: FileId,
     pub offset: u64,
     pub key: ContentKey,
     pub parent: Option<ContentKey>,
@@ -20,17 +20,17 @@ pub struct NodeRow {
 
 impl Archive<'_> {
     /// All nodes of a session; empty if it does not branch.
-    pub fn tree(&self, session: i64) -> Result<Vec<NodeRow>> {
+    pub fn tree(&self, session: SessionId) -> Result<Vec<NodeRow>> {
         let mut statement = self.prepare(sql!(
             "select file, byte_offset, key, parent, current, shown from node
              where session = $1 and {visible_session} order by file, position"
         ))?;
-        let rows = statement.query_map([session], node_row)?;
+        let rows = statement.query_map(params![session], node_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// The node of the row at a place.
-    pub fn node_at(&self, session: i64, file: i64, offset: u64) -> Result<Option<NodeRow>> {
+    pub fn node_at(&self, session: SessionId, file: FileId, offset: u64) -> Result<Option<NodeRow>> {
         let mut statement = self.prepare(sql!(
             "select file, byte_offset, key, parent, current, shown from node
              where session = $1 and file = $2 and byte_offset = $3 and {visible_session}"
@@ -39,7 +39,7 @@ impl Archive<'_> {
     }
 
     /// The number of steps before a node on the branch that is shown; `None` if the node is on another one.
-    pub fn steps_on_branch(&self, session: i64, file: i64, offset: u64) -> Result<Option<i64>> {
+    pub fn steps_on_branch(&self, session: SessionId, file: FileId, offset: u64) -> Result<Option<i64>> {
         let mut statement = self.prepare(sql!(
             "select (select count(*) from node before
                      where before.session = node.session and before.file = node.file

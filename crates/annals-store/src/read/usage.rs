@@ -6,7 +6,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 use super::{optional_raw, span, time};
 use crate::error::Result;
 use crate::{Archive, sql};
-use annals_core::{CallKind, Operation, Raw, Scope, Span, Time, Tokens};
+use annals_core::{CallKind, FileId, Operation, Raw, Scope, SessionId, Span, Time, Tokens};
 
 /// What sums are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
@@ -47,7 +47,7 @@ pub struct UsageSum {
 pub struct ResponseFilter {
     pub source: Option<String>,
     /// The row of a session.
-    pub session: Option<i64>,
+    pub session: Option<SessionId>,
     pub model: Option<String>,
     /// A working directory and everything below it.
     pub project: Option<String>,
@@ -61,7 +61,7 @@ pub struct ResponseRow {
     pub offset: crate::RowPlace,
     pub source: String,
     pub session: String,
-    pub file: i64,
+    pub file: FileId,
     pub span: Span,
     pub at: Option<Time>,
     pub key: annals_core::ContentKey,
@@ -169,13 +169,13 @@ impl Archive<'_> {
         Ok(())
     }
 
-    pub fn session_usage(&self, session: i64) -> Result<Vec<UsageSum>> {
+    pub fn session_usage(&self, session: SessionId) -> Result<Vec<UsageSum>> {
         let mut statement = self.prepare(sql!(
             "select null, '', day, name.text, prompt_class, responses, input, output, cache_read, cache_write,
                     cache_write_hour, reasoning
              from usage_sum left join name on name.id = usage_sum.model where session = $1 and {visible_session}"
         ))?;
-        let rows = statement.query_map([session], usage_sum)?;
+        let rows = statement.query_map(params![session], usage_sum)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -291,7 +291,7 @@ impl Archive<'_> {
     pub fn name(&self, id: NameId) -> Result<Raw> {
         let mut statement =
             self.store().connection.prepare_cached(sql!("select text from name where id = $1"))?;
-        Ok(statement.query_row([id.0], |row| super::raw(row, 0))?)
+        Ok(statement.query_row(params![id.0], |row| super::raw(row, 0))?)
     }
 }
 

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use super::Writer;
 use crate::error::Result;
 use crate::sql;
-use annals_core::ContentKey;
+use annals_core::{ContentKey, FileId, InstanceId, SessionId};
 
 /// The kind of a removed row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Writer<'_> {
             "insert into setting (name, value) values ('commits', $1)
              on conflict (name) do update set value = excluded.value"
         ))?;
-        statement.execute([self.commit])?;
+        statement.execute(params![self.commit])?;
         Ok(())
     }
 
@@ -50,8 +50,8 @@ impl Writer<'_> {
     pub(crate) fn note_removed(
         &mut self,
         table: &'static str,
-        session: i64,
-        file: i64,
+        session: SessionId,
+        file: FileId,
         offset: Option<i64>,
     ) -> Result<()> {
         let Some(kind) = RemovedKind::of_table(table) else { return Ok(()) };
@@ -69,7 +69,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    pub(crate) fn note_removed_session(&mut self, instance: i64, key: &str) -> Result<()> {
+    pub(crate) fn note_removed_session(&mut self, instance: InstanceId, key: &str) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into removed (changed, instance, kind, session, key, at) values ($1, $2, $4, $3, 0, $5)"
         ))?;
@@ -88,12 +88,12 @@ impl Writer<'_> {
     }
 
     /// Records that a message gets another key.
-    pub(crate) fn note_rekeyed(&mut self, session: i64, before: ContentKey) -> Result<()> {
+    pub(crate) fn note_rekeyed(&mut self, session: SessionId, before: ContentKey) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into removed (changed, instance, kind, session, key, at)
              select $1, instance, 1, key, $3, $4 from session where id = $2"
         ))?;
-        statement.execute([self.commit, session, before.stored(), self.now.micros()])?;
+        statement.execute(params![self.commit, session, before.stored(), self.now.micros()])?;
         self.removed_rows = true;
         Ok(())
     }

@@ -14,13 +14,13 @@ use rusqlite::{OptionalExtension, params};
 use super::Writer;
 use crate::error::Result;
 use crate::sql;
-use annals_core::{ContentKey, Role, Tally, Time};
+use annals_core::{ContentKey, FileId, InstanceId, Role, SessionId, Tally, Time};
 
 /// The place of a row among rows with one key, and what decides whether it is the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CopyCandidate {
-    pub session: i64,
-    pub file: i64,
+    pub session: SessionId,
+    pub file: FileId,
     pub offset: i64,
     pub inherited: bool,
     pub at: Option<Time>,
@@ -47,11 +47,11 @@ impl Writer<'_> {
     }
 
     /// Removes the rows of a file. The best copy of each removed original becomes the original.
-    pub(crate) fn forget_rows(&mut self, file: i64) -> Result<()> {
+    pub(crate) fn forget_rows(&mut self, file: FileId) -> Result<()> {
         let mut statement =
             self.transaction.prepare_cached(sql!("select session from session_part where file = $1"))?;
-        let sessions: Vec<i64> =
-            statement.query_map([file], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        let sessions: Vec<SessionId> =
+            statement.query_map(params![file], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         drop(statement);
         for session in &sessions {
             for table in ["message", "tool_call", "usage"] {
@@ -59,13 +59,13 @@ impl Writer<'_> {
             }
             for table in ["message_line", "file_touch", "link", "landmark", "node", "session_part"] {
                 let text = format!("delete from {table} where session = ?1 and file = ?2");
-                self.transaction.prepare_cached(&text)?.execute([*session, file])?;
+                self.transaction.prepare_cached(&text)?.execute(params![*session, file])?;
             }
             self.forget_typed(*session, file)?;
             let mut statement = self
                 .transaction
                 .prepare_cached(sql!("update summary set session = null where session = $1"))?;
-            statement.execute([*session])?;
+            statement.execute(params![*session])?;
             drop(statement);
             self.touched.insert(*session);
             self.copying.insert(*session);
@@ -73,19 +73,19 @@ impl Writer<'_> {
         let mut statement = self
             .transaction
             .prepare_cached(sql!("update file set search_epoch = search_epoch + 1 where id = $1"))?;
-        statement.execute([file])?;
+        statement.execute(params![file])?;
         self.dropped_passages = true;
         drop(statement);
         let mut statement = self
             .transaction
             .prepare_cached(sql!("select session from summary where file = $1 and session is not null"))?;
-        let named: Vec<i64> =
-            statement.query_map([file], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        let named: Vec<SessionId> =
+            statement.query_map(params![file], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         drop(statement);
         self.touched.extend(named);
         for table in ["coverage", "malformed", "summary", "typed_prompt"] {
             let text = format!("delete from {table} where file = ?1");
-            self.transaction.prepare_cached(&text)?.execute([file])?;
+            self.transaction.prepare_cached(&text)?.execute(params![file])?;
         }
         Ok(())
     }
@@ -105,12 +105,13 @@ impl Writer<'_> {
                       where own.id = $1)
                  group by origin.key order by count(*) desc, origin.key limit 1"
             ))?;
-            let origin: Option<String> = statement.query_row([session], |row| row.get(0)).optional()?;
+            let origin: Option<String> =
+                statement.query_row(params![session], |row| row.get(0)).optional()?;
             drop(statement);
             let mut statement = self
                 .transaction
                 .prepare_cached(sql!("delete from link where session = $1 and kind = 'copy'"))?;
-            statement.execute([session])?;
+            statement.execute(params![session])?;
             drop(statement);
             if let Some(origin) = origin {
                 let mut statement = self.transaction.prepare_cached(sql!(
@@ -123,13 +124,13 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn forget_in(&mut self, table: &'static str, session: i64, file: i64) -> Result<()> {
+    fn forget_in(&mut self, table: &'static str, session: SessionId, file: FileId) -> Result<()> {
         let text = format!(
             "select byte_offset, key, inherited, at from {table} where session = ?1 and file = ?2 and copied = 0"
         );
         let mut statement = self.transaction.prepare_cached(&text)?;
         let originals: Vec<(ContentKey, CopyCandidate)> = statement
-            .query_map([session, file], |row| {
+            .query_map(params![session, file], |row| {
                 let key = ContentKey::from_stored(row.get(1)?);
                 Ok((key, candidate(session, file, row.get(0)?, row.get(2)?, row.get(3)?)))
             })?
@@ -143,7 +144,7 @@ impl Writer<'_> {
         }
         self.note_removed(table, session, file, None)?;
         let text = format!("delete from {table} where session = ?1 and file = ?2");
-        self.transaction.prepare_cached(&text)?.execute([session, file])?;
+        self.transaction.prepare_cached(&text)?.execute(params![session, file])?;
         for (key, _) in originals {
             self.promote(table, key, session)?;
         }
@@ -154,8 +155,8 @@ impl Writer<'_> {
     pub(crate) fn forget_row(
         &mut self,
         table: &'static str,
-        session: i64,
-        file: i64,
+        session: SessionId,
+        file: FileId,
         offset: i64,
     ) -> Result<()> {
         let text = format!(
@@ -163,7 +164,7 @@ impl Writer<'_> {
         );
         let mut statement = self.transaction.prepare_cached(&text)?;
         let found = statement
-            .query_row([session, file, offset], |row| {
+            .query_row(params![session, file, offset], |row| {
                 let row_at = candidate(session, file, offset, row.get(1)?, row.get(2)?);
                 Ok((ContentKey::from_stored(row.get(0)?), row_at, row.get::<_, bool>(3)?))
             })
@@ -178,18 +179,18 @@ impl Writer<'_> {
         }
         self.note_removed(table, session, file, Some(offset))?;
         let text = format!("delete from {table} where session = ?1 and file = ?2 and byte_offset = ?3");
-        self.transaction.prepare_cached(&text)?.execute([session, file, offset])?;
+        self.transaction.prepare_cached(&text)?.execute(params![session, file, offset])?;
         if copied { Ok(()) } else { self.promote(table, key, session) }
     }
 
     /// Subtracts what is counted for copies as well.
-    fn count_copies_out(&mut self, session: i64, file: i64) -> Result<()> {
+    fn count_copies_out(&mut self, session: SessionId, file: FileId) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select role, tally, count(*) from message where session = $1 and file = $2 and copied = 1
              group by role, tally"
         ))?;
         let copies: Vec<(Role, Tally, i64)> = statement
-            .query_map([session, file], |row| {
+            .query_map(params![session, file], |row| {
                 Ok((Role::from_stored(row.get(0)?), Tally::from_stored(row.get(1)?), row.get(2)?))
             })?
             .collect::<rusqlite::Result<_>>()?;
@@ -202,7 +203,7 @@ impl Writer<'_> {
     }
 
     /// Makes the best copy the original, after the original with this key was removed from a session.
-    fn promote(&mut self, table: &'static str, key: ContentKey, session: i64) -> Result<()> {
+    fn promote(&mut self, table: &'static str, key: ContentKey, session: SessionId) -> Result<()> {
         let mut heirs = self.copies(table, key, session)?;
         self.copying.extend(heirs.iter().map(|heir| heir.session));
         let mut best: Option<CopyCandidate> = None;
@@ -224,8 +225,8 @@ impl Writer<'_> {
     /// Changes the key of a message, which may make it a copy or the original of copies.
     pub(crate) fn rekey(
         &mut self,
-        instance: i64,
-        file: i64,
+        instance: InstanceId,
+        file: FileId,
         session: &Arc<str>,
         offset: u64,
         key: ContentKey,
@@ -249,7 +250,7 @@ impl Writer<'_> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update message set key = $4, changed = $5 where session = $1 and file = $2 and byte_offset = $3"
         ))?;
-        statement.execute([session, file, offset, key.stored(), self.commit])?;
+        statement.execute(params![session, file, offset, key.stored(), self.commit])?;
         drop(statement);
         self.note_rekeyed(session, before)?;
         if !copied {
@@ -286,19 +287,24 @@ impl Writer<'_> {
     }
 
     /// The original among the rows of the member whose session this is.
-    fn original(&self, table: &'static str, key: ContentKey, session: i64) -> Result<Option<CopyCandidate>> {
+    fn original(
+        &self,
+        table: &'static str,
+        key: ContentKey,
+        session: SessionId,
+    ) -> Result<Option<CopyCandidate>> {
         let mut statement = self.transaction.prepare_cached(&select_by_key(table, 0))?;
         let found = statement
-            .query_row([key.stored(), session], |row| {
+            .query_row(params![key.stored(), session], |row| {
                 Ok(candidate(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
             })
             .optional()?;
         Ok(found)
     }
 
-    fn copies(&self, table: &'static str, key: ContentKey, session: i64) -> Result<Vec<CopyCandidate>> {
+    fn copies(&self, table: &'static str, key: ContentKey, session: SessionId) -> Result<Vec<CopyCandidate>> {
         let mut statement = self.transaction.prepare_cached(&select_by_key(table, 1))?;
-        let rows = statement.query_map([key.stored(), session], |row| {
+        let rows = statement.query_map(params![key.stored(), session], |row| {
             Ok(candidate(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -310,9 +316,9 @@ impl Writer<'_> {
             "update {table} set copied = ?4{changed} where session = ?1 and file = ?2 and byte_offset = ?3"
         );
         let mut statement = self.transaction.prepare_cached(&text)?;
-        let values = [row.session, row.file, row.offset, i64::from(copied), self.commit];
+        let values = params![row.session, row.file, row.offset, copied, self.commit];
         let count = if table == "usage" { 4 } else { 5 };
-        statement.execute(rusqlite::params_from_iter(&values[..count]))?;
+        statement.execute(&values[..count])?;
         drop(statement);
         self.touched.insert(row.session);
         let by = if copied { -1 } else { 1 };
@@ -374,12 +380,18 @@ impl Writer<'_> {
             "select session.key || ' ' || file.path || ' ' || instance.root from session, file, instance
              where session.id = $1 and file.id = $2 and instance.id = file.instance"
         ))?;
-        let name = statement.query_row([row.session, row.file], |row| row.get(0))?;
+        let name = statement.query_row(params![row.session, row.file], |row| row.get(0))?;
         Ok((row.inherited, row.at.map_or(i64::MAX, Time::micros), name, row.offset))
     }
 }
 
-fn candidate(session: i64, file: i64, offset: i64, inherited: bool, at: Option<i64>) -> CopyCandidate {
+fn candidate(
+    session: SessionId,
+    file: FileId,
+    offset: i64,
+    inherited: bool,
+    at: Option<i64>,
+) -> CopyCandidate {
     CopyCandidate { session, file, offset, inherited, at: at.map(Time::from_micros) }
 }
 

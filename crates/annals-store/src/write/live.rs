@@ -1,5 +1,6 @@
 //! State of live collection: connected sources, what was seen when, and locators of gaps.
 
+use annals_core::InstanceId;
 use rusqlite::{OptionalExtension, params};
 
 use super::Writer;
@@ -18,7 +19,7 @@ pub struct LiveAccount {
 /// State of the collector.
 impl Store {
     /// Keys and locators of a stream's gaps that are not recovered, including those that were given up.
-    pub fn gap_locators(&self, instance: i64, stream: &str) -> Result<Vec<(String, String)>> {
+    pub fn gap_locators(&self, instance: InstanceId, stream: &str) -> Result<Vec<(String, String)>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select key, locator from gap where instance = $1 and stream = $2 and status <> 'recovered'"
         ))?;
@@ -30,7 +31,7 @@ impl Store {
     pub fn is_connected(&self, source: &str) -> Result<bool> {
         let mut statement = self.connection.prepare_cached(sql!("select 1 from setting where name = $1"))?;
         let found: Option<i64> =
-            statement.query_row([format!("connected {source}")], |row| row.get(0)).optional()?;
+            statement.query_row(params![format!("connected {source}")], |row| row.get(0)).optional()?;
         Ok(found.is_some())
     }
 }
@@ -49,7 +50,7 @@ impl Archive<'_> {
              from instance where source = $1 and {visible}"
             ),
         )?;
-        let mut rows = statement.query([source])?;
+        let mut rows = statement.query(params![source])?;
         let mut account = LiveAccount::default();
         while let Some(row) = rows.next()? {
             let number = |column: usize| -> rusqlite::Result<u64> {
@@ -75,7 +76,7 @@ impl Writer<'_> {
 
     pub fn disconnect(&mut self, source: &str) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!("delete from setting where name = $1"))?;
-        statement.execute([format!("connected {source}")])?;
+        statement.execute(params![format!("connected {source}")])?;
         Ok(())
     }
 }

@@ -18,7 +18,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use crate::error::Result;
 use crate::index::write::IndexBuilder;
 use crate::{Batch, Count, ReadRows, Segment, Store, blobs, sql};
-use annals_core::{Encoding, Framing, Item, SessionFacts, Span, Time, Tokens};
+use annals_core::{Encoding, FileId, Framing, InstanceId, Item, SessionFacts, SessionId, Span, Time, Tokens};
 
 /// Malformed lines of one file that are stored with their places; all are counted.
 const MALFORMED: i64 = 100;
@@ -54,13 +54,13 @@ pub(crate) const DERIVED: &[&str] = &[
 pub struct Writer<'s> {
     pub(crate) transaction: Transaction<'s>,
     pub(crate) now: Time,
-    sessions: HashMap<(i64, Arc<str>), i64>,
+    sessions: HashMap<(InstanceId, Arc<str>), SessionId>,
     words: HashMap<Arc<str>, i64>,
-    pub(crate) deltas: HashMap<i64, Delta>,
+    pub(crate) deltas: HashMap<SessionId, Delta>,
     pub(crate) usage_deltas: HashMap<UsagePlace, UsageDelta>,
-    pub(crate) touched: BTreeSet<i64>,
+    pub(crate) touched: BTreeSet<SessionId>,
     /// Sessions in which copies of other sessions' rows were found.
-    pub(crate) copying: BTreeSet<i64>,
+    pub(crate) copying: BTreeSet<SessionId>,
     pub(crate) index: IndexBuilder,
     /// The number of this commit.
     pub(crate) commit: i64,
@@ -81,7 +81,7 @@ pub(crate) struct Delta {
 }
 
 /// The sum that a response belongs to: session, day, model, class of prompt length.
-pub(crate) type UsagePlace = (i64, i64, i64, i64);
+pub(crate) type UsagePlace = (SessionId, i64, i64, i64);
 
 /// Changes of such a sum.
 #[derive(Debug, Default, Clone, Copy)]
@@ -118,7 +118,7 @@ impl Writer<'_> {
     }
 
     /// Applies a batch and returns the file's id.
-    pub fn apply(&mut self, batch: Batch) -> Result<i64> {
+    pub fn apply(&mut self, batch: Batch) -> Result<FileId> {
         let (file, version) = self.file_row(&batch)?;
         if batch.drops_rows {
             self.forget_rows(file)?;
@@ -129,7 +129,7 @@ impl Writer<'_> {
             let mut statement = self.transaction.prepare_cached(sql!(
                 "update file set rows_owner = $2, parsed = 0, content_size = 0 where id = $1"
             ))?;
-            statement.execute([other, file])?;
+            statement.execute(params![other, file])?;
         }
         for segment in &batch.segments {
             self.write_segment(file, version, segment)?;
@@ -151,19 +151,19 @@ impl Writer<'_> {
         Ok(file)
     }
 
-    pub(crate) fn write_segment(&self, file: i64, version: i64, segment: &Segment) -> Result<()> {
+    pub(crate) fn write_segment(&self, file: FileId, version: i64, segment: &Segment) -> Result<()> {
         let offset = segment.offset as i64;
         let blob = blobs::blob_of(&self.transaction, segment)?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "select blob from segment where file = $1 and version = $2 and byte_offset = $3"
         ))?;
         let before: Option<i64> =
-            statement.query_row([file, version, offset], |row| row.get(0)).optional()?;
+            statement.query_row(params![file, version, offset], |row| row.get(0)).optional()?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into segment (file, version, byte_offset, length, blob) values ($1, $2, $3, $4, $5)
              on conflict (file, version, byte_offset) do update set length = excluded.length, blob = excluded.blob"
         ))?;
-        statement.execute([file, version, offset, segment.length as i64, blob])?;
+        statement.execute(params![file, version, offset, segment.length as i64, blob])?;
         // The last segment of a version grows with the file.
         match before.filter(|before| *before != blob) {
             Some(before) => blobs::remove_unused(&self.transaction, before),
@@ -172,11 +172,11 @@ impl Writer<'_> {
     }
 
     /// Removes what is behind the end of a version: its file may shrink while it is read.
-    fn cut_segments(&self, file: i64, version: i64, size: u64) -> Result<()> {
+    fn cut_segments(&self, file: FileId, version: i64, size: u64) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "delete from segment where file = $1 and version = $2 and byte_offset >= $3 returning blob"
         ))?;
-        let blobs = statement.query_map([file, version, size as i64], |row| row.get(0))?;
+        let blobs = statement.query_map(params![file, version, size as i64], |row| row.get(0))?;
         let blobs: Vec<i64> = blobs.collect::<rusqlite::Result<_>>()?;
         blobs.into_iter().try_for_each(|blob| blobs::remove_unused(&self.transaction, blob))
     }
@@ -184,8 +184,8 @@ impl Writer<'_> {
     /// Applies rows of a part of a file whose bytes are in the archive.
     pub fn apply_rows(
         &mut self,
-        instance: i64,
-        file: i64,
+        instance: InstanceId,
+        file: FileId,
         version: i64,
         rows: ReadRows,
         reader_version: u32,
@@ -203,8 +203,8 @@ impl Writer<'_> {
     /// Applies only items, of a version that was replaced.
     pub fn apply_items(
         &mut self,
-        instance: i64,
-        file: i64,
+        instance: InstanceId,
+        file: FileId,
         version: i64,
         items: Vec<Item>,
         facts: Vec<(Arc<str>, u8, SessionFacts)>,
@@ -228,7 +228,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn apply_counts(&mut self, file: i64, counts: &[Count], malformed: &[(Span, String)]) -> Result<()> {
+    fn apply_counts(&mut self, file: FileId, counts: &[Count], malformed: &[(Span, String)]) -> Result<()> {
         for count in counts {
             let mut statement = self.transaction.prepare_cached(sql!(
                 "insert into coverage (file, status, kind, lines, bytes) values ($1, $2, $3, $4, $5)
@@ -254,7 +254,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn save_state(&self, file: i64, state: &str) -> Result<()> {
+    fn save_state(&self, file: FileId, state: &str) -> Result<()> {
         if state.is_empty() {
             return Ok(());
         }
@@ -305,7 +305,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn file_row(&mut self, batch: &Batch) -> Result<(i64, i64)> {
+    fn file_row(&mut self, batch: &Batch) -> Result<(FileId, i64)> {
         let part = &batch.part;
         let framing = match part.framing {
             Framing::Lines => "lines",
@@ -346,7 +346,7 @@ impl Writer<'_> {
                     now,
                     part.mutable
                 ])?;
-                self.transaction.last_insert_rowid()
+                FileId(self.transaction.last_insert_rowid())
             }
         };
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -388,7 +388,7 @@ impl Writer<'_> {
         Ok((file, version))
     }
 
-    pub(crate) fn session_id(&mut self, instance: i64, key: &Arc<str>) -> Result<i64> {
+    pub(crate) fn session_id(&mut self, instance: InstanceId, key: &Arc<str>) -> Result<SessionId> {
         if let Some(id) = self.sessions.get(&(instance, Arc::clone(key))) {
             return Ok(*id);
         }
@@ -416,14 +416,14 @@ impl Writer<'_> {
             return Ok(Some(*id));
         }
         let mut statement = self.transaction.prepare_cached(sql!("select id from name where text = $1"))?;
-        let known: Option<i64> = statement.query_row([word.as_ref()], |row| row.get(0)).optional()?;
+        let known: Option<i64> = statement.query_row(params![word.as_ref()], |row| row.get(0)).optional()?;
         drop(statement);
         let id = match known {
             Some(id) => id,
             None => {
                 let mut statement =
                     self.transaction.prepare_cached(sql!("insert into name (text) values ($1)"))?;
-                statement.execute([word.as_ref()])?;
+                statement.execute(params![word.as_ref()])?;
                 self.transaction.last_insert_rowid()
             }
         };

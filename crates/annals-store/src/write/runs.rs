@@ -5,11 +5,11 @@ use rusqlite::{OptionalExtension, params};
 use super::Writer;
 use crate::error::Result;
 use crate::{Store, sql};
-use annals_core::{ContentKey, SourceStatus, Time};
+use annals_core::{ContentKey, FileId, InstanceId, SourceStatus, Time};
 
 /// State of the collector for the whole archive. Never read on behalf of a member.
 impl Store {
-    pub fn instance(&self, source: &str, machine: &str, root: &str, now: Time) -> Result<i64> {
+    pub fn instance(&self, source: &str, machine: &str, root: &str, now: Time) -> Result<InstanceId> {
         // A write would invalidate the caches of all readers, and most homes are known.
         if let Some(known) = self.known_instance(source, machine, root)? {
             return Ok(known);
@@ -23,7 +23,7 @@ impl Store {
     }
 
     /// The home, if it was ever captured.
-    pub fn known_instance(&self, source: &str, machine: &str, root: &str) -> Result<Option<i64>> {
+    pub fn known_instance(&self, source: &str, machine: &str, root: &str) -> Result<Option<InstanceId>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select id from instance where source = $1 and machine = $2 and root = $3"
         ))?;
@@ -31,19 +31,19 @@ impl Store {
     }
 
     /// The machine and directory of a home.
-    pub fn home_of(&self, instance: i64) -> Result<Option<(String, String)>> {
+    pub fn home_of(&self, instance: InstanceId) -> Result<Option<(String, String)>> {
         let mut statement =
             self.connection.prepare_cached(sql!("select machine, root from instance where id = $1"))?;
-        Ok(statement.query_row([instance], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+        Ok(statement.query_row(params![instance], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
     }
 
-    pub fn last_scanned(&self, instance: i64) -> Result<Option<Time>> {
+    pub fn last_scanned(&self, instance: InstanceId) -> Result<Option<Time>> {
         let mut statement =
             self.connection.prepare_cached(sql!("select last_scanned from instance where id = $1"))?;
-        Ok(statement.query_row([instance], |row| crate::read::time(row, 0))?)
+        Ok(statement.query_row(params![instance], |row| crate::read::time(row, 0))?)
     }
 
-    pub fn cursor(&self, instance: i64, name: &str) -> Result<Option<String>> {
+    pub fn cursor(&self, instance: InstanceId, name: &str) -> Result<Option<String>> {
         let mut statement = self
             .connection
             .prepare_cached(sql!("select value from cursor where instance = $1 and name = $2"))?;
@@ -51,7 +51,7 @@ impl Store {
     }
 
     /// Cursors of an instance whose names start with `prefix`, with the prefix removed from the names.
-    pub fn cursors(&self, instance: i64, prefix: &str) -> Result<Vec<(String, String)>> {
+    pub fn cursors(&self, instance: InstanceId, prefix: &str) -> Result<Vec<(String, String)>> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select substr(name, length($2) + 1), value from cursor
              where instance = $1 and substr(name, 1, length($2)) = $2 order by name"
@@ -61,7 +61,13 @@ impl Store {
     }
 
     /// Whether a record has this content and has not ended.
-    pub fn has_record(&self, instance: i64, stream: &str, key: &str, content: ContentKey) -> Result<bool> {
+    pub fn has_record(
+        &self,
+        instance: InstanceId,
+        stream: &str,
+        key: &str,
+        content: ContentKey,
+    ) -> Result<bool> {
         let mut statement = self.connection.prepare_cached(sql!(
             "select hash, deleted_at is null from record where instance = $1 and stream = $2 and key = $3
              order by version desc limit 1"
@@ -76,7 +82,7 @@ impl Store {
     pub fn setting_or_make(&self, name: &str, make: impl FnOnce() -> Vec<u8>) -> Result<Option<Vec<u8>>> {
         let mut statement =
             self.connection.prepare_cached(sql!("select value from setting where name = $1"))?;
-        if let Some(value) = statement.query_row([name], |row| row.get(0)).optional()? {
+        if let Some(value) = statement.query_row(params![name], |row| row.get(0)).optional()? {
             return Ok(Some(value));
         }
         let insert = sql!("insert into setting (name, value) values ($1, $2) on conflict (name) do nothing");
@@ -84,7 +90,7 @@ impl Store {
         let Ok(writer) = (if reads_only { self.open_again() } else { Ok(None) }) else { return Ok(None) };
         let connection = writer.as_ref().map_or(&self.connection.0, |writer| &writer.connection.0);
         match connection.execute(insert, params![name, make()]) {
-            Ok(_) => Ok(statement.query_row([name], |row| row.get(0)).optional()?),
+            Ok(_) => Ok(statement.query_row(params![name], |row| row.get(0)).optional()?),
             Err(_) if reads_only => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -137,7 +143,7 @@ impl Store {
 impl Writer<'_> {
     pub fn set_instance_status(
         &mut self,
-        instance: i64,
+        instance: InstanceId,
         status: SourceStatus,
         reason: &str,
         now: Time,
@@ -150,15 +156,15 @@ impl Writer<'_> {
     }
 
     /// Whether a home has sessions, and whether it has transcripts.
-    pub fn has_sessions_or_transcripts(&self, instance: i64) -> Result<(bool, bool)> {
+    pub fn has_sessions_or_transcripts(&self, instance: InstanceId) -> Result<(bool, bool)> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select exists (select 1 from session where instance = $1),
                     exists (select 1 from file where instance = $1 and store = 'transcripts' and content_size > 0)"
         ))?;
-        Ok(statement.query_row([instance], |row| Ok((row.get(0)?, row.get(1)?)))?)
+        Ok(statement.query_row(params![instance], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 
-    pub fn set_cursor(&mut self, instance: i64, name: &str, value: &str) -> Result<()> {
+    pub fn set_cursor(&mut self, instance: InstanceId, name: &str, value: &str) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into cursor (instance, name, value) values ($1, $2, $3)
              on conflict (instance, name) do update set value = excluded.value"
@@ -168,19 +174,19 @@ impl Writer<'_> {
     }
 
     /// Marks files as deleted by the client. Their bytes and rows stay; mutable records end.
-    pub fn mark_gone(&mut self, files: &[i64], now: Time) -> Result<()> {
+    pub fn mark_gone(&mut self, files: &[FileId], now: Time) -> Result<()> {
         for file in files {
             let mut statement = self
                 .transaction
                 .prepare_cached(sql!("update file set gone_at = $2 where id = $1 and gone_at is null"))?;
-            statement.execute([*file, now.micros()])?;
+            statement.execute(params![*file, now.micros()])?;
             drop(statement);
             // Rows can be rebuilt from the bytes; that their source ended cannot.
             let mut statement = self.transaction.prepare_cached(sql!(
                 "update version set gone_at = $2 where file = $1 and gone_at is null
                  and version = (select version from file where id = $1 and mutable)"
             ))?;
-            let ended = statement.execute([*file, now.micros()])?;
+            let ended = statement.execute(params![*file, now.micros()])?;
             drop(statement);
             if ended > 0 {
                 self.end_records(*file, now)?;
@@ -190,7 +196,7 @@ impl Writer<'_> {
     }
 
     /// Ends records that a new version of their file no longer contains.
-    pub fn end_unseen_records(&mut self, file: i64, version: i64, at: Time) -> Result<()> {
+    pub fn end_unseen_records(&mut self, file: FileId, version: i64, at: Time) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update record set deleted_at = $3, changed = $4 where file = $1 and deleted_at is null and seen_version < $2
              and not exists (select 1 from record newer where newer.instance = record.instance
@@ -202,20 +208,20 @@ impl Writer<'_> {
     }
 
     /// Ends the records of a mutable file; their content stays.
-    pub fn end_records(&mut self, file: i64, at: Time) -> Result<()> {
+    pub fn end_records(&mut self, file: FileId, at: Time) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update record set deleted_at = $2, changed = $3 where file = $1 and deleted_at is null
              and not exists (select 1 from record newer where newer.instance = record.instance
                              and newer.stream = record.stream and newer.key = record.key
                              and newer.version > record.version)"
         ))?;
-        statement.execute([file, at.micros(), self.commit])?;
+        statement.execute(params![file, at.micros(), self.commit])?;
         Ok(())
     }
 
     /// Marks sessions as gone if all their transcripts are, and as present if one is back. `gone` are the files of this
     /// run.
-    pub fn mark_sessions(&mut self, instance: i64, gone: &[i64], now: Time) -> Result<()> {
+    pub fn mark_sessions(&mut self, instance: InstanceId, gone: &[FileId], now: Time) -> Result<()> {
         for file in gone {
             let mut statement = self.transaction.prepare_cached(sql!(
                 "update session set gone_at = $2, changed = $3
@@ -227,7 +233,7 @@ impl Writer<'_> {
                                  join file other on other.instance = file.instance and other.logical_path = file.logical_path
                                  where part.session = session.id and part.rank = 0 and other.gone_at is null)"
             ))?;
-            statement.execute([*file, now.micros(), self.commit])?;
+            statement.execute(params![*file, now.micros(), self.commit])?;
         }
         let mut statement = self.transaction.prepare_cached(sql!(
             "update session set gone_at = null, changed = $2
@@ -237,12 +243,12 @@ impl Writer<'_> {
                          join file other on other.instance = file.instance and other.logical_path = file.logical_path
                          where part.session = session.id and part.rank = 0 and other.gone_at is null)"
         ))?;
-        statement.execute([instance, self.commit])?;
+        statement.execute(params![instance, self.commit])?;
         Ok(())
     }
 
     /// Updates the path and metadata of a file whose content did not change.
-    pub fn restat(&mut self, file: i64, path: &str, stat: crate::Stat) -> Result<()> {
+    pub fn restat(&mut self, file: FileId, path: &str, stat: crate::Stat) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update file set path = $2, inode = $3, modified = $4, changed = $5, mode = coalesce($6, mode), gone_at = null
              where id = $1"

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, params};
 use super::{UsageDelta, Writer};
 use crate::error::Result;
 use crate::sql;
-use annals_core::{ContentKey, LinkKind, SessionFacts, Time};
+use annals_core::{ContentKey, InstanceId, LinkKind, SessionFacts, SessionId, Time};
 
 impl Writer<'_> {
     /// Joins data about the session of another file: titles, and prompts that no transcript has.
@@ -28,7 +28,7 @@ impl Writer<'_> {
              and exists (select 1 from landmark where landmark.row_key = summary.row_key)
              returning session"
         ))?;
-        let named: Vec<Option<i64>> =
+        let named: Vec<Option<SessionId>> =
             statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         drop(statement);
         self.touched.extend(named.into_iter().flatten());
@@ -40,14 +40,14 @@ impl Writer<'_> {
         let mut statement = self
             .transaction
             .prepare_cached(sql!("select session from summary where row_key = $1 and session is not null"))?;
-        let named: Vec<i64> =
-            statement.query_map([row.stored()], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        let named: Vec<SessionId> =
+            statement.query_map(params![row.stored()], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         drop(statement);
         if !named.is_empty() {
             let mut statement = self
                 .transaction
                 .prepare_cached(sql!("update summary set session = null where row_key = $1"))?;
-            statement.execute([row.stored()])?;
+            statement.execute(params![row.stored()])?;
             drop(statement);
             self.touched.extend(named);
         }
@@ -129,13 +129,13 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn merge_session(&mut self, session: i64) -> Result<()> {
+    fn merge_session(&mut self, session: SessionId) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select part.rank, part.facts from session_part part join file on file.id = part.file
              where part.session = $1 order by part.rank desc, file.path"
         ))?;
         let parts: Vec<(i64, String)> = statement
-            .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .query_map(params![session], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<_>>()?;
         drop(statement);
         if parts.is_empty() {
@@ -147,7 +147,9 @@ impl Writer<'_> {
                  returning instance, key"
             ))?;
             let gone = statement
-                .query_row([session], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
+                .query_row(params![session], |row| {
+                    Ok((row.get::<_, InstanceId>(0)?, row.get::<_, String>(1)?))
+                })
                 .optional()?;
             drop(statement);
             return match gone {
@@ -161,14 +163,14 @@ impl Writer<'_> {
             let mut statement = self
                 .transaction
                 .prepare_cached(sql!("select other from link where session = $1 and kind = 'copy'"))?;
-            facts.parent = statement.query_row([session], |row| row.get(0)).optional()?;
+            facts.parent = statement.query_row(params![session], |row| row.get(0)).optional()?;
             facts.parent_kind = facts.parent.as_ref().map(|_| LinkKind::Fork);
         }
         let mut statement = self.transaction.prepare_cached(sql!(
             "select text from summary join file on file.id = summary.file
              where session = $1 order by file.path desc, byte_offset desc limit 1"
         ))?;
-        let summary: Option<String> = statement.query_row([session], |row| row.get(0)).optional()?;
+        let summary: Option<String> = statement.query_row(params![session], |row| row.get(0)).optional()?;
         drop(statement);
         let title = facts.name.clone().or(facts.title.clone()).or(summary).or(facts.first_prompt.clone());
         let mut statement = self.transaction.prepare_cached(sql!(

@@ -9,12 +9,18 @@ use super::copies::CopyCandidate;
 use crate::error::Result;
 use crate::sql;
 use annals_core::{
-    Call, CallResult, Document, Item, Landmark, Link, Message, MessageKind, Role, Span, Summary, Tally, Time,
-    Tokens, Touch, Usage,
+    Call, CallResult, Document, FileId, InstanceId, Item, Landmark, Link, Message, MessageKind, Role,
+    SessionId, Span, Summary, Tally, Time, Tokens, Touch, Usage,
 };
 
 impl Writer<'_> {
-    pub(crate) fn write_item(&mut self, instance: i64, file: i64, version: i64, item: Item) -> Result<()> {
+    pub(crate) fn write_item(
+        &mut self,
+        instance: InstanceId,
+        file: FileId,
+        version: i64,
+        item: Item,
+    ) -> Result<()> {
         match item {
             Item::Message(message) => self.write_message(instance, file, &message),
             Item::Amend { session, offset, kind } => {
@@ -47,13 +53,18 @@ impl Writer<'_> {
         }
     }
 
-    fn write_message(&mut self, instance: i64, file: i64, message: &Message) -> Result<()> {
+    fn write_message(&mut self, instance: InstanceId, file: FileId, message: &Message) -> Result<()> {
         let session = self.session_id(instance, &message.session)?;
         self.write_message_of(session, file, message)
     }
 
     /// Writes a message of a session whose row is known.
-    pub(crate) fn write_message_of(&mut self, session: i64, file: i64, message: &Message) -> Result<()> {
+    pub(crate) fn write_message_of(
+        &mut self,
+        session: SessionId,
+        file: FileId,
+        message: &Message,
+    ) -> Result<()> {
         let model = self.word_id(message.model.as_ref())?;
         let offset = message.span.offset as i64;
         let is_copy = self.resolve_original(
@@ -90,8 +101,8 @@ impl Writer<'_> {
 
     fn amend_message(
         &mut self,
-        instance: i64,
-        file: i64,
+        instance: InstanceId,
+        file: FileId,
         session: &Arc<str>,
         offset: u64,
         kind: MessageKind,
@@ -125,8 +136,8 @@ impl Writer<'_> {
 
     fn extend_message(
         &mut self,
-        instance: i64,
-        file: i64,
+        instance: InstanceId,
+        file: FileId,
         session: &Arc<str>,
         message: u64,
         span: Span,
@@ -140,11 +151,11 @@ impl Writer<'_> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update message set changed = $4 where session = $1 and file = $2 and byte_offset = $3"
         ))?;
-        statement.execute([session, file, message as i64, self.commit])?;
+        statement.execute(params![session, file, message as i64, self.commit])?;
         Ok(())
     }
 
-    fn write_summary(&mut self, file: i64, summary: &Summary) -> Result<()> {
+    fn write_summary(&mut self, file: FileId, summary: &Summary) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into summary (file, byte_offset, row_key, text) values ($1, $2, $3, $4)"
         ))?;
@@ -152,7 +163,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn write_landmark(&mut self, instance: i64, file: i64, landmark: &Landmark) -> Result<()> {
+    fn write_landmark(&mut self, instance: InstanceId, file: FileId, landmark: &Landmark) -> Result<()> {
         let session = self.session_id(instance, &landmark.session)?;
         let row = landmark.row;
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -164,7 +175,7 @@ impl Writer<'_> {
         if added > 0 { self.unassign_summaries_of(row) } else { Ok(()) }
     }
 
-    pub(crate) fn count_message(&mut self, session: i64, role: Role, tally: Tally, by: i64) {
+    pub(crate) fn count_message(&mut self, session: SessionId, role: Role, tally: Tally, by: i64) {
         let delta = self.deltas.entry(session).or_default();
         let (message, record) = match tally {
             Tally::Nothing => (0, 0),
@@ -180,7 +191,7 @@ impl Writer<'_> {
         }
     }
 
-    fn write_call(&mut self, instance: i64, file: i64, call: &Call) -> Result<()> {
+    fn write_call(&mut self, instance: InstanceId, file: FileId, call: &Call) -> Result<()> {
         let session = self.session_id(instance, &call.session)?;
         let name = self.word_id(Some(&call.name))?;
         let model = self.word_id(call.model.as_ref())?;
@@ -220,7 +231,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn write_result(&mut self, instance: i64, file: i64, result: &CallResult) -> Result<()> {
+    fn write_result(&mut self, instance: InstanceId, file: FileId, result: &CallResult) -> Result<()> {
         let session = self.session_id(instance, &result.session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "update tool_call
@@ -249,7 +260,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn write_usage(&mut self, instance: i64, file: i64, usage: &Usage) -> Result<()> {
+    fn write_usage(&mut self, instance: InstanceId, file: FileId, usage: &Usage) -> Result<()> {
         let session = self.session_id(instance, &usage.session)?;
         let model = self.word_id(usage.model.as_ref())?;
         let offset = usage.span.offset as i64;
@@ -292,7 +303,7 @@ impl Writer<'_> {
     }
 
     /// Replaces the numbers of a response: early records are partial, the last one is complete.
-    fn recount_usage(&mut self, session: i64, file: i64, usage: &Usage) -> Result<()> {
+    fn recount_usage(&mut self, session: SessionId, file: FileId, usage: &Usage) -> Result<()> {
         let row =
             CopyCandidate { session, file, offset: usage.span.offset as i64, inherited: false, at: None };
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -329,7 +340,7 @@ impl Writer<'_> {
     /// Adds a response to the totals of its session, or subtracts it.
     pub(crate) fn count_usage(
         &mut self,
-        session: i64,
+        session: SessionId,
         at: Option<Time>,
         model: Option<i64>,
         tokens: Tokens,
@@ -344,7 +355,7 @@ impl Writer<'_> {
         sums.tokens += tokens * by;
     }
 
-    fn write_touch(&mut self, instance: i64, file: i64, touch: &Touch) -> Result<()> {
+    fn write_touch(&mut self, instance: InstanceId, file: FileId, touch: &Touch) -> Result<()> {
         let session = self.session_id(instance, &touch.session)?;
         let path = self.word_id(Some(&touch.path.as_str().into()))?;
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -367,7 +378,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn write_link(&mut self, instance: i64, file: i64, link: &Link) -> Result<()> {
+    fn write_link(&mut self, instance: InstanceId, file: FileId, link: &Link) -> Result<()> {
         let session = self.session_id(instance, &link.session)?;
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into link (session, file, kind, other, position) values ($1, $2, $3, $4, $5)
@@ -378,7 +389,13 @@ impl Writer<'_> {
     }
 
     /// Writes a record. The same content is the same version; other content is the next version.
-    fn write_record(&mut self, instance: i64, file: i64, version: i64, document: &Document) -> Result<()> {
+    fn write_record(
+        &mut self,
+        instance: InstanceId,
+        file: FileId,
+        version: i64,
+        document: &Document,
+    ) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select version, hash, deleted_at from record
              where instance = $1 and stream = $2 and key = $3 order by version desc limit 1"
@@ -419,7 +436,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn end_record(&mut self, instance: i64, stream: &str, key: &str, at: Option<Time>) -> Result<()> {
+    fn end_record(&mut self, instance: InstanceId, stream: &str, key: &str, at: Option<Time>) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update record set deleted_at = $4, changed = $5 where instance = $1 and stream = $2 and key = $3
              and deleted_at is null
@@ -432,7 +449,13 @@ impl Writer<'_> {
     }
 
     /// Notes that a record has the same content in a newer version of its file.
-    fn mark_seen(&mut self, instance: i64, document: &Document, number: i64, version: i64) -> Result<()> {
+    fn mark_seen(
+        &mut self,
+        instance: InstanceId,
+        document: &Document,
+        number: i64,
+        version: i64,
+    ) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update record set seen_version = $5 where instance = $1 and stream = $2 and key = $3 and version = $4"
         ))?;

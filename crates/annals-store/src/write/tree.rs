@@ -7,14 +7,14 @@ use rusqlite::{OptionalExtension, params};
 use super::Writer;
 use crate::error::Result;
 use crate::sql;
-use annals_core::{ContentKey, Role, Tally, Tree};
+use annals_core::{ContentKey, FileId, InstanceId, Role, Tally, Tree};
 
 impl Writer<'_> {
-    pub(crate) fn write_tree(&mut self, instance: i64, file: i64, tree: &Tree) -> Result<()> {
+    pub(crate) fn write_tree(&mut self, instance: InstanceId, file: FileId, tree: &Tree) -> Result<()> {
         let session = self.session_id(instance, &tree.session)?;
         let mut statement =
             self.transaction.prepare_cached(sql!("delete from node where session = $1 and file = $2"))?;
-        statement.execute([session, file])?;
+        statement.execute(params![session, file])?;
         drop(statement);
         let mut statement = self.transaction.prepare_cached(sql!(
             "insert into node (session, file, position, byte_offset, key, parent, current, shown)
@@ -36,15 +36,15 @@ impl Writer<'_> {
         let mut statement = self
             .transaction
             .prepare_cached(sql!("update message set changed = $3 where session = $1 and file = $2"))?;
-        statement.execute([session, file, self.commit])?;
+        statement.execute(params![session, file, self.commit])?;
         Ok(())
     }
 
     /// Removes the row of a message and of the call in it.
     pub(crate) fn forget_message(
         &mut self,
-        instance: i64,
-        file: i64,
+        instance: InstanceId,
+        file: FileId,
         session: &Arc<str>,
         offset: u64,
     ) -> Result<()> {
@@ -55,7 +55,7 @@ impl Writer<'_> {
         }
         for table in ["message_line", "file_touch"] {
             let text = format!("delete from {table} where session = ?1 and file = ?2 and byte_offset = ?3");
-            self.transaction.prepare_cached(&text)?.execute([session, file, offset])?;
+            self.transaction.prepare_cached(&text)?.execute(params![session, file, offset])?;
         }
         self.touched.insert(session);
         Ok(())
@@ -63,8 +63,8 @@ impl Writer<'_> {
 
     pub(crate) fn recount_message(
         &mut self,
-        instance: i64,
-        file: i64,
+        instance: InstanceId,
+        file: FileId,
         session: &Arc<str>,
         offset: u64,
         tally: Tally,

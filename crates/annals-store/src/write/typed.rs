@@ -12,7 +12,10 @@ use rusqlite::{OptionalExtension, params};
 use super::Writer;
 use crate::error::Result;
 use crate::sql;
-use annals_core::{ContentKey, Message, MessageKind, Role, SessionFacts, Span, Tally, Time, TypedPrompt};
+use annals_core::{
+    ContentKey, FileId, InstanceId, Message, MessageKind, Role, SessionFacts, SessionId, Span, Tally, Time,
+    TypedPrompt,
+};
 
 /// The same prompt appears in both files within this time, as some histories have whole seconds. In microseconds.
 const CLOSE: i64 = 2_000_000;
@@ -25,9 +28,9 @@ const HISTORY_RANK: i64 = -1;
 
 /// An entry whose session is not decided yet.
 struct UndecidedEntry {
-    file: i64,
-    instance: i64,
-    session: Option<i64>,
+    file: FileId,
+    instance: InstanceId,
+    session: Option<SessionId>,
     prompt: TypedPrompt,
 }
 
@@ -37,8 +40,8 @@ type ByFolder = HashMap<String, Vec<(i64, i64, Arc<str>)>>;
 impl Writer<'_> {
     pub(crate) fn write_typed_prompt(
         &mut self,
-        instance: i64,
-        file: i64,
+        instance: InstanceId,
+        file: FileId,
         prompt: &TypedPrompt,
     ) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -67,8 +70,8 @@ impl Writer<'_> {
 
     pub(crate) fn write_spoken(
         &mut self,
-        instance: i64,
-        file: i64,
+        instance: InstanceId,
+        file: FileId,
         session: &Arc<str>,
         offset: u64,
         words: ContentKey,
@@ -91,12 +94,12 @@ impl Writer<'_> {
     }
 
     /// Removes the entries of a file, and what may have hidden entries of others.
-    pub(crate) fn forget_typed(&mut self, session: i64, file: i64) -> Result<()> {
+    pub(crate) fn forget_typed(&mut self, session: SessionId, file: FileId) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "delete from spoken where session = $1 and file = $2 returning instance, at, words"
         ))?;
-        let spoken: Vec<(i64, i64, i64)> = statement
-            .query_map([session, file], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        let spoken: Vec<(InstanceId, i64, i64)> = statement
+            .query_map(params![session, file], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
             .collect::<rusqlite::Result<_>>()?;
         drop(statement);
         for (instance, at, words) in spoken {
@@ -107,7 +110,7 @@ impl Writer<'_> {
 
     /// Decides again about every entry that may belong elsewhere now.
     pub(crate) fn resolve_typed(&mut self) -> Result<()> {
-        let mut folders: HashMap<i64, ByFolder> = HashMap::new();
+        let mut folders: HashMap<InstanceId, ByFolder> = HashMap::new();
         loop {
             let undecided = self.undecided()?;
             if undecided.is_empty() {
@@ -136,7 +139,7 @@ impl Writer<'_> {
     }
 
     /// Rechecks entries after a session with a transcript changed: commands that name it, and entries that name none.
-    pub(crate) fn recheck_typed(&self, session: i64, facts: &SessionFacts) -> Result<()> {
+    pub(crate) fn recheck_typed(&self, session: SessionId, facts: &SessionFacts) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update typed_prompt set checked = 0
              from session where session.id = $1 and typed_prompt.instance = session.instance
@@ -157,11 +160,11 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn recheck(&self, session: i64, instance: i64, at: i64, words: i64) -> Result<()> {
+    fn recheck(&self, session: SessionId, instance: InstanceId, at: i64, words: i64) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update typed_prompt set checked = 0 where instance = $1 and at between $2 and $3 and checked"
         ))?;
-        statement.execute([instance, at.saturating_sub(CLOSE), at.saturating_add(CLOSE)])?;
+        statement.execute(params![instance, at.saturating_sub(CLOSE), at.saturating_add(CLOSE)])?;
         drop(statement);
         let mut statement = self.transaction.prepare_cached(sql!(
             "update typed_prompt set checked = 0
@@ -169,12 +172,12 @@ impl Writer<'_> {
                                       or session_key is null and $4 = 0)
              and words = $3 and checked"
         ))?;
-        statement.execute([instance, session, words, at])?;
+        statement.execute(params![instance, session, words, at])?;
         Ok(())
     }
 
     /// Rechecks commands of a session that is now known.
-    pub(crate) fn recheck_commands(&self, instance: i64, session: &str) -> Result<()> {
+    pub(crate) fn recheck_commands(&self, instance: InstanceId, session: &str) -> Result<()> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "update typed_prompt set checked = 0
              where instance = $1 and session_key = $2 and kind = $3 and session is null and checked"
@@ -188,7 +191,7 @@ impl Writer<'_> {
             "select file, byte_offset, length, instance, session_key, project, at, kind, words, title, session
              from typed_prompt where checked = 0 order by file, byte_offset limit $1"
         ))?;
-        let rows = statement.query_map([CHUNK], |row| {
+        let rows = statement.query_map(params![CHUNK], |row| {
             let length = row.get::<_, i64>(2)? as u64;
             Ok(UndecidedEntry {
                 file: row.get(0)?,
@@ -212,7 +215,7 @@ impl Writer<'_> {
     fn owner(
         &self,
         entry: &UndecidedEntry,
-        folders: &mut HashMap<i64, ByFolder>,
+        folders: &mut HashMap<InstanceId, ByFolder>,
     ) -> Result<Option<Arc<str>>> {
         if self.is_spoken(entry)? {
             return Ok(None);
@@ -257,7 +260,8 @@ impl Writer<'_> {
             let mut statement = self.transaction.prepare_cached(sql!(
                 "select exists (select 1 from spoken where instance = $1 and at = 0 and words = $2)"
             ))?;
-            return Ok(statement.query_row([entry.instance, entry.prompt.words.stored()], |row| row.get(0))?);
+            return Ok(statement
+                .query_row(params![entry.instance, entry.prompt.words.stored()], |row| row.get(0))?);
         }
         // Prompts typed while the assistant is busy are sent later.
         let mut statement = self.transaction.prepare_cached(sql!(
@@ -271,7 +275,7 @@ impl Writer<'_> {
     }
 
     /// Whether a session has a transcript, or a prompt in the history.
-    fn is_known(&self, instance: i64, session: &str) -> Result<bool> {
+    fn is_known(&self, instance: InstanceId, session: &str) -> Result<bool> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select exists (select 1 from session join session_part part on part.session = session.id
                             where session.instance = $1 and session.key = $2 and part.rank >= 0)
@@ -281,13 +285,13 @@ impl Writer<'_> {
         Ok(statement.query_row(known, |row| row.get(0))?)
     }
 
-    fn sessions_by_folder(&self, instance: i64) -> Result<ByFolder> {
+    fn sessions_by_folder(&self, instance: InstanceId) -> Result<ByFolder> {
         let mut statement = self.transaction.prepare_cached(sql!(
             "select cwd, started_at, last_at, key from session
              where instance = $1 and cwd is not null and started_at is not null and last_at is not null
              and exists (select 1 from session_part part where part.session = session.id and part.rank = 0)"
         ))?;
-        let rows = statement.query_map([instance], |row| {
+        let rows = statement.query_map(params![instance], |row| {
             Ok((row.get::<_, String>(0)?, (row.get(1)?, row.get(2)?, row.get::<_, String>(3)?.into())))
         })?;
         let mut folders = ByFolder::new();
@@ -298,7 +302,7 @@ impl Writer<'_> {
         Ok(folders)
     }
 
-    fn move_entry(&mut self, entry: &UndecidedEntry, owner: Option<i64>) -> Result<()> {
+    fn move_entry(&mut self, entry: &UndecidedEntry, owner: Option<SessionId>) -> Result<()> {
         let prompt = &entry.prompt;
         if let Some(before) = entry.session {
             self.forget_row("message", before, entry.file, prompt.span.offset as i64)?;
@@ -321,7 +325,7 @@ impl Writer<'_> {
     }
 
     /// Writes the facts that a history file has about a session, from its entries; removes them if it has none.
-    fn describe(&mut self, session: i64, file: i64) -> Result<()> {
+    fn describe(&mut self, session: SessionId, file: FileId) -> Result<()> {
         self.touched.insert(session);
         let mut statement = self.transaction.prepare_cached(sql!(
             "select min(at), max(at), max(project),
@@ -330,7 +334,7 @@ impl Writer<'_> {
              from typed_prompt where session = $1 and file = $2 having count(*) > 0"
         ))?;
         let found = statement
-            .query_row([session, file], |row| {
+            .query_row(params![session, file], |row| {
                 let times = [row.get(0)?, row.get(1)?].map(Time::from_micros);
                 Ok((times, row.get::<_, Option<String>>(2)?, row.get::<_, Option<String>>(3)?))
             })
@@ -340,7 +344,7 @@ impl Writer<'_> {
             let mut statement = self
                 .transaction
                 .prepare_cached(sql!("delete from session_part where session = $1 and file = $2"))?;
-            statement.execute([session, file])?;
+            statement.execute(params![session, file])?;
             return Ok(());
         };
         let facts = SessionFacts {

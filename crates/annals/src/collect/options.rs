@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::home::walk::HomeState;
-use annals_core::Time;
+use annals_core::{InstanceId, Time};
 use annals_sources::{Settings, Source};
 
 /// What to collect.
@@ -20,7 +20,7 @@ pub struct SyncOptions {
     /// A refresh on request: if nothing changed, it writes nothing but a timestamp now and then.
     pub opportunistic: bool,
     /// Visits only these files of these homes, to heal them.
-    pub damaged: Option<Vec<(i64, String)>>,
+    pub damaged: Option<Vec<(InstanceId, String)>>,
     /// The member who owns the homes.
     pub member: Option<String>,
 }

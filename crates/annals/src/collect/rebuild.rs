@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::ingest::content::read_content;
 use super::ingest::parse::Parse;
-use annals_core::{Item, Result, Scope, Time};
+use annals_core::{FileId, InstanceId, Item, Result, Scope, Time};
 use annals_sources::{FileContext, by_name};
 use annals_store::{CapturedFile, RowsOwner, Store, VersionRow, Writer, salvage};
 
@@ -93,7 +93,7 @@ fn rebuild_rows(
             done.files += 1;
         }
         writer.resolve()?;
-        let gone: Vec<i64> = files.iter().filter(|file| file.gone).map(|file| file.id).collect();
+        let gone: Vec<FileId> = files.iter().filter(|file| file.gone).map(|file| file.id).collect();
         writer.mark_sessions(instance.id, &gone, now)?;
     }
     writer.finish_rebuild()?;
@@ -115,7 +115,7 @@ impl<R: Read> Read for Noted<'_, R> {
 }
 
 struct RebuildTarget<'a> {
-    instance: i64,
+    instance: InstanceId,
     file: &'a CapturedFile,
     version: &'a VersionRow,
 }

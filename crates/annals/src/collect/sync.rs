@@ -15,7 +15,7 @@ use super::import::drops::import_drops;
 use super::ingest::capture::{CaptureOutcome, Capturer, Report};
 use super::options::{Environment, Nobody, Progress, SourceReport, SyncOptions, Totals};
 use super::run::{self, Run};
-use annals_core::{FailureKind, LineStatus, Result, Scope, SourceStatus, Time};
+use annals_core::{FailureKind, FileId, InstanceId, LineStatus, Result, Scope, SourceStatus, Time};
 use annals_sources::{Home, REPOSITORIES, Settings, Source};
 use annals_store::{Batch, SURVEY, Store, Writer};
 
@@ -64,7 +64,7 @@ pub fn sync(
         reports.push(report);
     }
     if let Some(member) = &options.member {
-        let instances: Vec<i64> = visits.iter().map(|visit| visit.instance).collect();
+        let instances: Vec<InstanceId> = visits.iter().map(|visit| visit.instance).collect();
         store.assign_homes(&instances, member)?;
     }
     let mut run = None;
@@ -73,7 +73,8 @@ pub fn sync(
     }
     let (files, bytes) = (jobs.len() as u64, jobs.iter().map(|job: &Job| job.found.size).sum());
     progress.begin(files, bytes);
-    let places: BTreeMap<i64, usize> = visits.iter().map(|visit| (visit.instance, visit.place)).collect();
+    let places: BTreeMap<InstanceId, usize> =
+        visits.iter().map(|visit| (visit.instance, visit.place)).collect();
     let scope = CaptureScope { places: &places, verifies: options.verify };
     capture_all(&mut store, environment, jobs, &scope, &mut reports, progress)?;
     progress.end();
@@ -169,7 +170,7 @@ enum FileSelection {
 }
 
 impl FileSelection {
-    fn of(store: &Store, options: &SyncOptions, instance: i64) -> Result<FileSelection> {
+    fn of(store: &Store, options: &SyncOptions, instance: InstanceId) -> Result<FileSelection> {
         if let Some(damaged) = &options.damaged {
             let of_home = damaged.iter().filter(|(home, _)| *home == instance);
             let files: HashSet<String> = of_home.map(|(_, path)| path.clone()).collect();
@@ -212,12 +213,12 @@ impl FileSelection {
 /// A home that is captured by this run.
 struct Visit {
     place: usize,
-    instance: i64,
+    instance: InstanceId,
     source: &'static dyn Source,
     root: PathBuf,
     state: HomeState,
     survey: Survey,
-    gone: Vec<i64>,
+    gone: Vec<FileId>,
     /// The choice of projects, if it changed and every file was compared with it.
     new_choice: Option<String>,
 }
@@ -296,7 +297,7 @@ fn visit(
 /// What the captures of a run have in common.
 struct CaptureScope<'a> {
     /// The report of each home.
-    places: &'a BTreeMap<i64, usize>,
+    places: &'a BTreeMap<InstanceId, usize>,
     verifies: bool,
 }
 
@@ -347,7 +348,7 @@ fn write_all(
     store: &mut Store,
     environment: &Environment<'_>,
     receiver: &Receiver<Report>,
-    places: &BTreeMap<i64, usize>,
+    places: &BTreeMap<InstanceId, usize>,
     reports: &mut [SourceReport],
     progress: &mut dyn Progress,
 ) -> Result<()> {

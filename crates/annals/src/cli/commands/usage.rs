@@ -8,7 +8,7 @@ use crate::cli::ui::time;
 use crate::cli::{Context, Outcome};
 use crate::view::format::{cost, counted, number, plural};
 use crate::view::{Paging, ResponsePage, UsageQuery, UsageReport, UsageRow, View};
-use annals_core::{Error, Result};
+use annals_core::{Error, Result, SessionId};
 use annals_store::{ResponseFilter, UsageBy};
 
 #[derive(Args)]
@@ -75,7 +75,7 @@ pub fn run(context: &mut Context, options: &UsageArguments) -> Result<Outcome> {
     Ok(if report.rows.is_empty() { Outcome::Nothing } else { Outcome::Done })
 }
 
-fn session_row(view: &View<'_>, id: &str) -> Result<i64> {
+fn session_row(view: &View<'_>, id: &str) -> Result<SessionId> {
     let session = view.find_session(id)?;
     session.map(|session| session.row).ok_or_else(|| {
         Error::new(format!("no session found with id {id:?}"))

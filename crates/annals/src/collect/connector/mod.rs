@@ -16,7 +16,7 @@ use super::import::containers::private_file;
 use super::ingest::append::Appender;
 use super::options::Environment;
 use super::run::{self, Run};
-use annals_core::{ContentKey, Error, FailureKind, Result, SourceStatus, Time};
+use annals_core::{ContentKey, Error, FailureKind, InstanceId, Result, SourceStatus, Time};
 use annals_sources::of_programs;
 use annals_store::{Lease, Store};
 use program::{ENDING, Program, Received};
@@ -191,7 +191,7 @@ pub struct Session<'r, 'e> {
     pub environment: &'r Environment<'e>,
     pub appender: Appender,
     pub store: &'r mut Store,
-    pub instance: i64,
+    pub instance: InstanceId,
     pub version: String,
     pub streams: BTreeMap<String, ConnectorStream>,
     /// Gaps that were sent to the connector.

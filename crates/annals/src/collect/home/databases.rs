@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::walk::FoundFile;
 use crate::collect::ingest::documents::{is_same, replace, write_again};
 use crate::collect::ingest::target::Target;
-use annals_core::{Database, Result, Time};
+use annals_core::{Database, FileId, InstanceId, Result, Time};
 use annals_sources::Source;
 use annals_store::{
     Batch, CapturedFile, Packer, Store, TABLES, Unreadable, count_tables, estimate_tables, read_schema,
@@ -29,7 +29,7 @@ pub struct TableReport {
     pub is_schema: bool,
     pub unchanged: u64,
     /// Documents whose row was deleted; only after a complete read.
-    pub gone: Vec<i64>,
+    pub gone: Vec<FileId>,
     /// Stored so that an unchanged database is not opened again.
     pub cursor: (String, String),
     pub error: Option<String>,
@@ -38,7 +38,7 @@ pub struct TableReport {
 /// Reads the newest database of the pattern, unless it is unchanged.
 pub fn read_database(
     store: &Store,
-    (instance, source): (i64, &'static dyn Source),
+    (instance, source): (InstanceId, &'static dyn Source),
     declared: &'static Database,
     found: &[FoundFile],
     scratch: &Path,
@@ -104,7 +104,7 @@ pub fn read_database(
 /// Reads the schema of the newest database of each pattern, unless it is unchanged.
 pub fn read_schemas(
     store: &Store,
-    instance: i64,
+    instance: InstanceId,
     source: &'static dyn Source,
     found: &[FoundFile],
     scratch: &Path,
@@ -155,7 +155,7 @@ pub fn read_schemas(
 /// that cannot be read, which `read_database` reports.
 pub fn count_databases(
     store: &Store,
-    instance: i64,
+    instance: InstanceId,
     databases: &'static [Database],
     found: &[FoundFile],
     scratch: &Path,

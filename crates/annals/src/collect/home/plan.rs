@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use super::walk::{FoundFile, Survey};
-use annals_core::{Encoding, Time};
+use annals_core::{Encoding, FileId, InstanceId, Time};
 use annals_sources::Source;
 use annals_store::{CapturedFile, RowsOwner};
 
 /// A file to capture.
 pub struct Job {
-    pub instance: i64,
+    pub instance: InstanceId,
     pub source: &'static dyn Source,
     pub found: FoundFile,
     pub logical_path: String,
@@ -35,11 +35,11 @@ pub struct Plan {
     pub unchanged: (u64, u64),
     /// Too old for this run's `--since`.
     pub put_off: u64,
-    pub gone: Vec<i64>,
+    pub gone: Vec<FileId>,
 }
 
 pub fn plan(
-    instance: i64,
+    instance: InstanceId,
     source: &'static dyn Source,
     survey: &mut Survey,
     captured: Vec<CapturedFile>,
@@ -134,7 +134,7 @@ fn is_here(file: &CapturedFile) -> bool {
 }
 
 fn plan_known(
-    instance: i64,
+    instance: InstanceId,
     source: &'static dyn Source,
     found: Vec<FoundFile>,
     known: impl Iterator<Item = CapturedFile>,

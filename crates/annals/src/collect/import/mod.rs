@@ -17,7 +17,7 @@ use super::ingest::append::{Appender, CONTENT_HASH};
 use super::ingest::target::Target;
 use super::options::{Environment, Progress};
 use super::run::{self, Run};
-use annals_core::{Error, Result, Scope, Time};
+use annals_core::{Error, InstanceId, Result, Scope, Time};
 use annals_sources::{Capture, ElementBody, IntakeOptions, KnownRecords, Member, Shape, Source, registry};
 use annals_store::{Batch, Store};
 use containers::{Container, Kind};
@@ -98,10 +98,10 @@ pub struct Importer<'i, 'e> {
     pub member: Option<&'i str>,
     pub sources: Vec<&'static dyn Source>,
     /// The home of each source's imports.
-    pub instances: BTreeMap<&'static str, i64>,
+    pub instances: BTreeMap<&'static str, InstanceId>,
     /// Batches not committed yet, and the files they are for.
     pub batches: Vec<Batch>,
-    pub held: HashSet<(i64, String)>,
+    pub held: HashSet<(InstanceId, String)>,
     pub held_bytes: u64,
     /// Header fields of the current container.
     pub container: Map<String, Value>,
@@ -387,7 +387,7 @@ pub fn instance_of(
     source: &'static dyn Source,
     environment: &Environment<'_>,
     member: Option<&str>,
-) -> Result<i64> {
+) -> Result<InstanceId> {
     let root = member.map_or_else(|| ROOT.to_owned(), |member| format!("{ROOT}/{member}"));
     let (name, now) = (source.manifest().source, (environment.now)());
     let instance = store.instance(name, &environment.machine, &root, now)?;

@@ -7,7 +7,7 @@ use super::report::{ContainerReport, MemberReport};
 use super::triage::SourceIntake;
 use super::{COMMIT_BATCHES, COMMIT_BYTES, Importer, instance_of};
 use crate::collect::ingest::target::Target;
-use annals_core::{FailureKind, Result, SourceStatus, Time};
+use annals_core::{FailureKind, InstanceId, Result, SourceStatus, Time};
 use annals_sources::{Capture, ElementBody, Source};
 use annals_store::Batch;
 
@@ -155,7 +155,7 @@ impl Importer<'_, '_> {
         self.captures(source, &Map::new(), vec![capture], report)
     }
 
-    pub fn instance(&mut self, source: &'static dyn Source) -> Result<i64> {
+    pub fn instance(&mut self, source: &'static dyn Source) -> Result<InstanceId> {
         let name = source.manifest().source;
         if let Some(known) = self.instances.get(name) {
             return Ok(*known);
@@ -167,7 +167,7 @@ impl Importer<'_, '_> {
     }
 
     /// Commits pending batches for a file before the appender reads it.
-    pub fn make_room(&mut self, instance: i64, path: &str) -> Result<()> {
+    pub fn make_room(&mut self, instance: InstanceId, path: &str) -> Result<()> {
         let full = self.held_bytes >= COMMIT_BYTES || self.batches.len() >= COMMIT_BATCHES;
         if full || self.held.contains(&(instance, path.to_owned())) { self.flush() } else { Ok(()) }
     }

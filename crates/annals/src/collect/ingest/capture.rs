@@ -10,7 +10,7 @@ use super::parse::Parse;
 use super::target::Target;
 use crate::collect::home::plan::{Job, RowsPlan};
 use crate::collect::home::walk::stat_of;
-use annals_core::{Encoding, FailureKind, Framing};
+use annals_core::{Encoding, FailureKind, FileId, Framing, InstanceId};
 use annals_store::{
     Batch, CapturedFile, FilePart, Packer, ReadRows, RowsOwner, SEGMENT, Segment, Stat, Store,
 };
@@ -20,12 +20,12 @@ pub enum Report {
     Batch(Box<Batch>),
     /// Only the file's metadata changed.
     Restat {
-        file: i64,
+        file: FileId,
         path: String,
         stat: Stat,
     },
     Gap {
-        instance: i64,
+        instance: InstanceId,
         stream: &'static str,
         path: String,
         why: FailureKind,
@@ -33,7 +33,7 @@ pub enum Report {
     },
     /// The file is finished; `bytes` of progress were not reported by batches.
     Done {
-        instance: i64,
+        instance: InstanceId,
         path: String,
         bytes: u64,
         outcome: CaptureOutcome,
@@ -161,7 +161,7 @@ impl Capturer {
     fn matches_segments(
         &mut self,
         file: &mut Allowed,
-        known: i64,
+        known: FileId,
         version: i64,
         reach: Reach,
     ) -> io::Result<bool> {
@@ -181,7 +181,7 @@ impl Capturer {
     }
 
     /// Whether the file was only truncated: it is a prefix of what the archive has.
-    fn is_prefix(&mut self, file: &mut Allowed, size: u64, known: i64, version: i64) -> io::Result<bool> {
+    fn is_prefix(&mut self, file: &mut Allowed, size: u64, known: FileId, version: i64) -> io::Result<bool> {
         file.seek(SeekFrom::Start(0))?;
         let stored = self.store.bytes(known, version).take(size);
         same_bytes(file.by_ref().take(size), stored)

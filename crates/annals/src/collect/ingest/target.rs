@@ -1,13 +1,13 @@
 //! A file of the archive that a run writes to: how it is read, and what its batches have in common.
 
 use super::parse::Parse;
-use annals_core::{Encoding, Framing, Time};
+use annals_core::{Encoding, FileId, Framing, InstanceId, Time};
 use annals_sources::{FileContext, Source};
 use annals_store::{Batch, FilePart, ReadRows};
 
 #[derive(Clone)]
 pub struct Target {
-    pub instance: i64,
+    pub instance: InstanceId,
     pub source: &'static dyn Source,
     pub part: FilePart,
 }
@@ -15,7 +15,7 @@ pub struct Target {
 impl Target {
     /// A file that exists only in the archive. `store` describes such files in the audit.
     pub fn archived(
-        instance: i64,
+        instance: InstanceId,
         source: &'static dyn Source,
         path: &str,
         store: &'static str,
@@ -69,7 +69,7 @@ impl Target {
         Parse::new(self.source, reader, self.part.framing, parsed, inside_line)
     }
 
-    pub fn batch(&self, known: Option<i64>, rows: Option<ReadRows>) -> Batch {
+    pub fn batch(&self, known: Option<FileId>, rows: Option<ReadRows>) -> Batch {
         let reader_version = self.source.manifest().reader_version;
         Batch { rows, reader_version, ..Batch::new(self.instance, known, self.part.clone()) }
     }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::import::instance_of;
 use super::options::Environment;
 use super::run::{self, Run};
-use annals_core::{Error, FailureKind, Result, SourceStatus, Time};
+use annals_core::{Error, FailureKind, InstanceId, Result, SourceStatus, Time};
 use annals_sources::{Judged, Listed, Live, Source, Way};
 use annals_store::{DueGap, Lease, Store};
 use browser::BrowserSetup;
@@ -255,7 +255,7 @@ pub fn disconnect(source: &'static dyn Source, environment: &Environment<'_>) ->
 }
 
 /// Loads what earlier runs learned about the provider.
-fn load_state(store: &Store, instance: i64) -> Result<ProviderState> {
+fn load_state(store: &Store, instance: InstanceId) -> Result<ProviderState> {
     let kept = store.cursor(instance, PROVIDER_STATE)?;
     Ok(kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }

@@ -12,7 +12,7 @@ use crate::collect::ingest::append::{Appender, CONTENT_HASH};
 use crate::collect::ingest::documents::{is_same, replace};
 use crate::collect::ingest::target::Target;
 use crate::collect::options::Environment;
-use annals_core::{FailureKind, Result, Scope, Time, to_hex};
+use annals_core::{FailureKind, InstanceId, Result, Scope, Time, to_hex};
 use annals_sources::{Capture, ElementBody, Listing, Source};
 use annals_store::{Batch, DueGap, Failure, Lease, Packer, Store};
 
@@ -30,7 +30,7 @@ pub struct Keeper {
     store: Store,
     appender: Appender,
     source: &'static dyn Source,
-    instance: i64,
+    instance: InstanceId,
     now: fn() -> Time,
     /// Where responses come from.
     origin: String,
@@ -56,7 +56,7 @@ impl Keeper {
     pub fn new(
         environment: &Environment<'_>,
         source: &'static dyn Source,
-        instance: i64,
+        instance: InstanceId,
         origin: String,
     ) -> Result<Keeper> {
         Ok(Keeper {

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::collect::names::path_of;
-use annals_core::{Error, Result, Scope, Time};
+use annals_core::{Error, InstanceId, Result, Scope, Time};
 use annals_sources::by_name;
 use annals_store::{FileRow, Store};
 
@@ -58,7 +58,7 @@ pub fn restore(store: &Store, source: Option<&str>, target: &Path) -> Result<Res
     }
     let (rows, mut files): (Vec<FileRow>, Vec<FileRow>) =
         store.scoped(Scope::Owner).files(source)?.into_iter().partition(|file| file.document);
-    let mut homes: Vec<i64> = files.iter().chain(&rows).map(|file| file.instance).collect();
+    let mut homes: Vec<InstanceId> = files.iter().chain(&rows).map(|file| file.instance).collect();
     homes.sort_unstable();
     homes.dedup();
     let folder_of = |file: &FileRow| {

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::view::context::View;
 use crate::view::door::Door;
-use annals_core::{LineStatus, Result, Shown};
+use annals_core::{FileId, LineStatus, Result, Shown};
 use annals_store::{CoverageRow, FileRow};
 
 #[derive(Debug, Serialize)]
@@ -40,7 +40,7 @@ pub struct Sum {
 
 impl View<'_> {
     pub fn accounts(&self, source: Option<&str>) -> Result<Vec<FileAccount>> {
-        let mut by_file: HashMap<i64, Vec<CoverageRow>> = HashMap::new();
+        let mut by_file: HashMap<FileId, Vec<CoverageRow>> = HashMap::new();
         for row in self.archive.coverage(source)? {
             by_file.entry(row.file).or_default().push(row);
         }

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::status::{DiskState, sources_of_people};
 use crate::view::context::View;
 use crate::view::door::Door;
-use annals_core::{Manifest, Result, Retention, Shown, SourceStatus, Time};
+use annals_core::{InstanceId, Manifest, Result, Retention, Shown, SourceStatus, Time};
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SourceCard {
@@ -82,7 +82,7 @@ impl View<'_> {
     }
 
     /// The retention from the client's own settings, as captured.
-    fn retention_days(&self, instance: i64, retention: &Retention) -> Result<i64> {
+    fn retention_days(&self, instance: InstanceId, retention: &Retention) -> Result<i64> {
         let settings = self.archive.newest_content(instance, retention.file)?;
         let settings =
             settings.and_then(|raw| serde_json::from_slice::<serde_json::Value>(raw.expose()).ok());

@@ -8,8 +8,8 @@ use similar::{ChangeTag, TextDiff};
 use super::matching::{Hunk, HunkLine};
 use crate::view::door::between_letters;
 use annals_core::{
-    Block, CallKind, ContentKey, FileWork, FingerprintTerm, LineFingerprint, Operation, Raw, Result, Span,
-    Time, each_gram_term, line_fingerprint,
+    Block, CallKind, ContentKey, FileId, FileWork, FingerprintTerm, LineFingerprint, Operation, Raw, Result,
+    SessionId, Span, Time, each_gram_term, line_fingerprint,
 };
 use annals_sources::{CallLines, Recorder, by_name};
 use annals_store::{Archive, CallRow, Contents, FingerprintHits, MOST_HOLDERS, PlacedCalls, TouchRow};
@@ -103,7 +103,7 @@ pub struct HunkReader<'a> {
     pub archive: Archive<'a>,
     pub contents: Contents<'a>,
     /// Source and directory of each session.
-    pub sessions: HashMap<i64, Option<(String, Option<String>)>>,
+    pub sessions: HashMap<SessionId, Option<(String, Option<String>)>>,
     prompts: HashMap<ContentKey, Rc<str>>,
 }
 
@@ -122,7 +122,7 @@ impl<'a> HunkReader<'a> {
         let (choose_calls, alike) = choose_calls(file, hits, of_name);
         let mut candidates = Candidates::default();
         // In archive order, so that each segment is decompressed once.
-        let mut calls: BTreeMap<(i64, u64), (i64, bool)> = BTreeMap::new();
+        let mut calls: BTreeMap<(FileId, u64), (SessionId, bool)> = BTreeMap::new();
         for place in &alike {
             let place = &hits.places[*place as usize];
             calls.insert((place.file, place.offset), (place.session, true));
@@ -145,13 +145,13 @@ impl<'a> HunkReader<'a> {
     fn call(
         &mut self,
         file: &CodeFile,
-        session: i64,
-        in_file: i64,
+        session: SessionId,
+        in_file: FileId,
         place: u64,
         loose: bool,
         candidates: &mut Candidates,
     ) -> Result<()> {
-        if session == 0 {
+        if session == SessionId::NONE {
             return self.copy(file, in_file, candidates);
         }
         let Some(row) = self.archive.call_at(session, in_file, place)? else { return Ok(()) };
@@ -221,7 +221,7 @@ impl<'a> HunkReader<'a> {
     }
 
     /// A snapshot of a file that a client kept: its session read the content.
-    fn copy(&mut self, file: &CodeFile, kept: i64, candidates: &mut Candidates) -> Result<()> {
+    fn copy(&mut self, file: &CodeFile, kept: FileId, candidates: &mut Candidates) -> Result<()> {
         let Some(copy) = self.archive.kept_copy(kept)? else { return Ok(()) };
         let source = by_name(&copy.source);
         let named =
@@ -296,7 +296,7 @@ impl<'a> HunkReader<'a> {
         work_of(&mut self.contents, row, &touches, recorder, folder)
     }
 
-    pub fn session(&mut self, session: i64) -> Result<Option<(String, Option<String>)>> {
+    pub fn session(&mut self, session: SessionId) -> Result<Option<(String, Option<String>)>> {
         if let Some(cached) = self.sessions.get(&session) {
             return Ok(cached.clone());
         }

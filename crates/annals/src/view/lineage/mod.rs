@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::context::View;
 use super::door::{Door, between_letters};
 use super::search::passages::PassageReader;
-use annals_core::{Result, Shown, Time};
+use annals_core::{Result, SessionId, Shown, Time};
 use annals_sources::by_name;
 pub use hunks::CodeFile;
 use hunks::{Candidates, CodeCall, HunkReader, fingerprints_of, rarity};
@@ -146,7 +146,7 @@ impl Blame {
 struct OriginBuilder<'a> {
     view: &'a View<'a>,
     steps: PassageReader<'a>,
-    titles: HashMap<i64, Option<Shown>>,
+    titles: HashMap<SessionId, Option<Shown>>,
 }
 
 impl OriginBuilder<'_> {

@@ -190,7 +190,7 @@ impl View<'_> {
         match query.stream.rows {
             Rows::Sessions | Rows::Agents => {
                 self.archive.each_session(&rows, query.stream.rows == Rows::Agents, &mut |row| {
-                    let cursor = position.behind_row(RowPlace(row.id, 0, 0));
+                    let cursor = position.behind_row(RowPlace(row.id.0, 0, 0));
                     let session = self.whole_session(row)?;
                     Ok(hand_out(session_record(query, &session)?, cursor)?)
                 })?;
@@ -198,7 +198,7 @@ impl View<'_> {
             Rows::Messages => {
                 let (mut kin, mut graph) = (Kin::default(), LineGraph::default());
                 self.archive.each_message(&rows, &mut |row| {
-                    let place = RowPlace(row.session_id, row.file, row.span.offset as i64);
+                    let place = RowPlace(row.session_id.0, row.file.0, row.span.offset as i64);
                     let record =
                         message_record(&builder, query, &mut contents, (&mut kin, &mut graph), &row)?;
                     Ok(hand_out(record, position.behind_row(place))?)
@@ -207,7 +207,7 @@ impl View<'_> {
             Rows::Calls => {
                 let mut graph = LineGraph::default();
                 self.archive.each_call(&rows, &mut |row| {
-                    let place = RowPlace(row.session_id, row.file, row.span.offset as i64);
+                    let place = RowPlace(row.session_id.0, row.file.0, row.span.offset as i64);
                     let record = call_record(&builder, &mut contents, &mut graph, &row)?;
                     Ok(hand_out(record, position.behind_row(place))?)
                 })?;

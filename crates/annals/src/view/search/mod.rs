@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 use super::context::View;
 use super::paging::{Paging, read_numbers, write_numbers};
-use annals_core::{Error, PassageKind, Result, Shown, Time};
+use annals_core::{Error, FileId, PassageKind, Result, SessionId, Shown, Time};
 use annals_sources::by_name;
 use annals_store::{PassageHit, TermQuery};
 use passages::{FoundPassage, PassageReader, closeness, fragment, matches_query};
@@ -59,7 +59,7 @@ pub struct SearchQuery {
     /// Newest first instead of best first.
     pub recent: bool,
     /// Only the session with this row id.
-    pub session: Option<i64>,
+    pub session: Option<SessionId>,
     pub page: Paging,
     /// Hits to verify before returning an incomplete answer; `USUAL_EFFORT` if not set.
     pub effort: Option<usize>,
@@ -203,17 +203,17 @@ pub enum MatchMode {
 pub struct Searcher<'a> {
     pub view: &'a View<'a>,
     pub recent: bool,
-    pub session: Option<i64>,
+    pub session: Option<SessionId>,
     effort: usize,
     pub texts: RefCell<Texts>,
 }
 
 /// Texts read so far, by file, offset and kind.
-type Texts = HashMap<(i64, u64, PassageKind), Option<Rc<FoundPassage>>>;
+type Texts = HashMap<(FileId, u64, PassageKind), Option<Rc<FoundPassage>>>;
 
 /// Hits of one session, or one hit in a library item.
 pub struct Group {
-    pub session: i64,
+    pub session: SessionId,
     pub score: f32,
     pub newest: i64,
     pub hits: Vec<(f32, PassageHit)>,
@@ -310,7 +310,7 @@ impl<'a> Searcher<'a> {
         enough: usize,
     ) -> Result<(Vec<Group>, Option<usize>)> {
         let mut groups: Vec<Group> = Vec::new();
-        let mut known: HashMap<(i64, i64), usize> = HashMap::new();
+        let mut known: HashMap<GroupKey, usize> = HashMap::new();
         let mut at = from.min(hits.len());
         while at < hits.len() && groups.len() <= enough && at - from < self.effort {
             let end = at.saturating_add(WINDOW).min(hits.len());
@@ -364,9 +364,10 @@ impl<'a> Searcher<'a> {
         let mut resolved = Vec::with_capacity(hits.len());
         let mut records = 0;
         for (score, mut hit) in hits {
-            let let_through =
-                |session: i64| terms.sessions.as_ref().is_none_or(|sessions| sessions.contains(&session));
-            if hit.session == 0 && hit.kind == PassageKind::User {
+            let let_through = |session: SessionId| {
+                terms.sessions.as_ref().is_none_or(|sessions| sessions.contains(&session))
+            };
+            if hit.session == SessionId::NONE && hit.kind == PassageKind::User {
                 // An entry of a prompt history: found in its session, unless that has it in its transcript.
                 let Some(session) = self.view.archive.session_of_typed(hit.file, hit.offset)? else {
                     continue;
@@ -379,7 +380,7 @@ impl<'a> Searcher<'a> {
                     continue;
                 }
                 hit.session = session;
-            } else if hit.session == 0 {
+            } else if hit.session == SessionId::NONE {
                 records += 1;
                 if records > MOST_RECORDS {
                     continue;
@@ -432,7 +433,7 @@ impl<'a> Searcher<'a> {
             })
             .collect();
         let Some(words) = words else { return Ok(()) };
-        let known: HashMap<i64, usize> =
+        let known: HashMap<SessionId, usize> =
             groups.iter().enumerate().map(|(at, group)| (group.session, at)).collect();
         for (row, title) in self.view.archive.titled_sessions(&words)? {
             // What is masked in a title does not match.
@@ -505,7 +506,7 @@ impl<'a> Searcher<'a> {
 
     fn group_hits(&self, hits: Vec<(f32, PassageHit)>, mode: MatchMode) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
-        let mut known: HashMap<(i64, i64), usize> = HashMap::new();
+        let mut known: HashMap<GroupKey, usize> = HashMap::new();
         for (score, hit) in hits {
             let at = *known.entry(group_of(&hit)).or_insert_with(|| {
                 groups.push(Group { session: hit.session, score: 0.0, newest: 0, hits: Vec::new() });
@@ -542,7 +543,7 @@ impl<'a> Searcher<'a> {
             return Ok(found.clone());
         }
         let source = match hit.session {
-            0 => None,
+            SessionId::NONE => None,
             session => self.view.archive.session_source(session)?,
         };
         let found = reader.read(hit, source.as_deref())?.map(Rc::new);
@@ -590,7 +591,14 @@ impl<'q> Verification<'q> {
     }
 }
 
+/// A session, or one passage of a file.
+type GroupKey = (SessionId, Option<(FileId, u64)>);
+
 /// Library items are results themselves; all other hits belong to their session.
-fn group_of(hit: &PassageHit) -> (i64, i64) {
-    if hit.session == 0 { (-hit.file, hit.offset as i64) } else { (hit.session, 0) }
+fn group_of(hit: &PassageHit) -> GroupKey {
+    if hit.session == SessionId::NONE {
+        (SessionId::NONE, Some((hit.file, hit.offset)))
+    } else {
+        (hit.session, None)
+    }
 }

@@ -9,7 +9,8 @@ use crate::view::context::View;
 use crate::view::door::{Door, between_letters};
 use crate::view::session::entry_builder::EntryBuilder;
 use annals_core::{
-    Block, LONGEST_TEXT, MessageKind, PassageKind, Result, Shown, Time, each_embedded_text, each_text,
+    Block, FileId, LONGEST_TEXT, MessageKind, PassageKind, Result, SessionId, Shown, Time,
+    each_embedded_text, each_text,
 };
 use annals_sources::{Source, by_name};
 use annals_store::{CallRow, Contents, PassageHit, PlacedRecord};
@@ -83,9 +84,9 @@ impl PassageText {
 }
 
 pub struct PassageStep {
-    pub session: i64,
+    pub session: SessionId,
     pub id: String,
-    pub file: i64,
+    pub file: FileId,
     pub place: u64,
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::query::{Clause, Query};
 use super::{MOST_TERM_GROUPS, MatchMode, Searcher};
-use annals_core::{FILE_MARK, MODEL_MARK, Result, SECRET_MARK, TOOL_MARK, Time};
+use annals_core::{FILE_MARK, MODEL_MARK, Result, SECRET_MARK, SessionId, TOOL_MARK, Time};
 use annals_store::{SessionFilter, TermGroup, TermQuery};
 
 fn add_secrets(group: &mut TermGroup) {
@@ -65,11 +65,11 @@ impl Searcher<'_> {
     }
 
     /// The sessions that filters and scope permit; all if nothing restricts them.
-    fn sessions(&self, query: &Query) -> Result<Option<HashSet<i64>>> {
+    fn sessions(&self, query: &Query) -> Result<Option<HashSet<SessionId>>> {
         if let Some(session) = self.session {
             let filter = SessionFilter { row: Some(session), with_agents: true, ..SessionFilter::default() };
             let mut rows = self.view.archive.session_rows(&filter)?;
-            rows.insert(0);
+            rows.insert(SessionId::NONE);
             return Ok(Some(rows));
         }
         let narrowed = query.source.is_some() || query.project.is_some() || query.branch.is_some();
@@ -87,7 +87,7 @@ impl Searcher<'_> {
         };
         let mut rows = self.view.archive.session_rows(self.view.without_guesses(&filter)?.as_ref())?;
         // Records have no session; their owner is determined when they are resolved.
-        rows.insert(0);
+        rows.insert(SessionId::NONE);
         Ok(Some(rows))
     }
 }

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::list::SessionView;
 use crate::view::context::View;
-use annals_core::{ContentKey, Error, Result};
+use annals_core::{ContentKey, Error, FileId, Result, SessionId};
 use annals_store::{Archive, MessageRow, NodeRow};
 
 /// Which steps of a branching conversation to return; other conversations have one branch.
@@ -54,7 +54,7 @@ pub struct Branches {
 
 impl Branches {
     /// None if the session does not branch.
-    pub fn of(archive: Archive<'_>, session: i64, branch: &Branch) -> Result<Option<Branches>> {
+    pub fn of(archive: Archive<'_>, session: SessionId, branch: &Branch) -> Result<Option<Branches>> {
         let nodes = archive.tree(session)?;
         if nodes.is_empty() {
             return match branch {
@@ -93,8 +93,8 @@ impl Branches {
 /// The tree around consecutive rows, loaded session by session.
 #[derive(Default)]
 pub struct Kin {
-    session: i64,
-    nodes: HashMap<(i64, u64), NodeRow>,
+    session: SessionId,
+    nodes: HashMap<(FileId, u64), NodeRow>,
     below: HashMap<ContentKey, Vec<ContentKey>>,
 }
 

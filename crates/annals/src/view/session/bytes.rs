@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::entry_builder::EntryBuilder;
 use super::list::SessionView;
 use crate::view::context::View;
-use annals_core::{ContentKey, Result, Shown, Span, from_base64};
+use annals_core::{ContentKey, FileId, Result, Shown, Span, from_base64};
 use annals_sources::by_name;
 use annals_store::{Archive, CallRow, Contents, StepParts, StepRow};
 
@@ -85,7 +85,7 @@ impl View<'_> {
 
 fn gather_pictures(
     contents: &mut Contents<'_>,
-    file: i64,
+    file: FileId,
     span: Span,
     pictures: &mut Vec<Option<Picture>>,
 ) -> Result<()> {
@@ -148,7 +148,7 @@ impl Step {
         }
     }
 
-    fn spans(&self) -> Vec<(&'static str, i64, Span)> {
+    fn spans(&self) -> Vec<(&'static str, FileId, Span)> {
         let mut spans = Vec::new();
         if let StepRow::Message(message) = &self.row {
             let lines = [message.span].into_iter().chain(self.parts.lines(message).iter().copied());

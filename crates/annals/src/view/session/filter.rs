@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::view::context::View;
 use crate::view::search::query::check_words;
-use annals_core::{Raw, Result};
+use annals_core::{Raw, Result, SessionId};
 use annals_store::{SessionFilter, SessionTexts};
 
 impl View<'_> {
@@ -25,7 +25,7 @@ impl View<'_> {
             return Ok(Cow::Borrowed(filter));
         }
         let rows = self.archive.session_texts(filter)?;
-        let hidden: Vec<i64> =
+        let hidden: Vec<SessionId> =
             rows.iter().filter(|texts| !self.matches_shown(filter, texts)).map(|texts| texts.row).collect();
         match hidden.is_empty() {
             true => Ok(Cow::Borrowed(filter)),

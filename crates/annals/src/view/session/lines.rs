@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::view::context::View;
-use annals_core::{ContentKey, Framing, Result, Span};
+use annals_core::{ContentKey, FileId, Framing, Result, SessionId, Span};
 use annals_sources::Source;
 use annals_store::{Contents, MessageRow, SpanRequest, StepRow};
 
@@ -23,11 +23,11 @@ const END: u64 = u64::MAX >> 1;
 /// parents need.
 #[derive(Default)]
 pub(in crate::view) struct LineGraph {
-    session: i64,
-    windows: HashMap<i64, Window>,
+    session: SessionId,
+    windows: HashMap<FileId, Window>,
     lines: HashMap<ContentKey, LineNode>,
     /// Ids of lines by file and offset.
-    ids: BTreeMap<(i64, u64), String>,
+    ids: BTreeMap<(FileId, u64), String>,
     /// Lines that no file of the session has.
     absent: HashSet<ContentKey>,
 }
@@ -62,7 +62,7 @@ impl LineGraph {
     pub fn parents_of(
         &mut self,
         lines: &mut Lines<'_, '_, '_>,
-        (session, file): (i64, i64),
+        (session, file): (SessionId, FileId),
         steps: &[StepRow],
     ) -> Result<HashMap<u64, ContentKey>> {
         let mut parents = HashMap::new();
@@ -109,8 +109,8 @@ impl LineGraph {
     pub fn line_at(
         &mut self,
         lines: &mut Lines<'_, '_, '_>,
-        session: i64,
-        (file, offset): (i64, u64),
+        session: SessionId,
+        (file, offset): (FileId, u64),
     ) -> Result<Option<&str>> {
         if !lines.source.names_lines() {
             return Ok(None);
@@ -121,7 +121,7 @@ impl LineGraph {
         Ok(line.filter(|((of, _), _)| *of == file).map(|(_, id)| id.as_str()))
     }
 
-    fn enter(&mut self, session: i64) {
+    fn enter(&mut self, session: SessionId) {
         if self.session != session {
             *self = LineGraph { session, ..LineGraph::default() };
         }
@@ -131,7 +131,7 @@ impl LineGraph {
     fn find(
         &mut self,
         lines: &mut Lines<'_, '_, '_>,
-        file: i64,
+        file: FileId,
         line: ContentKey,
     ) -> Result<Option<LineNode>> {
         if self.absent.contains(&line) {
@@ -155,7 +155,12 @@ impl LineGraph {
     }
 
     /// Reads until the lines from this offset to that one are known.
-    fn cover(&mut self, lines: &mut Lines<'_, '_, '_>, file: i64, (offset, last): (u64, u64)) -> Result<()> {
+    fn cover(
+        &mut self,
+        lines: &mut Lines<'_, '_, '_>,
+        file: FileId,
+        (offset, last): (u64, u64),
+    ) -> Result<()> {
         if let Entry::Vacant(window) = self.windows.entry(file) {
             let start = line_start(lines, file, offset)?;
             window.insert(Window { start, end: start, reach: REACH, is_last: false });
@@ -165,13 +170,13 @@ impl LineGraph {
         Ok(())
     }
 
-    fn window(&self, file: i64) -> Window {
+    fn window(&self, file: FileId) -> Window {
         let nothing = Window { start: 0, end: 0, reach: REACH, is_last: true };
         self.windows.get(&file).copied().unwrap_or(nothing)
     }
 
     /// Reads lines before the window; false at the start of the file.
-    fn extend_back(&mut self, lines: &mut Lines<'_, '_, '_>, file: i64) -> Result<bool> {
+    fn extend_back(&mut self, lines: &mut Lines<'_, '_, '_>, file: FileId) -> Result<bool> {
         let window = self.window(file);
         if window.start == 0 {
             return Ok(false);
@@ -192,7 +197,7 @@ impl LineGraph {
     }
 
     /// Reads lines after the window, at least until the one at `offset` ends; false at the end of the file.
-    fn extend(&mut self, lines: &mut Lines<'_, '_, '_>, file: i64, offset: u64) -> Result<bool> {
+    fn extend(&mut self, lines: &mut Lines<'_, '_, '_>, file: FileId, offset: u64) -> Result<bool> {
         let window = self.window(file);
         if window.is_last {
             return Ok(false);
@@ -218,7 +223,7 @@ impl LineGraph {
     }
 
     /// Notes the lines in these bytes.
-    fn read(&mut self, lines: &Lines<'_, '_, '_>, file: i64, start: u64, bytes: &[u8]) -> Result<()> {
+    fn read(&mut self, lines: &Lines<'_, '_, '_>, file: FileId, start: u64, bytes: &[u8]) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -246,7 +251,7 @@ impl LineGraph {
 }
 
 /// The start of the line at this offset, or of one before it.
-fn line_start(lines: &mut Lines<'_, '_, '_>, file: i64, offset: u64) -> Result<u64> {
+fn line_start(lines: &mut Lines<'_, '_, '_>, file: FileId, offset: u64) -> Result<u64> {
     let mut reach = REACH;
     loop {
         let from = offset.saturating_sub(reach);

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::view::context::View;
 use crate::view::paging::{Paging, read_keyed, write_keyed};
 use crate::view::usage::prices::{Cost, millionths};
-use annals_core::{Error, Result, SessionFacts, Shown, ShownJson, Time, Tokens};
+use annals_core::{Error, Result, SessionFacts, SessionId, Shown, ShownJson, Time, Tokens};
 use annals_sources::by_name;
 use annals_store::{Page, SessionFilter, SessionRow};
 
@@ -71,7 +71,7 @@ pub struct SessionView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native: Option<ShownJson>,
     #[serde(skip)]
-    pub row: i64,
+    pub row: SessionId,
     #[serde(skip)]
     last: Option<Time>,
 }
@@ -154,7 +154,7 @@ impl View<'_> {
     }
 
     /// A session by its row id, as search hits refer to it.
-    pub fn session_of_row(&self, row: i64) -> Result<Option<SessionView>> {
+    pub fn session_of_row(&self, row: SessionId) -> Result<Option<SessionView>> {
         let filter = SessionFilter { row: Some(row), with_agents: true, ..SessionFilter::default() };
         let row = self.archive.sessions(&filter, Page { limit: 1, after: None })?.pop();
         row.map(|row| self.session_view(row, Native::Included)).transpose()

@@ -11,7 +11,7 @@ use super::transcript::{TranscriptPage, TranscriptQuery};
 use crate::view::context::View;
 use crate::view::door::{Door, between_letters};
 use crate::view::paging::{Paging, write_numbers};
-use annals_core::{Block, ContentKey, MessageKind, Result, Shown, Time};
+use annals_core::{Block, ContentKey, FileId, MessageKind, Result, Shown, Time};
 use annals_sources::by_name;
 use annals_store::{MessageRow, PromptPlace};
 
@@ -80,9 +80,9 @@ impl View<'_> {
         let Some(branches) = Branches::of(self.archive, session.row, branch)? else {
             return Ok(self.archive.each_prompt(session.row, &mut |place| Ok(visit(place)?))?);
         };
-        let places: Vec<(i64, u64)> = branches.steps().map(|(_, node)| (node.file, node.offset)).collect();
+        let places: Vec<(FileId, u64)> = branches.steps().map(|(_, node)| (node.file, node.offset)).collect();
         let rows = self.archive.messages_at(session.row, &places)?.into_iter();
-        let prompts: HashMap<(i64, u64), MessageRow> = rows
+        let prompts: HashMap<(FileId, u64), MessageRow> = rows
             .filter(|row| row.kind == MessageKind::Prompt)
             .map(|row| ((row.file, row.span.offset), row))
             .collect();

@@ -12,7 +12,7 @@ use super::list::{SessionView, TokenSums};
 use crate::view::context::View;
 use crate::view::paging::{Paging, not_a_cursor, read_numbers, write_numbers};
 use crate::view::usage::prices::Cost;
-use annals_core::{MessageKind, Result, Shown, ShownJson, Tokens};
+use annals_core::{FileId, MessageKind, Result, SessionId, Shown, ShownJson, Tokens};
 use annals_sources::by_name;
 use annals_store::{MessageRow, NodeRow, StepRow, Stretch, UsageSum};
 
@@ -265,7 +265,7 @@ impl View<'_> {
 fn walk_branch(
     builder: &EntryBuilder<'_>,
     branches: &Branches,
-    session: i64,
+    session: SessionId,
     copies: bool,
     (start, limit): (Bookmark, usize),
     visit: &mut dyn FnMut(Entry) -> Result<()>,
@@ -275,9 +275,9 @@ fn walk_branch(
     let mut end = start;
     let nodes: Vec<(usize, &NodeRow)> = branches.steps().filter(|(at, _)| *at as i64 > start.place).collect();
     for nodes in nodes.chunks(STRETCH.min(limit.saturating_add(1))) {
-        let places: Vec<(i64, u64)> = nodes.iter().map(|(_, node)| (node.file, node.offset)).collect();
+        let places: Vec<(FileId, u64)> = nodes.iter().map(|(_, node)| (node.file, node.offset)).collect();
         let rows = archive.messages_at(session, &places)?.into_iter().filter(|row| copies || !row.copied);
-        let mut rows: HashMap<(i64, u64), MessageRow> =
+        let mut rows: HashMap<(FileId, u64), MessageRow> =
             rows.map(|row| ((row.file, row.span.offset), row)).collect();
         let present: Vec<&(usize, &NodeRow)> =
             nodes.iter().filter(|(_, node)| rows.contains_key(&(node.file, node.offset))).collect();
