@@ -67,7 +67,7 @@ struct Answered {
     touched: Vec<Touched>,
 }
 
-/// A file that a result tells of. Without a path it is the one that the call names.
+/// A file that a result names. Without a path it is the one that the call names.
 #[derive(Debug, Serialize, Deserialize)]
 struct Touched {
     path: Option<String>,
@@ -359,7 +359,7 @@ fn tool_of(detail: Option<&Object<'_>>) -> &'static str {
 
 /// Files that a successful call read or changed, with the lines that the client recorded.
 fn touched(tool: &str, detail: Option<&Object<'_>>) -> Vec<Touched> {
-    let told = |name: &str| detail.and_then(|detail| detail.get_text(name)).map(|path| path.into_owned());
+    let reported = |name: &str| detail.and_then(|detail| detail.get_text(name)).map(|path| path.into_owned());
     let one = |path, operation, after| vec![Touched { path, operation, before: None, after }];
     match tool {
         "Read" => {
@@ -372,8 +372,8 @@ fn touched(tool: &str, detail: Option<&Object<'_>>) -> Vec<Touched> {
             one(path, Operation::Read, lines)
         }
         "Edit" | "MultiEdit" | "Write" => {
-            let path = told("filePath");
-            let created = told("type").is_some_and(|kind| kind == "create");
+            let path = reported("filePath");
+            let created = reported("type").is_some_and(|kind| kind == "create");
             if tool == "Write" && (created || detail.is_none()) {
                 let content = detail.and_then(|detail| detail.get_text("content"));
                 let lines = content.and_then(|content| range(1, content.lines().count() as i64));
@@ -393,7 +393,7 @@ fn touched(tool: &str, detail: Option<&Object<'_>>) -> Vec<Touched> {
             let hunks = hunks.into_iter();
             hunks.map(|(before, after)| Touched { path: path.clone(), operation, before, after }).collect()
         }
-        "NotebookEdit" => one(told("notebook_path"), Operation::Update, None),
+        "NotebookEdit" => one(reported("notebook_path"), Operation::Update, None),
         _ => Vec::new(),
     }
 }

@@ -36,7 +36,7 @@ pub(super) const OTHER_ORIGINS: &[&str] = &[
     "system",
 ];
 
-pub fn said(row: &Object<'_>, content: Option<Json<'_>>) -> UserContent {
+pub fn user_content(row: &Object<'_>, content: Option<Json<'_>>) -> UserContent {
     let flag = |name: &str| row.get(name).and_then(Json::boolean) == Some(true);
     let mut spoken = spoken(content);
     if content.is_some_and(holds_result) {
@@ -168,13 +168,13 @@ pub fn message_words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Spoken, UserContent, command, said};
+    use super::{Spoken, UserContent, command, user_content};
     use crate::json::Json;
     use annals_core::MessageKind;
 
     fn read(row: &str) -> UserContent {
         let row = Json::parse(row.as_bytes()).unwrap().object();
-        said(&row, row.get("message").and_then(|message| message.get("content")))
+        user_content(&row, row.get("message").and_then(|message| message.get("content")))
     }
 
     fn kind(row: &str) -> MessageKind {

@@ -57,11 +57,11 @@ impl Queued {
 impl TranscriptReader {
     pub(super) fn queue_operation(&mut self, row: &Row<'_>, out: &mut Vec<Item>) -> Verdict {
         let operation = row.object.get_text("operation").unwrap_or_default();
-        let said = row.object.get("content").map(|content| said_in_queue(Some(content)));
+        let utterance = row.object.get("content").map(|content| queued_utterance(Some(content)));
         match operation.as_ref() {
-            "enqueue" => self.enqueue(row, said, out),
+            "enqueue" => self.enqueue(row, utterance, out),
             "dequeue" | "remove" => {
-                let words = said.as_ref().map(words_of);
+                let words = utterance.as_ref().map(words_of);
                 if is_dropped(&row.object) {
                     self.drop_queued(row, words, out);
                 } else if self.state.queue.ahead > 0 {
@@ -71,15 +71,15 @@ impl TranscriptReader {
                     self.state.queue.taking.push_back(taking);
                 }
             }
-            "popAll" => self.pop_all(row, said.as_ref(), out),
+            "popAll" => self.pop_all(row, utterance.as_ref(), out),
             other => return Verdict::Unknown(format!("queue-operation/{other}")),
         }
         Verdict::Kept("queue-operation".into())
     }
 
-    fn enqueue(&mut self, row: &Row<'_>, said: Option<Spoken>, out: &mut Vec<Item>) {
+    fn enqueue(&mut self, row: &Row<'_>, utterance: Option<Spoken>, out: &mut Vec<Item>) {
         let Spoken { kind, words } =
-            said.unwrap_or(Spoken { kind: MessageKind::Notice, words: String::new() });
+            utterance.unwrap_or(Spoken { kind: MessageKind::Notice, words: String::new() });
         let (key, mut text) = (words_of(&Spoken { kind, words: words.clone() }), words);
         let end = (0..=LONGEST.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
         text.truncate(end.unwrap_or(0));
@@ -96,16 +96,16 @@ impl TranscriptReader {
     }
 
     /// Entries went back to the input box. Clients write each of them again, some of them twice.
-    fn pop_all(&mut self, row: &Row<'_>, said: Option<&Spoken>, out: &mut Vec<Item>) {
+    fn pop_all(&mut self, row: &Row<'_>, utterance: Option<&Spoken>, out: &mut Vec<Item>) {
         let queue = &mut self.state.queue;
-        let popped: Vec<Queued> = match said {
+        let popped: Vec<Queued> = match utterance {
             None => queue.waiting.drain(..).collect(),
-            Some(said) => {
-                let words = words_of(said);
+            Some(utterance) => {
+                let words = words_of(utterance);
                 let found = queue.waiting.iter().position(|queued| queued.words == words);
                 match found.and_then(|at| queue.waiting.remove(at)) {
                     Some(queued) => vec![queued],
-                    None => queue.take_within(&said.words),
+                    None => queue.take_within(&utterance.words),
                 }
             }
         };
@@ -158,21 +158,21 @@ impl TranscriptReader {
     }
 
     /// A row has these words, so the queue entry for them no longer counts. False if there was none.
-    pub(super) fn repeats_queue(&mut self, said: &Spoken, out: &mut Vec<Item>) -> bool {
-        if matches!(said.kind, MessageKind::Prompt | MessageKind::Command) {
-            let command = command(&said.words).filter(|_| said.kind == MessageKind::Command);
-            self.repeats_returned(command.as_deref().unwrap_or(&said.words), out);
+    pub(super) fn repeats_queue(&mut self, utterance: &Spoken, out: &mut Vec<Item>) -> bool {
+        if matches!(utterance.kind, MessageKind::Prompt | MessageKind::Command) {
+            let command = command(&utterance.words).filter(|_| utterance.kind == MessageKind::Command);
+            self.repeats_returned(command.as_deref().unwrap_or(&utterance.words), out);
         }
         let queue = &mut self.state.queue;
         if queue.waiting.is_empty() {
             return false;
         }
-        let words = words_of(said);
+        let words = words_of(utterance);
         let found = queue.waiting.iter().position(|queued| queued.words == words);
         let repeated = match found.and_then(|at| queue.waiting.remove(at)) {
             Some(queued) => vec![queued],
             // Some clients send all that waits as one prompt.
-            None if !queue.taking.is_empty() => queue.take_within(&said.words),
+            None if !queue.taking.is_empty() => queue.take_within(&utterance.words),
             None => return false,
         };
         let found = !repeated.is_empty();
@@ -284,12 +284,12 @@ fn is_within(words: &str, text: &str) -> bool {
 }
 
 /// What an entry is: the queue holds commands as they were typed.
-fn said_in_queue(content: Option<Json<'_>>) -> Spoken {
-    let mut said = spoken(content);
-    if said.kind == MessageKind::Prompt && is_command(&said.words) {
-        said.kind = MessageKind::Command;
+fn queued_utterance(content: Option<Json<'_>>) -> Spoken {
+    let mut utterance = spoken(content);
+    if utterance.kind == MessageKind::Prompt && is_command(&utterance.words) {
+        utterance.kind = MessageKind::Command;
     }
-    said
+    utterance
 }
 
 fn is_command(words: &str) -> bool {
@@ -299,10 +299,10 @@ fn is_command(words: &str) -> bool {
     !name.is_empty() && name.chars().all(within)
 }
 
-/// The identity of what was said: a command is the same typed and as a row.
-fn words_of(said: &Spoken) -> ContentKey {
-    let command = command(&said.words).filter(|_| said.kind == MessageKind::Command);
-    let words = command.as_deref().unwrap_or(&said.words).trim();
+/// The identity of the words: a command is the same typed and as a row.
+fn words_of(utterance: &Spoken) -> ContentKey {
+    let command = command(&utterance.words).filter(|_| utterance.kind == MessageKind::Command);
+    let words = command.as_deref().unwrap_or(&utterance.words).trim();
     ContentKey::of(&[b"queued", words.trim_start_matches('!').as_bytes()])
 }
 

@@ -62,7 +62,7 @@ impl Recorder for ClaudeTape {
                 "text" => &[("text", "text.text")],
                 _ => &[],
             };
-            needed.iter().find(|(name, _)| block.get(name).is_none()).map(|(_, told)| *told)
+            needed.iter().find(|(name, _)| block.get(name).is_none()).map(|(_, field)| *field)
         })
     }
 
@@ -87,8 +87,8 @@ impl Recorder for ClaudeTape {
         let Some(input) = input else { return Vec::new() };
         let detail = structured(lines.detail);
         let path = input.get_text("file_path").or_else(|| input.get_text("notebook_path"));
-        let told = detail.as_ref().and_then(|detail| detail.get_text("filePath"));
-        let path = told.or(path).map(|path| path.into_owned());
+        let reported = detail.as_ref().and_then(|detail| detail.get_text("filePath"));
+        let path = reported.or(path).map(|path| path.into_owned());
         match (name.as_ref(), path) {
             ("Read", Some(path)) => read_work(path, &input, detail.as_ref(), lines.output),
             ("Edit", Some(path)) => {
@@ -113,7 +113,7 @@ impl Recorder for ClaudeTape {
         texts_put_in(call.get_text("name").unwrap_or_default().as_ref(), &input)
     }
 
-    /// An edit within a line tells only a part of it; the patch in the result has the whole.
+    /// An edit within a line has only a part of it; the patch in the result has the whole.
     fn written_besides(&self, detail: Line<'_>) -> Vec<String> {
         let detail = detail.json().filter(|detail| detail.is_object()).map(Json::object);
         let Some(detail) = detail else { return Vec::new() };
@@ -121,14 +121,14 @@ impl Recorder for ClaudeTape {
         let put_in = match (detail.get_text("newString"), detail.get("edits")) {
             (Some(text), _) => vec![text.into_owned()],
             (None, Some(edits)) => new_strings(edits),
-            // A written file tells all of itself.
+            // A written file is whole.
             (None, None) => return Vec::new(),
         };
-        let told = |line: &str| put_in.iter().any(|text| text.lines().any(|known| known == line));
+        let is_known = |line: &str| put_in.iter().any(|text| text.lines().any(|known| known == line));
         let added = patch.items().filter_map(|hunk| hunk.get("lines")).flat_map(|lines| {
             lines.items().filter_map(Json::text).filter(|line| line.starts_with('+')).collect::<Vec<_>>()
         });
-        added.map(|line| line[1..].to_owned()).filter(|line| !told(line)).collect()
+        added.map(|line| line[1..].to_owned()).filter(|line| !is_known(line)).collect()
     }
 
     fn snapshot(&self, path: &str) -> Option<Snapshot> {
@@ -178,12 +178,12 @@ fn read_work(
 ) -> Vec<FileWork> {
     let mut work = FileWork::new(path, Operation::Read);
     let file = detail.and_then(|detail| detail.get("file")).map(Json::object);
-    let told = file.as_ref().and_then(|file| {
+    let reported = file.as_ref().and_then(|file| {
         // A read from line 0, or from before it, is one from the start.
         let start = u32::try_from(file.get_integer("startLine")?.max(1)).ok()?;
         Some(FileRegion::lines(start, file.get_text("content")?.into_owned()))
     });
-    work.after = match (told, detail, output) {
+    work.after = match (reported, detail, output) {
         (Some(piece), _, _) => piece,
         // A picture, or a file that had not changed.
         (None, Some(_), _) | (None, None, None) => return Vec::new(),
@@ -192,9 +192,9 @@ fn read_work(
             None => return Vec::new(),
         },
     };
-    // What was asked for begins there: anything else is not the file's text.
-    let asked = input.get_integer("offset").and_then(|offset| u32::try_from(offset).ok()).unwrap_or(1).max(1);
-    work.after.range.filter(|range| range.start == asked).map(|_| work).into_iter().collect()
+    // The requested part starts there: anything else is not the file's text.
+    let requested = input.get_integer("offset").and_then(|offset| u32::try_from(offset).ok()).unwrap_or(1).max(1);
+    work.after.range.filter(|range| range.start == requested).map(|_| work).into_iter().collect()
 }
 
 /// `   12→text`, or `12<tab>text` since 2.1.197.
@@ -227,8 +227,8 @@ fn edit_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> V
     let work = FileWork::new(path, Operation::Update);
     let texts = detail.map(|detail| {
         let before = detail.get_text("originalFile").map(|text| text.into_owned());
-        let given = |name: &str, asked: &str| {
-            detail.get_text(name).or_else(|| input.get_text(asked)).unwrap_or_default().into_owned()
+        let given = |name: &str, requested: &str| {
+            detail.get_text(name).or_else(|| input.get_text(requested)).unwrap_or_default().into_owned()
         };
         let (old, new) = (given("oldString", "old_string"), given("newString", "new_string"));
         let all = detail.get("replaceAll").and_then(Json::boolean) == Some(true);
@@ -302,7 +302,7 @@ fn write_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> 
     with_whole(works, Some(content))
 }
 
-/// A cell has no lines of the file: its texts are told, its place is not.
+/// A cell has no lines of the file: its texts are emitted, its position is not.
 fn notebook_work(path: String, input: &Object<'_>, detail: Option<&Object<'_>>) -> Vec<FileWork> {
     let failed = detail.and_then(|detail| detail.get_text("error")).is_some_and(|error| !error.is_empty());
     if failed {

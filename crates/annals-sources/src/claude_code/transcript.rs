@@ -12,7 +12,7 @@ use super::kinds::{
     ATTACHMENTS, PLUMBING, PROGRESS, STATE_ROWS, SYSTEM_ROWS, agent_parent, is_housekeeping, row_key, stem,
     version_number,
 };
-use super::people::{OTHER_ORIGINS, Spoken, UserContent, command, message_words, opening, said, spoken};
+use super::people::{OTHER_ORIGINS, Spoken, UserContent, command, message_words, opening, spoken, user_content};
 use super::queue::PromptQueue;
 use super::sidecars::snapshots;
 use super::turns::{TurnState, turn_state};
@@ -66,7 +66,7 @@ pub(super) struct State {
     linked: bool,
     /// A row under the file's own name was there. What has another name before it was copied, after it was cleared.
     own: bool,
-    /// What was said since the last answer, where a resume may have copied it.
+    /// Prompts since the last answer, where a resume may have copied it.
     asked: VecDeque<UnansweredPrompt>,
     pub(super) queue: PromptQueue,
 }
@@ -209,7 +209,7 @@ impl TranscriptReader {
         let message = row.object.get("message").map(|message| message.object());
         let content = message.as_ref().and_then(|message| message.get("content"));
         let mut beside_results = false;
-        let spoken = match said(&row.object, content) {
+        let spoken = match user_content(&row.object, content) {
             UserContent::Results(typed) => {
                 let parent = self.state.facts.parent.clone().filter(|_| self.agent);
                 let folder = parent.as_deref().unwrap_or(&self.session);
@@ -245,7 +245,7 @@ impl TranscriptReader {
             self.note_message_time(row);
         }
         let (kind, tally) = match kind {
-            // What starts a sub-agent is the assistant's wish, not the person's words.
+            // What starts a sub-agent was written by the assistant, not by the person.
             MessageKind::Prompt if task => (MessageKind::Agent, Tally::Record),
             // The row counts as the results that it holds.
             MessageKind::Prompt if beside_results => (kind, Tally::Aside),

@@ -97,7 +97,7 @@ pub fn request(text: &str) -> (Option<&str>, &str) {
     let found = start.match_indices(REQUEST).find(|(at, _)| start[..*at].ends_with('\n'));
     match found.map(|(at, _)| (&start[..at], start[at + REQUEST.len()..].trim())) {
         Some((context, words)) if !words.is_empty() => (Some(context.trim()), words),
-        // Nothing was asked: the context is all there is.
+        // There is no prompt: the context is all there is.
         _ => (None, text),
     }
 }

@@ -294,7 +294,7 @@ impl OpenCalls {
         out: &mut Vec<Item>,
     ) {
         if item.get_text("source").is_some_and(|source| source == "user_shell") {
-            // The person's own command; the message that tells the model about it has the row.
+            // The person's own command; the message that reports it to the model has the row.
             return;
         }
         let id = item.get_text("id").unwrap_or_default().into_owned();

@@ -37,7 +37,7 @@ const ROWS: &[&str] = &[
 pub(super) struct Chain {
     link: Option<ContentKey>,
     turn: Option<String>,
-    /// Keys of messages since the last link: equal words may be said again.
+    /// Keys of messages since the last link: equal words may be repeated.
     keys: VecDeque<ContentKey>,
 }
 

@@ -290,7 +290,7 @@ const COMPLETED_ITEM: &[&str] = &[
     "duration_ms",
 ];
 
-/// Parts of what was said, of reasoning and of outputs.
+/// Parts of messages, of reasoning and of outputs.
 const PARTS: &[&str] = &[
     "input_text",
     "output_text",

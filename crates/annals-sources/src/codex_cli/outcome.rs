@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::json::Json;
 
-/// How a call ended, as far as its output tells.
+/// How a call ended, as far as its output shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CommandOutcome {
     pub ok: Option<bool>,
@@ -68,7 +68,7 @@ const USER_RESULT: &str = "</command>\n<result>\n";
 /// More lines than any header has.
 const MAX_HEADER_LINES: usize = 12;
 
-/// Openings of the sentences by which the client, not a command, tells the model of a failure.
+/// Openings of the sentences by which the client, not a command, reports a failure to the model.
 const FAILURES: [&str; 20] = [
     "aborted by user",
     "apply_patch handler received ",

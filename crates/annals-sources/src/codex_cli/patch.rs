@@ -103,7 +103,7 @@ enum PatchLine<'t> {
     Body(PatchChange, &'t str),
 }
 
-fn each_patch_line<'t>(text: &'t str, mut see: impl FnMut(PatchLine<'t>)) {
+fn each_patch_line<'t>(text: &'t str, mut visit: impl FnMut(PatchLine<'t>)) {
     let mut indentation = None;
     let mut inside = true;
     let mut section = None;
@@ -125,16 +125,16 @@ fn each_patch_line<'t>(text: &'t str, mut see: impl FnMut(PatchLine<'t>)) {
             section = (!path.is_empty()).then_some(change);
             moved = false;
             if section.is_some() {
-                see(PatchLine::File(change, path));
+                visit(PatchLine::File(change, path));
             }
         } else if let Some(change) = section {
             let target = marker.strip_prefix(MOVE_TO).map(str::trim).filter(|path| !path.is_empty());
             match target.filter(|_| change == PatchChange::Update && !moved) {
                 Some(target) => {
                     moved = true;
-                    see(PatchLine::MoveTo(target));
+                    visit(PatchLine::MoveTo(target));
                 }
-                None => see(PatchLine::Body(change, marker)),
+                None => visit(PatchLine::Body(change, marker)),
             }
         }
     }

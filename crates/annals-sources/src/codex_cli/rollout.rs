@@ -326,12 +326,12 @@ impl RolloutReader {
                 let plain = payload.get_text("kind").is_none_or(|kind| kind == "plain");
                 let typed = payload.get("message").and_then(Json::inner).unwrap_or_default();
                 if plain {
-                    self.said(Role::User, typed, line, out);
+                    self.note_spoken(Role::User, typed, line, out);
                 }
             }
             "agent_message" => {
                 let typed = payload.get("message").and_then(Json::inner).unwrap_or_default();
-                self.said(Role::Assistant, typed, line, out);
+                self.note_spoken(Role::Assistant, typed, line, out);
             }
             "item_completed" => return self.item(line, out),
             "token_count" => {
@@ -403,10 +403,10 @@ impl RolloutReader {
         let content = item.get("content");
         match kind.as_ref() {
             "UserMessage" => {
-                self.said(Role::User, &content.map(typed_bytes).unwrap_or_default(), line, out);
+                self.note_spoken(Role::User, &content.map(typed_bytes).unwrap_or_default(), line, out);
             }
             "AgentMessage" => {
-                self.said(Role::Assistant, &content.map(typed_bytes).unwrap_or_default(), line, out);
+                self.note_spoken(Role::Assistant, &content.map(typed_bytes).unwrap_or_default(), line, out);
             }
             "CommandExecution" | "FileChange" | "McpToolCall" | "DynamicToolCall" => {
                 let turn = (self.session.clone(), self.state.inherited, self.state.model.clone());
@@ -430,8 +430,8 @@ impl RolloutReader {
         Verdict::Kept(format!("item_completed/{kind}"))
     }
 
-    /// An event says that something was said: its response item is before, follows, or is missing.
-    fn said(&mut self, role: Role, typed: &[u8], line: &RolloutLine<'_>, out: &mut Vec<Item>) {
+    /// An event reports a message: its response item came before, follows, or is missing.
+    fn note_spoken(&mut self, role: Role, typed: &[u8], line: &RolloutLine<'_>, out: &mut Vec<Item>) {
         let kind = if role == Role::User { MessageKind::Prompt } else { MessageKind::Answer };
         self.note_message_time(line.at);
         if role == Role::User {

@@ -216,14 +216,14 @@ mod tests {
         );
         let lines = CallLines { call: &call, folder: Some("/home/ada"), ..CallLines::default() };
         let work = CodexTape.work(&lines);
-        let told: Vec<_> = work
+        let emitted: Vec<_> = work
             .iter()
             .map(|work| {
                 (work.path.as_str(), work.operation, work.before.text.as_deref(), work.after.text.as_deref())
             })
             .collect();
         assert_eq!(
-            told,
+            emitted,
             [
                 ("/home/ada/new.txt", Operation::Create, None, Some("one\ntwo\n")),
                 ("/home/ada/src/new.rs", Operation::MoveTo, Some("x\n"), Some("y\nz\n")),

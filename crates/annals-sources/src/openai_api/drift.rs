@@ -39,7 +39,7 @@ pub const ASIDE: &[&str] = &["", "message", "mcp_list_tools", "item_reference"];
 
 const ROLES: &[&str] = &["user", "assistant", "model", "system", "developer", "tool", "function"];
 
-/// Parts of what was said, of reasoning and of outputs.
+/// Parts of messages, of reasoning and of outputs.
 const PARTS: &[&str] = &[
     "text",
     "input_text",

@@ -218,12 +218,12 @@ impl Talk {
                 open = retries;
                 continue;
             }
-            let asked = retries.iter().map(|at| answers[*at].1.retry_after).max().unwrap_or(0);
+            let requested = retries.iter().map(|at| answers[*at].1.retry_after).max().unwrap_or(0);
             // What must wait longer is for another run.
-            if retries.is_empty() || tries >= RETRIES || asked > LONGEST_WAIT {
+            if retries.is_empty() || tries >= RETRIES || requested > LONGEST_WAIT {
                 break;
             }
-            std::thread::sleep(self.pace.wait(tries).max(self.pace.second * asked));
+            std::thread::sleep(self.pace.wait(tries).max(self.pace.second * requested));
             tries += 1;
             if navigated {
                 self.check_session()?;

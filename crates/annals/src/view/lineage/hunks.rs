@@ -48,7 +48,7 @@ impl CodeFile {
         self.deadlines.iter().map(limit).collect()
     }
 
-    /// Text without a file: who wrote it first is asked for.
+    /// Text without a file: who wrote it first.
     pub fn is_passage(&self) -> bool {
         self.path.is_empty()
     }

@@ -9,7 +9,7 @@ use annals_store::{ArchiveState, RowPlace};
 pub(super) struct Position {
     /// Only what later commits changed; everything if 0.
     pub changed_after: i64,
-    /// The archive when the list was begun: what changes meanwhile is in the next one.
+    /// The archive when the list started: what changes meanwhile is in the next one.
     pub state: ArchiveState,
     /// Rows that are gone come first.
     pub removed_after: Option<i64>,
