@@ -4,7 +4,7 @@ use rusqlite::CachedStatement;
 
 use crate::error::{Result, StoreError};
 use crate::{Store, sql};
-use annals_core::{FileId, InstanceId, MemberId, OrganisationId, Scope, SessionId};
+use annals_core::Scope;
 
 /// A read handle limited to a scope. Only [`Store::scoped`] creates one, and every statement prepared on it has a
 /// condition on the visible homes.
@@ -122,7 +122,9 @@ fn twin_condition(scope: Scope, table: &str, homes: Option<&str>) -> String {
 mod tests {
     use super::*;
     use crate::{Page, RemovedKind, RowPlace, RowsQuery, SessionFilter, Stretch};
-    use annals_core::{CallKind, ContentKey, Span, Time};
+    use annals_core::{
+        CallKind, ContentKey, FileId, InstanceId, MemberId, OrganisationId, SessionId, Span, Time,
+    };
 
     /// One home of the first member, with a row of every kind.
     const HOME: &str = "

@@ -193,7 +193,8 @@ fn read_work(
         },
     };
     // The requested part starts there: anything else is not the file's text.
-    let requested = input.get_integer("offset").and_then(|offset| u32::try_from(offset).ok()).unwrap_or(1).max(1);
+    let requested =
+        input.get_integer("offset").and_then(|offset| u32::try_from(offset).ok()).unwrap_or(1).max(1);
     work.after.range.filter(|range| range.start == requested).map(|_| work).into_iter().collect()
 }
 

@@ -12,7 +12,9 @@ use super::kinds::{
     ATTACHMENTS, PLUMBING, PROGRESS, STATE_ROWS, SYSTEM_ROWS, agent_parent, is_housekeeping, row_key, stem,
     version_number,
 };
-use super::people::{OTHER_ORIGINS, Spoken, UserContent, command, message_words, opening, spoken, user_content};
+use super::people::{
+    OTHER_ORIGINS, Spoken, UserContent, command, message_words, opening, spoken, user_content,
+};
 use super::queue::PromptQueue;
 use super::sidecars::snapshots;
 use super::turns::{TurnState, turn_state};
