@@ -136,8 +136,8 @@ fn a_killed_migration_is_resumed() {
     for copy in 0..60 {
         connection
             .execute(
-                "insert into segment (file, version, byte_offset, length, hash, packing, data)
-                 select file, version + 100 + ?1, byte_offset, length, randomblob(32), 0, randomblob(length) from segment
+                "insert into segment (file, version, place, length, hash, packing, data)
+                 select file, version + 100 + ?1, place, length, randomblob(32), 0, randomblob(length) from segment
                  where version = 1",
                 [copy],
             )
