@@ -90,13 +90,14 @@ fn runs_of(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
                 split("sessions --all --include-subagents --verbose"),
             ]
         }
+        "resume" => vec![split("resume"), split("resume --json"), split("resume nothing like it")],
         "show" => {
             let ids = bench
                 .sessions()
                 .into_iter()
                 .map(|session| session["session_id"].as_str().unwrap().to_owned());
             let one = |id: String| {
-                [with("show --lineage", &id), with("show --full --copies --context --branch all", &id)]
+                [with("show --lineage", &id), with("show --view edits", &id), with("show --full --copies --context --branch all", &id)]
             };
             ids.flat_map(one).chain([split("show nothing-like-it")]).collect()
         }

@@ -6,7 +6,7 @@ use annals_sources::registry;
 
 /// Every verb in the group in which `annals --help` lists it.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Daily", &["up", "search", "sessions", "show", "usage", "tools"]),
+    ("Daily", &["up", "search", "sessions", "show", "resume", "usage", "tools"]),
     ("Understand", &["blame", "library", "sources", "records", "manifest"]),
     ("Export", &["export", "tape", "record", "restore"]),
     ("Trust", &["audit", "doctor", "repair", "secrets", "gaps"]),
@@ -21,7 +21,8 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         ["annals search connection pool timeout", "annals search \"retry policy\" since:30d --sort recent"],
     ),
     ("sessions", ["annals sessions --since 7d", "annals sessions --project . --include-subagents"]),
-    ("show", ["annals show 0199c2f4", "annals show 0199c2f4 --full --lineage"]),
+    ("show", ["annals show 0199c2f4 --view prompts", "annals show 0199c2f4 --follow"]),
+    ("resume", ["annals resume", "annals resume connection pool --print"]),
     ("usage", ["annals usage --days 7", "annals usage --days all --by model"]),
     ("tools", ["annals tools --days 90", "annals tools --source {source} --json"]),
     ("blame", ["annals blame src/main.rs:10-40", "annals blame --stat src"]),

@@ -1,6 +1,7 @@
 //! The command line: parses arguments, runs a verb, turns its outcome into an exit code.
 
 mod commands;
+mod follow;
 mod git;
 mod help;
 mod live;
@@ -74,6 +75,8 @@ enum Verb {
     Sessions(commands::sessions::SessionsArguments),
     /// Show the conversation of a session
     Show(commands::show::ShowArguments),
+    /// Continue a session in its client
+    Resume(commands::resume::ResumeArguments),
     /// Search prompts, answers, tool calls, outputs and files
     Search(commands::search::SearchArguments),
     /// Convert a transcript to a tape, from a file or standard input
@@ -214,6 +217,7 @@ pub fn run() -> ExitCode {
         Verb::Sources(options) => commands::sources::run(&mut context, &options),
         Verb::Sessions(options) => commands::sessions::run(&mut context, &options),
         Verb::Show(options) => commands::show::run(&mut context, &options),
+        Verb::Resume(options) => commands::resume::run(&mut context, &options),
         Verb::Search(options) => commands::search::run(&mut context, &options),
         Verb::Record(options) => commands::record::run(&mut context, &options),
         Verb::Tape(options) => commands::tape::run(&mut context, &options),

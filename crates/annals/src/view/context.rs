@@ -42,4 +42,9 @@ impl<'a> View<'a> {
     pub fn last_run(&self) -> Result<i64> {
         Ok(self.archive.last_run()?)
     }
+
+    /// The number of the last commit that changed rows.
+    pub fn last_commit(&self) -> Result<i64> {
+        Ok(self.archive.state()?.commit)
+    }
 }

@@ -35,8 +35,9 @@ pub use search::{PassageView, SearchAnswer, SearchQuery, SearchResult};
 pub use session::branches::Branch;
 pub use session::bytes::LineView;
 pub use session::list::{SessionList, SessionQuery, SessionTies, SessionView};
+pub use session::narrowing::Narrowing;
 pub use session::outline::Outline;
-pub use session::transcript::{BlockView, Entry, FileView, TranscriptPage, TranscriptQuery};
+pub use session::transcript::{BlockView, ChangeView, Entry, FileView, TranscriptPage, TranscriptQuery};
 #[cfg(feature = "fuzzing")]
 pub use tape::fuzz::fuzz_record;
 pub use tape::{Recording, TapeEnd, TapeFormat, TapeOptions, has_tape, record};

@@ -17,6 +17,7 @@ pub(super) mod record;
 pub(super) mod records;
 pub(super) mod repair;
 pub(super) mod restore;
+pub(super) mod resume;
 pub(super) mod search;
 pub(super) mod secrets;
 pub(super) mod serve;

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::cli::ui::resume::resume_in;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome};
 use crate::view::format::{counted, number};
@@ -101,6 +102,7 @@ fn print_result(context: &mut Context, result: &SearchResult) -> Result<()> {
         context.output.line(format!("  {more} more"))?;
     }
     if let Some(command) = &result.resume_command {
+        let command = resume_in(result.cwd.as_ref().map(|cwd| cwd.as_str()), command);
         let command = context.output.faint(&format!("  {command}"));
         context.output.line(command)?;
     }

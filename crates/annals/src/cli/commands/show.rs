@@ -1,16 +1,16 @@
 //! `annals show`: the conversation of a session.
 
-use std::collections::HashMap;
-
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::Value;
 
+use crate::cli::follow::{Followed, follow};
+use crate::cli::ui::resume::resume_line;
 use crate::cli::ui::time;
+use crate::cli::ui::transcript::{Left, Printing};
 use crate::cli::{Context, Outcome};
-use crate::view::format::{cost, counted, milliseconds, number, size};
+use crate::view::format::{cost, counted, number};
 use crate::view::{
-    BlockView, Branch, Entry, LibraryItem, LibraryQuery, SessionTies, SessionView, Survivor, TranscriptQuery,
-    View,
+    Branch, Entry, LibraryItem, LibraryQuery, Narrowing, SessionTies, SessionView, TranscriptQuery, View,
 };
 use annals_core::{Error, Family, Result, Time};
 
@@ -34,9 +34,34 @@ pub struct ShowArguments {
     /// Start at this message: its id (see `annals search`), the beginning of its id, or its number
     #[arg(long, value_name = "MESSAGE")]
     at: Option<String>,
+    /// Show only these steps: prompts and answers, edits, or what failed
+    #[arg(long, value_name = "VIEW", value_enum, default_value_t = Part::All)]
+    view: Part,
     /// Show how many lines of each edit are still in the files today
     #[arg(long)]
     lineage: bool,
+    /// Keep printing new steps of a live session until you press Ctrl-C
+    #[arg(long, short, conflicts_with_all = ["json", "at", "branch"])]
+    follow: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    All,
+    Prompts,
+    Edits,
+    Failures,
+}
+
+impl Part {
+    fn narrowing(self) -> Narrowing {
+        match self {
+            Part::All => Narrowing::All,
+            Part::Prompts => Narrowing::Prompts,
+            Part::Edits => Narrowing::Edits,
+            Part::Failures => Narrowing::Failures,
+        }
+    }
 }
 
 pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
@@ -55,7 +80,9 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
     {
         branch = Branch::Through(at.clone());
     }
-    let query = TranscriptQuery { full: options.full, copies: options.copies, changes: false, branch };
+    // Text shows edits as diffs; JSON has the calls themselves.
+    let changes = !context.json;
+    let query = TranscriptQuery { full: options.full, copies: options.copies, changes, branch };
     let in_force = in_force(&view, &session)?;
     let ties = view.session_ties(&session)?;
     let opening = |context: &mut Context| match context.json {
@@ -66,7 +93,12 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
     if started {
         opening(context)?;
     }
-    let left = if options.lineage { left_today(&view, &session)? } else { HashMap::new() };
+    let left = if options.lineage { left_today(&view, &session)? } else { Left::new() };
+    let printing = Printing { left, full: options.full };
+    let narrowing = options.view.narrowing();
+    if options.follow {
+        return follow(context, &store, &door, &Followed { session: &session, query, printing, narrowing });
+    }
     let mut first = true;
     view.transcript(&session, query, &mut |entry| {
         if !started {
@@ -77,16 +109,17 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
             started = true;
             opening(context)?;
         }
+        let Some(entry) = narrowing.narrow(entry) else { return Ok(()) };
         if context.json {
             let comma = if std::mem::take(&mut first) { "" } else { "," };
             let mut document = serde_json::to_value(&entry)?;
             if options.lineage {
-                add_left(&mut document, &left);
+                add_left(&mut document, &printing.left);
             }
             return context.output.fragment(&format!("{comma}{document}"));
         }
         let is_shown = options.context || options.at.is_some() || entry.is_conversation();
-        if is_shown { show(context, &entry, &left) } else { Ok(()) }
+        if is_shown { printing.entry(context, &entry) } else { Ok(()) }
     })?;
     if !started {
         return Err(no_message(options));
@@ -97,9 +130,6 @@ pub fn run(context: &mut Context, options: &ShowArguments) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What is left of each call's edits, by the call's id.
-type Left = HashMap<String, Vec<Survivor>>;
-
 /// Reads the files on this machine, by the paths the session used.
 fn left_today(view: &View<'_>, session: &SessionView) -> Result<Left> {
     let mut read = |path: &str| {
@@ -107,7 +137,7 @@ fn left_today(view: &View<'_>, session: &SessionView) -> Result<Left> {
         let bytes = std::fs::read(path).ok().filter(|_| facts.len() > 0)?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     };
-    let mut left: Left = HashMap::new();
+    let mut left = Left::new();
     for survivor in view.survivors(session, &mut read)? {
         left.entry(survivor.call_id.to_string()).or_default().push(survivor);
     }
@@ -121,18 +151,6 @@ fn add_left(entry: &mut Value, left: &Left) {
             block["lineage"] = serde_json::json!(survivors);
         }
     }
-}
-
-fn show_left(context: &mut Context, survivors: &[Survivor]) -> Result<()> {
-    for survivor in survivors {
-        let lines: Vec<String> = survivor.lines.iter().map(|[from, to]| format!("{from}-{to}")).collect();
-        let places = if lines.is_empty() { String::new() } else { format!(": lines {}", lines.join(", ")) };
-        context.output.line(format!(
-            "   {} of {} lines are still in {}{places}",
-            survivor.standing, survivor.written, survivor.file
-        ))?;
-    }
-    Ok(())
 }
 
 fn json_head(
@@ -209,7 +227,7 @@ fn head(context: &mut Context, session: &SessionView, in_force: &[LibraryItem]) 
         context.output.line("deleted by the client; shown from the archive")?;
     }
     if !session.resume_command.is_empty() {
-        context.output.line(format!("resume: {}", session.resume_command))?;
+        context.output.line(format!("resume: {}", resume_line(session)))?;
     }
     if in_force.is_empty() {
         return Ok(());
@@ -217,107 +235,4 @@ fn head(context: &mut Context, session: &SessionView, in_force: &[LibraryItem]) 
     let names: Vec<String> =
         in_force.iter().map(|item| format!("{} {} v{}", item.kind, item.name, item.version)).collect();
     context.output.line(format!("in effect: {}", names.join(", ")))
-}
-
-fn show(context: &mut Context, entry: &Entry, left: &Left) -> Result<()> {
-    let who = match entry.kind {
-        "prompt" => "user",
-        "answer" => "assistant",
-        other => other,
-    };
-    let clock = entry.at.as_deref().map(time::local_clock).unwrap_or_default();
-    // An answer of only tool calls needs no heading.
-    let silent = matches!(entry.blocks.first(), Some(BlockView::ToolCall { .. }));
-    if entry.kind != "call" && !silent {
-        context.output.line("")?;
-        let who = context.output.strong(&format!("── {who}"));
-        let copied = if entry.copied { " (copied)" } else { "" };
-        context.output.line(format!("{who} {clock}{copied}").trim_end())?;
-    }
-    for block in &entry.blocks {
-        match block {
-            // The output of a call made by a script is part of the script's output.
-            BlockView::ToolResult { ok, exit_code, duration_ms, .. }
-                if entry.kind == "call" && entry.parent_id.is_some() =>
-            {
-                show_end(context, *ok, *exit_code, *duration_ms)?;
-            }
-            _ => show_block(context, block, &clock)?,
-        }
-        if let BlockView::ToolCall { call_id, .. } = block
-            && let Some(survivors) = left.get(call_id.as_str())
-        {
-            show_left(context, survivors)?;
-        }
-    }
-    let others: Vec<&str> = entry.branches.iter().map(|branch| branch.id.as_str()).collect();
-    let others: Vec<&str> = others.into_iter().filter(|id| *id != entry.id).collect();
-    if others.is_empty() {
-        return Ok(());
-    }
-    let line = format!("   other branches: {} (use --branch)", others.join(", "));
-    let line = context.output.faint(&line);
-    context.output.line(line)
-}
-
-fn show_block(context: &mut Context, block: &BlockView, clock: &str) -> Result<()> {
-    match block {
-        BlockView::Text { text, cut } => {
-            context.output.line(text.as_str())?;
-            more(context, cut.full_bytes)
-        }
-        BlockView::Thinking { text, cut } => {
-            let text = context.output.faint(text.as_str());
-            context.output.line(text)?;
-            more(context, cut.full_bytes)
-        }
-        BlockView::Image { media_type, bytes, path } => {
-            let path = path.as_ref().map_or("", |path| path.as_str());
-            context.output.line(format!("[image {media_type} {} {path}]", size(*bytes)))
-        }
-        BlockView::Attachment { name } => context.output.line(format!("[attachment {name}]")),
-        BlockView::Event { name, text } => context.output.line(format!("{name}: {text}")),
-        BlockView::ToolCall { name, kind, title, files, .. } => {
-            context.output.line("")?;
-            let sign = if *kind == "shell" { "$".to_owned() } else { format!("{name}:") };
-            let call = context.output.strong(&format!("── {sign} {title}"));
-            context.output.line(format!("{call} {clock}"))?;
-            for file in files {
-                let lines = file.after.or(file.before);
-                let lines = lines.map(|[start, end]| format!(" lines {start}-{end}")).unwrap_or_default();
-                context.output.line(format!("   {} {}{lines}", file.operation, file.path))?;
-            }
-            Ok(())
-        }
-        BlockView::ToolResult { ok, exit_code, duration_ms, output, cut, .. } => {
-            for line in output.as_str().lines() {
-                let line = context.output.faint(&format!("   {line}"));
-                context.output.line(line)?;
-            }
-            more(context, cut.full_bytes)?;
-            show_end(context, *ok, *exit_code, *duration_ms)
-        }
-    }
-}
-
-fn show_end(
-    context: &mut Context,
-    ok: Option<bool>,
-    exit_code: Option<i64>,
-    duration_ms: Option<i64>,
-) -> Result<()> {
-    let mut end = Vec::new();
-    end.extend(exit_code.map(|code| format!("exit {code}")));
-    if exit_code.is_none() && ok == Some(false) {
-        end.push("failed".to_owned());
-    }
-    end.extend(duration_ms.map(milliseconds));
-    if end.is_empty() { Ok(()) } else { context.output.line(format!("   ({})", end.join(", "))) }
-}
-
-fn more(context: &mut Context, full_bytes: Option<u64>) -> Result<()> {
-    match full_bytes {
-        Some(bytes) => context.output.line(format!("   … truncated; use --full to show all {}", size(bytes))),
-        None => Ok(()),
-    }
 }

@@ -36,6 +36,10 @@ impl Output {
         self.colour = self.terminal && allowed;
     }
 
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
     /// The other end of the pipe was closed.
     pub fn is_closed(&self) -> bool {
         self.closed
@@ -49,11 +53,25 @@ impl Output {
 
     /// Bold text, on a terminal.
     pub fn strong(&self, text: &str) -> String {
-        if self.colour { format!("{BOLD}{}{PLAIN}", visible(text, false)) } else { text.to_owned() }
+        self.styled(BOLD, text)
     }
 
     pub fn faint(&self, text: &str) -> String {
-        if self.colour { format!("{FAINT}{}{PLAIN}", visible(text, false)) } else { text.to_owned() }
+        self.styled(FAINT, text)
+    }
+
+    /// A line that a diff adds.
+    pub fn added(&self, text: &str) -> String {
+        self.styled(GREEN, text)
+    }
+
+    /// A line that a diff removes.
+    pub fn removed(&self, text: &str) -> String {
+        self.styled(RED, text)
+    }
+
+    fn styled(&self, style: &str, text: &str) -> String {
+        if self.colour { format!("{style}{}{PLAIN}", visible(text, false)) } else { text.to_owned() }
     }
 
     pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
@@ -131,9 +149,11 @@ impl Drop for Output {
 
 const BOLD: &str = "\u{1b}[1m";
 const FAINT: &str = "\u{1b}[2m";
+const RED: &str = "\u{1b}[31m";
+const GREEN: &str = "\u{1b}[32m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Escape sequences in foreign text must not reach the terminal; our own three styles may.
+/// Escape sequences in foreign text must not reach the terminal; our own styles may.
 fn visible(text: &str, styled: bool) -> Cow<'_, str> {
     let control = |c: char| is_hidden(c) && c != '\n' && c != '\t';
     if !text.contains(control) {
@@ -142,7 +162,8 @@ fn visible(text: &str, styled: bool) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        let style = [BOLD, FAINT, PLAIN].into_iter().find(|style| styled && rest.starts_with(style));
+        let style =
+            [BOLD, FAINT, RED, GREEN, PLAIN].into_iter().find(|style| styled && rest.starts_with(style));
         if let Some(style) = style {
             out.push_str(style);
             rest = &rest[style.len()..];
@@ -169,7 +190,7 @@ mod tests {
     #[test]
     fn control_bytes_do_not_reach_the_terminal() {
         assert_eq!(visible("plain\ttext\n", false), "plain\ttext\n");
-        assert_eq!(visible("a\u{1b}[31mred\u{0}", true), "a\u{241b}[31mred\u{2400}");
+        assert_eq!(visible("a\u{1b}[35mred\u{0}", true), "a\u{241b}[35mred\u{2400}");
         assert_eq!(visible("a\r\nb\u{9b}x", true), "a\nb⟨U+009B⟩x");
         assert_eq!(visible("a\u{7f}\u{202e}b\u{2066}\u{200f}", true), "a\u{2421}⟨U+202E⟩b⟨U+2066⟩⟨U+200F⟩");
         assert_eq!(visible("\u{1b}[1mbold", true), "\u{1b}[1mbold");

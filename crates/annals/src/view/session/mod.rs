@@ -7,5 +7,6 @@ pub(super) mod entry_builder;
 mod filter;
 pub(super) mod lines;
 pub(super) mod list;
+pub(super) mod narrowing;
 pub(super) mod outline;
 pub(super) mod transcript;

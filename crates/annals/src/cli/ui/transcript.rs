@@ -1,0 +1,176 @@
+//! Steps of a conversation as text: who speaks, what was called, what changed, and how it ended, told apart without colour.
+
+use std::collections::HashMap;
+
+use crate::cli::Context;
+use crate::cli::ui::time;
+use crate::view::format::{milliseconds, size};
+use crate::view::{BlockView, ChangeView, Entry, FileView, Survivor};
+use annals_core::Result;
+
+/// What is left of each call's edits, by the call's id.
+pub type Left = HashMap<String, Vec<Survivor>>;
+
+/// Before each line of an output, so that it cannot be taken for an answer.
+const OUTPUT: &str = "   │ ";
+
+/// How steps are printed.
+#[derive(Default)]
+pub struct Printing {
+    pub left: Left,
+    /// Also print outputs that only repeat what a diff shows.
+    pub full: bool,
+}
+
+impl Printing {
+    /// Prints one step.
+    pub fn entry(&self, context: &mut Context, entry: &Entry) -> Result<()> {
+        let clock = entry.at.as_deref().map(time::local_clock).unwrap_or_default();
+        let who = match entry.kind {
+            "prompt" => "user",
+            "answer" => "assistant",
+            other => other,
+        };
+        let copied = if entry.copied { " (copied)" } else { "" };
+        let mut speaker = "";
+        let mut changed = false;
+        for block in &entry.blocks {
+            let heading = match block {
+                BlockView::Thinking { .. } => "thinking",
+                BlockView::ToolCall { .. } | BlockView::ToolResult { .. } => "",
+                _ => who,
+            };
+            if !heading.is_empty() && heading != speaker {
+                context.output.line("")?;
+                let heading = context.output.strong(&format!("── {heading}"));
+                context.output.line(format!("{heading} {clock}{copied}").trim_end())?;
+            }
+            speaker = heading;
+            match block {
+                // The output of a call made by a script is part of the script's output.
+                BlockView::ToolResult { ok, exit_code, duration_ms, .. }
+                    if entry.kind == "call" && entry.parent_id.is_some() =>
+                {
+                    outcome(context, *ok, *exit_code, *duration_ms)?;
+                }
+                // The diff says it better than "the file has been updated".
+                BlockView::ToolResult { ok, exit_code, duration_ms, .. }
+                    if changed && !self.full && *ok != Some(false) =>
+                {
+                    outcome(context, *ok, *exit_code, *duration_ms)?;
+                }
+                BlockView::ToolCall { changes, .. } => {
+                    changed = !changes.is_empty();
+                    self.block(context, block, &clock)?;
+                }
+                _ => self.block(context, block, &clock)?,
+            }
+        }
+        let others: Vec<&str> = entry.branches.iter().map(|branch| branch.id.as_str()).collect();
+        let others: Vec<&str> = others.into_iter().filter(|id| *id != entry.id).collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let line = format!("   other branches: {} (use --branch)", others.join(", "));
+        let line = context.output.faint(&line);
+        context.output.line(line)
+    }
+
+    fn block(&self, context: &mut Context, block: &BlockView, clock: &str) -> Result<()> {
+        match block {
+            BlockView::Text { text, cut } => {
+                context.output.line(text.as_str())?;
+                truncated(context, cut.full_bytes)
+            }
+            BlockView::Thinking { text, cut } => {
+                let text = context.output.faint(text.as_str());
+                context.output.line(text)?;
+                truncated(context, cut.full_bytes)
+            }
+            BlockView::Image { media_type, bytes, path } => {
+                let path = path.as_ref().map_or("", |path| path.as_str());
+                context.output.line(format!("[image {media_type} {} {path}]", size(*bytes)))
+            }
+            BlockView::Attachment { name } => context.output.line(format!("[attachment {name}]")),
+            BlockView::Event { name, text } => context.output.line(format!("{name}: {text}")),
+            BlockView::ToolCall { call_id, name, kind, title, files, changes, .. } => {
+                context.output.line("")?;
+                let sign = if *kind == "shell" { "$".to_owned() } else { format!("{name}:") };
+                let call = context.output.strong(&format!("── {sign} {title}"));
+                context.output.line(format!("{call} {clock}").trim_end())?;
+                for file in files.iter().filter(|file| !changes.iter().any(|change| change.path == file.path))
+                {
+                    context.output.line(format!("   {}", touched(file)))?;
+                }
+                for change in changes {
+                    diff(context, change)?;
+                }
+                self.left_of(context, call_id.as_str())
+            }
+            BlockView::ToolResult { ok, exit_code, duration_ms, output, cut, .. } => {
+                for line in output.as_str().lines() {
+                    let line = context.output.faint(&format!("{OUTPUT}{line}"));
+                    context.output.line(line)?;
+                }
+                truncated(context, cut.full_bytes)?;
+                outcome(context, *ok, *exit_code, *duration_ms)
+            }
+        }
+    }
+
+    fn left_of(&self, context: &mut Context, call: &str) -> Result<()> {
+        for survivor in self.left.get(call).into_iter().flatten() {
+            let lines: Vec<String> = survivor.lines.iter().map(|[from, to]| format!("{from}-{to}")).collect();
+            let places =
+                if lines.is_empty() { String::new() } else { format!(": lines {}", lines.join(", ")) };
+            context.output.line(format!(
+                "   {} of {} lines are still in {}{places}",
+                survivor.standing, survivor.written, survivor.file
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+fn touched(file: &FileView) -> String {
+    let lines = file.after.or(file.before);
+    let lines = lines.map(|[start, end]| format!(" lines {start}-{end}")).unwrap_or_default();
+    format!("{} {}{lines}", file.operation, file.path)
+}
+
+fn diff(context: &mut Context, change: &ChangeView) -> Result<()> {
+    context.output.line(format!("   {} {}", change.operation, change.path))?;
+    for line in change.diff.as_str().lines() {
+        let shown = format!("   {line}");
+        let shown = match line.as_bytes().first() {
+            Some(b'+') => context.output.added(&shown),
+            Some(b'-') => context.output.removed(&shown),
+            Some(b'@') => context.output.faint(&shown),
+            _ => shown,
+        };
+        context.output.line(shown)?;
+    }
+    Ok(())
+}
+
+fn outcome(
+    context: &mut Context,
+    ok: Option<bool>,
+    exit_code: Option<i64>,
+    duration_ms: Option<i64>,
+) -> Result<()> {
+    let mut end = Vec::new();
+    end.extend(exit_code.map(|code| format!("exit {code}")));
+    if exit_code.is_none() && ok == Some(false) {
+        end.push("failed".to_owned());
+    }
+    end.extend(duration_ms.map(milliseconds));
+    if end.is_empty() { Ok(()) } else { context.output.line(format!("   ({})", end.join(", "))) }
+}
+
+fn truncated(context: &mut Context, full_bytes: Option<u64>) -> Result<()> {
+    match full_bytes {
+        Some(bytes) => context.output.line(format!("   … truncated; use --full to show all {}", size(bytes))),
+        None => Ok(()),
+    }
+}
