@@ -92,7 +92,7 @@ fn visible_to(scope: Scope, text: &str) -> String {
             text = text.replace(name, &condition);
         }
     }
-    for table in ["usage", "tool_call"] {
+    for table in ["usage", "tool_call", "message"] {
         let name = format!("{{twin:{table}}}");
         if text.contains(&name) {
             text = text.replace(&name, &twin_condition(scope, table, homes.as_deref()));
@@ -136,6 +136,8 @@ mod tests {
                           rows_version, size, content_size, parsed, reader_version, first_seen)
             values (1, 1, 'a', 'a', 'files', 'lines', 'lines', 'plain', 0, 0, 1, 1, 4, 4, 4, 1, 0);
         insert into cursor (instance, name, value) values (1, 'tables/a', '{}'), (1, 'survey', '{}');
+        insert into gap (instance, stream, key, locator, reason, attempts, status, first_seen, last_tried)
+            values (1, 'files', 'b', 'b', 'denied', 1, 'pending', 0, 0);
         insert into blob values (1, x'00', 4, 0, null, x'61626364');
         insert into segment values (1, 1, 0, 4, 1);
         insert into version (file, version, size, captured_at) values (1, 1, 4, 0);
@@ -207,8 +209,10 @@ mod tests {
             ("homes", !archive.homes(None)?.is_empty()),
             ("files", !archive.files(None)?.is_empty()),
             ("table_counts", !archive.table_counts("somewhere")?.is_empty()),
+            ("failed_captures", !archive.failed_captures(9)?.is_empty()),
             ("home_surveys", !archive.home_surveys("somewhere")?.is_empty()),
             ("sessions", !archive.sessions(&by_row, Page { limit: 1, after: None })?.is_empty()),
+            ("session_rows_after", !archive.session_rows_after(-1)?.is_empty()),
             ("session_texts", !archive.session_texts(&by_row)?.is_empty()),
             ("session_source", archive.session_source(SessionId(1))?.is_some()),
             ("session_home", archive.session_home(SessionId(1))?.is_some()),

@@ -5,6 +5,7 @@ mod copies;
 pub(crate) mod digest;
 mod live;
 mod runs;
+pub(crate) mod sample;
 mod sessions;
 mod transcript;
 mod tree;

@@ -243,10 +243,8 @@ pub fn run() -> ExitCode {
 
 /// Names the archive, and masks secrets: paths may contain anything.
 fn describe(mut error: Error, config: &Config) -> Error {
-    if let Some(cause) = error.what.strip_prefix("archive: ") {
-        error.what = format!("archive {}: {cause}", config.home.join("annals.db").display());
-    }
-    error.what = Door::masking_alone().show(&error.what).to_string();
+    let what = error.what_of_archive(&config.home.join("annals.db"));
+    error.what = Door::masking_alone().show(&what).to_string();
     error
 }
 

@@ -130,7 +130,8 @@ impl App {
         let holder = tokio::task::spawn_blocking(move || {
             let store = app.reader().ok()?;
             // Read again for every request: it may have been replaced.
-            let own = local_token(&store).map(|own| app.token_key.hash(&own));
+            let own = app.passing_token.clone().map_or_else(|| local_token(&store), Ok);
+            let own = own.map(|own| app.token_key.hash(&own));
             let holder = store.token_holder(&hash);
             app.give_back(store);
             if own.ok()? == hash {

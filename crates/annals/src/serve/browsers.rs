@@ -92,10 +92,16 @@ impl App {
     ) -> Option<(BrowserHolder, Option<HeaderValue>)> {
         let (app, hash, port) = (self.clone(), self.token_key.hash(cookie), self.port());
         let found = tokio::task::spawn_blocking(move || {
-            let store = app.reader().ok()?;
             let now = (app.now)();
-            let session = store.browser_session(&hash, port, now);
-            app.give_back(store);
+            let session = if app.passing_token.is_some() {
+                let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
+                writer.browser_session(&hash, port, now)
+            } else {
+                let store = app.reader().ok()?;
+                let session = store.browser_session(&hash, port, now);
+                app.give_back(store);
+                session
+            };
             let session = session.ok()??;
             let unused = now.micros().saturating_sub(session.last_used.micros());
             let renews = unused > RENEWED_AFTER * SECOND;

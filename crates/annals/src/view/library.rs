@@ -129,13 +129,16 @@ impl View<'_> {
     pub(super) fn history_texts(
         &self,
         query: &LibraryQuery,
+        is_wanted: &mut dyn FnMut(&ItemRow) -> bool,
         visit: &mut dyn FnMut(&str, &str),
     ) -> Result<()> {
         let mut contents = self.archive.contents();
         for (source, stream) in shelves(query) {
             let name = source.manifest().source;
             for key in self.archive.item_keys(name, stream.name)? {
-                for row in &self.archive.item_versions(name, stream.name, &key)? {
+                for row in
+                    self.archive.item_versions(name, stream.name, &key)?.iter().filter(|row| is_wanted(row))
+                {
                     let text = shown_text(self.door, source, stream, &mut contents, row)?;
                     visit(&text, &row.changed_at.rfc3339());
                 }

@@ -14,11 +14,12 @@ mod session;
 mod tape;
 mod usage;
 
-pub use access::{TokenKey, local_token, new_link, new_token, rotate_local_token};
+pub use access::{TokenKey, local_token, new_link, new_link_with, new_token, rotate_local_token};
 pub use audit::cards::{SourceCard, cards_without_archive};
 pub use audit::doctor::{Finding, examine};
+pub use audit::failures::{FailureView, archive_failure};
 pub use audit::gaps::{GapList, GapQuery, GapView, MISSING, OPEN};
-pub use audit::secrets::SecretView;
+pub use audit::secrets::{ScannedArchive, SecretView};
 pub use audit::status::{DiskState, SourceState, find_source, source_labels, source_routes};
 pub use audit::{Audit, IndexAudit, OnDisk, Unaccounted};
 pub use context::View;

@@ -255,7 +255,9 @@ fn show(context: &mut Context, entry: &Entry, left: &Left) -> Result<()> {
     if others.is_empty() {
         return Ok(());
     }
-    let line = format!("   other branches: {} (use --branch)", others.join(", "));
+    let more = entry.branch_count.unwrap_or(0).saturating_sub(others.len() + 1);
+    let more = if more > 0 { format!(" and {} more", number(more)) } else { String::new() };
+    let line = format!("   other branches: {}{more} (use --branch)", others.join(", "));
     let line = context.output.faint(&line);
     context.output.line(line)
 }

@@ -10,9 +10,10 @@ use crate::cli::{Context, Outcome};
 use crate::collect::survey_homes;
 use crate::config::Config;
 use crate::view::format::{counted, number, size};
-use crate::view::{DiskState, Door, SourceCard, cards_without_archive};
+use crate::view::{DiskState, Door, FailureView, SourceCard, archive_failure, cards_without_archive};
 use annals_core::{Result, SourceStatus};
 use annals_sources::registry;
+use annals_store::remembered_failure;
 
 #[derive(Args)]
 pub struct SourcesArguments {
@@ -27,9 +28,11 @@ pub fn run(context: &mut Context, options: &SourcesArguments) -> Result<Outcome>
     }
     let cards = all(context)?;
     if context.json {
-        context.output.json(&json!({"sources": cards, "next_cursor": null}))?;
+        let failures = failures(context)?;
+        context.output.json(&json!({"sources": cards, "failures": failures, "next_cursor": null}))?;
     } else {
         print(context, &cards)?;
+        print_failures(context)?;
     }
     Ok(Outcome::Done)
 }
@@ -41,6 +44,29 @@ pub fn all(context: &Context) -> Result<Vec<SourceCard>> {
         Some(store) => context.view(&store, &context.door(&store)?).with_disk(&disk).cards(),
         None => Ok(cards_without_archive(&Door::revealing(), &disk)),
     }
+}
+
+/// What could not be captured when a sync or a server last tried.
+fn failures(context: &Context) -> Result<Vec<FailureView>> {
+    let of_archive = remembered_failure(&context.config.home);
+    // An archive that cannot be opened is what fails.
+    match context.archive() {
+        Ok(Some(store)) => context.view(&store, &context.door(&store)?).failures(of_archive.as_ref()),
+        Ok(None) | Err(_) => {
+            let door = Door::masking_alone();
+            Ok(of_archive.iter().map(|failure| archive_failure(&door, failure)).collect())
+        }
+    }
+}
+
+pub fn print_failures(context: &mut Context) -> Result<()> {
+    for failure in failures(context)? {
+        context.output.line(format!("warning: {}", failure.sentence()))?;
+        if let Some(hint) = &failure.hint {
+            context.output.line(format!("  hint: {hint}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The current state of the homes of all sources.

@@ -10,7 +10,9 @@ use crate::cli::ui::progress::Bar;
 use crate::cli::ui::table::table;
 use crate::cli::ui::time;
 use crate::cli::{Context, Outcome, live, now};
-use crate::collect::{HomeState, LiveReport, Lock, SourceReport, SyncOptions, sync};
+use crate::collect::{
+    HomeState, LiveReport, Lock, SourceReport, SyncOptions, note_failure, note_success, sync,
+};
 use crate::view::format::{counted, number, size};
 use annals_core::{Error, Result};
 use annals_sources::{Source, by_name, of_programs, registry};
@@ -113,13 +115,26 @@ pub fn collect(context: &mut Context, options: &SyncArguments) -> Result<Vec<Sou
         damaged: None,
         member: options.member.clone(),
     };
-    let _lock = Lock::take(&context.config.home, "sync")?;
     let config = std::sync::Arc::clone(&context.config);
     let settings = Declared(&config);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
     let environment = settings.environment(threads);
     let mut bar = Bar::new(context.quiet);
-    let mut reports = sync(&sync_options, &environment, &mut bar)?;
+    let synced = Lock::take(&config.home, "sync").and_then(|lock| {
+        let reports = sync(&sync_options, &environment, &mut bar)?;
+        drop(lock);
+        Ok(reports)
+    });
+    let mut reports = match synced {
+        Ok(reports) => reports,
+        // While another process writes, that one captures.
+        Err(error) if Lock::is_held(&config.home) => return Err(error),
+        Err(error) => {
+            note_failure(&environment, &error);
+            return Err(error);
+        }
+    };
+    note_success(&environment);
     // File names may contain anything: they pass the door like all text.
     let has_warnings = reports.iter().any(|report| !report.warnings.is_empty());
     let archive = if has_warnings { context.archive()? } else { None };
