@@ -12,6 +12,7 @@
     reason = "tests set the environment, report, and fail loudly"
 )]
 
+mod attacks;
 mod branches;
 mod browser;
 mod connections;

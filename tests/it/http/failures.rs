@@ -127,6 +127,12 @@ fn a_full_disk_is_reported_until_there_is_room() {
     let failure = &server.json("/api/v1/status")["failures"][0];
     assert!(failure["what"].as_str().unwrap().contains("annals.db"), "{failure}");
     assert_eq!(server.json("/api/v1/sessions")["total"], 1, "what was captured before is served");
+    // Browsers that come now learn of it as well, by a link that works once.
+    let entered = server.get_with(&server.link, &[]);
+    assert_eq!(entered.status, 303, "{}", server.log());
+    let cookie = entered.headers["set-cookie"].split(';').next().unwrap().to_owned();
+    assert_eq!(server.get_with("/", &[("Cookie", &cookie), ("Accept", "text/html")]).status, 200);
+    assert_eq!(server.get_with(&server.link, &[]).status, 401);
     let process = server.process().to_string();
     let lifted = Command::new("prlimit").args(["--pid", &process, "--fsize=unlimited"]).status().unwrap();
     assert!(lifted.success());

@@ -36,6 +36,7 @@ pub fn compare_sample(store: &Store, seed: [u8; 32], now: Time) -> Result<Sample
         files.extend(captured.filter(|file| file.owner == RowsOwner::This).map(|file| (source, file)));
     }
     files.sort_by_cached_key(|(_, file)| *blake3::keyed_hash(&seed, &file.id.to_le_bytes()).as_bytes());
+    let mut scratch = Store::in_memory()?;
     let mut sampled = SampledRows { files: files.len(), ..SampledRows::default() };
     for (source, file) in files.iter().filter(|(_, file)| file.size <= LARGEST) {
         if started.elapsed() >= TIME {
@@ -45,7 +46,7 @@ pub fn compare_sample(store: &Store, seed: [u8; 32], now: Time) -> Result<Sample
             continue;
         }
         sampled.compared += 1;
-        sampled.differing.extend(compare_file(store, *source, file, now)?);
+        sampled.differing.extend(compare_file(store, &mut scratch, *source, file, now)?);
     }
     Ok(sampled)
 }
@@ -53,6 +54,7 @@ pub fn compare_sample(store: &Store, seed: [u8; 32], now: Time) -> Result<Sample
 /// What differs in the rows of one file.
 fn compare_file(
     store: &Store,
+    scratch: &mut Store,
     source: &'static dyn Source,
     file: &CapturedFile,
     now: Time,
@@ -61,7 +63,7 @@ fn compare_file(
     let Some(version) = versions.iter().find(|version| version.version == file.rows_version) else {
         return Ok(vec![format!("{}: the version that its rows are of is missing", file.path)]);
     };
-    let mut scratch = Store::in_memory()?;
+    // Its rows are thrown away with the writer.
     let mut writer = scratch.writer(now)?;
     let instance = writer.adopt_file(source.manifest().source, file)?;
     let target = RebuildTarget { instance, file, version };

@@ -9,6 +9,7 @@ mod events;
 mod pages;
 mod refresh;
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -27,7 +28,7 @@ use crate::view::{DiskState, Door, TokenKey, View, local_token, new_link_with, s
 use annals_core::{Error, Result, Scope, Time};
 use annals_store::Store;
 use events::Events;
-use refresh::Freshness;
+use refresh::{Freshness, HomeWatch};
 
 /// Requests handled at the same time; further ones wait.
 const ANSWERERS: usize = 8;
@@ -67,6 +68,10 @@ struct App {
     readers: Mutex<Vec<Store>>,
     /// The only handle that writes: the last use of tokens, and sessions of browsers.
     writer: Mutex<Store>,
+    /// Sessions of browsers that could not be written, on a disk that is full.
+    memory: Mutex<Option<Store>>,
+    /// Links that were opened then.
+    used_links: Mutex<HashSet<[u8; 32]>>,
     /// The owner's token, if the archive cannot be written: it may not be there, and the writer is in memory.
     passing_token: Option<String>,
     door: Door,
@@ -163,6 +168,8 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         door: Door::masking(&archive)?,
         readers: Mutex::new(vec![archive]),
         writer: Mutex::new(store),
+        memory: Mutex::default(),
+        used_links: Mutex::default(),
         passing_token: in_memory.then(|| token.clone()),
         hosts: setup.hosts,
         freshness: Freshness::new(setup.refresh, events.clone(), setup.now),
@@ -201,8 +208,8 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         let links = links.map(|link| format!("{url}/?once={link}"));
         ready(&Address { url, token, links })?;
         let routes = routes(app.clone());
-        let (_watcher, changed) = refresh::watch(&setup.watch, &app);
-        tokio::spawn(refresh::keep_current(app, changed));
+        let watch = HomeWatch::start(&setup.watch, &app);
+        tokio::spawn(refresh::keep_current(app, watch));
         let mut grace_receiver = stop_receiver.clone();
         let stopped = async move { drop(stop_receiver.wait_for(|stop| *stop).await) };
         // A client that sends half a request, or never reads the response, must not keep the server from stopping.

@@ -1,5 +1,6 @@
 //! Keeps the archive current while it is served: a cheap refresh on request, nothing while idle.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -217,43 +218,74 @@ fn note_outcome(noted: &RwLock<Trouble>, outcome: RefreshOutcome) {
     }
 }
 
-/// Watches these directories for as long as the watcher lives. If they cannot be watched, refreshes on request and at
-/// intervals must suffice.
-pub(super) fn watch(folders: &[PathBuf], app: &App) -> (Option<RecommendedWatcher>, Arc<Notify>) {
-    let wake = Arc::new(Notify::new());
-    let (notifier, changed) = (wake.clone(), app.freshness.changed.clone());
-    let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        if event.is_ok_and(|event| !event.kind.is_access()) {
-            changed.store(true, Ordering::Relaxed);
-            notifier.notify_one();
+/// Watches the homes for as long as it lives. If they cannot be watched, refreshes on request and at intervals must
+/// suffice.
+pub(super) struct HomeWatch {
+    watcher: Option<RecommendedWatcher>,
+    homes: Vec<PathBuf>,
+    /// Homes that exist and are watched.
+    followed: HashSet<PathBuf>,
+    changed: Arc<AtomicBool>,
+    wake: Arc<Notify>,
+}
+
+impl HomeWatch {
+    pub(super) fn start(homes: &[PathBuf], app: &App) -> HomeWatch {
+        let mut watch = HomeWatch::of(homes.to_vec(), app.freshness.changed.clone());
+        app.freshness.watched.store(watch.follow(), Ordering::Relaxed);
+        watch
+    }
+
+    fn of(homes: Vec<PathBuf>, changed: Arc<AtomicBool>) -> HomeWatch {
+        let wake = Arc::new(Notify::new());
+        let (notifier, noted) = (wake.clone(), changed.clone());
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            if event.is_ok_and(|event| !event.kind.is_access()) {
+                noted.store(true, Ordering::Relaxed);
+                notifier.notify_one();
+            }
+        });
+        HomeWatch { watcher: watcher.ok(), homes, followed: HashSet::new(), changed, wake }
+    }
+
+    /// Watches homes that exist by now, and where the others would be created. Returns whether all are watched.
+    fn follow(&mut self) -> bool {
+        let HomeWatch { watcher: Some(watcher), homes, followed, changed, wake } = self else { return false };
+        let mut all = true;
+        for home in homes.iter() {
+            if !home.is_dir() {
+                followed.remove(home);
+                let above = home.ancestors().skip(1).find(|above| above.is_dir());
+                all &= above.is_some_and(|above| {
+                    followed.iter().any(|home| above.starts_with(home))
+                        || watcher.watch(above, RecursiveMode::NonRecursive).is_ok()
+                });
+            } else if !followed.contains(home) {
+                let is_watched = watcher.watch(home, RecursiveMode::Recursive).is_ok();
+                all &= is_watched;
+                if is_watched {
+                    followed.insert(home.clone());
+                    // Something may have been written before.
+                    changed.store(true, Ordering::Relaxed);
+                    wake.notify_one();
+                }
+            }
         }
-    });
-    let Ok(mut watcher) = watcher else { return (None, wake) };
-    let mut watch = |folder: &PathBuf| match folder.is_dir() {
-        true => watcher.watch(folder, RecursiveMode::Recursive).is_ok(),
-        // A home that does not exist yet would be created here.
-        false => folder
-            .ancestors()
-            .skip(1)
-            .find(|above| above.is_dir())
-            .is_some_and(|above| watcher.watch(above, RecursiveMode::NonRecursive).is_ok()),
-    };
-    let watching: Vec<bool> = folders.iter().map(&mut watch).collect();
-    let all = watching.into_iter().all(|watching| watching);
-    app.freshness.watched.store(all, Ordering::Relaxed);
-    (Some(watcher), wake)
+        all
+    }
 }
 
 /// Refreshes at the start, after changes, and at intervals.
-pub(super) async fn keep_current(app: Arc<App>, changed: Arc<Notify>) {
+pub(super) async fn keep_current(app: Arc<App>, mut watch: HomeWatch) {
     loop {
         app.freshness.refresh_on_request().await;
         // Changes during a pause are not lost.
         if !app.freshness.changed.load(Ordering::Relaxed) {
-            drop(tokio::time::timeout(SELDOM, changed.notified()).await);
+            drop(tokio::time::timeout(SELDOM, watch.wake.notified()).await);
         }
         // Clients write a line at a time: one refresh for many lines.
         tokio::time::sleep(GATHER).await;
+        app.freshness.watched.store(watch.follow(), Ordering::Relaxed);
     }
 }
 
@@ -325,6 +357,33 @@ mod tests {
         assert_eq!(trouble.since(), Some(Time::from_seconds(7).rfc3339()));
         assert_eq!(count.load(Ordering::Relaxed), 2);
         assert!(freshness.is_worth_it());
+    }
+
+    /// A client that is installed while the server runs is watched like the others, however deep its home is.
+    #[test]
+    fn homes_that_appear_later_are_watched() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("a/b/home");
+        let changed = Arc::new(AtomicBool::new(false));
+        let mut watch = HomeWatch::of(vec![home.clone()], changed.clone());
+        let mut notices = |what: &str, change: &dyn Fn()| {
+            changed.store(false, Ordering::Relaxed);
+            change();
+            let started = Instant::now();
+            while !changed.load(Ordering::Relaxed) {
+                assert!(started.elapsed() < Duration::from_secs(30), "{what} went unnoticed");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            assert!(watch.follow());
+        };
+        notices("nothing yet", &|| changed.store(true, Ordering::Relaxed));
+        notices("a directory above", &|| std::fs::create_dir(folder.path().join("a")).unwrap());
+        notices("the home", &|| std::fs::create_dir_all(&home).unwrap());
+        notices("a directory in it", &|| std::fs::create_dir(home.join("sessions")).unwrap());
+        notices("a file below", &|| std::fs::write(home.join("sessions/one.jsonl"), "{}").unwrap());
+        notices("the end of the home", &|| std::fs::remove_dir_all(&home).unwrap());
+        notices("another home", &|| std::fs::create_dir_all(home.join("sessions")).unwrap());
+        notices("a file below that", &|| std::fs::write(home.join("sessions/two.jsonl"), "{}").unwrap());
     }
 
     #[test]
