@@ -78,7 +78,7 @@ impl Store {
         let mut statement = self
             .connection
             .prepare_cached(sql!("select member from browser_link where hash = $1 and expires_at > $2"))?;
-        let member: Option<Option<i64>> =
+        let member: Option<Option<MemberId>> =
             statement.query_row(params![hash.as_slice(), now.micros()], |row| row.get(0)).optional()?;
         member.map_or(Ok(None), |member| self.browser_holder(member))
     }

@@ -40,7 +40,7 @@ fn wrong_rows_are_found_by_a_deep_check_and_rebuilt() {
 #[test]
 fn wrong_rows_are_found_on_a_sample() {
     for damage in [
-        "update message set at = at + 1 where place = (select max(place) from message)",
+        "update message set at = at + 1 where byte_offset = (select max(byte_offset) from message)",
         "delete from tool_call",
         "delete from message",
         "update usage set input = input + 1",

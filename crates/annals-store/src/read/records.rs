@@ -56,7 +56,7 @@ impl Archive<'_> {
     }
 
     /// Row ids of sessions that a later commit changed, or a record of them; all if the commit is negative.
-    pub fn session_rows_after(&self, commit: i64) -> Result<Vec<i64>> {
+    pub fn session_rows_after(&self, commit: i64) -> Result<Vec<SessionId>> {
         let mut statement = self.prepare(sql!(
             "select session.id from session join instance on instance.id = session.instance
              where {visible} and (session.changed > $1 or session.key in

@@ -4,7 +4,7 @@ use super::home::plan::plan;
 use super::home::walk::{Detail, HomeState, Rules, survey};
 use super::options::Environment;
 use super::sync::survey_homes;
-use annals_core::{Error, Result};
+use annals_core::{Error, InstanceId, Result};
 use annals_sources::{REPOSITORIES, registry};
 use annals_store::{CaptureFailure, Store, forget_failure, remember_failure, remembered_failure};
 
@@ -56,7 +56,7 @@ fn uncaptured_files(environment: &Environment<'_>) -> Result<Vec<String>> {
                     known.map(|instance| store.captured_files(instance)).transpose()?.unwrap_or_default();
             }
             captured.retain(|file| !file.path.starts_with(REPOSITORIES));
-            let plan = plan(0, *source, &mut survey, captured, None, false);
+            let plan = plan(InstanceId::default(), *source, &mut survey, captured, None, false);
             files.extend(
                 plan.jobs.iter().map(|job| root.join(&job.found.path).to_string_lossy().into_owned()),
             );

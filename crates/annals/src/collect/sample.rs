@@ -35,7 +35,7 @@ pub fn compare_sample(store: &Store, seed: [u8; 32], now: Time) -> Result<Sample
         let captured = store.captured_files(instance.id)?.into_iter();
         files.extend(captured.filter(|file| file.owner == RowsOwner::This).map(|file| (source, file)));
     }
-    files.sort_by_cached_key(|(_, file)| *blake3::keyed_hash(&seed, &file.id.to_le_bytes()).as_bytes());
+    files.sort_by_cached_key(|(_, file)| *blake3::keyed_hash(&seed, &file.id.0.to_le_bytes()).as_bytes());
     let mut scratch = Store::in_memory()?;
     let mut sampled = SampledRows { files: files.len(), ..SampledRows::default() };
     for (source, file) in files.iter().filter(|(_, file)| file.size <= LARGEST) {

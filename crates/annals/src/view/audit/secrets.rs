@@ -11,7 +11,7 @@ use crate::view::paging::Paging;
 use crate::view::session::branches::Branch;
 use crate::view::session::list::{SessionQuery, SessionView};
 use crate::view::session::transcript::{BlockView, Entry, TranscriptQuery};
-use annals_core::{Result, Shown};
+use annals_core::{FileId, InstanceId, Result, SessionId, Shown};
 use annals_store::{ArchiveState, ItemRow, SessionFilter};
 
 /// Sessions listed per secret; all are counted.
@@ -99,11 +99,11 @@ impl View<'_> {
     ) -> Result<(Vec<SecretView>, u64)> {
         // Whatever changes from here on is read the next time.
         let state = self.archive.state()?;
-        let homes: Vec<i64> = self.archive.instances()?.iter().map(|home| home.id).collect();
+        let homes: Vec<InstanceId> = self.archive.instances()?.iter().map(|home| home.id).collect();
         if scanned.state.is_none_or(|before| before.rebuilds != state.rebuilds) || scanned.homes != homes {
             *scanned = ScannedArchive { homes, ..ScannedArchive::default() };
         }
-        let rows: HashSet<i64> = self.archive.session_rows_after(-1)?.into_iter().collect();
+        let rows: HashSet<SessionId> = self.archive.session_rows_after(-1)?.into_iter().collect();
         let since = scanned.state.map_or(-1, |before| before.commit);
         let changed = self.archive.session_rows_after(since)?;
         scanned.sessions.retain(|row, _| rows.contains(row));
@@ -142,11 +142,11 @@ impl View<'_> {
 pub struct ScannedArchive {
     state: Option<ArchiveState>,
     /// The homes that were visible.
-    homes: Vec<i64>,
+    homes: Vec<InstanceId>,
     /// By the row of the session; only those with secrets.
-    sessions: HashMap<i64, Found>,
+    sessions: HashMap<SessionId, Found>,
     /// Versions of library items that were read: file, its version, and offset.
-    items: HashSet<(i64, i64, u64)>,
+    items: HashSet<(FileId, i64, u64)>,
     library: Found,
 }
 
