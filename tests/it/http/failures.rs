@@ -158,6 +158,10 @@ fn a_sync_on_a_full_disk_names_the_archive_and_is_remembered() {
             ran.stderr
         );
     }
+    // `up` serves what was captured before, and says what fails.
+    let server = Server::of(with_file_limit(&bench, &["up", "--listen", "127.0.0.1:0", "--json"]));
+    assert_reported(&bench, &server, "cannot be written", &rollout(&id));
+    assert!(server.stop().stderr.contains(database.to_str().unwrap()));
     let failures = bench.json(&["sources"])["failures"].clone();
     assert!(failures[0]["files"][0].as_str().unwrap().ends_with(&rollout(&id)), "{failures}");
     // Servers of the same archive know it from there.

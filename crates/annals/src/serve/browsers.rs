@@ -93,7 +93,7 @@ impl App {
         let (app, hash, port) = (self.clone(), self.token_key.hash(cookie), self.port());
         let found = tokio::task::spawn_blocking(move || {
             let now = (app.now)();
-            let session = if app.passing_token.is_some() {
+            let session = if app.in_memory {
                 let writer = app.writer.lock().unwrap_or_else(PoisonError::into_inner);
                 writer.browser_session(&hash, port, now)
             } else {

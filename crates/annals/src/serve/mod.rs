@@ -72,7 +72,9 @@ struct App {
     memory: Mutex<Option<Store>>,
     /// Links that were opened then.
     used_links: Mutex<HashSet<[u8; 32]>>,
-    /// The owner's token, if the archive cannot be written: it may not be there, and the writer is in memory.
+    /// The archive cannot be written, and the writer is in memory.
+    in_memory: bool,
+    /// The owner's token then, if the archive has none.
     passing_token: Option<String>,
     door: Door,
     port: OnceLock<u16>,
@@ -170,6 +172,7 @@ pub fn serve(setup: Setup, ready: impl FnOnce(&Address) -> Result<()>) -> Result
         writer: Mutex::new(store),
         memory: Mutex::default(),
         used_links: Mutex::default(),
+        in_memory,
         passing_token: in_memory.then(|| token.clone()),
         hosts: setup.hosts,
         freshness: Freshness::new(setup.refresh, events.clone(), setup.now),

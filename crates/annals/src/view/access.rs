@@ -17,6 +17,12 @@ pub fn local_token(store: &Store) -> Result<String> {
     Ok(stored.map_or_else(new_token, |stored| String::from_utf8_lossy(&stored).into_owned()))
 }
 
+/// The same, if the archive has one.
+pub fn stored_local_token(store: &Store) -> Result<Option<String>> {
+    let stored = store.setting("local_token")?;
+    Ok(stored.map(|stored| String::from_utf8_lossy(&stored).into_owned()))
+}
+
 /// Replaces the token of the local user, and logs out the browsers that had it.
 pub fn rotate_local_token(store: &Store) -> Result<String> {
     let token = new_token();

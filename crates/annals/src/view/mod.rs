@@ -14,7 +14,9 @@ mod session;
 mod tape;
 mod usage;
 
-pub use access::{TokenKey, local_token, new_link, new_link_with, new_token, rotate_local_token};
+pub use access::{
+    TokenKey, local_token, new_link, new_link_with, new_token, rotate_local_token, stored_local_token,
+};
 pub use audit::cards::{SourceCard, cards_without_archive};
 pub use audit::doctor::{Finding, examine};
 pub use audit::failures::{FailureView, archive_failure};
