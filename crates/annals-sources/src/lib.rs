@@ -34,6 +34,7 @@
 //! assert_eq!(texts, ["Paint the needle red", "The needle is red."]);
 //! ```
 
+pub mod git;
 mod home;
 mod import;
 pub mod json;
@@ -59,7 +60,9 @@ pub use import::{
 };
 pub use live::{Assembled, Judged, ListPage, Listed, Listing, Live, LiveAnswer, LiveRequest, Way};
 pub use outside_connectors::content_key;
-pub use tape::{CallLines, Printed, Recorder, Snapshot, TapeForm};
+pub use tape::{
+    CallLines, Printed, RecognisedTranscript, Recorder, Snapshot, TapeForm, recognise_transcript,
+};
 
 /// All sources. To add one, add its folder, a `mod` line above and a line here.
 pub fn registry() -> &'static [&'static dyn Source] {
@@ -152,6 +155,11 @@ pub trait Source: Sync {
     /// Exports its sessions as tapes, if its calls work on files.
     fn recorder(&self) -> Option<&'static dyn Recorder> {
         None
+    }
+
+    /// Whether a co-author that a commit names is this assistant. The address is in lower case.
+    fn is_co_author(&self, _name: &str, _address: &str) -> bool {
+        false
     }
 
     /// Imports the user's files, if supported.

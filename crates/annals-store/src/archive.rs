@@ -148,14 +148,15 @@ mod tests {
                    (2, 1, 'two', '/w', '[]', 0, '{}', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
         update session set parent = 'one', parent_kind = 'sub_agent' where id = 2;
         insert into session_part values (1, 1, 0, '{}');
-        insert into name values (1, 'tool');
+        insert into name values (1, '/w/tool');
         insert into message values (1, 1, 0, 2, 0, 0, 0, 7, 0, 0, 2, null, 1);
         insert into message_line values (1, 1, 0, 1, 1);
         insert into tool_call (session, file, byte_offset, length, key, inherited, copied, call_id, name, kind, title,
                                message, full_output)
             values (1, 1, 1, 1, 8, 0, 0, 'call', 1, 0, '', 0, 'outputs/x'),
                    (1, 1, 3, 1, 9, 0, 0, 'lone', 1, 0, '', null, null);
-        insert into file_touch values (1, 1, 1, 0, 1, 0, null, null, null, null);
+        insert into file_touch values (1, 1, 1, 0, 1, 0, null, null, null, null), (1, 1, 1, 1, 1, 2, null, null, 1, 2);
+        update tool_call set at = 1;
         insert into usage values (1, 1, 0, 1, 0, 5, 0, 0, null, 1, 1, 0, 0, 0, 0);
         insert into usage_sum (session, day, model, prompt_class, responses, input, output, cache_read, cache_write,
                                cache_write_hour, reasoning) values (1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0);
@@ -237,7 +238,13 @@ mod tests {
             ("call_by_key", archive.call_by_key(SessionId(1), call_key)?.is_some()),
             ("call_with_output", archive.call_with_output("outputs/x")?.is_some()),
             ("calls_of_kind", !archive.calls_of_kind(SessionId(1), CallKind::from_stored(0))?.is_empty()),
-            ("calls_on_file", !archive.calls_on_file("tool", 9)?.is_empty()),
+            ("calls_on_file", !archive.calls_on_file("/w/tool", 9)?.is_empty()),
+            ("lines_written", !archive.lines_written()?.is_empty()),
+            (
+                "sessions_on_file",
+                archive.sessions_on_file("one", "tool")?.iter().any(|(_, touched)| *touched),
+            ),
+            ("touched_files", !archive.touched_files("/tool", None, 9)?.is_empty()),
             ("calls_by_file_name", !archive.calls_by_file_name(&file_name)?.is_empty()),
             ("touches", !archive.touches(SessionId(1), FileId(1), 1)?.is_empty()),
             ("tree", !archive.tree(SessionId(1))?.is_empty()),

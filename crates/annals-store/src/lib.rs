@@ -31,7 +31,7 @@ pub use foreign::{
 pub use gaps::{DueGap, Failure, GapFilter, GapRow, Lease};
 #[cfg(feature = "fuzzing")]
 pub use index::fuzz::fuzz_index;
-pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlacedCalls};
+pub use index::lineage::{FingerprintHits, MOST_HOLDERS, PlacedCalls, TouchedFile};
 pub use index::search::{PassageHit, TermGroup, TermQuery};
 pub use members::{MemberRow, NewMember};
 pub use read::audit::{FailedCaptures, HomeSurvey, LeftOutFiles, SURVEY, TABLES};

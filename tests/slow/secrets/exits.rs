@@ -79,6 +79,7 @@ fn runs_of(bench: &Bench, verb: &str) -> Vec<Vec<String>> {
                 with("import --verbose", export),
                 with_files,
                 split("import /nowhere"),
+                split("import --git /nowhere"),
             ]
         }
         "config" => vec![split("config"), split("config path")],

@@ -9,6 +9,7 @@ mod footprint;
 mod history;
 mod kinds;
 mod manifest;
+mod naming;
 mod people;
 mod projects;
 mod queue;
@@ -125,6 +126,10 @@ impl Source for ClaudeCode {
 
     fn native(&self, bytes: &[u8]) -> Map<String, Value> {
         blocks::native(bytes)
+    }
+
+    fn is_co_author(&self, _name: &str, address: &str) -> bool {
+        address == "noreply@anthropic.com"
     }
 
     fn recorder(&self) -> Option<&'static dyn Recorder> {

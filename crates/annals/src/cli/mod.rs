@@ -1,6 +1,7 @@
 //! The command line: parses arguments, runs a verb, turns its outcome into an exit code.
 
 mod commands;
+mod evidence;
 mod git;
 mod help;
 mod live;

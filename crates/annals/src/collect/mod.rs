@@ -25,6 +25,7 @@ pub use failures::{note_failure, note_success};
 pub use fuzz::{fuzz_containers, fuzz_elements, fuzz_wire};
 pub use home::walk::HomeState;
 pub use import::report::{ContainerReport, MemberReport};
+pub use import::repository::{GitBlobs, RepositoryImport, import_repository, is_imported};
 pub use import::{ImportOptions, import, importing};
 pub use live::browser::BrowserSetup;
 pub use live::pace::Pace;

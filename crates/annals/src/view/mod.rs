@@ -27,9 +27,16 @@ pub use audit::{Audit, IndexAudit, OnDisk, Unaccounted};
 pub use context::View;
 pub use door::Door;
 pub use library::{ItemVersion, LibraryItem, LibraryQuery, library_kinds};
-pub use lineage::known::{Lineage, LineageQuery};
+pub use lineage::files::{FileEdit, FileList, UnseenFile};
+pub use lineage::known::{FoundFile, Lineage, LineageQuery};
+pub use lineage::over_time::{
+    CommittedLine, FileState, MonthShares, MonthSums, SURVIVAL_DAYS, Survival, WrittenByMonth, follow,
+};
 pub use lineage::surviving_lines::Survivor;
-pub use lineage::{Blame, BlameSums, CodeFile, Origin, Share, blame_sums};
+pub use lineage::{
+    Blame, BlameSpan, BlameSums, CodeFile, Evidence, EvidenceKind, LineGrades, Origin, Share, Statement,
+    blame_sums,
+};
 pub use paging::Paging;
 pub use records::{RecordPage, RecordsQuery};
 #[cfg(feature = "fuzzing")]
