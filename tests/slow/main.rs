@@ -14,6 +14,7 @@
 
 mod browser;
 mod connections;
+mod consumer;
 mod crash;
 mod cuts;
 mod damage;

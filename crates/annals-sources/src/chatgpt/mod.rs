@@ -1,8 +1,10 @@
 //! ChatGPT: conversations and account data, from exports and live from the user's browser.
 
 mod assemble;
+mod canvas;
 mod content;
 mod conversation;
+mod extras;
 mod files;
 mod intake;
 mod links;
@@ -12,6 +14,8 @@ mod manifest;
 mod metadata;
 mod native;
 mod nodes;
+mod pages;
+mod pointers;
 mod records;
 mod sidecar;
 mod streams;
@@ -62,7 +66,19 @@ impl Source for ChatGpt {
             "shared_conversations" => records::share(key, bytes),
             "canvas_documents" => records::canvas(key, bytes),
             "conversation_versions" => Some(metadata::version(key, bytes)),
-            _ => None,
+            canvas::STREAM => canvas::record(key, bytes),
+            _ => extras::record(stream, key, bytes),
+        }
+    }
+
+    fn applies(&self, stream: &str, key: &str, session: &Value) -> bool {
+        match stream {
+            // A project or custom GPT is in effect in its own conversations.
+            "projects" => session["project_id"] == key || session["gizmo_id"] == key,
+            "custom_gpts" => session["gizmo_id"] == key,
+            // What was written together, and what is done later, is in effect nowhere.
+            "canvas_documents" | canvas::STREAM | "automations" => false,
+            _ => true,
         }
     }
 

@@ -77,7 +77,7 @@ impl View<'_> {
             }
         }
         if filter.project.is_none() && filter.since.is_none() && filter.until.is_none() {
-            let shelf = LibraryQuery { source: filter.source.clone(), kind: None, project: None };
+            let shelf = LibraryQuery { source: filter.source.clone(), ..LibraryQuery::default() };
             self.history_texts(&shelf, &mut |text, changed_at| {
                 record_masks(
                     &mut found,

@@ -16,6 +16,9 @@ const LONGEST_CHAIN: usize = 100_000;
 const REACH: u64 = 64 << 10;
 /// Bytes read at a time after a line.
 const MOST_READ: u64 = 4 << 20;
+/// Bytes read for the parents of one page beyond its own lines. A parent is nearly always the line before; one that is
+/// farther away than this, or exists nowhere, is not worth reading a whole transcript for.
+const MOST_SEARCHED: u64 = 32 << 20;
 /// Beyond the end of any file: the whole rest is searched.
 const END: u64 = u64::MAX >> 1;
 
@@ -28,8 +31,10 @@ pub(in crate::view) struct LineGraph {
     lines: HashMap<ContentKey, LineNode>,
     /// Ids of lines by file and offset.
     ids: BTreeMap<(FileId, u64), String>,
-    /// Lines that no file of the session has.
+    /// Lines that no file of the session has, as far as it was searched.
     absent: HashSet<ContentKey>,
+    /// Bytes that may still be read in search of parents.
+    budget: u64,
 }
 
 /// A part of a file whose lines were read. It starts and ends with whole lines.
@@ -71,6 +76,7 @@ impl LineGraph {
             return Ok(parents);
         }
         self.enter(session);
+        self.budget = MOST_SEARCHED;
         if !self.windows.contains_key(&file) {
             // Everything that the steps need, at once.
             let offset = first.offset().saturating_sub(REACH);
@@ -80,7 +86,7 @@ impl LineGraph {
         self.cover(lines, file, (first.offset(), last.offset()))?;
         for step in steps {
             let StepRow::Message(row) = step else { continue };
-            if let Some(parent) = self.parent(lines, row)? {
+            if let Some(parent) = self.parent_within(lines, row)? {
                 parents.insert(row.span.offset, parent);
             }
         }
@@ -89,6 +95,15 @@ impl LineGraph {
 
     /// The message before this one.
     pub fn parent(&mut self, lines: &mut Lines<'_, '_, '_>, row: &MessageRow) -> Result<Option<ContentKey>> {
+        self.budget = MOST_SEARCHED;
+        self.parent_within(lines, row)
+    }
+
+    fn parent_within(
+        &mut self,
+        lines: &mut Lines<'_, '_, '_>,
+        row: &MessageRow,
+    ) -> Result<Option<ContentKey>> {
         let own = lines.contents.span(row.file, row.span)?;
         let Some(ids) = lines.source.line_ids(own.expose()) else { return Ok(None) };
         self.enter(row.session_id);
@@ -137,14 +152,16 @@ impl LineGraph {
         if self.absent.contains(&line) {
             return Ok(None);
         }
-        while !self.lines.contains_key(&line) && self.extend_back(lines, file)? {}
-        while !self.lines.contains_key(&line) && self.extend(lines, file, END)? {}
-        if !self.lines.contains_key(&line) {
+        while !self.lines.contains_key(&line) && self.search(lines, file, LineGraph::extend_back)? {}
+        while !self.lines.contains_key(&line) && self.search(lines, file, LineGraph::extend_to_end)? {}
+        if !self.lines.contains_key(&line) && self.budget > 0 {
             for other in lines.view.archive.transcript_sources(self.session)? {
                 if other.framing == Framing::Lines && !self.windows.contains_key(&other.id) {
                     self.cover(lines, other.id, (0, 0))?;
                 }
-                while !self.lines.contains_key(&line) && self.extend(lines, other.id, END)? {}
+                while !self.lines.contains_key(&line)
+                    && self.search(lines, other.id, LineGraph::extend_to_end)?
+                {}
             }
         }
         let found = self.lines.get(&line).copied();
@@ -152,6 +169,28 @@ impl LineGraph {
             self.absent.insert(line);
         }
         Ok(found)
+    }
+
+    /// Reads more lines of a file while the budget lasts.
+    fn search(
+        &mut self,
+        lines: &mut Lines<'_, '_, '_>,
+        file: FileId,
+        extend: fn(&mut LineGraph, &mut Lines<'_, '_, '_>, FileId) -> Result<bool>,
+    ) -> Result<bool> {
+        if self.budget == 0 {
+            return Ok(false);
+        }
+        let before = self.window(file);
+        let has_more = extend(self, lines, file)?;
+        let after = self.window(file);
+        let read = (before.start - after.start) + (after.end - before.end);
+        self.budget = self.budget.saturating_sub(read.max(1));
+        Ok(has_more)
+    }
+
+    fn extend_to_end(&mut self, lines: &mut Lines<'_, '_, '_>, file: FileId) -> Result<bool> {
+        self.extend(lines, file, END)
     }
 
     /// Reads until the lines from this offset to that one are known.
@@ -181,7 +220,7 @@ impl LineGraph {
         if window.start == 0 {
             return Ok(false);
         }
-        let from = window.start.saturating_sub(window.reach);
+        let from = window.start.saturating_sub(window.reach.min(MOST_SEARCHED));
         let bytes = lines.contents.span(file, Span { offset: from, length: window.start - from })?;
         let bytes = bytes.expose();
         // A line whose start was not read waits for the next time.
