@@ -139,10 +139,10 @@ class Wild(Page):
             return self.json({"detail": [{"loc": ["query", "limit"], "msg": "less"}]}, 422)
         if query.get("is_archived") == "true":
             return self.json(wrapped("items", [], [("limit", limit), ("offset", offset)]))
-        numbers = sorted(range(CONVERSATIONS), key=standin.updated, reverse=True)
-        page = [listed(number) for number in numbers[offset:offset + min(limit, shape("list_cap"))]]
-        if shape("nameless") and offset == 0:
-            page.append({"title": "no id"})
+        items = [listed(number) for number in sorted(range(CONVERSATIONS), key=standin.updated, reverse=True)]
+        if shape("nameless"):
+            items.insert(3, {"title": "no id"})
+        page = items[offset:offset + min(limit, shape("list_cap"))]
         if not page and shape("list") != "items":
             return self.json({"items": []})
         return self.json(wrapped(shape("list"), page, [("total", -(-CONVERSATIONS // 25))]))
@@ -199,7 +199,8 @@ class Wild(Page):
         if path == "/memories":
             return self.memories(query)
         if path == "/gizmos/mine":
-            return self.json({"cuts": [{"info": gpt(1, False)} if "info" not in gpt(1, False) else gpt(1, False)], "cursor": ""})
+            item = gpt(1, False)
+            return self.json({"cuts": [item if "info" in item else {"info": item}], "cursor": ""})
         if path == "/gizmos/g-1":
             return self.json(gpt(1, True))
         if path == "/gizmos/snorlax/sidebar":

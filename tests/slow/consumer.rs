@@ -48,7 +48,9 @@ fn a_consumer_in_another_process_follows_ten_syncs() {
         ("a skill", &|| std::fs::write(&skill, "---\nname: oil\n---\nOil it.").unwrap()),
         ("instructions", &|| std::fs::write(&agents, "Be brief.").unwrap()),
         ("a rewritten transcript", &|| {
-            let lines = [vec![meta(ID)], prompt("another beginning"), answer("another end")].concat();
+            let mut lines = vec![meta(ID)];
+            lines.extend(prompt("another beginning"));
+            lines.extend(answer("another end"));
             std::fs::write(&codex, text_of(&lines)).unwrap();
         }),
         ("a skill that changed", &|| std::fs::write(&skill, "---\nname: oil\n---\nOil it well.").unwrap()),

@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::listing::{both, image_file};
+use super::gizmos::both;
+use super::listing::image_file;
 use super::times::{moment, time_value};
 use crate::json::Json;
 use annals_core::{Family, Field, Stream};

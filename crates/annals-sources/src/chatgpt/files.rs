@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::listing::{FILE_LIBRARY, GENERATED_IMAGES, GPTS, PROJECTS};
 use super::pointers::{pointed, sandbox_id};
 use super::times::{moment, moment_of, time_value};
-use super::{listing, pointers};
+use super::{gizmos, listing, pointers};
 use crate::import::captures::{Captures, header_verdict};
 use crate::json::{Json, Line, unescape};
 use crate::{Capture, ElementBody, Facts, Reader, path_part};
@@ -143,7 +143,7 @@ pub fn of_listing(name: &str, body: &str) -> Vec<Capture<'static>> {
 
 /// Files that the author of a custom GPT or project gave to it.
 fn of_gizmo(item: Json<'_>) -> Vec<Capture<'static>> {
-    let (gizmo, files) = listing::gizmo_files(item);
+    let (gizmo, files) = gizmos::gizmo_files(item);
     let Some(gizmo) = gizmo else { return Vec::new() };
     let mut captures = Vec::new();
     for file in files {

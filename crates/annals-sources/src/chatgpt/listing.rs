@@ -8,9 +8,10 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::extras;
+use super::gizmos::{both, gizmo};
 use super::nodes::offset_in;
 use super::pointers::id_of_pointer;
-use super::times::{moment, time_value};
+use super::times::moment;
 use crate::json::{Json, Line};
 use crate::live::Listing;
 use crate::{Facts, Reader};
@@ -132,6 +133,10 @@ fn items_with_ids<'a>(name: &str, page: Json<'a>) -> Option<Vec<(Option<String>,
             list.items().map(|item| (text(item, "id").or_else(|| pointed(item)), item)).collect()
         }
         ACCOUNT => vec![(Some(text(page, "id")?), page)],
+        // A summary without words is something else, unless it was streamed to its end.
+        MEMORY_SUMMARY if page.get("stream").is_none() && extras::summary_text(page).is_empty() => {
+            return None;
+        }
         // One document, which is one record.
         _ if page.is_object() => vec![(Some(name.to_owned()), page)],
         _ => return None,
@@ -148,27 +153,6 @@ pub fn image_file(item: Json<'_>) -> Option<String> {
 /// Lists of custom GPTs may be within another object.
 pub fn container(page: Json<'_>) -> Json<'_> {
     page.get("list").filter(|list| list.is_object()).unwrap_or(page)
-}
-
-/// Custom GPTs and projects come wrapped, in several ways.
-fn gizmo(item: Json<'_>) -> Json<'_> {
-    let mut inner = item;
-    for _ in 0..3 {
-        let within = ["resource", "gizmo", "info"].iter().find_map(|name| inner.get(name));
-        match within.filter(|within| within.is_object()) {
-            Some(within) => inner = within,
-            None => break,
-        }
-    }
-    inner
-}
-
-/// The id of a custom GPT or project, and its files.
-pub fn gizmo_files(item: Json<'_>) -> (Option<String>, Vec<Json<'_>>) {
-    let found = Gizmo::of(item);
-    let id = found.inner.iter().find_map(|inner| inner.get_text("id")).map(|id| id.into_owned());
-    let files = found.around.iter().filter_map(|place| place.get("files")).find(|files| files.is_array());
-    (id, files.into_iter().flat_map(Json::items).collect())
 }
 
 #[derive(Default)]
@@ -246,14 +230,6 @@ pub fn detailed(id: &str, listed: &str, answer: &str) -> String {
     format!("{{\"detail_of\":{},\"listed\":{listed},\"answer\":{answer}}}", Value::from(id))
 }
 
-/// The answer of a detail, and the item as it was listed; an item without a detail is itself.
-pub fn both(item: Json<'_>) -> Vec<Json<'_>> {
-    match item.get("detail_of") {
-        Some(_) => [item.get("answer"), item.get("listed")].into_iter().flatten().collect(),
-        None => vec![item],
-    }
-}
-
 /// What of an item does not change by itself.
 fn lasting(name: &str, item: Json<'_>) -> ContentKey {
     match name {
@@ -276,132 +252,6 @@ fn around(document: Json<'_>, item: Json<'_>) -> ContentKey {
     let details = details.map(|detail| detail.get("answer").unwrap_or(detail));
     let parts: Vec<&[u8]> = std::iter::once(item).chain(categories).chain(details).map(Json::bytes).collect();
     ContentKey::of(&parts)
-}
-
-pub fn gpt_record(key: &str, bytes: &[u8]) -> Value {
-    let Some(item) = Json::parse(bytes) else { return json!({"id": key}) };
-    let gizmo = Gizmo::of(item);
-    json!({
-        "id": key,
-        "short_url": gizmo.beside("short_url"),
-        "name": gizmo.shown("name"),
-        "description": gizmo.shown("description"),
-        "welcome_message": gizmo.shown("welcome_message"),
-        "prompt_starters": gizmo.shown("prompt_starters"),
-        "picture": gizmo.shown("profile_picture_url"),
-        "author": gizmo.author(),
-        "instructions": gizmo.configured("instructions"),
-        "tools": gizmo.configured("tools"),
-        "files": gizmo.beside("files"),
-        "access": gizmo.access(),
-        "created_at": gizmo.time(&["created_at", "create_time"]),
-        "updated_at": gizmo.time(&["updated_at", "last_updated"]),
-        "content": gizmo.content(),
-    })
-}
-
-pub fn project_record(key: &str, bytes: &[u8]) -> Value {
-    let Some(item) = Json::parse(bytes) else { return json!({"id": key}) };
-    let gizmo = Gizmo::of(item);
-    json!({
-        "id": key,
-        "name": gizmo.shown("name"),
-        "description": gizmo.shown("description"),
-        "instructions": gizmo.configured("instructions"),
-        "files": gizmo.beside("files"),
-        "created_at": gizmo.time(&["created_at", "create_time"]),
-        "updated_at": gizmo.time(&["updated_at", "last_updated"]),
-        "content": gizmo.content(),
-    })
-}
-
-/// A custom GPT or project: what is in the middle of its wrapping, and what is on the way there. Its detail comes first; what
-/// that lacks, the listing may have.
-struct Gizmo<'a> {
-    items: Vec<Json<'a>>,
-    inner: Vec<Json<'a>>,
-    around: Vec<Json<'a>>,
-}
-
-impl<'a> Gizmo<'a> {
-    fn of(item: Json<'a>) -> Gizmo<'a> {
-        let items = both(item);
-        let inner: Vec<Json<'a>> = items.iter().map(|item| gizmo(*item)).collect();
-        let ways = items.iter().zip(&inner);
-        let around = ways.flat_map(|(item, inner)| {
-            [Some(*item), item.get("resource"), item.get("gizmo"), Some(*inner)].into_iter().flatten()
-        });
-        Gizmo { around: around.collect(), items, inner }
-    }
-
-    fn first(&self, places: &[Json<'a>], names: &[&str]) -> Value {
-        let found = places.iter().flat_map(|place| names.iter().filter_map(|name| place.get(name)));
-        found.map(Json::value).find(|value| !value.is_null()).unwrap_or_default()
-    }
-
-    fn within(&self, name: &str) -> Vec<Json<'a>> {
-        self.around.iter().filter_map(|place| place.get(name)).filter(|found| found.is_object()).collect()
-    }
-
-    fn shown(&self, name: &str) -> Value {
-        self.first(&self.within("display"), &[name])
-    }
-
-    fn author(&self) -> Value {
-        self.first(&self.within("author"), &["display_name", "user_id"])
-    }
-
-    fn beside(&self, name: &str) -> Value {
-        self.first(&self.around, &[name])
-    }
-
-    /// Some accounts have what its author chose in one place.
-    fn configured(&self, name: &str) -> Value {
-        let places: Vec<Json<'a>> = self.around.iter().copied().chain(self.within("config")).collect();
-        self.first(&places, &[name])
-    }
-
-    fn time(&self, names: &[&str]) -> Value {
-        let found = self.inner.iter().flat_map(|place| names.iter().filter_map(|name| place.get(name)));
-        time_value(found.into_iter().find_map(moment))
-    }
-
-    /// All of it: the detail, with what only the listing has.
-    fn content(&self) -> Value {
-        let mut whole = Value::Null;
-        for item in &self.items {
-            fill(&mut whole, item.value());
-        }
-        whole
-    }
-
-    /// Who can use it, in one of three words; others, such as those of workspaces, stay as they are.
-    fn access(&self) -> Value {
-        let access = self.first(&self.around, &["share_recipient", "sharing", "access"]);
-        let tags = self.inner.iter().filter_map(|inner| inner.get("tags")).flat_map(Json::items);
-        let tags: Vec<String> = tags.filter_map(|tag| tag.text().map(|tag| tag.into_owned())).collect();
-        let tagged = ["public", "private"].into_iter().find(|name| tags.iter().any(|tag| tag == name));
-        match access.as_str().or(tagged) {
-            Some("private" | "only_me" | "me") => "private".into(),
-            Some("link" | "shared_link" | "anyone_with_link" | "unlisted") => "shared_link".into(),
-            Some("marketplace" | "public" | "everyone" | "store") => "public".into(),
-            Some(other) => other.into(),
-            None => Value::Null,
-        }
-    }
-}
-
-/// Adds what a value lacks.
-fn fill(value: &mut Value, other: Value) {
-    match (value, other) {
-        (Value::Object(fields), Value::Object(others)) => {
-            for (name, other) in others {
-                fill(fields.entry(name).or_insert(Value::Null), other);
-            }
-        }
-        (value, other) if value.is_null() => *value = other,
-        _ => {}
-    }
 }
 
 /// Custom instructions: as a conversation showed them, or as the account has them.
@@ -446,27 +296,8 @@ pub fn instructions_record(key: &str, bytes: &[u8]) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::gizmos::gpt_record;
     use super::*;
-
-    #[test]
-    fn custom_gpts_say_who_can_use_them() {
-        let access = |fields: &str| {
-            let item = format!("{{\"gizmo\":{{\"id\":\"g-1\",\"created_at\":1772366400,{fields}}}}}");
-            let record = gpt_record("g-1", item.as_bytes());
-            assert_eq!(record["created_at"], "2026-03-01T12:00:00.000Z");
-            record["access"].clone()
-        };
-        for (fields, expected) in [
-            ("\"share_recipient\":\"private\"", json!("private")),
-            ("\"share_recipient\":\"link\"", json!("shared_link")),
-            ("\"share_recipient\":\"marketplace\"", json!("public")),
-            ("\"share_recipient\":\"workspace\"", json!("workspace")),
-            ("\"share_recipient\":null,\"tags\":[\"interactive\",\"public\"]", json!("public")),
-            ("\"allowed_sharing_recipients\":[\"link\"]", Value::Null),
-        ] {
-            assert_eq!(access(fields), expected, "{fields}");
-        }
-    }
 
     #[test]
     fn a_detail_takes_nothing_away_from_the_listing() {

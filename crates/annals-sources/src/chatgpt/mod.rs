@@ -6,6 +6,7 @@ mod content;
 mod conversation;
 mod extras;
 mod files;
+mod gizmos;
 mod intake;
 mod links;
 mod listing;
@@ -56,8 +57,8 @@ impl Source for ChatGpt {
             "files" => Some(files::record(key, bytes)),
             "settings" => records::settings(key, bytes),
             "side_files" => Some(json!({"id": key, "content": parsed(bytes)})),
-            "custom_gpts" => Some(listing::gpt_record(key, bytes)),
-            "projects" => Some(listing::project_record(key, bytes)),
+            "custom_gpts" => Some(gizmos::gpt_record(key, bytes)),
+            "projects" => Some(gizmos::project_record(key, bytes)),
             "custom_instructions" => listing::instructions_record(key, bytes),
             "memories" => records::memory(key, bytes),
             "models" => records::model(key, bytes),

@@ -195,6 +195,7 @@ pub const STREAMS: &[Stream] = &[
             ),
             Field::new("current_node_id", "string|null", "last message that is shared"),
             Field::new("share_url", "string|null", "address, as in the account"),
+            Field::new("share_id", "string|null", "the id, as in some accounts"),
             Field::new("moderation_state", "object|null", "checks by the provider"),
         ],
     ),

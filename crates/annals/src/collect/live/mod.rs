@@ -33,7 +33,7 @@ pub const LISTS: &str = "lists";
 /// Stream of gaps for documents.
 pub const DOCUMENTS: &str = "documents";
 /// Stream of gaps for what belongs to a conversation and is not part of it, by the id of the conversation.
-pub const BESIDE: &str = "canvas_texts";
+pub const BESIDE: &str = "conversation_documents";
 /// Stream of gaps for requested files; also the stream of what is known about files.
 pub const FILES: &str = "files";
 /// The cursor that stores what runs learn about the provider.

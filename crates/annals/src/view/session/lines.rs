@@ -18,7 +18,7 @@ const REACH: u64 = 64 << 10;
 const MOST_READ: u64 = 4 << 20;
 /// Bytes read for the parents of one page beyond its own lines. A parent is nearly always the line before; one that is
 /// farther away than this, or exists nowhere, is not worth reading a whole transcript for.
-const MOST_SEARCHED: u64 = 32 << 20;
+const MOST_SEARCHED: u64 = if cfg!(test) { 1 << 20 } else { 32 << 20 };
 /// Beyond the end of any file: the whole rest is searched.
 const END: u64 = u64::MAX >> 1;
 
@@ -305,4 +305,81 @@ fn line_start(lines: &mut Lines<'_, '_, '_>, file: FileId, offset: u64) -> Resul
 
 fn key_of(id: &str) -> ContentKey {
     ContentKey::of(&[id.as_bytes()])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tests::{archive_of_user, now};
+    use crate::view::{Branch, Door, Paging, SessionQuery, View};
+    use annals_core::Scope;
+    use annals_store::{RowPlace, RowsQuery, SessionFilter};
+
+    /// A parent that is nowhere is searched for in a part of the file, before and after the line that names it.
+    #[test]
+    fn a_parent_that_exists_nowhere_does_not_cost_the_whole_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = "0c1a0000-0000-4000-8000-00000000000a";
+        let (count, text) = (3_000, "lamp oil ".repeat(200));
+        let mut lines = String::new();
+        for number in 0..count {
+            let parent = match number {
+                0 => None,
+                // In the middle, and at the end.
+                _ if number % (count / 2) == count / 2 - 1 => Some(format!("nowhere-{number}")),
+                _ => Some(format!("line-{}", number - 1)),
+            };
+            let line = json!({
+                "type": "user", "uuid": format!("line-{number}"), "parentUuid": parent, "sessionId": session,
+                "cwd": "/w", "version": "2.1.44", "timestamp": format!("2026-03-01T{:02}:{:02}:{:02}.000Z",
+                number / 3600, number / 60 % 60, number % 60), "isSidechain": false, "userType": "external",
+                "message": {"role": "user", "content": format!("{number} {text}")},
+            });
+            lines += &format!("{line}\n");
+        }
+        let path = folder.path().join("user/.claude/projects/-w").join(format!("{session}.jsonl"));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &lines).unwrap();
+        assert!(lines.len() as u64 > 5 * MOST_SEARCHED, "{}", lines.len());
+        let store = archive_of_user(folder.path());
+        let door = Door::masking(&store).unwrap();
+        let view = View::new(store.scoped(Scope::Owner), &door, now());
+        let query = SessionQuery {
+            filter: SessionFilter::default(),
+            page: Paging { limit: 10, cursor: None },
+            brief: true,
+        };
+        let found = view.sessions(&query).unwrap().sessions;
+        assert_eq!(view.count_steps(&found[0], &Branch::Current).unwrap(), count);
+        let mut rows = Vec::new();
+        let query = RowsQuery {
+            source: "claude_code",
+            key: None,
+            session: None,
+            changed_after: 0,
+            after: RowPlace::default(),
+        };
+        let mut push = |row: MessageRow| {
+            rows.push(row);
+            Ok(true)
+        };
+        view.archive.each_message(&query, &mut push).unwrap();
+        assert_eq!(rows.len() as i64, count);
+        let source = annals_sources::by_name("claude_code").unwrap();
+        let parent_of = |number: usize| {
+            let (mut graph, mut contents) = (LineGraph::default(), view.archive.contents());
+            let mut lines = Lines { view: &view, source, contents: &mut contents };
+            let parent = graph.parent(&mut lines, &rows[number]).unwrap();
+            let read: u64 = graph.windows.values().map(|window| window.end - window.start).sum();
+            (parent, read)
+        };
+        for orphan in [count as usize / 2 - 1, count as usize - 1] {
+            let (parent, read) = parent_of(orphan);
+            assert_eq!(parent, None, "{orphan}");
+            assert!(read < 3 * MOST_SEARCHED, "{orphan}: {read} bytes");
+        }
+        assert_eq!(parent_of(100).0, Some(rows[99].key));
+    }
 }
