@@ -38,16 +38,22 @@ enum Step {
 }
 
 impl LiveRun<'_> {
-    fn is_up_to_date(&self, listing: &Listing) -> bool {
+    fn is_up_to_date(&self, listing: &Listing, is_due: bool) -> bool {
         let today = Some(&(self.now)().day());
-        // What is not there is not asked for again on the same day.
-        self.state.absent.get(listing.name) == today
-            || listing.daily && self.state.days.get(listing.name) == today
+        let state = &self.state;
+        // What is not there is not asked for again on the same day, nor what failed and may not be retried yet.
+        state.absent.get(listing.name) == today
+            || listing.daily && state.days.get(listing.name) == today
+            || listing.daily && !is_due && state.failed.get(listing.name) == today
     }
 
     /// A document with all its pages, or nothing: an incomplete one does not show what was deleted.
-    pub fn listing(&mut self, listing: &Listing) -> std::result::Result<Option<Vec<String>>, Stop> {
-        if self.is_up_to_date(listing) {
+    pub fn listing(
+        &mut self,
+        listing: &Listing,
+        is_due: bool,
+    ) -> std::result::Result<Option<Vec<String>>, Stop> {
+        if self.is_up_to_date(listing, is_due) {
             return Ok(None);
         }
         let (mut way, mut walked) = (0, Walked::default());
@@ -155,6 +161,7 @@ impl LiveRun<'_> {
         what: &str,
     ) -> std::result::Result<Option<Vec<String>>, Stop> {
         self.report.warnings.push(format!("{}: {what}; nothing was removed from the archive", listing.name));
+        self.state.failed.insert(listing.name.to_owned(), (self.now)().day());
         self.keeper.fail(DOCUMENTS, listing.name, "", (why, what), (self.now)())?;
         Ok(None)
     }

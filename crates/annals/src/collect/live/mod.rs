@@ -96,6 +96,8 @@ pub struct ProviderState {
     pub days: BTreeMap<String, i64>,
     /// The day on which each document was last found to be missing in this account.
     pub absent: BTreeMap<String, i64>,
+    /// The day on which each document last failed.
+    pub failed: BTreeMap<String, i64>,
     /// The day on which all lists were last walked to the end.
     walked: Option<i64>,
     /// The account.
@@ -323,7 +325,7 @@ impl LiveRun<'_> {
             if options.gaps_only && !is_due(DOCUMENTS, listing.name) {
                 continue;
             }
-            if let Some(ids) = self.listing(listing)? {
+            if let Some(ids) = self.listing(listing, is_due(DOCUMENTS, listing.name))? {
                 parts.insert(listing.name, ids);
             }
         }
