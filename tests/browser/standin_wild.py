@@ -8,9 +8,12 @@ row below is what it is without being told. What nobody knows is called `unknown
 """
 
 import json
+import sys
 
-import standin
-from standin import BASE, COUNTS, LOCK, SERVED, WORLD, Page, iso, name_of
+sys.dont_write_bytecode = True  # the clone stays as it is
+
+import standin  # noqa: E402
+from standin import BASE, COUNTS, LOCK, SERVED, WORLD, Page, iso, name_of  # noqa: E402
 
 SHAPES = {
     "list": "array",  # conversations, items, unknown

@@ -78,7 +78,8 @@ impl LiveRun<'_> {
             let Some(page) = self.live.listing_page(listing, page, &answer.body) else {
                 return self.fail_document(listing, FailureKind::ShapeChanged, "unexpected content");
             };
-            place = match walked.add(page, answer.body) {
+            let keeps_items = self.live.listing_detail(listing, "").is_some();
+            place = match walked.add(page, answer.body, keeps_items) {
                 Step::Go(next) => Some(next),
                 Step::End => break,
                 Step::Repeats if !self.keeper.would_remove(listing, &walked.ids)? => break,
@@ -260,12 +261,14 @@ impl LiveRun<'_> {
 }
 
 impl Walked {
-    fn add(&mut self, page: ListPage<ListedItem>, body: String) -> Step {
+    /// Items are kept with their content if details are added to it; all of it is in the page anyway.
+    fn add(&mut self, page: ListPage<ListedItem>, body: String, keeps_items: bool) -> Step {
         let (before, is_empty) = (self.ids.len(), page.items.is_empty());
         self.nameless += page.nameless;
         for item in page.items {
             if self.ids.insert(item.id.clone()) {
-                self.items.push(item);
+                let body = if keeps_items { item.body } else { String::new() };
+                self.items.push(ListedItem { body, ..item });
             }
         }
         self.pages.push(body);
