@@ -16,6 +16,7 @@ mod attacks;
 mod branches;
 mod browser;
 mod connections;
+mod consumer;
 mod crash;
 mod cuts;
 mod damage;

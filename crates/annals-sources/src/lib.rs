@@ -58,7 +58,10 @@ pub use import::{
     Capture, ElementBody, Import, Intake, IntakeOptions, Judgement, KnownRecords, Member, Shape, Taking,
     path_part,
 };
-pub use live::{Assembled, Judged, ListPage, Listed, Listing, Live, LiveAnswer, LiveRequest, Way};
+pub use live::{
+    Assembled, Judged, ListPage, Listed, ListedItem, Listing, Live, LiveAnswer, LiveRequest, NextPage,
+    PageRequest, Way,
+};
 pub use outside_connectors::content_key;
 pub use tape::{
     CallLines, Printed, RecognisedTranscript, Recorder, Snapshot, TapeForm, recognise_transcript,
@@ -124,6 +127,11 @@ pub trait Source: Sync {
     /// The working directory that a record belongs to, out of those of the sessions in its home.
     fn project_of(&self, _stream: &str, _key: &str, _folders: &[String]) -> Option<String> {
         None
+    }
+
+    /// Whether an authored item or memory is in effect in a session, given the native fields of the session.
+    fn applies(&self, _stream: &str, _key: &str, _session: &serde_json::Value) -> bool {
+        true
     }
 
     /// The file in the home with the content that a record describes.
@@ -221,6 +229,16 @@ pub struct Choice {
     /// The session that a file of the home belongs to, by its path.
     pub session_of: fn(&str) -> Option<&str>,
     pub shared: SharedFile,
+    pub named: NamedFiles,
+}
+
+/// Files of the home that belong to the session whose transcript has their name.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedFiles {
+    /// The name in a path, if it is such a file.
+    pub in_path: fn(&str) -> Option<&str>,
+    /// The name in a line of a transcript.
+    pub in_line: fn(&[u8]) -> Option<String>,
 }
 
 /// A file of the home with lines of every project.

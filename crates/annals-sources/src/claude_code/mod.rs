@@ -50,6 +50,7 @@ impl Source for ClaudeCode {
             folder_pattern: projects::folder_pattern,
             session_of: projects::session_of,
             shared: projects::HISTORY,
+            named: projects::PLANS,
         });
         let follows_links = settings.flag("ANNALS_CLAUDE_FOLLOW_LINKS");
         let without: &[&str] = if settings.flag(SNAPSHOTS) { &[] } else { &["file-history"] };

@@ -1,6 +1,7 @@
 //! The library: skills, prompts, rules, instructions and memory of all sources, at any time, with their versions.
 
 use serde::Serialize;
+use serde_json::Value;
 use similar::TextDiff;
 use utoipa::ToSchema;
 
@@ -17,6 +18,8 @@ pub struct LibraryQuery {
     pub kind: Option<String>,
     /// Only items of this repository, and the user's.
     pub project: Option<String>,
+    /// Only items that are in effect in a session with these native fields.
+    pub session: Option<Value>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -58,7 +61,11 @@ impl View<'_> {
                     (Some(wanted), Some((project, _))) => wanted != project,
                     _ => false,
                 };
-                if !elsewhere {
+                let applies = match &query.session {
+                    Some(session) => source.applies(stream.name, &row.key, session),
+                    None => true,
+                };
+                if applies && !elsewhere {
                     items.push(item);
                 }
             }

@@ -34,7 +34,11 @@ pub fn run(context: &mut Context, options: &LibraryArguments) -> Result<Outcome>
         Some(text) => time::parse(text, now())?,
         None => Time::from_micros(i64::MAX),
     };
-    let query = LibraryQuery { source: options.source.clone(), kind: options.kind.clone(), project: None };
+    let query = LibraryQuery {
+        source: options.source.clone(),
+        kind: options.kind.clone(),
+        ..LibraryQuery::default()
+    };
     match &options.history {
         Some(item) => show_history(context, &query, item),
         None => list(context, &query, then),

@@ -365,7 +365,10 @@ impl LibraryParameters {
     pub fn read(self) -> Result<(LibraryQuery, Time)> {
         check_source(self.source.as_deref())?;
         let then = parse_time(self.as_of.as_deref())?.unwrap_or(Time::from_micros(i64::MAX));
-        Ok((LibraryQuery { source: self.source, kind: self.kind, project: self.project }, then))
+        Ok((
+            LibraryQuery { source: self.source, kind: self.kind, project: self.project, session: None },
+            then,
+        ))
     }
 }
 
@@ -384,7 +387,10 @@ pub struct ItemParameters {
 impl ItemParameters {
     pub fn read(self) -> Result<(LibraryQuery, String)> {
         check_source(Some(&self.source))?;
-        Ok((LibraryQuery { source: Some(self.source), kind: Some(self.kind), project: None }, self.id))
+        Ok((
+            LibraryQuery { source: Some(self.source), kind: Some(self.kind), ..LibraryQuery::default() },
+            self.id,
+        ))
     }
 }
 

@@ -63,7 +63,7 @@ impl View<'_> {
             }
         }
         if filter.project.is_none() && filter.since.is_none() && filter.until.is_none() {
-            let shelf = LibraryQuery { source: filter.source.clone(), kind: None, project: None };
+            let shelf = LibraryQuery { source: filter.source.clone(), ..LibraryQuery::default() };
             self.scan_library(&shelf, &mut found, &mut |_| true)?;
         }
         Ok(sorted_views(found))
