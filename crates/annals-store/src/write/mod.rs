@@ -4,6 +4,7 @@ pub(crate) mod changes;
 mod copies;
 pub(crate) mod digest;
 mod live;
+mod projects;
 mod runs;
 mod sessions;
 mod transcript;
@@ -32,6 +33,7 @@ pub(crate) const DERIVED: &[&str] = &[
     "node",
     "summary",
     "landmark",
+    "project",
     "typed_prompt",
     "spoken",
     "tool_call",
