@@ -13,7 +13,7 @@ use crate::cli::{Context, Outcome, live, now};
 use crate::collect::{HomeState, LiveReport, Lock, SourceReport, SyncOptions, sync};
 use crate::view::format::{counted, number, size};
 use annals_core::{Error, Result};
-use annals_sources::{Source, by_name, of_programs, registry};
+use annals_sources::{Source, by_common_name, of_programs, registry};
 
 #[derive(Args, Default)]
 pub struct SyncArguments {
@@ -143,7 +143,7 @@ fn parse_sources(names: &[String]) -> Result<Vec<&'static dyn Source>> {
 }
 
 pub fn parse_source(name: &str) -> Result<&'static dyn Source> {
-    by_name(name).ok_or_else(|| {
+    by_common_name(name).ok_or_else(|| {
         let known: Vec<&str> = registry().iter().map(|source| source.manifest().source).collect();
         Error::new(format!("unknown source {name:?}")).hint(format!("known sources: {}", known.join(", ")))
     })

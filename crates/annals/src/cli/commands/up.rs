@@ -24,7 +24,7 @@ pub fn run(context: &mut Context, options: &UpArguments) -> Result<Outcome> {
         document.insert("sources".into(), serde_json::to_value(&cards)?);
         document.insert("next_cursor".into(), Value::Null);
     } else {
-        sources::print(context, &cards)?;
+        sources::print(context, &cards, false)?;
         let captured: u64 = reports.iter().map(|report| report.totals.captured_bytes).sum();
         let archive = context.config.home.join("annals.db");
         let kept = std::fs::metadata(&archive).map_or(0, |metadata| metadata.len());

@@ -35,6 +35,9 @@ struct HomePage {
     failure: Option<String>,
     headline: String,
     cards: Vec<Card>,
+    /// Sources that were not found on this machine.
+    folded: Vec<Card>,
+    folded_labels: String,
     messages_in_year: i64,
     year_summary: String,
     heat: Html,
@@ -93,6 +96,7 @@ fn home(view: &View<'_>, failure: Option<RefreshFailure>, theme: Theme) -> Resul
     let query =
         SessionQuery { page: Paging { limit: RECENT, cursor: None }, brief: true, ..SessionQuery::default() };
     let recent = view.sessions(&query)?;
+    let (shown, folded) = SourceCard::fold(&cards);
     let count: i64 = cards.iter().map(|card| card.session_count).sum();
     let kept: i64 = cards.iter().map(|card| card.bytes).sum();
     let failure = failure.map(|failure| {
@@ -106,7 +110,9 @@ fn home(view: &View<'_>, failure: Option<RefreshFailure>, theme: Theme) -> Resul
             0 => "No sessions yet".into(),
             _ => format!("{}, {} archived", format::counted(count, "session"), format::size(kept)),
         },
-        cards: cards.iter().map(card).collect(),
+        cards: shown.into_iter().map(card).collect(),
+        folded_labels: folded.iter().map(|card| card.provider_label).collect::<Vec<_>>().join(", "),
+        folded: folded.into_iter().map(card).collect(),
         messages_in_year,
         year_summary: format!(
             "{} on {}.",
