@@ -34,6 +34,7 @@
 //! assert_eq!(texts, ["Paint the needle red", "The needle is red."]);
 //! ```
 
+mod gemini_family;
 pub mod git;
 mod home;
 mod import;
@@ -44,8 +45,10 @@ mod tape;
 mod chatgpt;
 mod claude_code;
 mod codex_cli;
+mod gemini_cli;
 mod openai_api;
 mod outside_connectors;
+mod pi;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,6 +75,8 @@ pub fn registry() -> &'static [&'static dyn Source] {
     &[
         &codex_cli::CodexCli,
         &claude_code::ClaudeCode,
+        &gemini_cli::GeminiCli,
+        &pi::Pi,
         &chatgpt::ChatGpt,
         &openai_api::OpenAiApi,
         &outside_connectors::OutsideConnectors,
@@ -80,6 +85,20 @@ pub fn registry() -> &'static [&'static dyn Source] {
 
 pub fn by_name(name: &str) -> Option<&'static dyn Source> {
     registry().iter().copied().find(|source| source.manifest().source == name)
+}
+
+/// Finds a source by a name that people use: `claude`, `gemini`, `codex`, `Claude Code`.
+pub fn by_common_name(name: &str) -> Option<&'static dyn Source> {
+    let folded = |name: &str| name.trim().to_lowercase().replace([' ', '-'], "_");
+    let name = folded(name);
+    let first_word = |source: &str| source.split('_').next() == Some(name.as_str());
+    by_name(&name)
+        .or_else(|| registry().iter().copied().find(|source| folded(source.manifest().route) == name))
+        .or_else(|| registry().iter().copied().find(|source| folded(source.manifest().label) == name))
+        .or_else(|| {
+            let mut named = registry().iter().copied().filter(|source| first_word(source.manifest().source));
+            named.next().filter(|_| named.next().is_none())
+        })
 }
 
 /// The source for records of connectors, which are programs outside of annals.
@@ -307,4 +326,23 @@ pub struct Facts {
     /// The highest rank wins.
     pub rank: u8,
     pub facts: SessionFacts,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{by_common_name, registry};
+
+    #[test]
+    fn sources_have_the_names_that_people_use() {
+        let found = |name: &str| by_common_name(name).map(|source| source.manifest().source);
+        assert_eq!(found("claude"), Some("claude_code"));
+        assert_eq!(found("Claude Code"), Some("claude_code"));
+        assert_eq!(found("codex"), Some("codex_cli"));
+        assert_eq!(found("gemini"), Some("gemini_cli"));
+        assert_eq!(found("chatgpt"), Some("chatgpt"));
+        assert_eq!(found("nobody"), None);
+        for source in registry() {
+            assert_eq!(found(source.manifest().source), Some(source.manifest().source));
+        }
+    }
 }

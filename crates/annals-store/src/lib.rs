@@ -107,6 +107,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::Sql(include_str!("migrations/0013_modes.sql")),
     Migration::Sql(include_str!("migrations/0014_doors.sql")),
     Migration::Sql(include_str!("migrations/0015_names.sql")),
+    Migration::Sql(include_str!("migrations/0022_projects.sql")),
 ];
 
 /// The open archive file. Collectors write to it and keep their state in it; an [`Archive`] reads its content.

@@ -2,6 +2,7 @@
 
 pub(crate) mod diff;
 pub(crate) mod shell_read;
+pub(crate) mod unified;
 
 use crate::json::{Line, Scan};
 use crate::{FileContext, Source, registry};

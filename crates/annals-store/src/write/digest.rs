@@ -88,6 +88,7 @@ const ROWS: &[(&str, &str)] = &[
         "select path, row_key, session.key, inherited from landmark row
          left join session on session.id = row.session left join file on file.id = row.file",
     ),
+    ("project", "select file.path, name, row.path from project row left join file on file.id = row.file"),
     (
         "typed_prompt",
         "select path, byte_offset, length, row.session_key, project, at, kind, words, row.title, session.key, checked

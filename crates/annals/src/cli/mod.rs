@@ -15,12 +15,19 @@ use std::sync::Arc;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use std::convert::Infallible;
+
 use crate::config::Config;
 pub use crate::config::now;
 use crate::view::{Door, View};
 use annals_core::{Error, Result, Scope};
 use annals_store::Store;
 use ui::output::Output;
+
+/// The name of a source from any name that people use for it; other names stay as they are.
+fn source_name(name: &str) -> std::result::Result<String, Infallible> {
+    Ok(annals_sources::by_common_name(name).map_or(name, |source| source.manifest().source).to_owned())
+}
 
 /// Keep your whole history with AI assistants in one file that you own, and search it.
 #[derive(Parser)]

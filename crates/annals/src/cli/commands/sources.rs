@@ -20,6 +20,9 @@ pub struct SourcesArguments {
     /// List every captured file with its lines: kept, unknown, malformed and skipped
     #[arg(long)]
     files: bool,
+    /// List also sources that were not found on this machine, with how to set them up
+    #[arg(long, short)]
+    all: bool,
 }
 
 pub fn run(context: &mut Context, options: &SourcesArguments) -> Result<Outcome> {
@@ -31,7 +34,7 @@ pub fn run(context: &mut Context, options: &SourcesArguments) -> Result<Outcome>
         let failures = failures(context)?;
         context.output.json(&json!({"sources": cards, "failures": failures, "next_cursor": null}))?;
     } else {
-        print(context, &cards)?;
+        print(context, &cards, options.all)?;
         print_failures(context)?;
     }
     Ok(Outcome::Done)
@@ -82,8 +85,9 @@ pub fn on_disk(config: &Config) -> Vec<DiskState> {
     disk
 }
 
-pub fn print(context: &mut Context, cards: &[SourceCard]) -> Result<()> {
-    for card in cards {
+pub fn print(context: &mut Context, cards: &[SourceCard], all: bool) -> Result<()> {
+    let (shown, folded) = if all { (cards.iter().collect(), Vec::new()) } else { SourceCard::fold(cards) };
+    for card in shown {
         let name = context.output.strong(card.provider_label);
         let path = card.source_path.as_ref().map_or("", |path| path.as_str());
         context.output.line(format!("{name}  {}  {path}", card.source_status).trim_end())?;
@@ -113,6 +117,10 @@ pub fn print(context: &mut Context, cards: &[SourceCard]) -> Result<()> {
         if card.source_status != SourceStatus::Available {
             context.output.line(format!("  hint: {}", card.setup_hint))?;
         }
+    }
+    if !folded.is_empty() {
+        let labels: Vec<&str> = folded.iter().map(|card| card.provider_label).collect();
+        context.output.line(format!("Not found: {} (see `annals sources --all`)", labels.join(", ")))?;
     }
     Ok(())
 }

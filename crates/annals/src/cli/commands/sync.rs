@@ -18,7 +18,7 @@ use crate::collect::{
 };
 use crate::view::format::{counted, number, size};
 use annals_core::{Error, Result, Scope};
-use annals_sources::{Source, by_name, of_programs, registry};
+use annals_sources::{Source, by_common_name, of_programs, registry};
 
 /// Folders of sessions whose repositories are looked at.
 const MOST_FOLDERS: usize = 1_000;
@@ -187,7 +187,7 @@ fn parse_sources(names: &[String]) -> Result<Vec<&'static dyn Source>> {
 }
 
 pub fn parse_source(name: &str) -> Result<&'static dyn Source> {
-    by_name(name).ok_or_else(|| {
+    by_common_name(name).ok_or_else(|| {
         let known: Vec<&str> = registry().iter().map(|source| source.manifest().source).collect();
         Error::new(format!("unknown source {name:?}")).hint(format!("known sources: {}", known.join(", ")))
     })

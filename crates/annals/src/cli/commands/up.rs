@@ -33,7 +33,7 @@ pub fn run(context: &mut Context, options: &UpArguments) -> Result<Outcome> {
         document.insert("sources".into(), serde_json::to_value(&cards)?);
         document.insert("next_cursor".into(), Value::Null);
     } else {
-        sources::print(context, &cards)?;
+        sources::print(context, &cards, false)?;
         sources::print_failures(context)?;
         let captured: u64 = reports.iter().map(|report| report.totals.captured_bytes).sum();
         let archive = context.config.home.join("annals.db");

@@ -34,6 +34,9 @@ struct HomePage {
     failures: Vec<Failure>,
     headline: String,
     cards: Vec<Card>,
+    /// Sources that were not found on this machine.
+    folded: Vec<Card>,
+    folded_labels: String,
     messages_in_year: i64,
     year_summary: String,
     heat: Html,
@@ -96,6 +99,7 @@ fn home(view: &View<'_>, failures: &[FailureView], theme: Theme) -> Result<HomeP
     let query =
         SessionQuery { page: Paging { limit: RECENT, cursor: None }, brief: true, ..SessionQuery::default() };
     let recent = view.sessions(&query)?;
+    let (shown, folded) = SourceCard::fold(&cards);
     let count: i64 = cards.iter().map(|card| card.session_count).sum();
     let kept: i64 = cards.iter().map(|card| card.bytes).sum();
     let failures = failures.iter().map(|failure| Failure {
@@ -109,7 +113,9 @@ fn home(view: &View<'_>, failures: &[FailureView], theme: Theme) -> Result<HomeP
             0 => "No sessions yet".into(),
             _ => format!("{}, {} archived", format::counted(count, "session"), format::size(kept)),
         },
-        cards: cards.iter().map(card).collect(),
+        cards: shown.into_iter().map(card).collect(),
+        folded_labels: folded.iter().map(|card| card.provider_label).collect::<Vec<_>>().join(", "),
+        folded: folded.into_iter().map(card).collect(),
         messages_in_year,
         year_summary: format!(
             "{} on {}.",

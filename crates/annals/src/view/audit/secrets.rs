@@ -124,7 +124,7 @@ impl View<'_> {
         progress(all, all);
         // Versions of library items never change.
         let ScannedArchive { items, library, .. } = scanned;
-        let shelf = LibraryQuery { source: None, kind: None, project: None };
+        let shelf = LibraryQuery::default();
         self.scan_library(&shelf, library, &mut |row| {
             items.insert((row.file, row.file_version, row.span.offset))
         })?;
